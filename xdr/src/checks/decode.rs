@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The golden vectors decode to what they say.
+
+use super::{
+    call,
+    error,
+    reply,
+    require,
+    Check, //
+};
+use crate::{
+    vectors,
+    CallPayload,
+    Direction,
+    ErrorMessage,
+    FixedHeader,
+    Procedure,
+    RdmaError,
+    ReadSegment,
+    ReplyPayload,
+    RpcPrefix,
+    Segment, //
+};
+
+const fn segment(handle: u32, length: u32, offset: u64) -> Segment {
+    Segment {
+        handle,
+        length,
+        offset,
+    }
+}
+
+/// Messages without chunks: header fields, and the inline Payload stream by offset and length.
+pub fn check_short_messages() -> Check {
+    let call = call(vectors::SHORT_CALL)?;
+    require(call.xid == 0xa1b2_c3d4, "XID of the Call")?;
+    require(call.credits == 32, "credits requested")?;
+    require(call.reads.is_empty(), "Call without Read list")?;
+    require(call.writes.is_empty(), "Call without Write list")?;
+    require(call.reply_chunk.is_none(), "Call without Reply chunk")?;
+    let CallPayload::Inline(inline) = call.payload else {
+        return Err("Call is inline");
+    };
+    require(inline.offset == 28, "Payload stream follows 28 octets")?;
+    require(inline.bytes.len() == 40, "NULL Call has 40 octets")?;
+    require(
+        RpcPrefix::peek(inline.bytes).is_some_and(|rpc| rpc.xid == call.xid),
+        "Payload stream begins with the XID",
+    )?;
+
+    let reply = reply(vectors::SHORT_REPLY)?;
+    require(reply.xid == 0xa1b2_c3d4, "XID of the Reply")?;
+    require(reply.credits == 16, "credits granted")?;
+    require(reply.writes.is_empty(), "Reply without Write list")?;
+    require(reply.reply_chunk.is_none(), "Reply without Reply chunk")?;
+    let ReplyPayload::Inline(inline) = reply.payload else {
+        return Err("Reply is inline");
+    };
+    require(
+        inline.offset == 28 && inline.bytes.len() == 24,
+        "Payload stream of the Reply",
+    )?;
+
+    let fixed = FixedHeader::peek(vectors::SHORT_CALL).ok_or("fixed fields are there")?;
+    require(
+        fixed.version == 1 && fixed.procedure == Procedure::Msg.to_wire(),
+        "version and procedure",
+    )
+}
+
+/// RFC 8166, section 4.7: `1 PHLOO 1 PHLOO 1 PHLOO 0` is one Read chunk of three segments.
+pub fn check_read_chunk() -> Check {
+    let call = call(vectors::READ_CHUNK)?;
+    let mut chunks = call.reads.chunks();
+    let chunk = chunks.next().ok_or("there is a Read chunk")?;
+    require(chunks.next().is_none(), "there is only one Read chunk")?;
+    require(chunk.position() == 88, "Position")?;
+    require(chunk.length() == 9193, "sum of the lengths")?;
+    require(chunk.segment_count() == 3, "number of segments")?;
+    require(
+        chunk.segments().eq([
+            segment(0x1111_1111, 4096, 0x7f00_1234_5000),
+            segment(0x2222_2222, 4096, 0x7f00_2234_5000),
+            segment(0x3333_3333, 1001, 0xffff_ffff_0000_0000),
+        ]),
+        "segments in list order",
+    )?;
+    require(
+        call.reads.position_zero().is_none(),
+        "no Position Zero Read chunk",
+    )?;
+    let CallPayload::Inline(inline) = call.payload else {
+        return Err("Call is inline");
+    };
+    require(
+        inline.offset == 100 && inline.bytes.len() == 88,
+        "Payload stream follows the lists",
+    )
+}
+
+/// RFC 8166, section 4.3.1: read segments are grouped by Position, in whatever order they come.
+pub fn check_read_list() -> Check {
+    let call = call(vectors::READ_LIST)?;
+    let list_order = call.reads.segments().map(|entry| entry.position);
+    require(list_order.eq([52, 44, 52, 8240]), "list order is kept")?;
+    require(
+        call.reads.segments().next()
+            == Some(ReadSegment {
+                position: 52,
+                segment: segment(0x52, 8000, 0x1_0000),
+            }),
+        "first read segment",
+    )?;
+    require(call.reads.segments().len() == 4, "number of read segments")?;
+    let chunks = call.reads.chunks();
+    require(
+        chunks
+            .map(|chunk| (chunk.position(), chunk.length(), chunk.segment_count()))
+            .eq([(44, 8, 1), (52, 8186, 2), (8240, 4, 1)]),
+        "Read chunks in ascending order of Position",
+    )?;
+    let second = call.reads.chunks().nth(1).ok_or("three Read chunks")?;
+    require(
+        second
+            .segments()
+            .map(|segment| segment.handle)
+            .eq([0x52, 0x53]),
+        "separated segments of one Position are one chunk",
+    )
+}
+
+/// RFC 8166, section 4.7: `1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0`, offered and returned.
+pub fn check_write_list() -> Check {
+    let call = call(vectors::WRITE_LIST)?;
+    require(call.writes.chunk_count() == 2, "number of Write chunks")?;
+    let mut chunks = call.writes.chunks();
+    let first = chunks.next().ok_or("first Write chunk")?;
+    let second = chunks.next().ok_or("second Write chunk")?;
+    require(chunks.next().is_none(), "no third Write chunk")?;
+    require(first.length() == 7168, "length of the first chunk")?;
+    require(
+        first.segments().eq([
+            segment(0xa01, 1024, 0x1000),
+            segment(0xa02, 2048, 0x2000),
+            segment(0xa03, 4096, 0x8000_0000_0000_3000),
+        ]),
+        "segments of the first chunk",
+    )?;
+    require(
+        second.segment_count() == 2 && second.length() == 768,
+        "second chunk",
+    )?;
+    require(
+        second
+            .segments()
+            .eq([segment(0xb01, 512, 0x4000), segment(0xb02, 256, 0x5000)]),
+        "segments of the second chunk",
+    )?;
+
+    let reply = reply(vectors::WRITE_LIST_RETURNED)?;
+    require(
+        reply
+            .writes
+            .chunks()
+            .map(|chunk| (chunk.segment_count(), chunk.length()))
+            .eq([(3, 3000), (2, 0)]),
+        "returned chunks keep their counts",
+    )
+}
+
+/// RFC 8166, section 4.7: `1 2 HLOO HLOO`; and an empty Write chunk (section 4.3.2.3).
+pub fn check_reply_chunk() -> Check {
+    let call = call(vectors::REPLY_CHUNK)?;
+    require(
+        call.writes
+            .chunks()
+            .map(|chunk| (chunk.segment_count(), chunk.length()))
+            .eq([(0, 0)]),
+        "empty Write chunk",
+    )?;
+    require(
+        !call.writes.is_empty(),
+        "a list of an empty chunk is not empty",
+    )?;
+    let chunk = call.reply_chunk.ok_or("there is a Reply chunk")?;
+    require(
+        chunk
+            .segments()
+            .eq([segment(0xc01, 8192, 0x6000), segment(0xc02, 100, 0x8000)]),
+        "segments of the Reply chunk",
+    )?;
+    require(chunk.length() == 8292, "length of the Reply chunk")
+}
+
+/// RFC 8166, section 3.5.3: Long Call and Long Reply.
+pub fn check_long_messages() -> Check {
+    let call = call(vectors::LONG_CALL)?;
+    let CallPayload::PositionZero(chunk) = call.payload else {
+        return Err("Long Call is in its Position Zero Read chunk");
+    };
+    require(
+        chunk.position() == 0 && chunk.length() == 4148 && chunk.segment_count() == 2,
+        "Position Zero Read chunk",
+    )?;
+    require(
+        call.reads
+            .data_chunks()
+            .map(|chunk| (chunk.position(), chunk.length()))
+            .eq([(1000, 65536)]),
+        "the other Read chunk",
+    )?;
+    require(
+        call.reads
+            .position_zero()
+            .is_some_and(|zero| zero.length() == 4148),
+        "Position Zero Read chunk by name",
+    )?;
+
+    let reply = reply(vectors::LONG_REPLY)?;
+    require(
+        matches!(reply.payload, ReplyPayload::ReplyChunk),
+        "Long Reply is in its Reply chunk",
+    )?;
+    require(
+        reply
+            .reply_chunk
+            .is_some_and(|chunk| chunk.length() == 8200),
+        "octets in the Reply chunk",
+    )
+}
+
+/// RFC 8166, section 4.5: both error messages; `ERR_VERS` of another version too.
+pub fn check_error_messages() -> Check {
+    require(
+        error(vectors::ERR_VERS)?
+            == ErrorMessage {
+                xid: vectors::XID,
+                version: 2,
+                credits: 32,
+                error: RdmaError::Version { low: 1, high: 1 },
+            },
+        "ERR_VERS",
+    )?;
+    require(
+        error(vectors::ERR_CHUNK)?
+            == ErrorMessage {
+                xid: vectors::XID,
+                version: 1,
+                credits: 32,
+                error: RdmaError::Chunk,
+            },
+        "ERR_CHUNK of 20 octets",
+    )
+}
+
+/// RFC 8167, section 5: the RPC message tells Call from Reply, in either direction.
+pub fn check_direction() -> Check {
+    require(
+        call(vectors::REVERSE_CALL)?.credits == 2,
+        "a reverse Call is a Call",
+    )?;
+    let direction = |msg_type| RpcPrefix { xid: 0, msg_type }.direction();
+    require(direction(0) == Some(Direction::Call), "CALL")?;
+    require(direction(1) == Some(Direction::Reply), "REPLY")?;
+    require(direction(2).is_none(), "no third msg_type")?;
+    require(
+        RpcPrefix::peek(&[0; 7]).is_none(),
+        "seven octets are too few",
+    )?;
+    require(
+        FixedHeader::peek(&[0; 15]).is_none(),
+        "fifteen octets are too few",
+    )
+}

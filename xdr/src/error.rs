@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Why a received message is refused, and what the RFC wants answered.
+
+use core::fmt;
+
+use crate::{
+    Direction,
+    ErrorMessage,
+    FixedHeader,
+    RdmaError,
+    VERSION, //
+};
+
+/// The reason for which a received message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Fewer octets than the smallest header; even the XID is not to be trusted (RFC 8166,
+    /// section 4.5).
+    Short,
+    /// `rdma_vers` is not 1 (RFC 8166, section 4.5.1).
+    Version(u32),
+    /// `rdma_proc` has a value that version 1 does not define (RFC 8166, section 4.5.2).
+    Procedure(u32),
+    /// The reserved procedure `RDMA_MSGP` (RFC 8166, section 4.6.1).
+    Msgp,
+    /// The reserved procedure `RDMA_DONE` (RFC 8166, section 4.6.2).
+    Done,
+    /// An `RDMA_ERROR` that cannot be decoded (RFC 8166, section 4.5).
+    UnknownError,
+    /// A list or array goes on past the end of the message.
+    Truncated,
+    /// The word in front of optional-data is neither 0 nor 1 (RFC 4506, section 4.19).
+    Discriminator(u32),
+    /// Offset plus length of a segment does not fit 64 bits.
+    SegmentWraps,
+    /// A Position that is not a multiple of four (RFC 8166, section 3.4.5).
+    PositionUnaligned(u32),
+    /// A Position other than zero inside the RPC Call header, where nothing is DDP-eligible.
+    PositionInHeader(u32),
+    /// A Read chunk that begins inside the one before it.
+    PositionOverlaps(u32),
+    /// A Position after the end of the Payload stream.
+    PositionPastEnd(u32),
+    /// A Position Zero Read chunk beside an inline Payload stream (RFC 8166, section 3.5.3).
+    PositionZeroInline,
+    /// Read chunks in a Reply (RFC 8166, section 4.3.1).
+    ReadListInReply,
+    /// `RDMA_NOMSG` without a chunk that holds the Payload stream (RFC 8166, sections 4.2.4 and
+    /// 4.5.2).
+    NoPayload,
+    /// A Payload stream too short for an XID and a `msg_type`.
+    ShortPayload,
+    /// The XID of the RPC message differs from `rdma_xid` (RFC 8166, sections 4.2.1 and 4.5.2).
+    XidMismatch,
+    /// `msg_type` is neither `CALL` nor `REPLY`.
+    MsgType(u32),
+    /// More than [`Limits::read_segments`](crate::Limits::read_segments).
+    ReadSegments,
+    /// More than [`Limits::read_chunks`](crate::Limits::read_chunks).
+    ReadChunks,
+    /// More than [`Limits::write_chunks`](crate::Limits::write_chunks).
+    WriteChunks,
+    /// More than [`Limits::chunk_segments`](crate::Limits::chunk_segments).
+    ChunkSegments,
+    /// More than [`Limits::read_chunk_bytes`](crate::Limits::read_chunk_bytes).
+    ReadChunkBytes,
+    /// More than [`Limits::read_list_bytes`](crate::Limits::read_list_bytes).
+    ReadListBytes,
+    /// More than [`Limits::write_chunk_bytes`](crate::Limits::write_chunk_bytes).
+    WriteChunkBytes,
+    /// More than [`Limits::reply_chunk_bytes`](crate::Limits::reply_chunk_bytes).
+    ReplyChunkBytes,
+}
+
+/// What sort of reason a [`DecodeError`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The message breaks the protocol.
+    Malformed,
+    /// The message asks for what this receiver or this version does not support.
+    Unsupported,
+    /// The message is well formed as far as it was read, and asks for more than the
+    /// [`Limits`](crate::Limits) allow.
+    OverLimit,
+}
+
+impl DecodeError {
+    /// Tells the peer's faults from this receiver's limits.
+    #[inline]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Version(_) | Self::Msgp | Self::Done | Self::UnknownError => Kind::Unsupported,
+            Self::ReadSegments
+            | Self::ReadChunks
+            | Self::WriteChunks
+            | Self::ChunkSegments
+            | Self::ReadChunkBytes
+            | Self::ReadListBytes
+            | Self::WriteChunkBytes
+            | Self::ReplyChunkBytes => Kind::OverLimit,
+            _ => Kind::Malformed,
+        }
+    }
+
+    /// The answer of a responder that finds this in a Call.
+    #[inline]
+    pub const fn answer(&self) -> Answer {
+        match self {
+            Self::Short | Self::Done | Self::UnknownError => Answer::Silence,
+            Self::Version(_) => Answer::VersionMismatch {
+                low: VERSION,
+                high: VERSION,
+            },
+            _ => Answer::ChunkError,
+        }
+    }
+
+    /// The reason in words, for a log line.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Short => "message shorter than a header",
+            Self::Version(_) => "unsupported protocol version",
+            Self::Procedure(_) => "undefined procedure",
+            Self::Msgp => "reserved procedure RDMA_MSGP",
+            Self::Done => "reserved procedure RDMA_DONE",
+            Self::UnknownError => "undecodable RDMA_ERROR",
+            Self::Truncated => "chunk list runs past the end",
+            Self::Discriminator(_) => "bad optional-data discriminator",
+            Self::SegmentWraps => "segment wraps the address space",
+            Self::PositionUnaligned(_) => "Position not a multiple of four",
+            Self::PositionInHeader(_) => "Position inside the RPC header",
+            Self::PositionOverlaps(_) => "Read chunks overlap",
+            Self::PositionPastEnd(_) => "Position past the end of the Payload stream",
+            Self::PositionZeroInline => "Position Zero Read chunk beside an inline payload",
+            Self::ReadListInReply => "Read list in a Reply",
+            Self::NoPayload => "RDMA_NOMSG without a payload chunk",
+            Self::ShortPayload => "payload shorter than an RPC header",
+            Self::XidMismatch => "XIDs of header and RPC message differ",
+            Self::MsgType(_) => "RPC message neither Call nor Reply",
+            Self::ReadSegments => "too many Read segments",
+            Self::ReadChunks => "too many Read chunks",
+            Self::WriteChunks => "too many Write chunks",
+            Self::ChunkSegments => "too many segments in a chunk",
+            Self::ReadChunkBytes => "Read chunk too long",
+            Self::ReadListBytes => "Read chunks together too long",
+            Self::WriteChunkBytes => "Write chunk too long",
+            Self::ReplyChunkBytes => "Reply chunk too long",
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+/// What goes back to the sender of a refused message (RFC 8166, section 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// `RDMA_ERROR` with `ERR_VERS` and the inclusive range of supported versions.
+    VersionMismatch {
+        /// Lowest version supported.
+        low: u32,
+        /// Highest version supported.
+        high: u32,
+    },
+    /// `RDMA_ERROR` with `ERR_CHUNK`.
+    ChunkError,
+    /// Nothing at all.
+    Silence,
+}
+
+/// The part a receiver plays for one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It awaits Replies, and discards bad ones without a word.
+    Requester,
+    /// It serves Calls, and answers bad ones.
+    Responder,
+}
+
+/// A refused message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The fixed fields; `None` when the message is too short for them to be trusted.
+    pub header: Option<FixedHeader>,
+    /// Call or Reply, when decoding got far enough to know.
+    pub direction: Option<Direction>,
+    /// What is wrong.
+    pub reason: DecodeError,
+}
+
+impl Rejected {
+    /// What the RFC wants answered.
+    ///
+    /// `role` is the part that this receiver plays where the message itself does not tell: the
+    /// end that connected is the requester, the end that accepted is the responder. A requester
+    /// discards silently whatever it finds wrong in a Reply (RFC 8166, section 4.5).
+    #[inline]
+    pub const fn answer(&self, role: Role) -> Answer {
+        let role = match self.direction {
+            Some(Direction::Call) => Role::Responder,
+            Some(Direction::Reply) => Role::Requester,
+            None => role,
+        };
+        match role {
+            Role::Requester => Answer::Silence,
+            Role::Responder => self.reason.answer(),
+        }
+    }
+
+    /// The `RDMA_ERROR` message to send, if any: XID and version are those of the refused message
+    /// (RFC 8166, section 4.5), `credits` is the responder's grant.
+    #[inline]
+    pub const fn error_message(&self, role: Role, credits: u32) -> Option<ErrorMessage> {
+        let header = match self.header {
+            Some(header) => header,
+            None => return None,
+        };
+        let error = match self.answer(role) {
+            Answer::VersionMismatch { low, high } => RdmaError::Version { low, high },
+            Answer::ChunkError => RdmaError::Chunk,
+            Answer::Silence => return None,
+        };
+        Some(ErrorMessage {
+            xid: header.xid,
+            version: header.version,
+            credits,
+            error,
+        })
+    }
+}

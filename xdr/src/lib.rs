@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! RPC-over-RDMA version 1 headers.
+//!
+//! The Transport stream of [RFC 8166], with the direction of a message as [RFC 8167] needs it and
+//! the connection private data of [RFC 8797]. Nothing here allocates, blocks, logs or knows the
+//! kernel: decoders borrow the received bytes, encoders write into the caller's buffer.
+//!
+//! - [`Message::decode`] turns received bytes into a [`Call`], a [`Reply`] or a peer's
+//!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered ([`Answer`]).
+//! - [`Encoder`] writes a header in one pass.
+//! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
+//! - [`PrivateData`] is the message that peers exchange while they connect.
+//!
+//! Bytes from a peer reach no operator that can panic and no index. All multi-byte fields are in
+//! network byte order on the wire and in host order here; lengths, offsets and Positions are in
+//! octets.
+//!
+//! [RFC 8166]: https://www.rfc-editor.org/rfc/rfc8166
+//! [RFC 8167]: https://www.rfc-editor.org/rfc/rfc8167
+//! [RFC 8797]: https://www.rfc-editor.org/rfc/rfc8797
+
+#![cfg_attr(not(CONFIG_RUST), no_std)]
+#![forbid(unsafe_code)]
+
+mod encode;
+mod error;
+mod header;
+mod limits;
+mod message;
+mod private_data;
+mod rdma_error;
+mod read_list;
+mod returned;
+mod rpc;
+mod segment;
+mod wire;
+mod write_list;
+
+#[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
+pub mod checks;
+#[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
+pub mod vectors;
+
+pub use encode::{
+    header_size,
+    EncodeError,
+    Encoder,
+    ReadStage,
+    ReplyStage,
+    WriteStage, //
+};
+pub use error::{
+    Answer,
+    DecodeError,
+    Kind,
+    Rejected,
+    Role, //
+};
+pub use header::{
+    FixedHeader,
+    Procedure,
+    MIN_HEADER,
+    VERSION, //
+};
+pub use limits::Limits;
+pub use message::{
+    Call,
+    CallPayload,
+    Inline,
+    Message,
+    Reply,
+    ReplyPayload, //
+};
+pub use private_data::{
+    InlineSize,
+    PrivateData, //
+};
+pub use rdma_error::{
+    ErrorMessage,
+    RdmaError, //
+};
+pub use read_list::{
+    ReadChunk,
+    ReadChunkSegments,
+    ReadChunks,
+    ReadList,
+    ReadSegment,
+    ReadSegments, //
+};
+pub use returned::ReturnError;
+pub use rpc::{
+    Direction,
+    RpcPrefix,
+    MIN_CALL_HEADER, //
+};
+pub use segment::{
+    Segment,
+    Segments, //
+};
+pub use write_list::{
+    Filled,
+    WriteChunk,
+    WriteChunks,
+    WriteList, //
+};

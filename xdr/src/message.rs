@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Whole received messages: Calls, Replies and errors.
+
+use crate::{
+    wire::Reader,
+    DecodeError,
+    Direction,
+    ErrorMessage,
+    FixedHeader,
+    Limits,
+    Procedure,
+    ReadChunk,
+    ReadList,
+    Rejected,
+    RpcPrefix,
+    WriteChunk,
+    WriteList,
+    MIN_HEADER,
+    VERSION, //
+};
+
+/// A decoded message. It borrows the received bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// An RPC Call: `RDMA_MSG` or `RDMA_NOMSG` from a requester.
+    Call(Call<'a>),
+    /// An RPC Reply: `RDMA_MSG` or `RDMA_NOMSG` from a responder.
+    Reply(Reply<'a>),
+    /// `RDMA_ERROR` from a responder. An end that is no requester discards it (RFC 8166,
+    /// section 4.2.4).
+    Error(ErrorMessage),
+}
+
+/// An RPC Call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `rdma_xid`; an inline Payload stream begins with the same XID.
+    pub xid: u32,
+    /// Credits that the requester asks for; any value.
+    pub credits: u32,
+    /// Arguments to pull.
+    pub reads: ReadList<'a>,
+    /// Room for results.
+    pub writes: WriteList<'a>,
+    /// Room for a Long Reply.
+    pub reply_chunk: Option<WriteChunk<'a>>,
+    /// Where the RPC message is.
+    pub payload: CallPayload<'a>,
+}
+
+/// Where the RPC message of a Call is.
+#[derive(Clone, Copy, Debug)]
+pub enum CallPayload<'a> {
+    /// Behind the header (`RDMA_MSG`).
+    Inline(Inline<'a>),
+    /// In requester memory: a Position Zero Read chunk (`RDMA_NOMSG`; RFC 8166, section 3.5.3).
+    PositionZero(ReadChunk<'a>),
+}
+
+/// An RPC Reply. It never has Read chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply<'a> {
+    /// `rdma_xid`; an inline Payload stream begins with the same XID.
+    pub xid: u32,
+    /// Credits that the responder grants; any value, zero included.
+    pub credits: u32,
+    /// Write chunks as returned.
+    pub writes: WriteList<'a>,
+    /// Reply chunk as returned.
+    pub reply_chunk: Option<WriteChunk<'a>>,
+    /// Where the RPC message is.
+    pub payload: ReplyPayload<'a>,
+}
+
+/// Where the RPC message of a Reply is.
+#[derive(Clone, Copy, Debug)]
+pub enum ReplyPayload<'a> {
+    /// Behind the header (`RDMA_MSG`).
+    Inline(Inline<'a>),
+    /// In the Reply chunk (`RDMA_NOMSG`; RFC 8166, section 3.5.3). How much of it the requester
+    /// learns from [`Reply::reply_written`]. To an end that offers no Reply chunks this is a Call
+    /// without a Payload stream, an XDR error (RFC 8166, section 4.5.2).
+    ReplyChunk,
+}
+
+/// A Payload stream behind the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inline<'a> {
+    /// Octets in front of it in the received message, which is the header's length.
+    pub offset: usize,
+    /// The stream; at least [`RpcPrefix::SIZE`] octets.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Decodes a received message: `bytes` is all that was received and no more.
+    ///
+    /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
+    /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
+    /// behind an `RDMA_ERROR` are ignored.
+    pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+        let mut reader = Reader::new(bytes);
+        let header = match reader.array() {
+            Ok(fixed) => FixedHeader::from_wire(fixed),
+            Err(_) => return Err(Rejected::short()),
+        };
+        let rejected = |reason| Rejected {
+            header: Some(header),
+            direction: None,
+            reason,
+        };
+
+        // This value is fixed for all versions, and an error is never answered with an error.
+        if header.procedure == Procedure::Error.to_wire() {
+            return match ErrorMessage::decode(&header, &mut reader) {
+                Ok(error) => Ok(Self::Error(error)),
+                Err(_) if bytes.len() < MIN_HEADER => Err(Rejected::short()),
+                Err(_) => Err(rejected(DecodeError::UnknownError)),
+            };
+        }
+        if bytes.len() < MIN_HEADER {
+            return Err(Rejected::short());
+        }
+        if header.version != VERSION {
+            return Err(rejected(DecodeError::Version(header.version)));
+        }
+        match Procedure::from_wire(header.procedure) {
+            Some(Procedure::Msg) => Lists::decode(&mut reader, limits)
+                .map_err(rejected)?
+                .inline(&header, bytes.len(), reader.rest()),
+            Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits)
+                .map_err(rejected)?
+                .long(&header),
+            Some(Procedure::Msgp) => Err(rejected(DecodeError::Msgp)),
+            Some(Procedure::Done) => Err(rejected(DecodeError::Done)),
+            Some(Procedure::Error) | None => {
+                Err(rejected(DecodeError::Procedure(header.procedure)))
+            }
+        }
+    }
+}
+
+impl Rejected {
+    const fn short() -> Self {
+        Self {
+            header: None,
+            direction: None,
+            reason: DecodeError::Short,
+        }
+    }
+}
+
+/// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
+struct Lists<'a> {
+    reads: ReadList<'a>,
+    writes: WriteList<'a>,
+    reply_chunk: Option<WriteChunk<'a>>,
+}
+
+impl<'a> Lists<'a> {
+    #[inline]
+    fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
+        Ok(Self {
+            reads: ReadList::decode(reader, limits)?,
+            writes: WriteList::decode(reader, limits)?,
+            reply_chunk: WriteChunk::decode_reply_chunk(reader, limits)?,
+        })
+    }
+
+    /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
+    fn inline(
+        self,
+        header: &FixedHeader,
+        total: usize,
+        payload: &'a [u8],
+    ) -> Result<Message<'a>, Rejected> {
+        let mut direction = None;
+        let result = (|| {
+            let prefix = RpcPrefix::peek(payload).ok_or(DecodeError::ShortPayload)?;
+            direction = prefix.direction();
+            if prefix.xid != header.xid {
+                return Err(DecodeError::XidMismatch);
+            }
+            let inline = Inline {
+                offset: total.saturating_sub(payload.len()),
+                bytes: payload,
+            };
+            match direction {
+                Some(Direction::Call) => self.inline_call(header, inline),
+                Some(Direction::Reply) => self.reply(header, ReplyPayload::Inline(inline)),
+                None => Err(DecodeError::MsgType(prefix.msg_type)),
+            }
+        })();
+        result.map_err(|reason| Rejected {
+            header: Some(*header),
+            direction,
+            reason,
+        })
+    }
+
+    /// `RDMA_NOMSG`. The chunk that holds the Payload stream tells its direction: a Position Zero
+    /// Read chunk is a Call's, and a Reply has no Read list but a Reply chunk.
+    fn long(self, header: &FixedHeader) -> Result<Message<'a>, Rejected> {
+        let (direction, result) = if let Some(chunk) = self.reads.position_zero() {
+            (Some(Direction::Call), self.long_call(header, chunk))
+        } else if !self.reads.is_empty() {
+            (Some(Direction::Call), Err(DecodeError::NoPayload))
+        } else if let Some(chunk) = self.reply_chunk {
+            if chunk.holds_rpc_prefix() {
+                let reply = self.reply(header, ReplyPayload::ReplyChunk);
+                (Some(Direction::Reply), reply)
+            } else {
+                (None, Err(DecodeError::ShortPayload))
+            }
+        } else {
+            (None, Err(DecodeError::NoPayload))
+        };
+        result.map_err(|reason| Rejected {
+            header: Some(*header),
+            direction,
+            reason,
+        })
+    }
+
+    fn inline_call(
+        self,
+        header: &FixedHeader,
+        inline: Inline<'a>,
+    ) -> Result<Message<'a>, DecodeError> {
+        if self.reads.position_zero().is_some() {
+            return Err(DecodeError::PositionZeroInline);
+        }
+        // Widening: no supported target has a usize of more than 64 bits.
+        self.reads.check_positions(inline.bytes.len() as u64)?;
+        Ok(self.call(header, CallPayload::Inline(inline)))
+    }
+
+    fn long_call(
+        self,
+        header: &FixedHeader,
+        chunk: ReadChunk<'a>,
+    ) -> Result<Message<'a>, DecodeError> {
+        if !chunk.holds_rpc_prefix() {
+            return Err(DecodeError::ShortPayload);
+        }
+        self.reads.check_positions(u64::from(chunk.length()))?;
+        Ok(self.call(header, CallPayload::PositionZero(chunk)))
+    }
+
+    fn call(self, header: &FixedHeader, payload: CallPayload<'a>) -> Message<'a> {
+        Message::Call(Call {
+            xid: header.xid,
+            credits: header.credits,
+            reads: self.reads,
+            writes: self.writes,
+            reply_chunk: self.reply_chunk,
+            payload,
+        })
+    }
+
+    fn reply(
+        self,
+        header: &FixedHeader,
+        payload: ReplyPayload<'a>,
+    ) -> Result<Message<'a>, DecodeError> {
+        if !self.reads.is_empty() {
+            return Err(DecodeError::ReadListInReply);
+        }
+        Ok(Message::Reply(Reply {
+            xid: header.xid,
+            credits: header.credits,
+            writes: self.writes,
+            reply_chunk: self.reply_chunk,
+            payload,
+        }))
+    }
+}

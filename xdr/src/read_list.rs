@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Read list: argument data that a responder pulls from a requester.
+
+use core::iter::FusedIterator;
+
+use crate::{
+    wire::Reader,
+    DecodeError,
+    Limits,
+    RpcPrefix,
+    Segment,
+    MIN_CALL_HEADER, //
+};
+
+/// A read segment, `PHLOO` on the wire (RFC 8166, sections 3.4.5 and 4.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadSegment {
+    /// Offset in octets in the unreduced Payload stream at which the chunk is inserted.
+    pub position: u32,
+    /// The region that holds this piece of the chunk.
+    pub segment: Segment,
+}
+
+impl ReadSegment {
+    /// Octets of a read segment on the wire.
+    pub const SIZE: usize = 20;
+    /// Octets of a read segment and of the word in front of it that says "present".
+    pub const LISTED_SIZE: usize = 24;
+
+    #[inline]
+    const fn from_parts(position: &[u8; 4], segment: &[u8; Segment::SIZE]) -> Self {
+        Self {
+            position: u32::from_be_bytes(*position),
+            segment: Segment::from_wire(segment),
+        }
+    }
+
+    /// Takes a read segment whose "present" word has been taken.
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let entry = Self::from_parts(reader.array()?, reader.array()?);
+        if entry.position & 3 != 0 {
+            return Err(DecodeError::PositionUnaligned(entry.position));
+        }
+        if entry.position != 0 && entry.position < MIN_CALL_HEADER {
+            return Err(DecodeError::PositionInHeader(entry.position));
+        }
+        if entry.segment.end().is_none() {
+            return Err(DecodeError::SegmentWraps);
+        }
+        Ok(entry)
+    }
+}
+
+/// The Read list of a Call (RFC 8166, section 4.3.1).
+///
+/// Every Position is a multiple of four and, unless it is zero, not inside the smallest RPC Call
+/// header; no segment wraps; the list is within the [`Limits`] it was decoded with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadList<'a> {
+    /// Listed read segments, each with its "present" word; the final zero is left out.
+    raw: &'a [u8],
+}
+
+impl<'a> ReadList<'a> {
+    pub(crate) fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
+        let mut start = *reader;
+        let mut count: usize = 0;
+        while reader.present()? {
+            ReadSegment::decode(reader)?;
+            count = count.saturating_add(1);
+            if count > limits.read_segments {
+                return Err(DecodeError::ReadSegments);
+            }
+        }
+        let list = Self {
+            raw: start.items(count, ReadSegment::LISTED_SIZE)?,
+        };
+        list.check_chunks(limits)?;
+        Ok(list)
+    }
+
+    /// Holds each Read chunk, and all together, against `limits`.
+    fn check_chunks(&self, limits: &Limits) -> Result<(), DecodeError> {
+        let mut chunks: usize = 0;
+        let mut total: u64 = 0;
+        let mut after = None;
+        while let Some(group) = Group::next(self.segments(), after) {
+            chunks = chunks.saturating_add(1);
+            if chunks > limits.read_chunks {
+                return Err(DecodeError::ReadChunks);
+            }
+            if group.segments > limits.chunk_segments {
+                return Err(DecodeError::ChunkSegments);
+            }
+            if group.length > u64::from(limits.read_chunk_bytes) {
+                return Err(DecodeError::ReadChunkBytes);
+            }
+            total = total.saturating_add(group.length);
+            if total > u64::from(limits.read_list_bytes) {
+                return Err(DecodeError::ReadListBytes);
+            }
+            after = Some(group.position);
+        }
+        Ok(())
+    }
+
+    /// Holds the Positions other than zero against a reduced Payload stream of `payload` octets,
+    /// which the chunks are inserted into (RFC 8166, section 3.4.5).
+    pub(crate) fn check_positions(&self, payload: u64) -> Result<(), DecodeError> {
+        // A chunk may leave out the XDR padding of its data item (section 3.4.5.2), but the
+        // unreduced stream, which Positions count in, has it.
+        let mut unreduced = payload;
+        let mut previous_end: u64 = 0;
+        for chunk in self.data_chunks() {
+            let position = u64::from(chunk.position());
+            let length = u64::from(chunk.length());
+            if position < previous_end {
+                return Err(DecodeError::PositionOverlaps(chunk.position()));
+            }
+            if position > unreduced {
+                return Err(DecodeError::PositionPastEnd(chunk.position()));
+            }
+            previous_end = position.saturating_add(length);
+            unreduced = unreduced.saturating_add(length.saturating_add(3) & !3);
+        }
+        Ok(())
+    }
+
+    /// Whether the list is "not present".
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Read segments in list order, chunks possibly mixed.
+    #[inline]
+    pub const fn segments(&self) -> ReadSegments<'a> {
+        ReadSegments { rest: self.raw }
+    }
+
+    /// Read chunks in ascending order of Position, whatever the order of the list.
+    ///
+    /// Each step takes time linear in the number of segments.
+    #[inline]
+    pub const fn chunks(&self) -> ReadChunks<'a> {
+        ReadChunks {
+            list: *self,
+            after: None,
+        }
+    }
+
+    /// Read chunks of Positions other than zero, in ascending order.
+    #[inline]
+    pub const fn data_chunks(&self) -> ReadChunks<'a> {
+        ReadChunks {
+            list: *self,
+            after: Some(0),
+        }
+    }
+
+    /// The Position Zero Read chunk, which holds the Payload stream of a Long Call (RFC 8166,
+    /// section 3.5.3).
+    #[inline]
+    pub fn position_zero(&self) -> Option<ReadChunk<'a>> {
+        self.chunks().next().filter(|chunk| chunk.position() == 0)
+    }
+}
+
+/// The segments that share the smallest Position of those still to be visited.
+struct Group {
+    position: u32,
+    segments: usize,
+    length: u64,
+}
+
+impl Group {
+    fn next(list: ReadSegments<'_>, after: Option<u32>) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for entry in list.filter(|entry| after.is_none_or(|done| entry.position > done)) {
+            let length = u64::from(entry.segment.length);
+            match &mut best {
+                Some(group) if entry.position > group.position => {}
+                Some(group) if entry.position == group.position => {
+                    group.segments = group.segments.saturating_add(1);
+                    group.length = group.length.saturating_add(length);
+                }
+                _ => {
+                    best = Some(Self {
+                        position: entry.position,
+                        segments: 1,
+                        length,
+                    });
+                }
+            }
+        }
+        best
+    }
+}
+
+/// Iterator of [`ReadList::segments`].
+#[derive(Clone, Debug)]
+pub struct ReadSegments<'a> {
+    rest: &'a [u8],
+}
+
+impl Iterator for ReadSegments<'_> {
+    type Item = ReadSegment;
+
+    #[inline]
+    fn next(&mut self) -> Option<ReadSegment> {
+        let (_present, rest) = self.rest.split_first_chunk::<4>()?;
+        let (position, rest) = rest.split_first_chunk::<4>()?;
+        let (segment, rest) = rest.split_first_chunk::<{ Segment::SIZE }>()?;
+        self.rest = rest;
+        Some(ReadSegment::from_parts(position, segment))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len(), Some(self.len()))
+    }
+}
+
+impl ExactSizeIterator for ReadSegments<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.rest.len() / ReadSegment::LISTED_SIZE
+    }
+}
+impl FusedIterator for ReadSegments<'_> {}
+
+/// Iterator of [`ReadList::chunks`].
+#[derive(Clone, Debug)]
+pub struct ReadChunks<'a> {
+    list: ReadList<'a>,
+    after: Option<u32>,
+}
+
+impl<'a> Iterator for ReadChunks<'a> {
+    type Item = ReadChunk<'a>;
+
+    fn next(&mut self) -> Option<ReadChunk<'a>> {
+        let group = Group::next(self.list.segments(), self.after)?;
+        self.after = Some(group.position);
+        Some(ReadChunk {
+            list: self.list,
+            position: group.position,
+            segments: group.segments,
+            // Decoding has held the sum against a 32-bit limit.
+            length: u32::try_from(group.length).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+impl FusedIterator for ReadChunks<'_> {}
+
+/// A Read chunk: the read segments of one Position (RFC 8166, section 3.4.5).
+#[derive(Clone, Copy, Debug)]
+pub struct ReadChunk<'a> {
+    list: ReadList<'a>,
+    position: u32,
+    segments: usize,
+    length: u32,
+}
+
+impl<'a> ReadChunk<'a> {
+    /// Offset in octets in the unreduced Payload stream; zero for the chunk that is the Payload
+    /// stream.
+    #[inline]
+    pub const fn position(&self) -> u32 {
+        self.position
+    }
+
+    /// Octets of all segments together.
+    #[inline]
+    pub const fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Number of segments, at least one.
+    #[inline]
+    pub const fn segment_count(&self) -> usize {
+        self.segments
+    }
+
+    /// The segments in list order, which is the order of their contents (RFC 8166,
+    /// section 3.4.5).
+    #[inline]
+    pub const fn segments(&self) -> ReadChunkSegments<'a> {
+        ReadChunkSegments {
+            list: self.list.segments(),
+            position: self.position,
+            left: self.segments,
+        }
+    }
+
+    /// Whether the chunk can hold the two words that every RPC message begins with.
+    #[inline]
+    pub(crate) fn holds_rpc_prefix(&self) -> bool {
+        usize::try_from(self.length).is_ok_and(|length| length >= RpcPrefix::SIZE)
+    }
+}
+
+/// Iterator of [`ReadChunk::segments`].
+#[derive(Clone, Debug)]
+pub struct ReadChunkSegments<'a> {
+    list: ReadSegments<'a>,
+    position: u32,
+    left: usize,
+}
+
+impl Iterator for ReadChunkSegments<'_> {
+    type Item = Segment;
+
+    #[inline]
+    fn next(&mut self) -> Option<Segment> {
+        self.left = self.left.checked_sub(1)?;
+        let position = self.position;
+        self.list
+            .find(|entry| entry.position == position)
+            .map(|entry| entry.segment)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for ReadChunkSegments<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.left
+    }
+}
+impl FusedIterator for ReadChunkSegments<'_> {}

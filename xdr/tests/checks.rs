@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Runs the checks that KUnit runs too.
+
+#[test]
+fn checks() {
+    let failed: Vec<_> = xdr::checks::CHECKS
+        .iter()
+        .filter_map(|(name, check)| check().err().map(|claim| format!("{name}: {claim}")))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Uses all of the crate that is compiled into its users: inline and generic functions.
+
+#![no_std]
+
+use xdr::{
+    header_size,
+    CallPayload,
+    EncodeError,
+    Encoder,
+    FixedHeader,
+    InlineSize,
+    Limits,
+    Message,
+    PrivateData,
+    Procedure,
+    Rejected,
+    Reply,
+    ReplyPayload,
+    ReturnError,
+    Role,
+    RpcPrefix,
+    Segment, //
+};
+
+#[no_mangle]
+pub fn decode(bytes: &[u8], limits: &Limits, visit: fn(u32, Segment)) -> Result<usize, Rejected> {
+    let (writes, reply_chunk) = match Message::decode(bytes, limits)? {
+        Message::Call(call) => {
+            for chunk in call.reads.chunks().chain(call.reads.position_zero()) {
+                visit(chunk.length(), Segment::default());
+                chunk
+                    .segments()
+                    .for_each(|segment| visit(chunk.position(), segment));
+            }
+            call.reads
+                .segments()
+                .for_each(|entry| visit(entry.position, entry.segment));
+            if let CallPayload::Inline(inline) = call.payload {
+                visit(inline.bytes.len() as u32, Segment::default());
+            }
+            (call.writes, call.reply_chunk)
+        }
+        Message::Reply(reply) => {
+            if let ReplyPayload::Inline(inline) = reply.payload {
+                visit(inline.bytes.len() as u32, Segment::default());
+            }
+            (reply.writes, reply.reply_chunk)
+        }
+        Message::Error(error) => return Ok(error.credits as usize),
+    };
+    for chunk in writes.chunks().chain(reply_chunk) {
+        chunk
+            .segments()
+            .for_each(|segment| visit(chunk.length(), segment));
+        if let Some(filled) = chunk.filled(limits.read_chunk_bytes) {
+            filled.for_each(|segment| visit(0, segment));
+        }
+    }
+    Ok(writes.chunks().len())
+}
+
+#[no_mangle]
+pub fn encode(
+    buffer: &mut [u8],
+    words: [u32; 3],
+    read: &[Segment],
+    write: &[Segment],
+    reply: Option<&[Segment]>,
+) -> Result<usize, EncodeError> {
+    let mut encoder = match read.len() {
+        0 => Encoder::msg(buffer, words[0], words[1]),
+        _ => Encoder::nomsg(buffer, words[0], words[1]),
+    };
+    encoder.read_chunk(words[2], read);
+    let mut encoder = encoder.end_reads();
+    encoder.write_chunk(write);
+    match reply {
+        Some(chunk) => encoder.end_writes().reply_chunk(chunk),
+        None => encoder.end_writes().no_reply_chunk(),
+    }
+}
+
+#[no_mangle]
+pub fn size(read: usize, writes: &[usize], reply: Option<usize>) -> usize {
+    header_size(read, writes.iter().copied(), reply)
+}
+
+#[no_mangle]
+pub fn answer(rejected: &Rejected, role: Role, buffer: &mut [u8]) -> Option<usize> {
+    rejected.error_message(role, 1)?.encode(buffer).ok()
+}
+
+#[no_mangle]
+pub fn returned(reply: &Reply<'_>, offer: &[Segment]) -> Result<u32, ReturnError> {
+    reply.nothing_written()?;
+    reply.no_reply_written()?;
+    reply.reply_written(offer)?;
+    reply.written(offer)
+}
+
+#[no_mangle]
+pub fn peek(bytes: &[u8]) -> Option<bool> {
+    let header = FixedHeader::peek(bytes)?;
+    let prefix = RpcPrefix::peek(bytes)?;
+    Some(Procedure::from_wire(header.procedure).is_some() && prefix.direction().is_some())
+}
+
+#[no_mangle]
+pub fn private_data(bytes: &[u8], size: u32, buffer: &mut [u8]) -> Option<u32> {
+    let peer = PrivateData::decode(bytes)?;
+    let own = PrivateData {
+        remote_invalidation: true,
+        send_size: InlineSize::from_bytes(size),
+        receive_size: InlineSize::from_bytes(size),
+    };
+    own.encode(buffer).ok()?;
+    Some(own.send_threshold(&peer).max(own.receive_threshold(&peer)))
+}
+
+/// What the test has to find, to show that it finds anything.
+#[cfg(control)]
+#[no_mangle]
+pub fn control(bytes: &[u8], index: usize) -> u8 {
+    bytes[index]
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Properties of the codec over generated messages, held against a second implementation.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub
+)]
+
+mod model;
+mod strategy;
+
+use proptest::prelude::*;
+use xdr::{
+    checks::{
+        reencode,
+        AMPLE, //
+    },
+    CallPayload,
+    EncodeError,
+    Encoder,
+    InlineSize,
+    Kind,
+    Limits,
+    Message,
+    PrivateData,
+    ReplyPayload,
+    ReturnError,
+    Role,
+    Segment, //
+};
+
+use model::{
+    Model,
+    Rpc, //
+};
+
+/// Limits that no message of the tests exceeds, sums of lengths excepted.
+const UNLIMITED: Limits = Limits {
+    read_segments: usize::MAX,
+    read_chunks: usize::MAX,
+    write_chunks: usize::MAX,
+    chunk_segments: usize::MAX,
+    ..AMPLE
+};
+
+/// Decodes `bytes` with the crate and with the model: they agree, and what was accepted encodes to
+/// the same octets again.
+fn compare(bytes: &[u8], limits: &Limits) -> Result<(), TestCaseError> {
+    let expected = model::decode(bytes, limits);
+    match Message::decode(bytes, limits) {
+        Ok(message) => {
+            prop_assert_eq!(Some(model::lift(&message)), expected);
+            check_accepted(&message, bytes)?;
+        }
+        Err(rejected) => {
+            prop_assert_eq!(expected, None, "refused: {:?}", rejected);
+            let only_limits = model::decode(bytes, &UNLIMITED).is_some();
+            if only_limits {
+                prop_assert_eq!(rejected.reason.kind(), Kind::OverLimit);
+            }
+            // A requester is silent unless it knows that it looks at a Call.
+            if rejected.direction != Some(xdr::Direction::Call) {
+                prop_assert_eq!(rejected.error_message(Role::Requester, 1), None);
+            }
+            if let Some(error) = rejected.error_message(Role::Responder, 1) {
+                prop_assert!(bytes.len() >= 28);
+                prop_assert_eq!(&error.xid.to_be_bytes(), &bytes[..4]);
+                prop_assert_eq!(&error.version.to_be_bytes(), &bytes[4..8]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseError> {
+    let inline = match message {
+        Message::Call(call) => match call.payload {
+            CallPayload::Inline(inline) => Some(inline),
+            CallPayload::PositionZero(_) => None,
+        },
+        Message::Reply(reply) => match reply.payload {
+            ReplyPayload::Inline(inline) => Some(inline),
+            ReplyPayload::ReplyChunk => None,
+        },
+        Message::Error(_) => None,
+    };
+    let mut header = vec![0; bytes.len()];
+    let len = reencode(message, &mut header).unwrap();
+    prop_assert_eq!(&header[..len], &bytes[..len]);
+    if let Some(inline) = inline {
+        prop_assert_eq!(inline.offset, len);
+        prop_assert_eq!(inline.bytes, &bytes[len..]);
+    }
+    if let Message::Call(call) = message {
+        let Model::Rpc(rpc) = model::lift(message) else {
+            unreachable!()
+        };
+        let grouped = rpc.read_chunks();
+        let chunks = call.reads.chunks();
+        prop_assert!(chunks
+            .clone()
+            .map(|c| c.position())
+            .eq(grouped.keys().copied()));
+        for chunk in chunks {
+            let segments = &grouped[&chunk.position()];
+            prop_assert_eq!(chunk.segment_count(), segments.len());
+            prop_assert_eq!(chunk.segments().len(), segments.len());
+            prop_assert_eq!(&chunk.segments().collect::<Vec<_>>(), segments);
+            let sum: u64 = segments.iter().map(|s| u64::from(s.length)).sum();
+            prop_assert_eq!(u64::from(chunk.length()), sum);
+        }
+    }
+    Ok(())
+}
+
+/// Encodes with whole Read chunks, as a requester does.
+fn encode(rpc: &Rpc, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+    let mut encoder = match rpc.payload {
+        Some(_) => Encoder::msg(buffer, rpc.xid, rpc.credits),
+        None => Encoder::nomsg(buffer, rpc.xid, rpc.credits),
+    };
+    for (position, chunk) in rpc.read_chunks() {
+        encoder.read_chunk(position, &chunk);
+    }
+    let mut encoder = encoder.end_reads();
+    for chunk in &rpc.writes {
+        encoder.write_chunk(chunk);
+    }
+    match &rpc.reply_chunk {
+        Some(chunk) => encoder.end_writes().reply_chunk(chunk),
+        None => encoder.end_writes().no_reply_chunk(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn decode_of_encode_is_identity(rpc in strategy::rpc()) {
+        let mut rpc = rpc;
+        // The encoder is given whole chunks.
+        rpc.reads.sort_by_key(|entry| entry.position);
+        let header = rpc.header();
+        let mut buffer = vec![0; header.len()];
+        prop_assert_eq!(encode(&rpc, &mut buffer), Ok(header.len()));
+        prop_assert_eq!(&buffer, &header);
+        buffer.extend(rpc.payload.iter().flatten());
+        match Message::decode(&buffer, &AMPLE) {
+            Ok(message) => prop_assert_eq!(model::lift(&message), Model::Rpc(rpc)),
+            Err(rejected) => prop_assert!(false, "{:?}", rejected),
+        }
+    }
+
+    #[test]
+    fn valid_messages_decode(rpc in strategy::rpc()) {
+        let bytes = rpc.bytes();
+        prop_assert!(Message::decode(&bytes, &AMPLE).is_ok());
+        compare(&bytes, &AMPLE)?;
+    }
+
+    #[test]
+    fn errors_decode(error in strategy::error()) {
+        let Model::Error { xid, version, credits, range } = error else { unreachable!() };
+        let words = match range {
+            Some((low, high)) => vec![xid, version, credits, 4, 1, low, high],
+            None => vec![xid, version, credits, 4, 2],
+        };
+        let bytes = model::octets(&words);
+        let message = Message::decode(&bytes, &AMPLE).unwrap();
+        prop_assert_eq!(model::lift(&message), error);
+        check_accepted(&message, &bytes)?;
+    }
+
+    #[test]
+    fn limits_hold(rpc in strategy::rpc(), limits in strategy::limits()) {
+        compare(&rpc.bytes(), &limits)?;
+    }
+
+    #[test]
+    fn mutated_messages(
+        rpc in strategy::rpc(),
+        mutations in prop::collection::vec(strategy::mutation(), 1..4),
+        limits in prop_oneof![Just(AMPLE), strategy::limits()],
+    ) {
+        let mut bytes = rpc.bytes();
+        for mutation in &mutations {
+            strategy::mutate(&mut bytes, mutation);
+        }
+        compare(&bytes, &limits)?;
+    }
+
+    #[test]
+    fn word_soup(
+        bytes in strategy::word_soup(),
+        limits in prop_oneof![Just(AMPLE), strategy::limits()],
+    ) {
+        compare(&bytes, &limits)?;
+    }
+
+    #[test]
+    fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        compare(&bytes, &UNLIMITED)?;
+        prop_assert_eq!(
+            PrivateData::decode(&bytes).is_some(),
+            bytes.windows(8).any(|window| window.starts_with(&[0xf6, 0xab, 0x0e, 0x18, 1])),
+        );
+    }
+
+    #[test]
+    fn little_room(rpc in strategy::rpc(), room in any::<prop::sample::Index>()) {
+        let needed = rpc.header().len();
+        let room = room.index(needed);
+        let mut buffer = vec![0; room];
+        prop_assert_eq!(encode(&rpc, &mut buffer), Err(EncodeError::NoRoom { needed, room }));
+    }
+
+    #[test]
+    fn returned_chunks(
+        offer in strategy::chunk(),
+        lengths in prop::collection::vec(prop_oneof![Just(None), (0..64_u32).prop_map(Some)], 6),
+        part in any::<prop::sample::Index>(),
+    ) {
+        let reply_of = |returned: &[Segment]| Rpc {
+            xid: 7,
+            credits: 1,
+            payload: Some(vec![0, 0, 0, 7, 0, 0, 0, 1]),
+            reads: Vec::new(),
+            writes: vec![returned.to_vec()],
+            reply_chunk: None,
+        }.bytes();
+        let written = |bytes: &[u8]| match Message::decode(bytes, &AMPLE) {
+            Ok(Message::Reply(reply)) => reply.written(&offer),
+            other => panic!("{other:?}"),
+        };
+
+        // What a responder returns is accepted, whatever it wrote.
+        let bytes = reply_of(&offer);
+        let Ok(Message::Reply(reply)) = Message::decode(&bytes, &AMPLE) else { unreachable!() };
+        let chunk = reply.writes.chunks().next().unwrap();
+        let len = part.index(chunk.length() as usize + 1) as u32;
+        let filled: Vec<_> = chunk.filled(len).unwrap().collect();
+        prop_assert_eq!(written(&reply_of(&filled)), Ok(len));
+        prop_assert!(chunk.filled(chunk.length() + 1).is_none());
+
+        // Any other lengths are accepted just if no octet follows a gap.
+        let returned: Vec<_> = offer
+            .iter()
+            .zip(&lengths)
+            .map(|(segment, length)| Segment {
+                length: length.unwrap_or(segment.length),
+                offset: segment.offset.min(1 << 63),
+                ..*segment
+            })
+            .collect();
+        let same_place = returned.iter().zip(&offer).all(|(a, b)| a.offset == b.offset);
+        let fits = returned.iter().zip(&offer).all(|(a, b)| a.length <= b.length);
+        let total: u32 = returned.iter().map(|segment| segment.length).sum();
+        let in_order = fits && total <= chunk.length() && {
+            let mut left = total;
+            returned.iter().zip(&offer).all(|(a, b)| {
+                let length = b.length.min(left);
+                left -= length;
+                a.length == length
+            })
+        };
+        let outcome = written(&reply_of(&returned));
+        if same_place && fits && in_order {
+            prop_assert_eq!(outcome, Ok(total));
+        } else if same_place && fits {
+            prop_assert_eq!(outcome, Err(ReturnError::Hole));
+        } else {
+            prop_assert!(outcome.is_err());
+        }
+    }
+
+    #[test]
+    fn private_data(
+        r in any::<bool>(),
+        send in any::<u32>(),
+        receive in any::<u32>(),
+        before in 0..64_usize,
+    ) {
+        let data = PrivateData {
+            remote_invalidation: r,
+            send_size: InlineSize::from_bytes(send),
+            receive_size: InlineSize::from_bytes(receive),
+        };
+        prop_assert!(data.send_size.bytes() <= send.max(1024));
+        let mut bytes = vec![0; before];
+        bytes.extend(data.to_wire());
+        prop_assert_eq!(PrivateData::decode(&bytes), Some(data));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn every_truncation(rpc in strategy::rpc()) {
+        let bytes = rpc.bytes();
+        for len in 0..bytes.len() {
+            compare(&bytes[..len], &AMPLE)?;
+        }
+    }
+
+    #[test]
+    fn every_bit(rpc in strategy::rpc()) {
+        let mut bytes = rpc.bytes();
+        for index in 0..rpc.header().len() * 8 {
+            bytes[index / 8] ^= 1 << (index % 8);
+            compare(&bytes, &AMPLE)?;
+            bytes[index / 8] ^= 1 << (index % 8);
+        }
+    }
+}
