@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The requester: a transport of the RPC layer for NFS clients.
+
+mod call;
+mod chunks;
+mod connect;
+mod connection;
+mod marshal;
+mod mount;
+mod reply;
+mod stats;
+
+pub(crate) use self::mount::Mount;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The transport's state of one RPC.
+
+use super::{
+    connection::ConnectionId,
+    mount::Mount, //
+};
+use crate::kapi::{
+    ib::Regions,
+    sunrpc::PinnedRqst,
+    sys::completion::Completion, //
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLock, //
+    },
+};
+use xdr::Segment;
+
+/// Regions that one RPC may use: a Read chunk or Position Zero Read chunk and a Write chunk or
+/// Reply chunk, of three pieces (head, pages, tail) each, and one more each for pages beyond one
+/// region.
+pub(crate) const MAX_REGIONS: usize = 8;
+
+/// Where an RPC is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No Call of it is under way.
+    Idle,
+    /// The Call was sent on that connection, and no Reply was accepted.
+    Sent(ConnectionId),
+    /// The Reply is here, and waits for the local invalidation of the regions.
+    Fencing,
+}
+
+/// The state of one RPC.
+pub(crate) struct CallState {
+    pub(crate) phase: Phase,
+    pub(crate) xid: u32,
+    pub(crate) regions: Regions,
+    /// The Read chunk or Position Zero Read chunk that was offered.
+    pub(crate) read: KVec<Segment>,
+    /// The Write chunk that was offered.
+    pub(crate) write: KVec<Segment>,
+    /// The Reply chunk that was offered.
+    pub(crate) reply: KVec<Segment>,
+    /// The request and its result, while its regions are being invalidated.
+    pub(crate) waiting: Option<(PinnedRqst<Mount>, Result<usize>)>,
+    /// Replies to it that were not well formed.
+    pub(crate) bad_replies: u32,
+}
+
+/// One RPC. Reused for the next, so that none allocates lists.
+#[pin_data]
+pub(crate) struct Call {
+    #[pin]
+    pub(crate) state: SpinLock<CallState>,
+    /// Completed when the local invalidation that [`super::mount::Mount::fence`] posted has ended.
+    #[pin]
+    pub(crate) fenced: Completion,
+}
+
+impl Call {
+    /// State for an RPC. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let state = CallState {
+            phase: Phase::Idle,
+            xid: 0,
+            regions: Regions::new(MAX_REGIONS)?,
+            read: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
+            write: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
+            reply: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
+            waiting: None,
+            bad_replies: 0,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock!(state, "rpcrdma_call"),
+                fenced <- Completion::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}

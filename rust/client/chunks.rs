@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Which parts of an RPC go inline, and which through chunks (RFC 8166, section 3.5; RFC 8267).
+
+use super::call::MAX_REGIONS;
+use xdr::header_size;
+
+/// What the choice depends on. All sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The Call as encoded.
+    pub(crate) call: usize,
+    /// The Call's head, in front of its pages.
+    pub(crate) call_head: usize,
+    /// The Call's pages.
+    pub(crate) call_pages: usize,
+    /// The pages are an argument that may be placed directly.
+    pub(crate) call_is_write: bool,
+    /// Room for the Reply.
+    pub(crate) reply: usize,
+    /// Room for the Reply's pages.
+    pub(crate) reply_pages: usize,
+    /// The pages are a result that may be placed directly.
+    pub(crate) reply_is_read: bool,
+    /// No security flavor looks into the messages: integrity and privacy forbid to take data
+    /// items out of them (RFC 8267, section 4.3).
+    pub(crate) may_place_directly: bool,
+}
+
+/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Thresholds {
+    /// The largest message that the server receives.
+    pub(crate) send: usize,
+    /// The largest message that we receive.
+    pub(crate) receive: usize,
+}
+
+/// How the results come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Results {
+    /// All inline.
+    Inline,
+    /// The pages through a Write chunk, the rest inline.
+    WriteChunk,
+    /// All through a Reply chunk, if it is too long to be inline.
+    ReplyChunk,
+}
+
+/// How the arguments go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    /// All inline.
+    Inline,
+    /// The pages through a Read chunk, the rest inline.
+    ReadChunk,
+    /// All through a Position Zero Read chunk.
+    PositionZero,
+}
+
+/// Bytes that XDR adds to `len` (RFC 4506, section 3).
+pub(crate) fn pad(len: usize) -> usize {
+    len.wrapping_neg() & 3
+}
+
+/// How to provide for the results: for the largest Reply there can be.
+pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
+    let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.receive;
+    if fits(header_size(0, [], None), shape.reply) {
+        return Results::Inline;
+    }
+    let rest = shape.reply.saturating_sub(shape.reply_pages);
+    let direct = shape.may_place_directly && shape.reply_is_read && shape.reply_pages != 0;
+    if direct && fits(header_size(0, [MAX_REGIONS], None), rest) {
+        return Results::WriteChunk;
+    }
+    Results::ReplyChunk
+}
+
+/// How to send the arguments, when the chunks for the results have so many segments.
+pub(crate) fn arguments(
+    shape: &Shape,
+    thresholds: &Thresholds,
+    write: usize,
+    reply: usize,
+) -> Arguments {
+    let header = |reads: usize| {
+        let reply = (reply != 0).then_some(reply);
+        if write != 0 {
+            header_size(reads, [write], reply)
+        } else {
+            header_size(reads, [], reply)
+        }
+    };
+    let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.send;
+    if fits(header(0), shape.call) {
+        return Arguments::Inline;
+    }
+    let rest = shape.call.saturating_sub(shape.call_pages);
+    let direct = shape.may_place_directly && shape.call_is_write && shape.call_pages != 0;
+    // A Position is a multiple of 4 (RFC 8166, section 3.4.4), which an argument's always is.
+    if direct && shape.call_head % 4 == 0 && fits(header(MAX_REGIONS), rest) {
+        return Arguments::ReadChunk;
+    }
+    Arguments::PositionZero
+}

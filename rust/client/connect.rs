@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connecting to a server.
+
+use super::{
+    call::MAX_REGIONS,
+    connection::{
+        Alarm,
+        Connection,
+        Requester, //
+    },
+    mount::{
+        Shared,
+        REVERSE_SLOTS, //
+    },
+};
+use crate::{
+    kapi::{
+        ib::{
+            CmId,
+            ConnectParams,
+            DeviceLimits,
+            QueuePair,
+            QueuePairConfig, //
+        },
+        sys::{
+            log,
+            memalloc::NofsScope,
+            sysctl,
+            time::HZ,
+            workqueue::{
+                Timer,
+                WorkItem, //
+            }, //
+        },
+    },
+    transport::{
+        credits::RECEIVE_BATCH,
+        events::Events, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::Jiffies, //
+};
+use xdr::{
+    InlineSize,
+    PrivateData, //
+};
+
+/// How long to wait for an address, and for a route, in milliseconds.
+const RESOLVE_TIMEOUT: u32 = 5000;
+/// How long to wait for the server's answer. The connection manager gives up before.
+const CONNECT_TIMEOUT: Jiffies = 60 * HZ;
+/// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
+/// RPC layer takes care of the rest.
+const RETRY_COUNT: u8 = 6;
+/// Pages that one region covers, where the device allows: 1 MiB that begins anywhere in a page.
+const REGION_PAGES: u32 = 257;
+/// Send buffers may stay in the send ring for so long a run of unsignaled requests.
+const SPARE_BUFFERS: u32 = 16;
+/// Regions that a connection begins with.
+const FIRST_REGIONS: u32 = 4;
+
+/// The work item that connects.
+pub(crate) struct Connector(pub(crate) Arc<Shared>);
+
+impl WorkItem for Connector {
+    fn run(&self, _timer: Timer<'_>) {
+        // Memory that is wanted here may wait for this very mount otherwise.
+        let _nofs = NofsScope::enter();
+        self.0.end_connection();
+        match connect(&self.0) {
+            Ok(connection) => {
+                self.0.begin_connection(connection);
+                self.0.xprt.connected();
+            }
+            Err(e) => {
+                self.0.note_connect_failed();
+                self.0.xprt.not_connected(e);
+            }
+        }
+    }
+}
+
+/// The sizes of a connection on a device.
+fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
+    let regions = MAX_REGIONS as u32;
+    // A call as a rule: a registration, a Send, an invalidation. And once, the longest.
+    let longest = 4 * (regions + 1);
+    let queue = device.max_qp_wr.min(device.max_cqe);
+    let send_entries = (3 * max_requests + REVERSE_SLOTS + longest + 1).min(queue);
+    let receives = (max_requests + REVERSE_SLOTS + RECEIVE_BATCH).min(queue.saturating_sub(1));
+    if send_entries <= longest || receives <= REVERSE_SLOTS + RECEIVE_BATCH {
+        return Err(ENOMEM);
+    }
+    Ok(QueuePairConfig {
+        send_entries,
+        regions_per_call: regions,
+        send_buffers: max_requests + REVERSE_SLOTS + SPARE_BUFFERS,
+        send_size: sysctl::max_inline_write() as usize,
+        receives,
+        receive_size: sysctl::max_inline_read() as usize,
+        region_pages: device.max_region_pages.min(REGION_PAGES),
+        sg_gaps: device.sg_gaps,
+    })
+}
+
+/// Makes a connection. Runs in the work item; sleeps.
+fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
+    let xprt = &shared.xprt;
+    let timeout = Jiffies::from(RESOLVE_TIMEOUT as usize) * HZ / 1000 + 1;
+
+    let alarm = Alarm::new(xprt.clone())?;
+    let events = Events::new(alarm.clone())?;
+    let id = CmId::new(xprt.net(), events.clone())?;
+    let address = xprt.address();
+    events.step(timeout, || id.resolve_address(&address, RESOLVE_TIMEOUT))?;
+    events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
+
+    let device = id.limits().inspect_err(|_| {
+        log::warn(format_args!(
+            "the device that leads to {address} cannot register memory by work request\n"
+        ));
+    })?;
+    let config = config(&device, xprt.max_requests())?;
+    let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
+    let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls)?;
+    let connection = QueuePair::new(id, config, requester)?;
+    let requester = connection.handler();
+    if shared.reverse_enabled() {
+        requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+    }
+    let up = bring_up(shared, &connection, &events, &device);
+    if up.is_err() {
+        // Its end is no news: the outcome of the attempt is reported anyway.
+        requester.alarm.silence();
+    }
+    up.map(|()| connection)
+}
+
+/// Gives a new connection what it needs, and asks the server for it.
+fn bring_up(
+    shared: &Shared,
+    connection: &Connection,
+    events: &Events<Arc<Alarm>>,
+    device: &DeviceLimits,
+) -> Result {
+    let requester = connection.handler();
+    if shared.reverse_enabled() {
+        requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+    }
+    shared.xprt.reset_window();
+    requester.provide_receives(connection)?;
+    connection.grow_regions(FIRST_REGIONS)?;
+    shared.stats.regions_made.add(u64::from(FIRST_REGIONS));
+
+    let own = PrivateData {
+        remote_invalidation: true,
+        send_size: InlineSize::from_bytes(connection.config().send_size as u32),
+        receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
+    };
+    let params = ConnectParams {
+        private_data: &own.to_wire(),
+        responder_resources: device.max_rdma_reads,
+        retry_count: RETRY_COUNT,
+    };
+    events.step(CONNECT_TIMEOUT, || connection.connect(&params))?;
+
+    let peer = events.peer().unwrap_or(PrivateData::DEFAULT);
+    requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));
+    Ok(())
+}

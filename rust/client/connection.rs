@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! One connection of a mount, from connect to tear-down.
+
+use super::{
+    call::Call,
+    chunks::Thresholds,
+    mount::Shared,
+    reply, //
+};
+use crate::{
+    kapi::{
+        ib::{
+            Handler,
+            QueuePair,
+            Received,
+            SendBuffer, //
+        },
+        sunrpc::XprtHandle,
+        sys::log,
+    },
+    transport::{
+        credits::Credits,
+        events::{
+            Events,
+            OnLost, //
+        }, //
+    },
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        SpinLock, //
+    },
+};
+
+/// Tells the connections of a mount apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+/// Tells the RPC layer once that a connection has to be given up.
+pub(crate) struct Alarm {
+    xprt: XprtHandle,
+    raised: Atomic<bool>,
+}
+
+impl Alarm {
+    /// For a new connection.
+    pub(crate) fn new(xprt: XprtHandle) -> Result<Arc<Self>> {
+        Ok(Arc::new(
+            Self {
+                xprt,
+                raised: Atomic::new(false),
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    /// The RPC layer is to close the connection. Tells whether that was news. Any context that
+    /// may take a spin lock.
+    pub(crate) fn raise(&self) -> bool {
+        let news = !self.raised.xchg(true, Relaxed);
+        if news {
+            self.xprt.force_disconnect();
+        }
+        news
+    }
+
+    /// The connection is being closed: what its end brings about is no news.
+    pub(crate) fn silence(&self) {
+        self.raised.store(true, Relaxed);
+    }
+}
+
+impl OnLost for Arc<Alarm> {
+    fn lost(&self) {
+        self.raise();
+    }
+}
+
+/// The requester's part of a connection.
+#[pin_data]
+pub(crate) struct Requester {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: ConnectionId,
+    pub(crate) alarm: Arc<Alarm>,
+    #[pin]
+    pub(crate) credits: SpinLock<Credits>,
+    send_threshold: Atomic<u32>,
+    receive_threshold: Atomic<u32>,
+}
+
+/// One connection.
+pub(crate) type Connection = QueuePair<Requester>;
+
+impl Requester {
+    /// For a new connection of at most `max` RPCs at once.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: ConnectionId,
+        alarm: Arc<Alarm>,
+        max: u32,
+    ) -> Result<impl PinInit<Self>> {
+        let credits = Credits::new(max)?;
+        Ok(pin_init!(Self {
+            shared,
+            id,
+            alarm,
+            credits <- new_spinlock!(credits, "rpcrdma_credits"),
+            // Without a word from the server: RFC 8166, section 3.3.2.
+            send_threshold: Atomic::new(1024),
+            receive_threshold: Atomic::new(1024),
+        }))
+    }
+
+    /// The connection is up, with these inline thresholds.
+    pub(crate) fn set_thresholds(&self, send: u32, receive: u32) {
+        self.send_threshold.store(send, Relaxed);
+        self.receive_threshold.store(receive, Relaxed);
+    }
+
+    /// The inline thresholds.
+    pub(crate) fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            send: self.send_threshold.load(Relaxed) as usize,
+            receive: self.receive_threshold.load(Relaxed) as usize,
+        }
+    }
+}
+
+impl Handler for Requester {
+    type Cookie = Arc<Call>;
+    type Cm = Events<Arc<Alarm>>;
+
+    fn received(&self, connection: &Connection, message: Received<'_>) {
+        self.credits.lock().received();
+        reply::received(self, connection, message);
+        // Those that are there already: the sender makes more, since it may sleep.
+        let wanted = self.credits.lock().wanted_receives();
+        if let Some(wanted) = wanted {
+            self.post_receives(connection, wanted);
+        }
+    }
+
+    fn invalidated(&self, connection: &Connection, call: Arc<Call>, ok: bool) {
+        reply::invalidated(self, connection, &call, ok);
+    }
+
+    fn send_space(&self, _connection: &Connection) {
+        self.shared.xprt.space();
+    }
+
+    fn failed(&self, status: u32) {
+        if self.alarm.raise() {
+            log::info(format_args!(
+                "connection to {} lost: work completion status {status}\n",
+                self.shared.xprt.address(),
+            ));
+        }
+    }
+}
+
+impl Requester {
+    /// Posts Receives that are there, until `wanted` are posted.
+    pub(crate) fn post_receives(&self, connection: &Connection, wanted: u32) {
+        match connection.post_receives(wanted) {
+            Ok(posted) => self.credits.lock().posted(posted),
+            // It is being torn down.
+            Err(e) if e == ENOTCONN => (),
+            Err(_) => {
+                self.alarm.raise();
+            }
+        }
+    }
+
+    /// Makes sure that a Receive is posted for every Reply that may come. May sleep.
+    pub(crate) fn provide_receives(&self, connection: &Connection) -> Result {
+        let wanted = self.credits.lock().wanted_receives();
+        if let Some(wanted) = wanted {
+            connection.grow_receives(wanted)?;
+            self.post_receives(connection, wanted);
+        }
+        Ok(())
+    }
+
+    /// Takes a credit, or makes the sender wait for one with `EAGAIN`.
+    pub(crate) fn take_credit(&self) -> Result {
+        if self.credits.lock().take() {
+            return Ok(());
+        }
+        self.shared.xprt.wait_for_space();
+        // One may have come back before the sender was marked as waiting.
+        if self.credits.lock().take() {
+            return Ok(());
+        }
+        Err(EAGAIN)
+    }
+
+    /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
+    pub(crate) fn send_buffer<'a>(
+        &self,
+        connection: &'a Connection,
+    ) -> Result<SendBuffer<'a, Self>> {
+        match connection.send_buffer() {
+            Err(e) if e == EAGAIN => {
+                self.shared.stats.no_send_buffer.add(1);
+                self.shared.xprt.wait_for_space();
+                connection.send_buffer()
+            }
+            other => other,
+        }
+    }
+}

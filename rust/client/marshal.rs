@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! From an RPC to a posted message.
+
+use super::{
+    call::{
+        CallState,
+        Phase, //
+    },
+    chunks::{
+        self,
+        Arguments,
+        Results,
+        Shape, //
+    },
+    connection::{
+        Connection,
+        Requester, //
+    },
+    mount::{
+        Mount,
+        REVERSE_SLOTS, //
+    },
+};
+use crate::kapi::{
+    ib::Access,
+    page::Pieces,
+    sunrpc::{
+        Rqst,
+        XdrBuf,
+        Xprt, //
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    Encoder,
+    Segment, //
+};
+
+/// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
+///
+/// Errors as [`crate::kapi::sunrpc::Transport::send`].
+pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>) -> Result {
+    // A Call is sent once on a connection: a second one would upset the credits, and the server
+    // might execute it twice (RFC 8166, section 3.3.1).
+    if rqst.connect_cookie() == xprt.connect_cookie() {
+        return Err(ENOTCONN);
+    }
+    if !rqst.take_credit(xprt) {
+        return Err(EBADSLT);
+    }
+    rqst.receive_buf().fill_sparse_pages()?;
+
+    let requester = connection.handler();
+    requester.take_credit()?;
+    if let Err(e) = send_with_credit(connection, xprt, rqst) {
+        requester.credits.lock().give_back();
+        return Err(e);
+    }
+    // The credit of an RPC without a Reply would never come back.
+    if rqst.reply_expected() {
+        Ok(())
+    } else {
+        Err(ENOTCONN)
+    }
+}
+
+fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>) -> Result {
+    let requester = connection.handler();
+    requester.provide_receives(connection)?;
+    let mut buffer = requester.send_buffer(connection)?;
+
+    let call = rqst.call();
+    let mut state = call.state.lock();
+    // What an earlier connection knew of it is gone with that.
+    state.regions.bury();
+    if state.regions.fenced().is_none() {
+        return Err(ENOTCONN);
+    }
+    state.xid = rqst.xid();
+    let encoded = encode(connection, xprt, rqst, &mut state, buffer.bytes());
+    let len = match encoded {
+        Ok(len) => len,
+        Err(e) => {
+            connection.disarm(&mut state.regions);
+            requester.shared.stats.failed_marshal.add(1);
+            if e == EAGAIN {
+                xprt.wait_for_space();
+            }
+            return Err(e);
+        }
+    };
+    rqst.note_sent();
+    // A Reply that comes at once waits for the lock.
+    state.phase = Phase::Sent(requester.id);
+    connection
+        .post(buffer, len, &mut state.regions)
+        .map_err(|_| ENOTCONN)
+}
+
+/// Covers `pieces` with as many regions as it takes, and lists them.
+fn offer(
+    connection: &Connection,
+    state: &mut CallState,
+    mut pieces: Pieces<'_>,
+    access: Access,
+    list: fn(&mut CallState) -> &mut KVec<Segment>,
+) -> Result<usize> {
+    while pieces.remaining() != 0 {
+        let xid = state.xid;
+        let segment = connection.arm(&mut state.regions, &mut pieces, access, xid)?;
+        list(state)
+            .push_within_capacity(segment)
+            .map_err(|_| EMSGSIZE)?;
+    }
+    Ok(list(state).len())
+}
+
+/// Decides on the chunks, arms their regions, and writes the message into `to`. Returns its
+/// length.
+///
+/// `EAGAIN` when regions are short, `EMSGSIZE` when the RPC needs more than there can be.
+fn encode(
+    connection: &Connection,
+    xprt: &Xprt,
+    rqst: &Rqst<'_, Mount>,
+    state: &mut CallState,
+    to: &mut [u8],
+) -> Result<usize> {
+    let requester: &Requester = connection.handler();
+    let thresholds = requester.thresholds();
+    let stats = &requester.shared.stats;
+    let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
+    let shape = Shape {
+        call: call.len(),
+        call_head: call.head_len(),
+        call_pages: call.page_len(),
+        call_is_write: call.is_write_source(),
+        reply: reply.room(),
+        reply_pages: reply.page_len(),
+        reply_is_read: reply.is_read_target(),
+        may_place_directly: rqst.may_place_directly(),
+    };
+    state.read.clear();
+    state.write.clear();
+    state.reply.clear();
+
+    match chunks::results(&shape, &thresholds) {
+        Results::Inline => (),
+        Results::WriteChunk => {
+            let pieces = reply.page_pieces();
+            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| &mut s.write)?;
+            stats.write_segments.add(n as u64);
+            stats.offered_bytes.add(shape.reply_pages as u64);
+        }
+        Results::ReplyChunk => {
+            let pieces = reply.pieces();
+            let bytes = pieces.remaining();
+            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| &mut s.reply)?;
+            stats.reply_segments.add(n as u64);
+            stats.offered_bytes.add(bytes as u64);
+        }
+    }
+
+    let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
+    match arguments {
+        Arguments::Inline => (),
+        Arguments::ReadChunk => {
+            let pieces = call.page_pieces();
+            let n = offer(connection, state, pieces, Access::RemoteRead, |s| &mut s.read)?;
+            stats.read_segments.add(n as u64);
+        }
+        Arguments::PositionZero => {
+            let pieces = call.pieces();
+            let n = offer(connection, state, pieces, Access::RemoteRead, |s| &mut s.read)?;
+            stats.read_segments.add(n as u64);
+            stats.long_calls.add(1);
+        }
+    }
+
+    let credits = xprt.max_requests();
+    let header = header(state, arguments, shape.call_head, credits, to)?;
+    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    let copied = match arguments {
+        Arguments::Inline => {
+            let pulled = shape.call.saturating_sub(shape.call_head);
+            stats.pullup_bytes.add(pulled as u64);
+            copy(&call, 0, shape.call, body)?
+        }
+        Arguments::ReadChunk => {
+            let head = copy(&call, 0, shape.call_head, body)?;
+            // The pad of the argument goes with it (RFC 8166, section 3.4.5.2), if the RPC layer
+            // has put it in front of the tail.
+            let skipped = shape.call_pages + chunks::pad(shape.call_pages).min(call.tail_len());
+            let tail = shape.call_head + skipped;
+            let rest = body.get_mut(head..).ok_or(EMSGSIZE)?;
+            head + copy(&call, tail, shape.call.saturating_sub(tail), rest)?
+        }
+        Arguments::PositionZero => 0,
+    };
+    Ok(header + copied)
+}
+
+/// Copies `len` bytes of the message from `offset`.
+fn copy(message: &XdrBuf<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
+    message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
+    Ok(len)
+}
+
+/// Writes the transport header. Returns its length.
+fn header(
+    state: &CallState,
+    arguments: Arguments,
+    position: usize,
+    credits: u32,
+    to: &mut [u8],
+) -> Result<usize> {
+    let mut reads = match arguments {
+        Arguments::PositionZero => Encoder::nomsg(to, state.xid, credits),
+        _ => Encoder::msg(to, state.xid, credits),
+    };
+    match arguments {
+        Arguments::Inline => (),
+        Arguments::ReadChunk => {
+            let position = u32::try_from(position).map_err(|_| EMSGSIZE)?;
+            reads.read_chunk(position, &state.read);
+        }
+        Arguments::PositionZero => reads.read_chunk(0, &state.read),
+    }
+    let mut writes = reads.end_reads();
+    if !state.write.is_empty() {
+        writes.write_chunk(&state.write);
+    }
+    let reply = writes.end_writes();
+    let encoded = if state.reply.is_empty() {
+        reply.no_reply_chunk()
+    } else {
+        reply.reply_chunk(&state.reply)
+    };
+    encoded.map_err(|_| EMSGSIZE)
+}
+
+/// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
+pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &Rqst<'_, Mount>) -> Result {
+    let requester = connection.handler();
+    // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.2).
+    let mut buffer = requester.send_buffer(connection)?;
+    let reply = rqst.send_buf();
+    let to = buffer.bytes();
+    let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS)
+        .end_reads()
+        .end_writes()
+        .no_reply_chunk()
+        .map_err(|_| EIO)?;
+    let body = to.get_mut(header..).ok_or(EIO)?;
+    let len = header + copy(&reply, 0, reply.len(), body)?;
+    if len > requester.thresholds().send {
+        return Err(EIO);
+    }
+    rqst.note_sent();
+    connection
+        .post_message(buffer, len)
+        .map_err(|_| ENOTCONN)
+}

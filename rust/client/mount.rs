@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The transport of a mount, which outlives its connections.
+
+use super::{
+    call::{
+        Call,
+        Phase, //
+    },
+    connect::Connector,
+    connection::{
+        Connection,
+        ConnectionId, //
+    },
+    marshal,
+    stats::Stats, //
+};
+use crate::kapi::{
+    ib::Fenced,
+    sunrpc::{
+        Class,
+        Rqst,
+        Transport,
+        Xprt,
+        XprtHandle, //
+    },
+    sys::{
+        memalloc::NofsScope,
+        sysctl,
+        time::HZ,
+        workqueue::{
+            work_class,
+            DelayedWork,
+            OwnedQueue,
+            Timer,
+            WorkItem, //
+        }, //
+    },
+};
+use core::ffi::{
+    c_int,
+    CStr, //
+};
+use kernel::{
+    new_spinlock,
+    page::PAGE_SIZE,
+    prelude::*,
+    seq_file::SeqFile,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        ArcBorrow,
+        SpinLock, //
+    },
+    time::Jiffies,
+};
+
+/// Reverse Calls that a server may have under way at once: the credits that we grant it.
+pub(crate) const REVERSE_SLOTS: u32 = 16;
+/// Regions that are made at once when they are short.
+const MORE_REGIONS: u32 = 4;
+
+/// What the parts of a mount's transport share.
+#[pin_data]
+pub(crate) struct Shared {
+    pub(crate) xprt: XprtHandle,
+    pub(crate) stats: Stats,
+    #[pin]
+    connection: SpinLock<Option<Arc<Connection>>>,
+    #[pin]
+    calls: SpinLock<KVec<Arc<Call>>>,
+    reverse: Atomic<bool>,
+    connect_failed: Atomic<bool>,
+    connections: Atomic<u64>,
+}
+
+impl Shared {
+    /// The present connection, if any.
+    fn connection(&self) -> Option<Arc<Connection>> {
+        self.connection.lock().clone()
+    }
+
+    /// A new connection is up.
+    pub(crate) fn begin_connection(&self, connection: Arc<Connection>) {
+        self.connect_failed.store(false, Relaxed);
+        let old = self.connection.lock().replace(connection);
+        drop(old);
+    }
+
+    /// Ends the present connection, if there is one. Sleeps until nothing of it is left.
+    pub(crate) fn end_connection(&self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        connection.handler().alarm.silence();
+        // It stays known until it is gone: whoever must wait for that finds it.
+        connection.shutdown();
+        let mut slot = self.connection.lock();
+        let same = slot.as_ref().is_some_and(|c| Arc::ptr_eq(c, &connection));
+        let old = if same { slot.take() } else { None };
+        drop(slot);
+        drop(old);
+    }
+
+    /// An attempt to connect failed.
+    pub(crate) fn note_connect_failed(&self) {
+        self.connect_failed.store(true, Relaxed);
+    }
+
+    /// An identifier for a new connection.
+    pub(crate) fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.connections.fetch_add(1, Relaxed))
+    }
+
+    /// Whether there is somebody to answer reverse Calls.
+    pub(crate) fn reverse_enabled(&self) -> bool {
+        self.reverse.load(Relaxed)
+    }
+}
+
+/// The work item that makes regions when they are short, since the sender must not wait for that.
+struct RegionMaker(Arc<Shared>);
+
+impl WorkItem for RegionMaker {
+    fn run(&self, timer: Timer<'_>) {
+        let _nofs = NofsScope::enter();
+        if let Some(connection) = self.0.connection() {
+            let made = connection.grow_regions(MORE_REGIONS);
+            match made {
+                Ok(()) => self.0.stats.regions_made.add(u64::from(MORE_REGIONS)),
+                Err(e) if e == ENOMEM => {
+                    timer.queue(HZ / 10);
+                }
+                Err(_) => (),
+            }
+        }
+        self.0.xprt.space();
+    }
+}
+
+/// The transport of a mount.
+pub(crate) struct Mount {
+    // The work items go first: they use the shared part.
+    connector: DelayedWork<Connector>,
+    region_maker: DelayedWork<RegionMaker>,
+    shared: Arc<Shared>,
+}
+
+static CLASS: Class = Class::new();
+
+impl Transport for Mount {
+    type Call = Call;
+    const IDENT: c_int = 256;
+    const NAME: &'static CStr = c"rdma";
+    const NETIDS: [&'static CStr; 2] = [c"rdma", c"rdma6"];
+    const MAX_PAYLOAD: usize = 257 * PAGE_SIZE;
+
+    fn class() -> &'static Class {
+        &CLASS
+    }
+
+    fn new(xprt: XprtHandle) -> Result<Self> {
+        let shared = Arc::pin_init(
+            pin_init!(Shared {
+                xprt,
+                stats: Stats::new(),
+                connection <- new_spinlock!(None, "rpcrdma_connection"),
+                calls <- new_spinlock!(KVec::new(), "rpcrdma_calls"),
+                reverse: Atomic::new(false),
+                connect_failed: Atomic::new(false),
+                connections: Atomic::new(0),
+            }),
+            GFP_KERNEL,
+        )?;
+        let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
+        Ok(Self {
+            connector: DelayedWork::new(
+                queue.clone(),
+                work_class!(c"rpcrdma_connect"),
+                Ok::<_, Error>(Connector(shared.clone())),
+                GFP_KERNEL,
+            )?,
+            region_maker: DelayedWork::new(
+                queue,
+                work_class!(c"rpcrdma_regions"),
+                Ok::<_, Error>(RegionMaker(shared.clone())),
+                GFP_KERNEL,
+            )?,
+            shared,
+        })
+    }
+
+    fn slots() -> u32 {
+        sysctl::slot_table_entries()
+    }
+
+    fn connect(&self, delay: Jiffies) {
+        self.connector.queue(delay);
+    }
+
+    fn was_connected(&self) -> bool {
+        self.shared.connect_failed.load(Relaxed)
+    }
+
+    fn close(&self) {
+        self.shared.end_connection();
+    }
+
+    fn destroy(&self) {
+        self.connector.cancel_sync();
+        self.region_maker.cancel_sync();
+        self.shared.end_connection();
+        let calls = core::mem::take(&mut *self.shared.calls.lock());
+        drop(calls);
+    }
+
+    fn inject_disconnect(&self) {
+        if let Some(connection) = self.shared.connection() {
+            connection.disconnect();
+        }
+    }
+
+    fn new_call(&self) -> Result<Arc<Call>> {
+        let pooled = self.shared.calls.lock().pop();
+        match pooled {
+            Some(call) => Ok(call),
+            None => {
+                let _nofs = NofsScope::enter();
+                Call::new()
+            }
+        }
+    }
+
+    fn fence(&self, call: ArcBorrow<'_, Call>) -> Fenced {
+        loop {
+            // In this order, so that the lock is not held where the last reference may go.
+            let connection = self.shared.connection();
+            let mut state = call.state.lock();
+            state.regions.bury();
+            let sent = match (&connection, state.phase) {
+                (Some(c), Phase::Sent(id)) => c.handler().id == id,
+                _ => false,
+            };
+            if let (true, Some(connection)) = (sent, &connection) {
+                // The server may still answer: its credit comes back only then.
+                connection.handler().credits.lock().abandon(state.xid);
+                state.phase = Phase::Fencing;
+            }
+            if let Some(fenced) = state.regions.fenced() {
+                state.phase = Phase::Idle;
+                return fenced;
+            }
+            let Some(connection) = connection else {
+                // Regions are dead before their connection is forgotten.
+                drop(state);
+                continue;
+            };
+            call.fenced.reinit();
+            let posted = connection.invalidate(&mut state.regions, call.into());
+            drop(state);
+            if posted.is_ok() {
+                call.fenced.wait();
+            }
+            if call.state.lock().regions.fenced().is_none() {
+                // Nobody knows what the regions are until the tear-down has taken them away.
+                connection.handler().alarm.raise();
+                connection.shutdown();
+            }
+        }
+    }
+
+    fn end_call(&self, call: Arc<Call>) {
+        {
+            let mut state = call.state.lock();
+            state.bad_replies = 0;
+        }
+        // Without memory to keep it, it is freed.
+        let _ = self.shared.calls.lock().push(call, GFP_ATOMIC);
+    }
+
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
+        let _nofs = NofsScope::enter();
+        let connection = self.shared.connection().ok_or(ENOTCONN)?;
+        let result = marshal::send(&connection, xprt, &rqst);
+        if result == Err(EAGAIN) {
+            self.region_maker.queue(0);
+        }
+        result
+    }
+
+    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
+        let _nofs = NofsScope::enter();
+        let connection = self.shared.connection().ok_or(ENOTCONN)?;
+        marshal::send_reverse_reply(&connection, &rqst)
+    }
+
+    fn reverse_enabled(&self) {
+        self.shared.reverse.store(true, Relaxed);
+        if let Some(connection) = self.shared.connection() {
+            let requester = connection.handler();
+            requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+            // Without memory now the next Call provides them.
+            let _ = requester.provide_receives(&connection);
+        }
+    }
+
+    fn reverse_slots(&self) -> u32 {
+        REVERSE_SLOTS
+    }
+
+    fn reverse_payload(&self) -> usize {
+        let inline = match self.shared.connection() {
+            Some(connection) => {
+                let thresholds = connection.handler().thresholds();
+                thresholds.send.min(thresholds.receive)
+            }
+            None => 1024,
+        };
+        inline.min(PAGE_SIZE).saturating_sub(xdr::MIN_HEADER)
+    }
+
+    fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {
+        self.shared.stats.print(xprt, seq);
+    }
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Inline functions and macros of the kernel, made callable from Rust: each
+ * function does what its name without the prefix does. See helpers.h.
+ */
+#include <linux/bitops.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/ratelimit.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/sunrpc/addr.h>
+#include <linux/sunrpc/clnt.h>
+
+#include "helpers.h"
+
+/* Verbs */
+
+struct ib_pd *rpcrdma_rs_ib_alloc_pd(struct ib_device *device,
+				     unsigned int flags)
+{
+	return ib_alloc_pd(device, flags);
+}
+
+void rpcrdma_rs_ib_dealloc_pd(struct ib_pd *pd)
+{
+	ib_dealloc_pd(pd);
+}
+
+struct ib_cq *rpcrdma_rs_ib_alloc_cq_any(struct ib_device *device,
+					 void *private, int nr_cqe,
+					 enum ib_poll_context poll_ctx)
+{
+	return ib_alloc_cq_any(device, private, nr_cqe, poll_ctx);
+}
+
+struct ib_cq *rpcrdma_rs_ib_alloc_cq(struct ib_device *device, void *private,
+				     int nr_cqe, int comp_vector,
+				     enum ib_poll_context poll_ctx)
+{
+	return ib_alloc_cq(device, private, nr_cqe, comp_vector, poll_ctx);
+}
+
+int rpcrdma_rs_ib_destroy_qp(struct ib_qp *qp)
+{
+	return ib_destroy_qp(qp);
+}
+
+int rpcrdma_rs_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			    const struct ib_send_wr **bad_wr)
+{
+	return ib_post_send(qp, wr, bad_wr);
+}
+
+int rpcrdma_rs_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			    const struct ib_recv_wr **bad_wr)
+{
+	return ib_post_recv(qp, wr, bad_wr);
+}
+
+int rpcrdma_rs_ib_dereg_mr(struct ib_mr *mr)
+{
+	return ib_dereg_mr(mr);
+}
+
+void rpcrdma_rs_ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
+{
+	ib_update_fast_reg_key(mr, newkey);
+}
+
+u32 rpcrdma_rs_ib_inc_rkey(u32 rkey)
+{
+	return ib_inc_rkey(rkey);
+}
+
+void *rpcrdma_rs_ib_get_client_data(struct ib_device *device,
+				    struct ib_client *client)
+{
+	return ib_get_client_data(device, client);
+}
+
+bool rpcrdma_rs_ib_device_try_get(struct ib_device *device)
+{
+	return ib_device_try_get(device);
+}
+
+int rpcrdma_rs_ibdev_to_node(struct ib_device *device)
+{
+	return ibdev_to_node(device);
+}
+
+bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
+				    u32 port_num)
+{
+	return rdma_protocol_iwarp(device, port_num);
+}
+
+bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num)
+{
+	return rdma_ib_or_roce(device, port_num);
+}
+
+/* DMA */
+
+bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device)
+{
+	return ib_uses_virt_dma(device);
+}
+
+unsigned int rpcrdma_rs_ib_dma_max_seg_size(struct ib_device *device)
+{
+	return ib_dma_max_seg_size(device);
+}
+
+int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr)
+{
+	return ib_dma_mapping_error(device, addr);
+}
+
+u64 rpcrdma_rs_ib_dma_map_single(struct ib_device *device, void *cpu_addr,
+				 size_t size, enum dma_data_direction dir)
+{
+	return ib_dma_map_single(device, cpu_addr, size, dir);
+}
+
+void rpcrdma_rs_ib_dma_unmap_single(struct ib_device *device, u64 addr,
+				    size_t size, enum dma_data_direction dir)
+{
+	ib_dma_unmap_single(device, addr, size, dir);
+}
+
+u64 rpcrdma_rs_ib_dma_map_page(struct ib_device *device, struct page *page,
+			       unsigned long offset, size_t size,
+			       enum dma_data_direction dir)
+{
+	return ib_dma_map_page(device, page, offset, size, dir);
+}
+
+void rpcrdma_rs_ib_dma_unmap_page(struct ib_device *device, u64 addr,
+				  size_t size, enum dma_data_direction dir)
+{
+	ib_dma_unmap_page(device, addr, size, dir);
+}
+
+int rpcrdma_rs_ib_dma_map_sg(struct ib_device *device, struct scatterlist *sg,
+			     int nents, enum dma_data_direction dir)
+{
+	return ib_dma_map_sg(device, sg, nents, dir);
+}
+
+void rpcrdma_rs_ib_dma_unmap_sg(struct ib_device *device,
+				struct scatterlist *sg, int nents,
+				enum dma_data_direction dir)
+{
+	ib_dma_unmap_sg(device, sg, nents, dir);
+}
+
+void rpcrdma_rs_ib_dma_sync_single_for_cpu(struct ib_device *device, u64 addr,
+					   size_t size,
+					   enum dma_data_direction dir)
+{
+	ib_dma_sync_single_for_cpu(device, addr, size, dir);
+}
+
+void rpcrdma_rs_ib_dma_sync_single_for_device(struct ib_device *device,
+					      u64 addr, size_t size,
+					      enum dma_data_direction dir)
+{
+	ib_dma_sync_single_for_device(device, addr, size, dir);
+}
+
+/* Connection manager */
+
+struct rdma_cm_id *rpcrdma_rs_rdma_create_id(struct net *net,
+					     rdma_cm_event_handler handler,
+					     void *context,
+					     enum rdma_ucm_port_space ps,
+					     enum ib_qp_type qp_type)
+{
+	return rdma_create_id(net, handler, context, ps, qp_type);
+}
+
+/* sunrpc, client side */
+
+int rpcrdma_rs_xprt_connected(struct rpc_xprt *xprt)
+{
+	return xprt_connected(xprt);
+}
+
+void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt)
+{
+	xprt_set_connected(xprt);
+}
+
+void rpcrdma_rs_xprt_clear_connected(struct rpc_xprt *xprt)
+{
+	xprt_clear_connected(xprt);
+}
+
+int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt)
+{
+	return xprt_test_and_clear_connected(xprt);
+}
+
+void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt)
+{
+	xprt_clear_connecting(xprt);
+}
+
+void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt)
+{
+	xprt_set_bound(xprt);
+}
+
+int rpcrdma_rs_bc_prealloc(struct rpc_rqst *req)
+{
+	return bc_prealloc(req);
+}
+
+int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task)
+{
+	return rpc_reply_expected(task);
+}
+
+unsigned short rpcrdma_rs_rpc_get_port(const struct sockaddr *sap)
+{
+	return rpc_get_port(sap);
+}
+
+void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port)
+{
+	rpc_set_port(sap, port);
+}
+
+/* sunrpc, server side */
+
+void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt)
+{
+	svc_xprt_get(xprt);
+}
+
+bool rpcrdma_rs_svc_xprt_is_dead(const struct svc_xprt *xprt)
+{
+	return svc_xprt_is_dead(xprt);
+}
+
+void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt)
+{
+	svc_xprt_set_valid(xprt);
+}
+
+void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
+				   const struct sockaddr *sa, size_t salen)
+{
+	svc_xprt_set_local(xprt, sa, salen);
+}
+
+void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
+				    const struct sockaddr *sa, size_t salen)
+{
+	svc_xprt_set_remote(xprt, sa, salen);
+}
+
+size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa)
+{
+	return svc_addr_len(sa);
+}
+
+unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv)
+{
+	return svc_serv_maxpages(serv);
+}
+
+/* Memory */
+
+void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags)
+{
+	return kmalloc(size, flags);
+}
+
+void *rpcrdma_rs_kmalloc_node(size_t size, gfp_t flags, int node)
+{
+	return kmalloc_node(size, flags, node);
+}
+
+char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags)
+{
+	return kstrdup(s, flags);
+}
+
+unsigned int rpcrdma_rs_memalloc_nofs_save(void)
+{
+	return memalloc_nofs_save();
+}
+
+void rpcrdma_rs_memalloc_nofs_restore(unsigned int flags)
+{
+	memalloc_nofs_restore(flags);
+}
+
+struct page *rpcrdma_rs_alloc_page(gfp_t flags)
+{
+	return alloc_page(flags);
+}
+
+void rpcrdma_rs___free_page(struct page *page)
+{
+	__free_page(page);
+}
+
+void rpcrdma_rs_get_page(struct page *page)
+{
+	get_page(page);
+}
+
+void rpcrdma_rs_put_page(struct page *page)
+{
+	put_page(page);
+}
+
+void *rpcrdma_rs_page_address(const struct page *page)
+{
+	return page_address(page);
+}
+
+struct page *rpcrdma_rs_virt_to_page(const void *addr)
+{
+	return virt_to_page(addr);
+}
+
+void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
+			    unsigned int len, unsigned int offset)
+{
+	sg_set_page(sg, page, len, offset);
+}
+
+/* Bits */
+
+bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr)
+{
+	return test_bit(nr, addr);
+}
+
+bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr)
+{
+	return test_and_set_bit(nr, addr);
+}
+
+bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr)
+{
+	return test_and_clear_bit(nr, addr);
+}
+
+/* Waiting and time */
+
+unsigned long rpcrdma_rs_jiffies(void)
+{
+	return jiffies;
+}
+
+void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq)
+{
+	wake_up_all(wq);
+}
+
+/* Module */
+
+bool rpcrdma_rs_try_module_get(void)
+{
+	return try_module_get(THIS_MODULE);
+}
+
+void rpcrdma_rs_module_put(void)
+{
+	module_put(THIS_MODULE);
+}
+
+/* Text */
+
+/* Writes "address:port", as "[address]:port" for IPv6. */
+int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)
+{
+	return scnprintf(buf, size, "%pISpc", sap);
+}
+
+/* Whether the rate of log lines of this level allows one more. */
+bool rpcrdma_rs_may_warn(void)
+{
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
+				      DEFAULT_RATELIMIT_BURST);
+
+	return __ratelimit(&limit);
+}
+
+bool rpcrdma_rs_may_inform(void)
+{
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
+				      DEFAULT_RATELIMIT_BURST);
+
+	return __ratelimit(&limit);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Inline functions and macros of the kernel, made callable from Rust. In
+ * `kapi::bindings` they appear without the prefix. What the `kernel` crate
+ * already exports a helper for (spin_lock(), set_bit(), kmap_local_page(), ...)
+ * is not repeated here.
+ */
+#ifndef RPCRDMA_RS_HELPERS_H
+#define RPCRDMA_RS_HELPERS_H
+
+#include <linux/scatterlist.h>
+#include <linux/sunrpc/svc_xprt.h>
+#include <linux/sunrpc/xprt.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+struct rpc_task;
+
+/* Verbs */
+struct ib_pd *rpcrdma_rs_ib_alloc_pd(struct ib_device *device,
+				     unsigned int flags);
+void rpcrdma_rs_ib_dealloc_pd(struct ib_pd *pd);
+struct ib_cq *rpcrdma_rs_ib_alloc_cq_any(struct ib_device *device,
+					 void *private, int nr_cqe,
+					 enum ib_poll_context poll_ctx);
+struct ib_cq *rpcrdma_rs_ib_alloc_cq(struct ib_device *device, void *private,
+				     int nr_cqe, int comp_vector,
+				     enum ib_poll_context poll_ctx);
+int rpcrdma_rs_ib_destroy_qp(struct ib_qp *qp);
+int rpcrdma_rs_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			    const struct ib_send_wr **bad_wr);
+int rpcrdma_rs_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			    const struct ib_recv_wr **bad_wr);
+int rpcrdma_rs_ib_dereg_mr(struct ib_mr *mr);
+void rpcrdma_rs_ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey);
+u32 rpcrdma_rs_ib_inc_rkey(u32 rkey);
+void *rpcrdma_rs_ib_get_client_data(struct ib_device *device,
+				    struct ib_client *client);
+bool rpcrdma_rs_ib_device_try_get(struct ib_device *device);
+int rpcrdma_rs_ibdev_to_node(struct ib_device *device);
+bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
+				    u32 port_num);
+bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num);
+
+/* DMA */
+bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device);
+unsigned int rpcrdma_rs_ib_dma_max_seg_size(struct ib_device *device);
+int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr);
+u64 rpcrdma_rs_ib_dma_map_single(struct ib_device *device, void *cpu_addr,
+				 size_t size, enum dma_data_direction dir);
+void rpcrdma_rs_ib_dma_unmap_single(struct ib_device *device, u64 addr,
+				    size_t size, enum dma_data_direction dir);
+u64 rpcrdma_rs_ib_dma_map_page(struct ib_device *device, struct page *page,
+			       unsigned long offset, size_t size,
+			       enum dma_data_direction dir);
+void rpcrdma_rs_ib_dma_unmap_page(struct ib_device *device, u64 addr,
+				  size_t size, enum dma_data_direction dir);
+int rpcrdma_rs_ib_dma_map_sg(struct ib_device *device, struct scatterlist *sg,
+			     int nents, enum dma_data_direction dir);
+void rpcrdma_rs_ib_dma_unmap_sg(struct ib_device *device,
+				struct scatterlist *sg, int nents,
+				enum dma_data_direction dir);
+void rpcrdma_rs_ib_dma_sync_single_for_cpu(struct ib_device *device, u64 addr,
+					   size_t size,
+					   enum dma_data_direction dir);
+void rpcrdma_rs_ib_dma_sync_single_for_device(struct ib_device *device,
+					      u64 addr, size_t size,
+					      enum dma_data_direction dir);
+
+/* Connection manager */
+struct rdma_cm_id *rpcrdma_rs_rdma_create_id(struct net *net,
+					     rdma_cm_event_handler handler,
+					     void *context,
+					     enum rdma_ucm_port_space ps,
+					     enum ib_qp_type qp_type);
+
+/* sunrpc, client side */
+int rpcrdma_rs_xprt_connected(struct rpc_xprt *xprt);
+void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt);
+void rpcrdma_rs_xprt_clear_connected(struct rpc_xprt *xprt);
+int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt);
+void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt);
+void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt);
+int rpcrdma_rs_bc_prealloc(struct rpc_rqst *req);
+int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task);
+unsigned short rpcrdma_rs_rpc_get_port(const struct sockaddr *sap);
+void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port);
+
+/* sunrpc, server side */
+void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt);
+bool rpcrdma_rs_svc_xprt_is_dead(const struct svc_xprt *xprt);
+void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt);
+void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
+				   const struct sockaddr *sa, size_t salen);
+void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
+				    const struct sockaddr *sa, size_t salen);
+size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa);
+unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv);
+
+/* Memory */
+void *rpcrdma_rs_kmalloc_node(size_t size, gfp_t flags, int node);
+void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags);
+char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags);
+unsigned int rpcrdma_rs_memalloc_nofs_save(void);
+void rpcrdma_rs_memalloc_nofs_restore(unsigned int flags);
+struct page *rpcrdma_rs_alloc_page(gfp_t flags);
+void rpcrdma_rs___free_page(struct page *page);
+void rpcrdma_rs_get_page(struct page *page);
+void rpcrdma_rs_put_page(struct page *page);
+void *rpcrdma_rs_page_address(const struct page *page);
+struct page *rpcrdma_rs_virt_to_page(const void *addr);
+void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
+			    unsigned int len, unsigned int offset);
+
+/* Bits */
+bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr);
+bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr);
+bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr);
+
+/* Waiting and time */
+unsigned long rpcrdma_rs_jiffies(void);
+void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
+
+/* Module */
+bool rpcrdma_rs_try_module_get(void);
+void rpcrdma_rs_module_put(void);
+
+/* Text */
+int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap);
+bool rpcrdma_rs_may_warn(void);
+bool rpcrdma_rs_may_inform(void);
+
+/* Tunables, see sysctl.c. */
+int rpcrdma_rs_sysctl_register(void);
+void rpcrdma_rs_sysctl_unregister(void);
+unsigned int rpcrdma_rs_sysctl_slot_table_entries(void);
+unsigned int rpcrdma_rs_sysctl_max_inline_read(void);
+unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
+bool rpcrdma_rs_sysctl_pad_optimize(void);
+
+#endif /* RPCRDMA_RS_HELPERS_H */

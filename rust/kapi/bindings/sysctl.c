@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Tunables of the client under /proc/sys/sunrpc. A value takes effect when the
+ * next transport is created; those marked dead are accepted and ignored.
+ */
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/mm.h>
+#include <linux/sysctl.h>
+
+#include "helpers.h"
+
+/* Credits asked for by a transport. */
+static unsigned int slot_table_entries = 128;
+/* Bytes that a Receive or a Send holds, transport header included. */
+static unsigned int max_inline_read = 8192;
+static unsigned int max_inline_write = 8192;
+/* Nonzero: no XDR pad of a Write chunk is registered. */
+static int pad_optimize = 1;
+
+unsigned int rpcrdma_rs_sysctl_slot_table_entries(void)
+{
+	return READ_ONCE(slot_table_entries);
+}
+
+unsigned int rpcrdma_rs_sysctl_max_inline_read(void)
+{
+	return READ_ONCE(max_inline_read);
+}
+
+unsigned int rpcrdma_rs_sysctl_max_inline_write(void)
+{
+	return READ_ONCE(max_inline_write);
+}
+
+bool rpcrdma_rs_sysctl_pad_optimize(void)
+{
+	return READ_ONCE(pad_optimize);
+}
+
+#if IS_ENABLED(CONFIG_SUNRPC_DEBUG)
+
+/* Dead. */
+static unsigned int inline_write_padding;
+static unsigned int memreg_strategy = 5;
+
+static const unsigned int slot_range[] = { 4, 16384 };
+static const unsigned int inline_range[] = { 1024, 65536 };
+static const unsigned int padding_range[] = { 0, PAGE_SIZE };
+static const unsigned int memreg_range[] = { 0, 6 };
+
+#define RANGED(name, var, range) {				\
+	.procname	= name,					\
+	.data		= &(var),				\
+	.maxlen		= sizeof(var),				\
+	.mode		= 0644,					\
+	.proc_handler	= proc_dointvec_minmax,			\
+	.extra1		= (void *)&(range)[0],			\
+	.extra2		= (void *)&(range)[1],			\
+}
+
+static const struct ctl_table tunables[] = {
+	RANGED("rdma_slot_table_entries", slot_table_entries, slot_range),
+	RANGED("rdma_max_inline_read", max_inline_read, inline_range),
+	RANGED("rdma_max_inline_write", max_inline_write, inline_range),
+	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
+	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
+	{
+		.procname	= "rdma_pad_optimize",
+		.data		= &pad_optimize,
+		.maxlen		= sizeof(pad_optimize),
+		.mode		= 0644,
+		.proc_handler	= proc_dointvec,
+	},
+};
+
+static struct ctl_table_header *registered;
+
+int rpcrdma_rs_sysctl_register(void)
+{
+	registered = register_sysctl("sunrpc", tunables);
+	return registered ? 0 : -ENOMEM;
+}
+
+void rpcrdma_rs_sysctl_unregister(void)
+{
+	unregister_sysctl_table(registered);
+	registered = NULL;
+}
+
+#else
+
+int rpcrdma_rs_sysctl_register(void)
+{
+	return 0;
+}
+
+void rpcrdma_rs_sysctl_unregister(void)
+{
+}
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Message buffers that stay mapped for a device.
+
+use super::super::bindings;
+use super::ledger;
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kernel::prelude::*;
+
+/// How buffers are allocated: the task's memory scope narrows it down.
+const FLAGS: bindings::gfp_t =
+    bindings::GFP_KERNEL | bindings::__GFP_ZERO | bindings::__GFP_NOWARN;
+
+/// Which way data may flow between a buffer and the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// The device reads.
+    ToDevice,
+    /// The device writes.
+    FromDevice,
+}
+
+impl Direction {
+    /// The kernel's constant for it.
+    pub(super) fn as_raw(self) -> bindings::dma_data_direction {
+        match self {
+            Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
+            Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
+        }
+    }
+}
+
+/// A piece of kernel memory, mapped for one device for as long as it lives.
+///
+/// It is slab memory up to two pages, which siw copies from where it would otherwise send in
+/// place (see [`Self::is_slab`]).
+///
+/// # Invariants
+///
+/// `data` is an allocation of `len` bytes of `kmalloc`, owned by this object, and mapped at
+/// `addr` for `device`, which outlives this object: buffers belong to a queue pair and are
+/// dropped by its shutdown, before the id that pins the device is destroyed.
+pub(super) struct DmaBuffer {
+    data: NonNull<u8>,
+    len: usize,
+    addr: u64,
+    direction: Direction,
+    device: NonNull<bindings::ib_device>,
+}
+
+// SAFETY: The object owns its memory; the device may be used from any thread.
+unsafe impl Send for DmaBuffer {}
+
+impl DmaBuffer {
+    /// Allocates and maps `len` bytes, zeroed. May sleep, as the memory scope of the task allows.
+    ///
+    /// # Safety
+    ///
+    /// `device` must be valid until the buffer is dropped.
+    pub(super) unsafe fn new(
+        device: NonNull<bindings::ib_device>,
+        len: usize,
+        direction: Direction,
+    ) -> Result<Self> {
+        // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
+        // meant to be sent or was not received is ever seen.
+        let data = unsafe { bindings::kmalloc(len, FLAGS) };
+        let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
+        // SAFETY: The device is valid by contract, the memory is `len` bytes of lowmem.
+        let addr = unsafe {
+            bindings::ib_dma_map_single(
+                device.as_ptr(),
+                data.as_ptr().cast::<c_void>(),
+                len,
+                direction.as_raw(),
+            )
+        };
+        // SAFETY: `addr` was returned by the mapping call for this device.
+        if unsafe { bindings::ib_dma_mapping_error(device.as_ptr(), addr) } != 0 {
+            // SAFETY: The allocation above, not used elsewhere.
+            unsafe { bindings::kfree(data.as_ptr().cast::<c_void>()) };
+            return Err(EIO);
+        }
+        ledger::mapped(addr, len, direction.as_raw());
+        // INVARIANT: Allocated and mapped above; the device outlives it by contract.
+        Ok(Self {
+            data,
+            len,
+            addr,
+            direction,
+            device,
+        })
+    }
+
+    /// The length in bytes.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address as the device knows it.
+    #[inline]
+    pub(super) fn dma_addr(&self) -> u64 {
+        self.addr
+    }
+
+    /// Whether the memory is of a slab. `kmalloc` serves up to two pages from one.
+    #[inline]
+    pub(super) fn is_slab(&self) -> bool {
+        self.len <= 2 * kernel::page::PAGE_SIZE
+    }
+
+    /// The bytes, for the processor to write. Only for a buffer that is not posted.
+    #[inline]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: By the type invariant this is an initialised allocation of `len` bytes, and it
+        // is borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.data.as_ptr()
+    }
+
+    /// Hands the first `len` bytes to the device.
+    #[inline]
+    pub(super) fn sync_for_device(&self, len: usize) {
+        // SAFETY: By the type invariant the buffer is mapped at `addr` for the device, and the
+        // length is cut to what is mapped.
+        unsafe {
+            bindings::ib_dma_sync_single_for_device(
+                self.device.as_ptr(),
+                self.addr,
+                len.min(self.len),
+                self.direction.as_raw(),
+            )
+        };
+    }
+
+    /// Takes the first `len` bytes back from the device.
+    #[inline]
+    pub(super) fn sync_for_cpu(&self, len: usize) {
+        // SAFETY: As for `sync_for_device`.
+        unsafe {
+            bindings::ib_dma_sync_single_for_cpu(
+                self.device.as_ptr(),
+                self.addr,
+                len.min(self.len),
+                self.direction.as_raw(),
+            )
+        };
+    }
+}
+
+impl Drop for DmaBuffer {
+    fn drop(&mut self) {
+        ledger::unmapped(self.addr, self.len, self.direction.as_raw());
+        // SAFETY: By the type invariant mapped with these values, and the device still lives.
+        unsafe {
+            bindings::ib_dma_unmap_single(
+                self.device.as_ptr(),
+                self.addr,
+                self.len,
+                self.direction.as_raw(),
+            )
+        };
+        // SAFETY: Owned by this object, allocated by `kmalloc`.
+        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connection manager ids.
+//!
+//! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
+
+use super::super::{
+    bindings,
+    sunrpc::{
+        Net,
+        SocketAddress, //
+    }, //
+};
+use super::device::DeviceLimits;
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    ffi::{
+        c_int,
+        c_ulong, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+/// What the connection manager reports of an id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CmEventKind {
+    /// The address was resolved and the id is bound to a device.
+    AddressResolved,
+    /// The address cannot be resolved.
+    AddressError,
+    /// The route was resolved.
+    RouteResolved,
+    /// There is no route.
+    RouteError,
+    /// The connection is up.
+    Established,
+    /// The connection could not be made.
+    ConnectError,
+    /// The peer did not answer.
+    Unreachable,
+    /// The peer refused.
+    Rejected,
+    /// The connection is gone.
+    Disconnected,
+    /// The device is going: the id must be destroyed soon.
+    DeviceRemoval,
+    /// The address moved to another device.
+    AddressChange,
+    /// Nothing that this transport acts on.
+    Other,
+}
+
+impl CmEventKind {
+    fn from_raw(event: bindings::rdma_cm_event_type) -> Self {
+        match event {
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Self::AddressResolved,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Self::AddressError,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Self::RouteResolved,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR => Self::RouteError,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Self::Established,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR => Self::ConnectError,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Self::Unreachable,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => Self::Rejected,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Self::Disconnected,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Self::DeviceRemoval,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Self::AddressChange,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An event of an id, for the time of the call that reports it.
+pub(crate) struct CmEvent<'a> {
+    /// What happened.
+    pub(crate) kind: CmEventKind,
+    /// An errno, or the reason of a rejection as the transport below gives it.
+    pub(crate) status: i32,
+    /// The peer's private data, of exactly the length received. Empty where there is none.
+    pub(crate) private_data: &'a [u8],
+}
+
+impl CmEvent<'_> {
+    /// Whether a rejection says that the connection was stale, so that a new try may succeed.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.status == bindings::ib_cm_rej_reason_IB_CM_REJ_STALE_CONN as i32
+    }
+}
+
+/// Receives the events of an id.
+pub(crate) trait CmHandler: Send + Sync + 'static {
+    /// Called by the connection manager's work queue, one event at a time. May sleep, but must
+    /// not destroy the id or wait for somebody who does: destroying it waits for this.
+    fn event(&self, event: CmEvent<'_>);
+}
+
+/// What to ask for when connecting.
+pub(crate) struct ConnectParams<'a> {
+    /// Private data for the peer (RFC 8797); at most 56 bytes reach it.
+    pub(crate) private_data: &'a [u8],
+    /// RDMA Reads that the peer may have under way at once.
+    pub(crate) responder_resources: u8,
+    /// How often the adapter sends again before it gives the connection up, 0 to 7.
+    pub(crate) retry_count: u8,
+}
+
+/// A connection manager id; dropping it destroys it, which waits for running event handlers.
+///
+/// # Invariants
+///
+/// `id` is a valid id whose context points to the object that `handler` holds. Nobody else
+/// destroys it: our event handler always returns 0.
+pub(crate) struct CmId<E: CmHandler> {
+    id: NonNull<bindings::rdma_cm_id>,
+    // After `id` is destroyed, no event handler uses it any more: it goes last.
+    _handler: Arc<E>,
+}
+
+// SAFETY: The functions of rdma_cm that are called here may be called from any thread.
+unsafe impl<E: CmHandler> Send for CmId<E> {}
+// SAFETY: As above; those that need serialising do so under the id's own lock.
+unsafe impl<E: CmHandler> Sync for CmId<E> {}
+
+impl<E: CmHandler> CmId<E> {
+    /// Makes an id for a reliable connection in a network namespace. May sleep.
+    pub(crate) fn new(net: &Net, handler: Arc<E>) -> Result<Self> {
+        // SAFETY: The namespace is alive while borrowed. The context stays valid until the id is
+        // destroyed, because the id owns a reference to it that it drops only afterwards.
+        let id = from_err_ptr(unsafe {
+            bindings::rdma_create_id(
+                net.as_raw(),
+                Some(Self::event_callback),
+                Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
+                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+                bindings::ib_qp_type_IB_QPT_RC,
+            )
+        })?;
+        // INVARIANT: Created above with that context.
+        Ok(Self {
+            id: NonNull::new(id).ok_or(ENOMEM)?,
+            _handler: handler,
+        })
+    }
+
+    /// Called by the connection manager for each event of the id. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called by rdma_cm alone, with an id of ours and a valid event.
+    unsafe extern "C" fn event_callback(
+        id: *mut bindings::rdma_cm_id,
+        event: *mut bindings::rdma_cm_event,
+    ) -> c_int {
+        // SAFETY: The context was set from an `Arc<E>` that outlives the id, by the type
+        // invariant, and rdma_destroy_id() waits for this function to return.
+        let handler = unsafe { &*(*id).context.cast::<E>().cast_const() };
+        // SAFETY: The event is valid for the time of this call.
+        let event = unsafe { &*event };
+        let kind = CmEventKind::from_raw(event.event);
+
+        let private_data = match kind {
+            CmEventKind::Established | CmEventKind::Rejected => {
+                // SAFETY: The `conn` member is the valid one for these events.
+                let conn = unsafe { &event.param.conn };
+                if conn.private_data.is_null() {
+                    &[][..]
+                } else {
+                    // SAFETY: rdma_cm gives `private_data_len` bytes at `private_data`, valid
+                    // for the time of this call.
+                    unsafe {
+                        core::slice::from_raw_parts(
+                            conn.private_data.cast::<u8>(),
+                            usize::from(conn.private_data_len),
+                        )
+                    }
+                }
+            }
+            _ => &[][..],
+        };
+
+        handler.event(CmEvent {
+            kind,
+            status: event.status,
+            private_data,
+        });
+        // Anything else would make rdma_cm destroy an id that we own.
+        0
+    }
+
+    /// Starts to resolve the address. The answer comes as an event within `timeout` ms.
+    pub(crate) fn resolve_address(&self, address: &SocketAddress, timeout: u32) -> Result {
+        // SAFETY: The id is valid by the type invariant. rdma_cm copies the address, which it
+        // does not write to, before it returns.
+        to_result(unsafe {
+            bindings::rdma_resolve_addr(
+                self.id.as_ptr(),
+                core::ptr::null_mut(),
+                address.as_raw().cast_mut(),
+                timeout as c_ulong,
+            )
+        })
+    }
+
+    /// Starts to resolve the route. The answer comes as an event within `timeout` ms.
+    pub(crate) fn resolve_route(&self, timeout: u32) -> Result {
+        // SAFETY: The id is valid by the type invariant; rdma_cm checks its state.
+        to_result(unsafe { bindings::rdma_resolve_route(self.id.as_ptr(), timeout as c_ulong) })
+    }
+
+    /// Starts to connect. The answer comes as an event. The id must have a queue pair.
+    pub(super) fn connect(&self, params: &ConnectParams<'_>) -> Result {
+        let mut raw = bindings::rdma_conn_param {
+            private_data: params.private_data.as_ptr().cast::<c_void>(),
+            private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
+            responder_resources: params.responder_resources,
+            // A requester serves RDMA Reads but starts none.
+            initiator_depth: 0,
+            flow_control: 0,
+            retry_count: params.retry_count,
+            // Credits make sure that a Receive is always posted (RFC 8166, section 3.3.1), so a
+            // receiver that is not ready is a fault to be seen, not to be retried over.
+            rnr_retry_count: 0,
+            ..Default::default()
+        };
+        // SAFETY: The id is valid by the type invariant; the parameters are copied.
+        to_result(unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut raw) })
+    }
+
+    /// Starts to disconnect. Without effect on an id that is not connected.
+    pub(super) fn disconnect(&self) {
+        // SAFETY: The id is valid by the type invariant. The result says only whether there was a
+        // connection.
+        let _ = unsafe { bindings::rdma_disconnect(self.id.as_ptr()) };
+    }
+
+    /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
+    pub(crate) fn limits(&self) -> Result<DeviceLimits> {
+        // SAFETY: The device stays as long as the id is bound to it.
+        unsafe { DeviceLimits::of(self.device()?.as_ptr()) }
+    }
+
+    /// The device that the id is bound to; it stays as long as the id does.
+    pub(super) fn device(&self) -> Result<NonNull<bindings::ib_device>> {
+        // SAFETY: The id is valid by the type invariant. The device is set before the event that
+        // reports the address as resolved, and not changed afterwards.
+        NonNull::new(unsafe { (*self.id.as_ptr()).device }).ok_or(ENODEV)
+    }
+
+    /// The id for the functions of rdma_cm.
+    pub(super) fn as_raw(&self) -> *mut bindings::rdma_cm_id {
+        self.id.as_ptr()
+    }
+}
+
+impl<E: CmHandler> Drop for CmId<E> {
+    fn drop(&mut self) {
+        // SAFETY: Valid and ours by the type invariant; not used afterwards.
+        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
+    }
+}

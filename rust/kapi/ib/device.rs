@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an RDMA device can do, as far as this transport cares.
+
+use super::super::bindings;
+use kernel::prelude::*;
+
+/// The limits of one device, copied when an id is bound to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceLimits {
+    /// Work requests that one queue can hold.
+    pub(crate) max_qp_wr: u32,
+    /// Completion entries that one completion queue can hold.
+    pub(crate) max_cqe: u32,
+    /// Pages that one memory region can cover.
+    pub(crate) max_region_pages: u32,
+    /// RDMA Reads that the device can serve at once on one connection.
+    pub(crate) max_rdma_reads: u8,
+    /// A region may have gaps: elements that begin or end off a page boundary.
+    pub(crate) sg_gaps: bool,
+}
+
+impl DeviceLimits {
+    /// Reads the limits of the device.
+    ///
+    /// Returns `EOPNOTSUPP` for a device without the memory-management extensions: registration
+    /// by work request is the only way this transport gives a peer access to memory.
+    ///
+    /// # Safety
+    ///
+    /// `device` must be a valid device.
+    pub(super) unsafe fn of(device: *const bindings::ib_device) -> Result<Self> {
+        // SAFETY: The device is valid by the contract of this function, and its attributes do not
+        // change after it was registered.
+        let attrs = unsafe { &(*device).attrs };
+
+        let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+        if attrs.device_cap_flags & extensions == 0 || attrs.max_fast_reg_page_list_len == 0 {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(Self {
+            max_qp_wr: attrs.max_qp_wr,
+            max_cqe: attrs.max_cqe,
+            max_region_pages: attrs.max_fast_reg_page_list_len,
+            max_rdma_reads: u8::try_from(attrs.max_qp_rd_atom).unwrap_or(u8::MAX),
+            sg_gaps: attrs.kernel_cap_flags
+                & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
+                != 0,
+        })
+    }
+}

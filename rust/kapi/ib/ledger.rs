@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A ledger of DMA mappings, in test builds.
+//!
+//! Software devices map nothing, so the DMA debugging of the kernel sees nothing there. With
+//! `CONFIG_RPCRDMA_DEBUG` every mapping that this module makes is written down here, and a
+//! mapping that is undone twice, never made, or undone with another length or direction is
+//! reported with a warning, which fails a test run. Otherwise the calls are empty.
+
+use super::super::bindings::dma_data_direction;
+
+#[cfg(CONFIG_RPCRDMA_DEBUG)]
+mod book {
+    use super::dma_data_direction;
+    use kernel::prelude::*;
+
+    /// One mapping: where it is for the device, how long, and which way data may flow.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    struct Entry {
+        addr: u64,
+        len: usize,
+        direction: i64,
+    }
+
+    kernel::sync::global_lock! {
+        // SAFETY: Initialised by `open` when the module loads, before any mapping is made.
+        unsafe(uninit) static BOOK: SpinLock<KVec<Entry>> = KVec::new();
+    }
+
+    /// Opens the ledger. Called once, when the module loads.
+    pub(crate) fn open() {
+        // SAFETY: Called exactly once, by the initialisation of the module.
+        unsafe { BOOK.init() };
+    }
+
+    /// Reports what is still mapped. Called once, when the module goes.
+    pub(crate) fn close() {
+        let left = BOOK.lock().len();
+        if left != 0 {
+            pr_warn!("DMA ledger: {left} mappings were never undone\n");
+            kernel::warn_on!(true);
+        }
+        *BOOK.lock() = KVec::new();
+    }
+
+    /// Writes down a mapping.
+    pub(crate) fn mapped(addr: u64, len: usize, direction: dma_data_direction) {
+        let entry = Entry {
+            addr,
+            len,
+            direction: i64::from(direction.0),
+        };
+        if BOOK.lock().push(entry, GFP_ATOMIC).is_err() {
+            pr_warn!("DMA ledger: no memory, a mapping was not written down\n");
+        }
+    }
+
+    /// Strikes out a mapping.
+    pub(crate) fn unmapped(addr: u64, len: usize, direction: dma_data_direction) {
+        let entry = Entry {
+            addr,
+            len,
+            direction: i64::from(direction.0),
+        };
+        let mut book = BOOK.lock();
+        // The youngest mappings go first, as a rule.
+        let found = book.iter().rposition(|e| *e == entry);
+        let struck = match found {
+            Some(i) => {
+                let last = book.len() - 1;
+                book.as_mut_slice().swap(i, last);
+                book.pop().is_some()
+            }
+            None => false,
+        };
+        drop(book);
+        if !struck {
+            pr_warn!("DMA ledger: {addr:#x}+{len} (direction {}) is not mapped\n", direction.0);
+            kernel::warn_on!(true);
+        }
+    }
+}
+
+#[cfg(not(CONFIG_RPCRDMA_DEBUG))]
+mod book {
+    use super::dma_data_direction;
+
+    /// Opens the ledger.
+    pub(crate) fn open() {}
+    /// Closes the ledger.
+    pub(crate) fn close() {}
+    /// Writes down a mapping.
+    #[inline]
+    pub(crate) fn mapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
+    /// Strikes out a mapping.
+    #[inline]
+    pub(crate) fn unmapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
+}
+
+pub(super) use self::book::{
+    mapped,
+    unmapped, //
+};
+
+/// The ledger is open while this lives.
+pub(crate) struct Ledger(());
+
+impl Ledger {
+    /// Opens the ledger; to be made once, before anything is mapped.
+    pub(crate) fn open() -> Self {
+        book::open();
+        Self(())
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        book::close();
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The receive queue: buffers that belong to the adapter from post to completion.
+
+use super::super::bindings;
+use super::buffer::DmaBuffer;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+/// The receive buffers of a queue pair.
+///
+/// # Invariants
+///
+/// - Buffer `i` has the completion entry, work request and scatter element of the same index;
+///   none of them moves: the vectors have the capacity for all from the start.
+/// - An index is in `free`, or posted, or in the hands of the completion handler, never two of
+///   them. `posted` counts those posted.
+/// - `qp` is valid while `open`.
+pub(super) struct RecvQueue {
+    qp: *mut bindings::ib_qp,
+    lkey: u32,
+    pub(super) open: bool,
+    done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
+    limit: u32,
+    buffers: KVec<DmaBuffer>,
+    entries: KVec<bindings::ib_cqe>,
+    elements: KVec<bindings::ib_sge>,
+    requests: KVec<bindings::ib_recv_wr>,
+    free: KVec<u32>,
+    posted: u32,
+}
+
+// SAFETY: The raw pointers are to objects of ib_core that may be used from any thread, and are
+// used under the lock that holds this object.
+unsafe impl Send for RecvQueue {}
+
+impl RecvQueue {
+    /// Room for `limit` buffers. The queue is closed until [`Self::open`]. May sleep.
+    pub(super) fn new(limit: u32) -> Result<Self> {
+        let n = limit as usize;
+        Ok(Self {
+            qp: core::ptr::null_mut(),
+            lkey: 0,
+            open: false,
+            done: None,
+            limit,
+            buffers: KVec::with_capacity(n, GFP_KERNEL)?,
+            entries: KVec::with_capacity(n, GFP_KERNEL)?,
+            elements: KVec::with_capacity(n, GFP_KERNEL)?,
+            requests: KVec::with_capacity(n, GFP_KERNEL)?,
+            free: KVec::with_capacity(n, GFP_KERNEL)?,
+            posted: 0,
+        })
+    }
+
+    /// Lets posters in.
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be valid, with a receive queue of more entries than `limit`, until `open` is
+    /// false. `done` must expect completions of this queue's entries.
+    pub(super) unsafe fn open(
+        &mut self,
+        qp: *mut bindings::ib_qp,
+        lkey: u32,
+        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
+    ) {
+        self.qp = qp;
+        self.lkey = lkey;
+        self.done = Some(done);
+        self.open = true;
+    }
+
+    /// How many more buffers are wanted for `want` to be there in all.
+    pub(super) fn missing(&self, want: u32) -> u32 {
+        want.min(self.limit)
+            .saturating_sub(self.buffers.len() as u32)
+    }
+
+    /// Adds a buffer; gives it back when there is no room.
+    pub(super) fn add(&mut self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
+        let index = self.buffers.len();
+        if index >= self.limit as usize {
+            return Err(buffer);
+        }
+        let element = bindings::ib_sge {
+            addr: buffer.dma_addr(),
+            length: buffer.len() as u32,
+            lkey: self.lkey,
+        };
+        // All vectors have the capacity for `limit` elements, so none of these fails.
+        let _ = self.elements.push_within_capacity(element);
+        let _ = self
+            .entries
+            .push_within_capacity(bindings::ib_cqe { done: self.done });
+        let _ = self
+            .requests
+            .push_within_capacity(bindings::ib_recv_wr::default());
+        let _ = self.buffers.push_within_capacity(buffer);
+        let _ = self.free.push_within_capacity(index as u32);
+        Ok(())
+    }
+
+    /// Posts free buffers until `want` are posted, in one call. Returns how many that were.
+    ///
+    /// On an error the connection is to be dropped.
+    pub(super) fn post(&mut self, want: u32) -> Result<u32> {
+        if !self.open {
+            return Err(ENOTCONN);
+        }
+        let mut first: *mut bindings::ib_recv_wr = core::ptr::null_mut();
+        let mut count = 0;
+        while self.posted + count < want {
+            let Some(index) = self.free.pop() else { break };
+            let i = index as usize;
+            let (Some(buffer), Some(wr), Some(element)) = (
+                self.buffers.get(i),
+                self.requests.get_mut(i),
+                self.elements.get_mut(i),
+            ) else {
+                break;
+            };
+            buffer.sync_for_device(buffer.len());
+            wr.next = first;
+            wr.sg_list = element;
+            wr.num_sge = 1;
+            // The entry does not move, by the type invariant.
+            wr.__bindgen_anon_1.wr_cqe = self.entries.as_ptr().wrapping_add(i).cast_mut();
+            first = wr;
+            count += 1;
+        }
+        if first.is_null() {
+            return Ok(0);
+        }
+        let mut bad: *const bindings::ib_recv_wr = core::ptr::null();
+        // SAFETY: The queue pair is valid while open. The chain ends with a null `next`, and its
+        // buffers, entries and elements stay until the queue pair is gone.
+        let result = to_result(unsafe { bindings::ib_post_recv(self.qp, first, &mut bad) });
+        // INVARIANT: What the device took is counted as posted, the rest is free again. Without
+        // a word on which failed, it is supposed to have them all.
+        self.posted += count;
+        if result.is_err() {
+            while !bad.is_null() {
+                let offset = bad as usize - self.requests.as_ptr() as usize;
+                let i = offset / core::mem::size_of::<bindings::ib_recv_wr>();
+                // SAFETY: `bad` is one of the requests of the chain, which is still linked.
+                bad = unsafe { (*bad).next };
+                let _ = self.free.push_within_capacity(i as u32);
+                self.posted -= 1;
+            }
+        }
+        result.map(|()| count)
+    }
+
+    /// The buffer whose completion entry is at `entry` was completed: it is the processor's now.
+    ///
+    /// Returns its index, and its bytes, `received` of them at most.
+    pub(super) fn complete(
+        &mut self,
+        entry: *const bindings::ib_cqe,
+        received: usize,
+    ) -> Option<(u32, *const [u8])> {
+        let offset = (entry as usize).checked_sub(self.entries.as_ptr() as usize)?;
+        let index = offset / core::mem::size_of::<bindings::ib_cqe>();
+        let buffer = self.buffers.get(index)?;
+        self.posted = self.posted.saturating_sub(1);
+        let len = received.min(buffer.len());
+        if len != 0 {
+            buffer.sync_for_cpu(len);
+        }
+        Some((
+            index as u32,
+            core::ptr::slice_from_raw_parts(buffer.as_ptr(), len),
+        ))
+    }
+
+    /// The completion handler is done with the buffer.
+    pub(super) fn give_back(&mut self, index: u32) {
+        let _ = self.free.push_within_capacity(index);
+    }
+
+    /// Takes all buffers, for tear-down.
+    pub(super) fn take_all(&mut self) -> KVec<DmaBuffer> {
+        self.free.clear();
+        core::mem::take(&mut self.buffers)
+    }
+}

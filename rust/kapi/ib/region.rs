@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory regions, typed by state.
+//!
+//! ```text
+//!             chain posted with Send            reply: this region's rkey remotely invalidated
+//!   Idle ──────> Armed ──────> Registered ──────────────────────────────────────────> Idle
+//!    ^             │              │  │ reply otherwise: LocalInv posted     completed │
+//!    └─ not posted ┘              │  └───────────────> Invalidating ─────────────────┤
+//!                                 └── tear-down, both queues drained ──> Dead         v
+//! ```
+//!
+//! A [`Region`] is the right to use one memory region; only a [`Registered`] one has an rkey that
+//! a peer may hold. Any of them may be found dead: the tear-down of its queue pair took the
+//! region from the device after both queues were drained, so no peer can reach the memory.
+
+use super::super::{
+    bindings,
+    page::Pieces, //
+};
+use super::{
+    buffer::Direction,
+    ledger, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLock, //
+    },
+};
+use xdr::Segment;
+
+/// What a peer may do to a region.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// RDMA Read: for Read chunks.
+    RemoteRead,
+    /// RDMA Write: for Write chunks and the Reply chunk.
+    RemoteWrite,
+}
+
+impl Access {
+    fn direction(self) -> Direction {
+        match self {
+            Self::RemoteRead => Direction::ToDevice,
+            Self::RemoteWrite => Direction::FromDevice,
+        }
+    }
+
+    pub(super) fn as_raw(self) -> u32 {
+        match self {
+            Self::RemoteRead => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+            Self::RemoteWrite => {
+                bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+                    | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
+            }
+        }
+    }
+}
+
+/// State: covers nothing.
+pub(super) struct Idle;
+/// State: covers memory, but no registration was posted.
+pub(super) struct Armed;
+/// State: the registration was posted; the peer may hold the rkey.
+pub(super) struct Registered;
+/// State: the local invalidation was posted.
+pub(super) struct Invalidating;
+
+/// The part of a memory region that its queue pair's tear-down can reach.
+#[pin_data(PinnedDrop)]
+pub(super) struct Mr {
+    #[pin]
+    core: SpinLock<Core>,
+}
+
+/// # Invariants
+///
+/// `mr` is a valid region of `device`, or none once it is dead. While `mapped` is not zero, that
+/// many elements of `sg` are mapped for `device` in `direction`. The device outlives `mr`.
+struct Core {
+    mr: Option<NonNull<bindings::ib_mr>>,
+    device: NonNull<bindings::ib_device>,
+    sg: KVec<bindings::scatterlist>,
+    mapped: u32,
+    direction: Direction,
+}
+
+// SAFETY: The region and its list are used under the lock alone, from any thread.
+unsafe impl Send for Core {}
+
+impl Core {
+    /// Undoes the mapping, if there is one.
+    fn unmap(&mut self) {
+        if self.mapped == 0 {
+            return;
+        }
+        // INVARIANT: Nothing is mapped after this.
+        let mapped = core::mem::take(&mut self.mapped);
+        self.note_mapping(mapped, ledger::unmapped);
+        // SAFETY: By the type invariant mapped with these values, and the device is alive.
+        unsafe {
+            bindings::ib_dma_unmap_sg(
+                self.device.as_ptr(),
+                self.sg.as_mut_ptr(),
+                mapped as i32,
+                self.direction.as_raw(),
+            )
+        };
+    }
+
+    /// Tells the ledger of the mapped list as of one mapping: the list goes and comes as a whole.
+    fn note_mapping(&self, elements: u32, note: fn(u64, usize, bindings::dma_data_direction)) {
+        note(
+            self.sg.as_ptr() as u64,
+            elements as usize,
+            self.direction.as_raw(),
+        );
+    }
+}
+
+impl Mr {
+    /// Makes a region of at most `pages` pages. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `pd` must be a valid protection domain of `device`, and both must stay so until
+    /// [`Mr::kill`] has returned.
+    pub(super) unsafe fn new(
+        pd: NonNull<bindings::ib_pd>,
+        device: NonNull<bindings::ib_device>,
+        pages: u32,
+        sg_gaps: bool,
+    ) -> Result<Arc<Self>> {
+        let kind = if sg_gaps {
+            bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS
+        } else {
+            bindings::ib_mr_type_IB_MR_TYPE_MEM_REG
+        };
+        let mut sg = KVec::zeroed(pages as usize, GFP_KERNEL)?;
+        // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
+        unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
+        // SAFETY: The protection domain is valid by contract.
+        let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_ptr(), kind, pages) })?;
+        let mr = NonNull::new(mr).ok_or(ENOMEM)?;
+        // INVARIANT: Allocated above; nothing is mapped.
+        let core = Core {
+            mr: Some(mr),
+            device,
+            sg,
+            mapped: 0,
+            direction: Direction::ToDevice,
+        };
+        let arc = Arc::pin_init(
+            pin_init!(Self { core <- new_spinlock!(core, "rpcrdma_region") }),
+            GFP_KERNEL,
+        );
+        if arc.is_err() {
+            // SAFETY: Allocated above, and the object that would have owned it was not made.
+            unsafe { bindings::ib_dereg_mr(mr.as_ptr()) };
+        }
+        arc
+    }
+
+    /// Takes the region from the device: afterwards no peer can reach what it covered. May sleep.
+    ///
+    /// To be called when both queues are drained, so that no work request names it any more.
+    pub(super) fn kill(&self) {
+        let mut core = self.core.lock();
+        // INVARIANT: Dead from here on.
+        let Some(mr) = core.mr.take() else { return };
+        drop(core);
+        // SAFETY: Valid until now by the type invariant, and nobody else can find it any more.
+        let rc = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
+        if let Err(e) = rc {
+            pr_warn!("a memory region could not be deregistered ({e:?})\n");
+        }
+        // The memory is unmapped only now that the adapter cannot use it.
+        self.core.lock().unmap();
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Mr {
+    fn drop(self: Pin<&mut Self>) {
+        // Regions are in the table of their queue pair, which kills them before it lets go.
+        kernel::warn_on!(self.core.lock().mr.is_some());
+    }
+}
+
+/// What a posted registration needs to know.
+pub(super) struct Registration {
+    pub(super) mr: *mut bindings::ib_mr,
+    pub(super) rkey: u32,
+    pub(super) access: Access,
+}
+
+/// The right to use one memory region, in state `S`.
+pub(super) struct Region<S> {
+    mr: Arc<Mr>,
+    segment: Segment,
+    access: Access,
+    _state: PhantomData<S>,
+}
+
+impl<S> Region<S> {
+    fn into_state<T>(self) -> Region<T> {
+        Region {
+            mr: self.mr,
+            segment: self.segment,
+            access: self.access,
+            _state: PhantomData,
+        }
+    }
+
+    /// Whether tear-down has taken the region from the device.
+    pub(super) fn is_dead(&self) -> bool {
+        self.mr.core.lock().mr.is_none()
+    }
+}
+
+impl Region<Idle> {
+    pub(super) fn new(mr: Arc<Mr>) -> Self {
+        Self {
+            mr,
+            segment: Segment {
+                handle: 0,
+                length: 0,
+                offset: 0,
+            },
+            access: Access::RemoteRead,
+            _state: PhantomData,
+        }
+    }
+
+    /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
+    ///
+    /// The peer's address space for it starts at `tag` in the upper half, so that no address of
+    /// the kernel gets on the wire. Does not sleep. `EIO` when the device refuses the memory,
+    /// `ENOTCONN` when the region is dead.
+    pub(super) fn arm(
+        self,
+        pieces: &mut Pieces<'_>,
+        sg_gaps: bool,
+        access: Access,
+        tag: u32,
+    ) -> Result<Region<Armed>, (Error, Self)> {
+        match self.mr.cover(pieces, sg_gaps, access, tag) {
+            Ok(segment) => {
+                let mut armed = self.into_state::<Armed>();
+                armed.segment = segment;
+                armed.access = access;
+                Ok(armed)
+            }
+            Err(e) => Err((e, self)),
+        }
+    }
+}
+
+impl Mr {
+    /// See [`Region::arm`].
+    fn cover(
+        &self,
+        pieces: &mut Pieces<'_>,
+        sg_gaps: bool,
+        access: Access,
+        tag: u32,
+    ) -> Result<Segment> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
+        let mr = core.mr.ok_or(ENOTCONN)?;
+
+        let filled = pieces.fill(core.sg.as_mut_slice(), sg_gaps);
+        if filled == 0 {
+            return Err(EINVAL);
+        }
+        let direction = access.direction();
+        // SAFETY: The first `filled` elements were set to pages that the RPC layer keeps until
+        // this region is fenced; the device is alive as long as the region is.
+        let mapped = unsafe {
+            bindings::ib_dma_map_sg(
+                core.device.as_ptr(),
+                core.sg.as_mut_ptr(),
+                filled as i32,
+                direction.as_raw(),
+            )
+        };
+        let mapped_elements = u32::try_from(mapped).unwrap_or(0);
+        if mapped_elements == 0 {
+            return Err(EIO);
+        }
+        // INVARIANT: `filled` elements were mapped by the call above.
+        core.mapped = filled as u32;
+        core.direction = direction;
+        core.note_mapping(core.mapped, ledger::mapped);
+
+        // SAFETY: The region and the mapped list are valid; no offset is given.
+        let placed = unsafe {
+            bindings::ib_map_mr_sg(
+                mr.as_ptr(),
+                core.sg.as_mut_ptr(),
+                mapped as i32,
+                core::ptr::null_mut(),
+                kernel::page::PAGE_SIZE as u32,
+            )
+        };
+        if placed < 0 || placed as u32 != mapped_elements {
+            core.unmap();
+            return Err(EIO);
+        }
+
+        // A key is used once: the peer's late use of an old one must fail.
+        // SAFETY: The region is valid, and used by nobody else while this token exists.
+        let segment = unsafe {
+            let mr = mr.as_ptr();
+            bindings::ib_update_fast_reg_key(
+                mr,
+                bindings::ib_inc_rkey((*mr).rkey) as u8,
+            );
+            let in_page = (*mr).iova & (kernel::page::PAGE_SIZE as u64 - 1);
+            (*mr).iova = (u64::from(tag) << 32) | in_page;
+            Segment {
+                handle: (*mr).rkey,
+                length: u32::try_from((*mr).length).unwrap_or(0),
+                offset: (*mr).iova,
+            }
+        };
+        Ok(segment)
+    }
+}
+
+impl Region<Armed> {
+    /// How a chunk names it.
+    pub(super) fn segment(&self) -> Segment {
+        self.segment
+    }
+
+    /// Gives the memory back: nothing was posted.
+    pub(super) fn disarm(self) -> Region<Idle> {
+        self.mr.core.lock().unmap();
+        self.into_state()
+    }
+
+    /// What its registration names; `ENOTCONN` when it is dead.
+    pub(super) fn registration(&self) -> Result<Registration> {
+        let mr = self.mr.core.lock().mr.ok_or(ENOTCONN)?;
+        Ok(Registration {
+            mr: mr.as_ptr(),
+            rkey: self.segment.handle,
+            access: self.access,
+        })
+    }
+
+    /// The registration was posted, or may have been.
+    pub(super) fn posted(self) -> Region<Registered> {
+        self.into_state()
+    }
+}
+
+impl Region<Registered> {
+    /// The key that a peer may hold.
+    pub(super) fn rkey(&self) -> u32 {
+        self.segment.handle
+    }
+
+    /// A completed Receive said that this key was invalidated: the memory is ours again.
+    ///
+    /// Gives the region back as it was when the key is another.
+    pub(super) fn invalidated_by(self, rkey: u32) -> Result<Region<Idle>, Self> {
+        if self.rkey() != rkey {
+            return Err(self);
+        }
+        self.mr.core.lock().unmap();
+        Ok(self.into_state())
+    }
+
+    /// The local invalidation was posted.
+    pub(super) fn invalidation_posted(self) -> Region<Invalidating> {
+        self.into_state()
+    }
+}
+
+impl Region<Invalidating> {
+    /// The local invalidation has completed well.
+    pub(super) fn completed(self) -> Region<Idle> {
+        self.mr.core.lock().unmap();
+        self.into_state()
+    }
+}
+
+/// The regions of one RPC.
+pub(crate) struct Regions {
+    pub(super) armed: KVec<Region<Armed>>,
+    pub(super) registered: KVec<Region<Registered>>,
+    pub(super) invalidating: KVec<Region<Invalidating>>,
+}
+
+/// Proof that no peer can reach memory of an RPC (RFC 8166, section 4.4.1).
+pub(crate) struct Fenced(());
+
+impl Regions {
+    /// Room for `n` regions. May sleep.
+    pub(crate) fn new(n: usize) -> Result<Self> {
+        Ok(Self {
+            armed: KVec::with_capacity(n, GFP_KERNEL)?,
+            registered: KVec::with_capacity(n, GFP_KERNEL)?,
+            invalidating: KVec::with_capacity(n, GFP_KERNEL)?,
+        })
+    }
+
+    /// How many more regions there is room for.
+    pub(crate) fn room(&self) -> usize {
+        let used = self.armed.len() + self.registered.len() + self.invalidating.len();
+        self.armed.capacity().saturating_sub(used)
+    }
+
+    /// Lets go of the regions that tear-down has taken from the device.
+    pub(crate) fn bury(&mut self) {
+        self.registered.retain(|region| !region.is_dead());
+        self.invalidating.retain(|region| !region.is_dead());
+    }
+
+    /// Proof that no peer can reach the memory, if so.
+    pub(crate) fn fenced(&self) -> Option<Fenced> {
+        let none = self.registered.is_empty() && self.invalidating.is_empty();
+        none.then_some(Fenced(()))
+    }
+}

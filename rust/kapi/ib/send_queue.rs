@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The send ring: every posted work request has a slot, and the slot owns what the request uses.
+//!
+//! Requests of a reliable connection complete in order, so a completion at one position retires
+//! every slot up to it, and most requests need no completion of their own. This transport's
+//! client posts registrations, Sends and local invalidations; none of them completes out of
+//! order.
+
+use super::super::bindings;
+use super::{
+    buffer::DmaBuffer,
+    queue_pair::{
+        Handler,
+        QueuePair, //
+    },
+    region::{
+        Armed,
+        Idle,
+        Mr,
+        Region,
+        Registration, //
+    }, //
+};
+use core::mem::MaybeUninit;
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// How many work requests may go unsignaled in a row.
+///
+/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many.
+pub(super) const UNSIGNALED_RUN: u32 = 16;
+
+/// Who may post.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gate {
+    /// Nobody yet.
+    New,
+    /// Everybody.
+    Open,
+    /// Only local invalidations: replies that were received before the end still need them.
+    Fencing,
+    /// Nobody.
+    Closed,
+}
+
+/// What a slot owns until its request is retired.
+#[derive(Default)]
+enum Held<C> {
+    #[default]
+    Nothing,
+    Buffer(DmaBuffer),
+    Cookie(C),
+}
+
+/// Room for one work request of a chain.
+///
+/// # Invariants
+///
+/// `registration.wr` is the first member, so that a pointer to it is one to `plain`.
+#[repr(C)]
+union WorkRequest {
+    plain: bindings::ib_send_wr,
+    registration: bindings::ib_reg_wr,
+}
+
+/// The ring, its pools, and room for one chain.
+///
+/// # Invariants
+///
+/// - Positions `tail..head` are posted and not retired; position `p` has slot `p % slots.len()`
+///   and the completion entry of the same index, which do not move.
+/// - `head - tail + reserved <= slots.len()`, which is one less than the device's queue holds
+///   (the drain needs one).
+/// - `qp` is valid while `gate` is `Open` or `Fencing`.
+/// - `lent` buffers are in the hands of posters.
+pub(super) struct SendQueue<C> {
+    qp: *mut bindings::ib_qp,
+    lkey: u32,
+    pub(super) gate: Gate,
+    slots: KVec<Held<C>>,
+    entries: KVec<bindings::ib_cqe>,
+    head: u64,
+    tail: u64,
+    reserved: u32,
+    unsignaled: u32,
+    chain: KVec<MaybeUninit<WorkRequest>>,
+    element: bindings::ib_sge,
+    buffers: KVec<DmaBuffer>,
+    made: u32,
+    limit: u32,
+    pub(super) lent: u32,
+    idle: KVec<Region<Idle>>,
+    regions: KVec<Arc<Mr>>,
+}
+
+// SAFETY: The raw pointers are to objects of ib_core that may be used from any thread, and are
+// used under the lock that holds this object.
+unsafe impl<C: Send> Send for SendQueue<C> {}
+
+impl<C> SendQueue<C> {
+    /// Room for `slots` work requests, `chain` of them in one post, and `limit` buffers. The
+    /// queue is closed until [`Self::open`]. May sleep.
+    pub(super) fn new(slots: u32, chain: u32, limit: u32) -> Result<Self> {
+        let mut queue = Self {
+            qp: core::ptr::null_mut(),
+            lkey: 0,
+            gate: Gate::New,
+            slots: KVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            entries: KVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            head: 0,
+            tail: 0,
+            reserved: 0,
+            unsignaled: 0,
+            chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
+            element: bindings::ib_sge::default(),
+            buffers: KVec::with_capacity(limit as usize, GFP_KERNEL)?,
+            made: 0,
+            limit,
+            lent: 0,
+            idle: KVec::new(),
+            regions: KVec::new(),
+        };
+        for _ in 0..slots {
+            queue.slots.push(Held::Nothing, GFP_KERNEL)?;
+        }
+        for _ in 0..chain {
+            queue.chain.push(MaybeUninit::uninit(), GFP_KERNEL)?;
+        }
+        Ok(queue)
+    }
+
+    /// Lets posters in.
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be valid, with a send queue of more entries than this has slots, until
+    /// [`Gate::Closed`] is set. `done` must expect completions of this queue's entries.
+    pub(super) unsafe fn open(
+        &mut self,
+        qp: *mut bindings::ib_qp,
+        lkey: u32,
+        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
+    ) -> Result {
+        for _ in 0..self.slots.len() {
+            self.entries
+                .push_within_capacity(bindings::ib_cqe { done: Some(done) })
+                .map_err(|_| EINVAL)?;
+        }
+        self.qp = qp;
+        self.lkey = lkey;
+        self.gate = Gate::Open;
+        Ok(())
+    }
+
+    /// The index of the slot whose completion entry is at `entry`.
+    pub(super) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
+        let offset = (entry as usize).checked_sub(self.entries.as_ptr() as usize)?;
+        let index = offset / core::mem::size_of::<bindings::ib_cqe>();
+        (index < self.entries.len()).then_some(index)
+    }
+
+    fn slot_of(&self, position: u64) -> usize {
+        // There is at least one slot: a zero length would have made no queue pair.
+        position.checked_rem(self.slots.len() as u64).unwrap_or(0) as usize
+    }
+
+    /// Slots that neither hold a request nor wait for the invalidation of a registered region.
+    fn room(&self) -> u64 {
+        (self.slots.len() as u64).saturating_sub(self.head - self.tail + u64::from(self.reserved))
+    }
+
+    /// The longest chain of one call: its registrations, their invalidations, and the Send.
+    fn longest_call(&self) -> u64 {
+        2 * self.chain.len() as u64
+    }
+
+    /// Takes a buffer for a Send, if there is one and room for the longest chain.
+    fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        if self.gate != Gate::Open {
+            return Err(ENOTCONN);
+        }
+        if self.room() < self.longest_call() {
+            return Err(EAGAIN);
+        }
+        if let Some(buffer) = self.buffers.pop() {
+            self.lent += 1;
+            return Ok(Some(buffer));
+        }
+        if self.made == self.limit {
+            return Err(EAGAIN);
+        }
+        // The caller makes one, outside the lock.
+        self.made += 1;
+        self.lent += 1;
+        Ok(None)
+    }
+
+    /// Takes a buffer of the pool, if there is one and room for a Send.
+    fn take_pooled(&mut self) -> Option<DmaBuffer> {
+        if self.gate != Gate::Open || self.room() < self.longest_call() {
+            return None;
+        }
+        let buffer = self.buffers.pop()?;
+        self.lent += 1;
+        Some(buffer)
+    }
+
+    fn give_back_buffer(&mut self, buffer: DmaBuffer) {
+        // There is always room: the vector has the capacity for all buffers that can be made.
+        if self.buffers.push_within_capacity(buffer).is_err() {
+            self.made -= 1;
+        }
+    }
+
+    /// Writes the header of the work request at chain index `i`, for the next positions.
+    fn request(&self, i: usize, opcode: u32, signaled: bool) -> bindings::ib_send_wr {
+        let slot = self.slot_of(self.head + i as u64);
+        let mut wr = bindings::ib_send_wr {
+            opcode,
+            ..Default::default()
+        };
+        // The entry does not move: the vector is never resized after `open`.
+        wr.__bindgen_anon_1.wr_cqe = self.entries.as_ptr().wrapping_add(slot).cast_mut();
+        if signaled {
+            wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+        }
+        wr
+    }
+
+    /// Writes the work request at chain index `i`, which the callers have found to be there.
+    fn write_request(&mut self, i: usize, request: WorkRequest) {
+        if let Some(room) = self.chain.get_mut(i) {
+            room.write(request);
+        }
+    }
+
+    /// Lets the slot of a position own what its request uses.
+    fn hold(&mut self, position: u64, held: Held<C>) {
+        let slot = self.slot_of(position);
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = held;
+        }
+    }
+
+    /// Links the first `n` requests and posts them. Returns how many the device took.
+    ///
+    /// The result is an error unless it took all.
+    fn post_chain(&mut self, n: usize) -> (usize, Result) {
+        let first: *mut bindings::ib_send_wr = self.chain.as_mut_ptr().cast();
+        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
+        for request in self.chain.iter_mut().take(n).rev() {
+            let this: *mut bindings::ib_send_wr = request.as_mut_ptr().cast();
+            // SAFETY: The callers have written the first `n` requests; all begin with `plain`.
+            unsafe { (*this).next = next };
+            next = this;
+        }
+        let mut bad: *const bindings::ib_send_wr = core::ptr::null();
+        // SAFETY: The queue pair is valid while the gate is open or fencing, which the callers
+        // have checked under the lock. The chain is linked and ends with a null `next`; it and what
+        // it points to (completion entries, the scatter element) live until the call returns,
+        // which is as long as ib_core needs the requests; the entries live longer.
+        let result = to_result(unsafe { bindings::ib_post_send(self.qp, first, &mut bad) });
+        let taken = match result {
+            Ok(()) => n,
+            // Without a word on which failed, suppose that the device has them all.
+            Err(_) => self
+                .chain
+                .iter()
+                .take(n)
+                .position(|request| core::ptr::eq(request.as_ptr().cast(), bad))
+                .unwrap_or(n),
+        };
+        (taken, result)
+    }
+
+    /// Whether the chain of `n` requests is to be signaled; keeps count.
+    fn signal(&mut self, n: usize, must: bool) -> bool {
+        self.unsignaled += n as u32;
+        // Half of the queue must always be in reach of a completion, and the last buffer must
+        // come back.
+        let last = self.buffers.is_empty() && self.made == self.limit;
+        let half = u64::from(self.unsignaled) >= self.slots.len() as u64 / 4;
+        if must || last || half || self.unsignaled >= UNSIGNALED_RUN {
+            self.unsignaled = 0;
+            return true;
+        }
+        false
+    }
+
+    /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain.
+    ///
+    /// The registrations each get a slot reserved for the invalidation of their region. On an
+    /// error the connection is to be dropped: part of the chain may have been posted.
+    pub(super) fn post_send(
+        &mut self,
+        armed: &[Region<Armed>],
+        buffer: DmaBuffer,
+        len: usize,
+    ) -> Result {
+        let registrations = armed.len();
+        let n = registrations + 1;
+        let fits = n <= self.chain.len() && self.room() >= (n + registrations) as u64;
+        if self.gate != Gate::Open || !fits {
+            self.give_back_buffer(buffer);
+            return Err(ENOTCONN);
+        }
+        for (i, region) in armed.iter().enumerate() {
+            let Registration { mr, rkey, access } = match region.registration() {
+                Ok(registration) => registration,
+                Err(e) => {
+                    self.give_back_buffer(buffer);
+                    return Err(e);
+                }
+            };
+            let wr = bindings::ib_reg_wr {
+                wr: self.request(i, bindings::ib_wr_opcode_IB_WR_REG_MR, false),
+                mr,
+                key: rkey,
+                access: access.as_raw() as i32,
+            };
+            self.write_request(i, WorkRequest { registration: wr });
+        }
+
+        // siw sends unsignaled requests in place and completes them before the peer has them,
+        // except from slab memory, which it copies.
+        let in_place = len >= kernel::page::PAGE_SIZE && !buffer.is_slab();
+        let signaled = self.signal(n, in_place);
+        buffer.sync_for_device(len);
+        self.element = bindings::ib_sge {
+            addr: buffer.dma_addr(),
+            length: len as u32,
+            lkey: self.lkey,
+        };
+        let mut wr = self.request(registrations, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
+        wr.sg_list = &mut self.element;
+        wr.num_sge = 1;
+        self.write_request(registrations, WorkRequest { plain: wr });
+
+        let (taken, result) = self.post_chain(n);
+        if taken == n {
+            self.hold(self.head + registrations as u64, Held::Buffer(buffer));
+        } else {
+            self.give_back_buffer(buffer);
+        }
+        self.head += taken as u64;
+        self.reserved += taken.min(registrations) as u32;
+        result
+    }
+
+    /// Posts local invalidations of keys in one chain, the last one signaled; its completion
+    /// brings back the cookie.
+    ///
+    /// Uses the slots that were reserved when the regions were registered. On an error the
+    /// connection is to be dropped; the cookie comes back with the drain if part of the chain was
+    /// posted, at once if nothing was.
+    pub(super) fn post_invalidations(
+        &mut self,
+        rkeys: impl ExactSizeIterator<Item = u32>,
+        cookie: C,
+    ) -> Result<(), (Error, Option<C>)> {
+        let n = rkeys.len();
+        if !matches!(self.gate, Gate::Open | Gate::Fencing)
+            || n == 0
+            || n > self.chain.len()
+            || (n as u64) > self.room() + u64::from(self.reserved)
+        {
+            return Err((ENOTCONN, Some(cookie)));
+        }
+        for (i, rkey) in rkeys.enumerate() {
+            let last = i + 1 == n;
+            let mut wr = self.request(i, bindings::ib_wr_opcode_IB_WR_LOCAL_INV, last);
+            wr.ex.invalidate_rkey = rkey;
+            self.write_request(i, WorkRequest { plain: wr });
+        }
+        self.unsignaled = 0;
+        let (taken, result) = self.post_chain(n);
+        self.reserved = self.reserved.saturating_sub(taken as u32);
+        let rest = if taken == 0 {
+            Some(cookie)
+        } else {
+            self.hold(self.head + taken as u64 - 1, Held::Cookie(cookie));
+            None
+        };
+        self.head += taken as u64;
+        result.map_err(|e| (e, rest))
+    }
+
+    /// The position that occupies the slot, if it is posted.
+    pub(super) fn position_of(&self, index: usize) -> Option<u64> {
+        let size = self.slots.len() as u64;
+        let ahead = (index as u64 + size - self.slot_of(self.tail) as u64).checked_rem(size)?;
+        let position = self.tail + ahead;
+        (position < self.head).then_some(position)
+    }
+
+    /// The end of what is posted.
+    pub(super) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Retires slots below `end`, up to the first that holds a cookie, which it returns.
+    ///
+    /// To be called again until it returns none.
+    pub(super) fn retire(&mut self, end: u64) -> Option<C> {
+        while self.tail < end.min(self.head) {
+            let slot = self.slot_of(self.tail);
+            self.tail += 1;
+            let held = self.slots.get_mut(slot).map(core::mem::take);
+            match held.unwrap_or_default() {
+                Held::Nothing => (),
+                Held::Buffer(buffer) => self.give_back_buffer(buffer),
+                Held::Cookie(cookie) => return Some(cookie),
+            }
+        }
+        None
+    }
+
+    /// Takes an idle region.
+    pub(super) fn take_region(&mut self) -> Option<Region<Idle>> {
+        self.idle.pop()
+    }
+
+    /// Takes back a region that is not registered; `reserved` says whether a slot for its
+    /// invalidation was reserved and not used.
+    pub(super) fn give_back_region(&mut self, region: Region<Idle>, reserved: bool) {
+        self.reserved -= u32::from(reserved && self.reserved != 0);
+        // There is always room: `add_region` made it.
+        let _ = self.idle.push_within_capacity(region);
+    }
+
+    /// Adds a region to the table. On an error the region must be killed by the caller.
+    pub(super) fn add_region(&mut self, mr: Arc<Mr>) -> Result {
+        let token = Region::new(mr.clone());
+        let all = self.regions.len() + 1;
+        let more = all.saturating_sub(self.idle.len());
+        self.idle.reserve(more, GFP_ATOMIC)?;
+        self.regions.push(mr, GFP_ATOMIC)?;
+        self.idle.push_within_capacity(token).map_err(|_| ENOMEM)?;
+        Ok(())
+    }
+
+    /// Takes the whole table, for tear-down.
+    pub(super) fn take_all_regions(&mut self) -> (KVec<Arc<Mr>>, KVec<Region<Idle>>) {
+        (
+            core::mem::take(&mut self.regions),
+            core::mem::take(&mut self.idle),
+        )
+    }
+
+    /// Takes all pooled buffers, for tear-down.
+    pub(super) fn take_all_buffers(&mut self) -> KVec<DmaBuffer> {
+        core::mem::take(&mut self.buffers)
+    }
+}
+
+/// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
+pub(crate) struct SendBuffer<'a, H: Handler> {
+    qp: &'a QueuePair<H>,
+    buffer: Option<DmaBuffer>,
+}
+
+impl<'a, H: Handler> SendBuffer<'a, H> {
+    /// Takes a buffer. May sleep to allocate one.
+    ///
+    /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
+    /// [`Handler::send_space`] will be called.
+    pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
+        let pooled = qp.send.lock().take_buffer()?;
+        // From here on dropping `lent` undoes the count, whatever happens.
+        let mut lent = Self {
+            qp,
+            buffer: pooled,
+        };
+        if lent.buffer.is_none() {
+            match qp.make_send_buffer() {
+                Ok(buffer) => lent.buffer = Some(buffer),
+                Err(e) => {
+                    qp.send.lock().made -= 1;
+                    return Err(e);
+                }
+            }
+        }
+        Ok(lent)
+    }
+
+    /// Takes a buffer that is there already, if any. Does not sleep.
+    pub(super) fn take_pooled(qp: &'a QueuePair<H>) -> Option<Self> {
+        let buffer = qp.send.lock().take_pooled()?;
+        Some(Self {
+            qp,
+            buffer: Some(buffer),
+        })
+    }
+
+    /// The bytes to fill.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match &mut self.buffer {
+            Some(buffer) => buffer.as_mut_slice(),
+            None => &mut [],
+        }
+    }
+
+    /// Posts registrations and the Send of the first `len` bytes.
+    pub(super) fn post(mut self, armed: &[Region<Armed>], len: usize) -> Result {
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        self.qp.send.lock().post_send(armed, buffer, len)
+    }
+}
+
+impl<H: Handler> Drop for SendBuffer<'_, H> {
+    fn drop(&mut self) {
+        let mut queue = self.qp.send.lock();
+        if let Some(buffer) = self.buffer.take() {
+            queue.give_back_buffer(buffer);
+        }
+        queue.lent -= 1;
+        if queue.lent == 0 && queue.gate != Gate::Open {
+            drop(queue);
+            self.qp.posters_left.complete_all();
+        }
+    }
+}

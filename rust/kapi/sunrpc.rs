@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Safe sunrpc: the transport switch, and the requests and buffers of the RPC layer.
+//!
+//! C headers: [`include/linux/sunrpc/xprt.h`](srctree/include/linux/sunrpc/xprt.h),
+//! [`include/linux/sunrpc/xdr.h`](srctree/include/linux/sunrpc/xdr.h).
+
+mod address;
+mod backchannel;
+mod buffer;
+mod class;
+mod rqst;
+mod xdr_buf;
+mod xprt;
+
+pub(crate) use self::{
+    address::{
+        Net,
+        SocketAddress, //
+    },
+    class::{
+        Class,
+        ClassRegistration, //
+    },
+    rqst::{
+        PinnedRqst,
+        Rqst, //
+    },
+    xdr_buf::XdrBuf,
+    xprt::{
+        Transport,
+        Xprt,
+        XprtHandle, //
+    },
+};

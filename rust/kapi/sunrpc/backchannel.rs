@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Reverse-direction Calls (RFC 8167): requests that carry a Call of the server to the callback
+//! service, and its Reply back.
+//!
+//! C header: [`include/linux/sunrpc/bc_xprt.h`](srctree/include/linux/sunrpc/bc_xprt.h)
+
+use super::super::bindings;
+use super::xprt::Xprt;
+use core::{
+    mem::offset_of,
+    ptr::NonNull, //
+};
+use kernel::{
+    container_of,
+    new_spinlock,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::SpinLock, //
+};
+
+/// A reverse request with its memory.
+#[repr(C)]
+struct Slot {
+    rqst: bindings::rpc_rqst,
+    /// The Call as received.
+    call: KVVec<u8>,
+    /// Room for the Reply.
+    reply: KVVec<u8>,
+}
+
+/// Owns a slot.
+struct OwnedSlot(NonNull<Slot>);
+
+// SAFETY: A slot that is owned is used by nobody else.
+unsafe impl Send for OwnedSlot {}
+
+impl OwnedSlot {
+    fn new() -> Result<Self> {
+        let slot = KBox::new(
+            Slot {
+                // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
+                rqst: unsafe { core::mem::zeroed() },
+                call: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
+                reply: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
+            },
+            GFP_KERNEL,
+        )?;
+        Ok(Self(NonNull::from(KBox::leak(slot))))
+    }
+}
+
+impl Drop for OwnedSlot {
+    fn drop(&mut self) {
+        // SAFETY: Leaked by `new`, and owned.
+        drop(unsafe { KBox::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// The reverse requests of one transport.
+#[pin_data]
+pub(super) struct Backchannel {
+    #[pin]
+    free: SpinLock<KVec<OwnedSlot>>,
+}
+
+impl Backchannel {
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self { free <- new_spinlock!(KVec::new(), "rpcrdma_backchannel") })
+    }
+
+    /// Makes `n` requests. May sleep.
+    pub(super) fn setup(&self, n: usize) -> Result {
+        for _ in 0..n {
+            let slot = OwnedSlot::new()?;
+            self.free.lock().push(slot, GFP_ATOMIC)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the requests that are not in use.
+    pub(super) fn destroy(&self) {
+        let slots = core::mem::take(&mut *self.free.lock());
+        drop(slots);
+    }
+
+    /// Hands a Call to the callback service. Does not sleep.
+    ///
+    /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than a page.
+    pub(super) fn receive(&self, xprt: &Xprt, xid: u32, call: &[u8]) -> Result {
+        if call.len() > PAGE_SIZE {
+            return Err(EMSGSIZE);
+        }
+        let slot = self.free.lock().pop().ok_or(ENOBUFS)?;
+        let slot = core::mem::ManuallyDrop::new(slot).0.as_ptr();
+        // SAFETY: The slot is owned; the RPC layer owns it from `xprt_enqueue_bc_request` until
+        // it gives it back through `bc_free_rqst`. Both buffers are a page long.
+        unsafe {
+            let memory = &mut (*slot).call;
+            if let Some(to) = memory.get_mut(..call.len()) {
+                to.copy_from_slice(call);
+            }
+            let (head, room) = (memory.as_mut_ptr(), (*slot).reply.as_mut_ptr());
+            let rqst = &mut (*slot).rqst;
+            *rqst = core::mem::zeroed();
+            rqst.rq_xprt = xprt.as_raw();
+            rqst.rq_xid = xid.to_be();
+            rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
+            rqst.rq_rcv_buf.head[0].iov_base = head.cast();
+            rqst.rq_rcv_buf.head[0].iov_len = call.len();
+            rqst.rq_rcv_buf.len = call.len() as u32;
+            rqst.rq_rcv_buf.buflen = call.len() as u32;
+            rqst.rq_private_buf.len = call.len() as u32;
+            rqst.rq_snd_buf.head[0].iov_base = room.cast();
+            rqst.rq_snd_buf.head[0].iov_len = PAGE_SIZE;
+            rqst.rq_snd_buf.buflen = PAGE_SIZE as u32;
+            bindings::xprt_enqueue_bc_request(rqst);
+        }
+        Ok(())
+    }
+
+    /// The RPC layer is done with a request.
+    ///
+    /// # Safety
+    ///
+    /// `rqst` must be one that [`Self::receive`] handed out, and not be used afterwards.
+    pub(super) unsafe fn give_back(&self, rqst: *mut bindings::rpc_rqst) {
+        // SAFETY: By contract it is in a slot.
+        let slot = unsafe { container_of!(rqst, Slot, rqst) };
+        let Some(slot) = NonNull::new(slot) else {
+            return;
+        };
+        let slot = OwnedSlot(slot);
+        // Without memory to keep it, it is freed: there will be one fewer.
+        let _ = self.free.lock().push(slot, GFP_ATOMIC);
+    }
+}
+
+const _: () = assert!(offset_of!(Slot, rqst) == 0);

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Requests of the RPC layer.
+
+use super::super::{
+    bindings,
+    ib::Fenced, //
+};
+use super::{
+    buffer,
+    xdr_buf::XdrBuf,
+    xprt::{
+        Transport,
+        Xprt, //
+    },
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::ArcBorrow, //
+};
+
+/// A request, for the time of a call from the RPC layer to send it.
+///
+/// # Invariants
+///
+/// `raw` is a valid request of a transport of type `T`, which nobody else changes for `'a`. If it
+/// is not one of the backchannel, its buffer is of [`buffer::allocate`].
+pub(crate) struct Rqst<'a, T: Transport> {
+    raw: NonNull<bindings::rpc_rqst>,
+    _transport: PhantomData<&'a T>,
+}
+
+impl<'a, T: Transport> Rqst<'a, T> {
+    /// # Safety
+    ///
+    /// `raw` must be as the type invariant says.
+    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+        // INVARIANT: By contract.
+        Self {
+            raw,
+            _transport: PhantomData,
+        }
+    }
+
+    fn raw(&self) -> &bindings::rpc_rqst {
+        // SAFETY: Valid by the type invariant.
+        unsafe { self.raw.as_ref() }
+    }
+
+    /// The transaction identifier, in host byte order.
+    pub(crate) fn xid(&self) -> u32 {
+        u32::from_be(self.raw().rq_xid)
+    }
+
+    /// The transport's state of the RPC. Not for requests of the backchannel.
+    pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
+        // SAFETY: By the type invariant.
+        unsafe { buffer::call_of(self.raw().rq_buffer.cast()) }
+    }
+
+    /// The message to send.
+    pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
+        // SAFETY: The buffer is part of the request, and its memory is the RPC layer's, which
+        // leaves it alone until the transport has sent it.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_snd_buf) }
+    }
+
+    /// Room for the Reply.
+    pub(crate) fn receive_buf(&self) -> XdrBuf<'a> {
+        // SAFETY: As above.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_rcv_buf) }
+    }
+
+    /// The cookie of the connection on which this request was last sent.
+    pub(crate) fn connect_cookie(&self) -> u32 {
+        self.raw().rq_connect_cookie
+    }
+
+    /// Direct placement of single data items is allowed: no security flavor looks into the
+    /// message (RFC 8267, section 4.3).
+    pub(crate) fn may_place_directly(&self) -> bool {
+        let cred = self.raw().rq_cred;
+        if cred.is_null() {
+            return true;
+        }
+        // SAFETY: The request holds its credential, and the credential its flavor.
+        let touches = unsafe {
+            let auth = (*cred).cr_auth;
+            bindings::test_bit(
+                bindings::RPCAUTH_AUTH_DATATOUCH as usize,
+                &raw const (*auth).au_flags,
+            )
+        };
+        !touches
+    }
+
+    /// A Reply will come.
+    pub(crate) fn reply_expected(&self) -> bool {
+        // SAFETY: A request that is sent has a task.
+        unsafe { bindings::rpc_reply_expected(self.raw().rq_task) != 0 }
+    }
+
+    /// Takes one unit of the congestion window, or has it already. False when there is none.
+    pub(crate) fn take_credit(&self, xprt: &Xprt) -> bool {
+        // SAFETY: Both are valid.
+        unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw.as_ptr()) }
+    }
+
+    /// Notes that the message goes out now, with its full length.
+    pub(crate) fn note_sent(&self) {
+        // SAFETY: Valid, and nobody else changes it, by the type invariant.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            (*rqst).rq_xtime = bindings::ktime_get();
+            (*rqst).rq_xmit_bytes_sent += (*rqst).rq_snd_buf.len as usize;
+        }
+    }
+}
+
+/// A request that waits for its Reply, held so that it cannot go.
+///
+/// Dropping it lets it wait on.
+///
+/// # Invariants
+///
+/// `raw` is a valid request of a transport of type `T` in its receive queue, pinned by us. Its
+/// task, its transport and its buffer stay until it is unpinned.
+pub(crate) struct PinnedRqst<T: Transport> {
+    raw: NonNull<bindings::rpc_rqst>,
+    _transport: PhantomData<T>,
+}
+
+// SAFETY: A pinned request may be handled by any thread.
+unsafe impl<T: Transport> Send for PinnedRqst<T> {}
+
+impl<T: Transport> PinnedRqst<T> {
+    /// Finds the request that waits for a Reply of this XID.
+    pub(super) fn find(xprt: &Xprt, xid: u32) -> Option<Self> {
+        let raw = xprt.with_queue_lock(|xprt| {
+            // SAFETY: The queue lock is held; a request that is found stays while it is.
+            unsafe {
+                let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
+                if !rqst.is_null() {
+                    bindings::xprt_pin_rqst(rqst);
+                }
+                rqst
+            }
+        });
+        // INVARIANT: Pinned above.
+        Some(Self {
+            raw: NonNull::new(raw)?,
+            _transport: PhantomData,
+        })
+    }
+
+    fn xprt(&self) -> &Xprt {
+        // SAFETY: By the type invariant the transport stays.
+        unsafe { Xprt::from_raw((*self.raw.as_ptr()).rq_xprt) }
+    }
+
+    /// The transport's state of the RPC.
+    pub(crate) fn call(&self) -> ArcBorrow<'_, T::Call> {
+        // SAFETY: The buffer stays by the type invariant: it is freed after the request was
+        // taken from the receive queue, which waits for the pin.
+        unsafe { buffer::call_of((*self.raw.as_ptr()).rq_buffer.cast()) }
+    }
+
+    /// Room for the Reply.
+    pub(crate) fn receive_buf(&self) -> XdrBuf<'_> {
+        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_rcv_buf) }
+    }
+
+    /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed
+    /// directly into the pages.
+    pub(crate) fn trim_head(&self, len: usize) {
+        // SAFETY: As for `receive_buf`. The RPC layer keeps a copy that must stay the same.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).trim_head(len);
+            XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).trim_head(len);
+        }
+    }
+
+    /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC.
+    ///
+    /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
+    pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
+        let raw = self.raw.as_ptr();
+        let this = core::mem::ManuallyDrop::new(self);
+        this.xprt().with_queue_lock(|_| {
+            // SAFETY: Pinned until here, by the type invariant; the queue lock is held.
+            unsafe {
+                let task = (*raw).rq_task;
+                let copied = match result {
+                    Ok(len) => i32::try_from(len).unwrap_or(0),
+                    Err(e) => {
+                        (*task).tk_status = e.to_errno();
+                        0
+                    }
+                };
+                bindings::xprt_complete_rqst(task, copied);
+                bindings::xprt_unpin_rqst(raw);
+            }
+        });
+    }
+}
+
+impl<T: Transport> Drop for PinnedRqst<T> {
+    fn drop(&mut self) {
+        let raw = self.raw.as_ptr();
+        self.xprt().with_queue_lock(|_| {
+            // SAFETY: Pinned by us, by the type invariant; the queue lock is held.
+            unsafe { bindings::xprt_unpin_rqst(raw) };
+        });
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The RPC layer's message buffers: a head, an array of pages, and a tail.
+
+use super::super::{
+    bindings,
+    page::Pieces, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+/// A message of the RPC layer, borrowed from its request.
+///
+/// # Invariants
+///
+/// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says,
+/// and stay so for `'a`. Nobody else changes the buffer's fields for `'a`.
+pub(crate) struct XdrBuf<'a> {
+    raw: *mut bindings::xdr_buf,
+    _request: PhantomData<&'a ()>,
+}
+
+impl<'a> XdrBuf<'a> {
+    /// # Safety
+    ///
+    /// `raw` must be as the type invariant says.
+    pub(super) unsafe fn from_raw(raw: *mut bindings::xdr_buf) -> Self {
+        // INVARIANT: By contract.
+        Self {
+            raw,
+            _request: PhantomData,
+        }
+    }
+
+    fn raw(&self) -> &bindings::xdr_buf {
+        // SAFETY: Valid by the type invariant.
+        unsafe { &*self.raw }
+    }
+
+    /// Bytes of the encoded message; meaningful for a message to send.
+    pub(crate) fn len(&self) -> usize {
+        self.raw().len as usize
+    }
+
+    /// Bytes of room; meaningful for a message to receive.
+    pub(crate) fn room(&self) -> usize {
+        self.raw().buflen as usize
+    }
+
+    /// Bytes of the head.
+    pub(crate) fn head_len(&self) -> usize {
+        self.raw().head[0].iov_len
+    }
+
+    /// Bytes of the pages.
+    pub(crate) fn page_len(&self) -> usize {
+        self.raw().page_len as usize
+    }
+
+    /// Bytes of the tail.
+    pub(crate) fn tail_len(&self) -> usize {
+        self.raw().tail[0].iov_len
+    }
+
+    /// The pages are the target of a read: a result that may be placed directly.
+    pub(crate) fn is_read_target(&self) -> bool {
+        self.raw().flags & bindings::XDRBUF_READ != 0
+    }
+
+    /// The pages are the source of a write: an argument that may be placed directly.
+    pub(crate) fn is_write_source(&self) -> bool {
+        self.raw().flags & bindings::XDRBUF_WRITE != 0
+    }
+
+    /// Copies `to.len()` bytes of the message, from `offset`.
+    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
+        if to.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: The buffer is as the type invariant says; the function checks offset and
+        // length against it.
+        to_result(unsafe {
+            bindings::read_bytes_from_xdr_buf(
+                self.raw,
+                offset as u32,
+                to.as_mut_ptr().cast(),
+                to.len() as u32,
+            )
+        })
+    }
+
+    /// Copies bytes into the message, at `offset`. `EMSGSIZE` when there is no room.
+    pub(crate) fn copy_from(&mut self, offset: usize, from: &[u8]) -> Result {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let room = self.head_len() + self.page_len() + self.tail_len();
+        if offset.checked_add(from.len()).is_none_or(|end| end > room) {
+            return Err(EMSGSIZE);
+        }
+        // SAFETY: As for `copy_to`; the source is only read.
+        to_result(unsafe {
+            bindings::write_bytes_to_xdr_buf(
+                self.raw,
+                offset as u32,
+                from.as_ptr().cast_mut().cast(),
+                from.len() as u32,
+            )
+        })
+    }
+
+    /// Makes sure that there is a page behind every byte of the pages. Does not sleep.
+    ///
+    /// Some callers leave it to the transport to allocate them, which TCP does as data arrive;
+    /// here the peer writes them. `ENOBUFS` when memory is short.
+    pub(crate) fn fill_sparse_pages(&mut self) -> Result {
+        let buf = self.raw();
+        if buf.flags & bindings::XDRBUF_SPARSE_PAGES == 0 || buf.page_len == 0 {
+            return Ok(());
+        }
+        let first = buf.page_base as usize / PAGE_SIZE;
+        let end = (buf.page_base as usize + buf.page_len as usize).div_ceil(PAGE_SIZE);
+        for i in first..end {
+            // SAFETY: The array reaches to the end of the pages by the type invariant. An entry
+            // without a page is for the transport to fill, by the meaning of the flag.
+            unsafe {
+                let slot = buf.pages.add(i);
+                if (*slot).is_null() {
+                    *slot = bindings::alloc_page(bindings::GFP_NOWAIT | bindings::__GFP_ZERO);
+                }
+                if (*slot).is_null() {
+                    return Err(ENOBUFS);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole message as pieces for a region.
+    pub(crate) fn pieces(&self) -> Pieces<'a> {
+        let buf = self.raw();
+        // SAFETY: By the type invariant; sunrpc allocates head and tail in the direct map.
+        unsafe {
+            Pieces::new(
+                (buf.head[0].iov_base.cast(), buf.head[0].iov_len),
+                buf.pages,
+                buf.page_base as usize,
+                buf.page_len as usize,
+                (buf.tail[0].iov_base.cast(), buf.tail[0].iov_len),
+            )
+        }
+    }
+
+    /// The pages alone as pieces for a region.
+    pub(crate) fn page_pieces(&self) -> Pieces<'a> {
+        let buf = self.raw();
+        // SAFETY: By the type invariant.
+        unsafe {
+            Pieces::new(
+                (core::ptr::null(), 0),
+                buf.pages,
+                buf.page_base as usize,
+                buf.page_len as usize,
+                (core::ptr::null(), 0),
+            )
+        }
+    }
+
+    /// Shortens the head to `len` bytes: what follows in the pages was placed directly.
+    pub(super) fn trim_head(&mut self, len: usize) {
+        // SAFETY: Valid, and nobody else changes it, by the type invariant.
+        let buf = unsafe { &mut *self.raw };
+        let old = buf.head[0].iov_len;
+        if len < old {
+            buf.head[0].iov_len = len;
+            buf.buflen = buf.buflen.saturating_sub((old - len) as u32);
+        }
+    }
+}

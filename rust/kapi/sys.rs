@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the `kernel` crate lacks.
+
+pub(crate) mod completion;
+pub(crate) mod log;
+pub(crate) mod memalloc;
+pub(crate) mod module;
+pub(crate) mod sysctl;
+pub(crate) mod time;
+pub(crate) mod workqueue;

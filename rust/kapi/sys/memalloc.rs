@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Allocation scopes: what may be done to get memory while a thread is in one.
+//!
+//! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
+
+use crate::kapi::bindings;
+use kernel::types::NotThreadSafe;
+
+/// While this lives, allocations of the current thread do not enter a file system to free memory.
+///
+/// The callbacks of sunrpc run on behalf of NFS, which may be freeing memory itself. Scopes nest
+/// and must end in the reverse order, which Rust's scopes do by themselves.
+///
+/// # Invariants
+///
+/// `saved` is what opening the scope returned, on the current thread.
+#[must_use = "the scope ends when this is dropped"]
+pub(crate) struct NofsScope {
+    saved: u32,
+    _bound_to_thread: NotThreadSafe,
+}
+
+impl NofsScope {
+    /// Opens a scope. Any context.
+    pub(crate) fn enter() -> Self {
+        // INVARIANT: `NotThreadSafe` keeps the value on this thread.
+        Self {
+            // SAFETY: No precondition; `drop` closes the scope.
+            saved: unsafe { bindings::memalloc_nofs_save() },
+            _bound_to_thread: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for NofsScope {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant `saved` belongs to a scope of this thread.
+        unsafe { bindings::memalloc_nofs_restore(self.saved) };
+    }
+}

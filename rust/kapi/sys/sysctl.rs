@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tunables of the client under `/proc/sys/sunrpc`.
+//!
+//! The table itself is C, in `bindings/sysctl.c`. A value is read when a transport is created.
+
+use crate::kapi::bindings;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+/// Keeps the table registered.
+///
+/// # Invariants
+///
+/// The table is registered, and this is the only value that stands for it.
+pub(crate) struct Sysctl(());
+
+impl Sysctl {
+    /// Registers the table; where the kernel has no `CONFIG_SUNRPC_DEBUG` there is none, as for the
+    /// other tunables of sunrpc.
+    ///
+    /// Called once, by module initialisation. May sleep.
+    pub(crate) fn register() -> Result<Self> {
+        // SAFETY: Module initialisation is the only caller, so the table is not registered yet.
+        to_result(unsafe { bindings::sysctl_register() })?;
+        // INVARIANT: It is registered now.
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Sysctl {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the table is registered.
+        unsafe { bindings::sysctl_unregister() };
+    }
+}
+
+/// Credits that a new transport asks for, 4 to 16384.
+pub(crate) fn slot_table_entries() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_slot_table_entries() }
+}
+
+/// Bytes that a Receive of a new transport holds, 1024 to 65536.
+pub(crate) fn max_inline_read() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_max_inline_read() }
+}
+
+/// Bytes that a Send of a new transport holds, 1024 to 65536.
+pub(crate) fn max_inline_write() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_max_inline_write() }
+}

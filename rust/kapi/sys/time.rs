@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The kernel's coarse clock.
+//!
+//! C header: [`include/linux/jiffies.h`](srctree/include/linux/jiffies.h)
+
+use crate::kapi::bindings;
+use kernel::time::Jiffies;
+
+/// Jiffies in a second.
+pub(crate) const HZ: Jiffies = bindings::HZ;
+
+/// The current time. Any context.
+pub(crate) fn jiffies() -> Jiffies {
+    // SAFETY: No precondition.
+    unsafe { bindings::jiffies() }
+}
+
+/// The time from `start` until now, whether or not the counter has wrapped since.
+pub(crate) fn since(start: Jiffies) -> Jiffies {
+    jiffies().wrapping_sub(start)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! RPC-over-RDMA transport.
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod kapi;
+
+#[forbid(unsafe_code)]
+mod client;
+#[forbid(unsafe_code)]
+mod transport;
+
+use kapi::{
+    ib::Ledger,
+    sunrpc::ClassRegistration,
+    sys::sysctl::Sysctl, //
+};
+use kernel::prelude::*;
+
+module! {
+    type: RpcRdma,
+    name: "rpcrdma",
+    authors: ["The rpcrdma developers"],
+    description: "RPC/RDMA transport",
+    license: "Dual BSD/GPL",
+    alias: ["svcrdma", "xprtrdma", "rpcrdma6"],
+}
+
+/// What is registered while the module is loaded, in the order in which it goes.
+struct RpcRdma {
+    _client: ClassRegistration<client::Mount>,
+    _sysctl: Sysctl,
+    _ledger: Ledger,
+}
+
+impl kernel::Module for RpcRdma {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        let _ledger = Ledger::open();
+        let _sysctl = Sysctl::register()?;
+        let _client = ClassRegistration::new(module).inspect_err(|e| {
+            pr_err!("the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n");
+        })?;
+        Ok(Self {
+            _client,
+            _sysctl,
+            _ledger,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What happens to an id, as something to wait for.
+
+use crate::kapi::{
+    ib::{
+        CmEvent,
+        CmEventKind,
+        CmHandler, //
+    },
+    sys::completion::Completion,
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLock, //
+    },
+    time::Jiffies,
+};
+use xdr::PrivateData;
+
+/// Told when a connection that was up is lost. Called by the connection manager: it must not wait
+/// for the tear-down.
+pub(crate) trait OnLost: Send + Sync + 'static {
+    /// The connection is gone, or has to be given up.
+    fn lost(&self);
+}
+
+/// How far an id has come.
+enum Phase {
+    /// A step is under way, or none.
+    Connecting,
+    /// The connection is up.
+    Up,
+    /// It failed, or was up and is lost. It stays so.
+    Over(Error),
+}
+
+struct State {
+    phase: Phase,
+    step_done: bool,
+    peer: Option<PrivateData>,
+}
+
+/// The events of one id.
+#[pin_data]
+pub(crate) struct Events<L: OnLost> {
+    #[pin]
+    step: Completion,
+    #[pin]
+    state: SpinLock<State>,
+    on_lost: L,
+}
+
+impl<L: OnLost> Events<L> {
+    /// For a new id. May sleep.
+    pub(crate) fn new(on_lost: L) -> Result<Arc<Self>> {
+        let state = State {
+            phase: Phase::Connecting,
+            step_done: false,
+            peer: None,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                step <- Completion::new(),
+                state <- new_spinlock!(state, "rpcrdma_cm_events"),
+                on_lost,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Starts one step of connecting and waits for its end. Sleeps for `timeout` at most.
+    ///
+    /// `ETIMEDOUT` when there was no answer, otherwise what `start` or the event says.
+    pub(crate) fn step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
+        self.step.reinit();
+        self.state.lock().step_done = false;
+        start()?;
+        // Whether in time or not: what the events say counts.
+        let _ = self.step.wait_timeout(timeout);
+        let state = self.state.lock();
+        match state.phase {
+            Phase::Over(e) => Err(e),
+            _ if state.step_done => Ok(()),
+            _ => Err(ETIMEDOUT),
+        }
+    }
+
+    /// What the peer said of itself when the connection came up (RFC 8797); none when it said
+    /// nothing that could be understood.
+    pub(crate) fn peer(&self) -> Option<PrivateData> {
+        self.state.lock().peer
+    }
+
+    fn done(&self) {
+        self.state.lock().step_done = true;
+        self.step.complete_all();
+    }
+
+    fn over(&self, error: Error) {
+        let mut state = self.state.lock();
+        let was_up = matches!(state.phase, Phase::Up);
+        if !matches!(state.phase, Phase::Over(_)) {
+            state.phase = Phase::Over(error);
+        }
+        drop(state);
+        if was_up {
+            self.on_lost.lost();
+        }
+        self.step.complete_all();
+    }
+}
+
+impl<L: OnLost> CmHandler for Events<L> {
+    fn event(&self, event: CmEvent<'_>) {
+        match event.kind {
+            CmEventKind::AddressResolved | CmEventKind::RouteResolved => self.done(),
+            CmEventKind::Established => {
+                let mut state = self.state.lock();
+                state.peer = PrivateData::decode(event.private_data);
+                if matches!(state.phase, Phase::Connecting) {
+                    state.phase = Phase::Up;
+                }
+                drop(state);
+                self.done();
+            }
+            // The errors are those that users of NFS over RDMA know.
+            CmEventKind::AddressError => self.over(EPROTO),
+            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(ENETUNREACH),
+            CmEventKind::ConnectError => self.over(ENOTCONN),
+            CmEventKind::Rejected if event.is_stale() => self.over(ENOTCONN),
+            CmEventKind::Rejected => self.over(ECONNREFUSED),
+            CmEventKind::Disconnected => self.over(ECONNABORTED),
+            CmEventKind::DeviceRemoval | CmEventKind::AddressChange => self.over(ENODEV),
+            CmEventKind::Other => (),
+        }
+    }
+}
