@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#
+# `make help` lists the targets. Kbuild itself reads the file Kbuild, not this one.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+# Where the objects go; the source tree stays free of them, so that several kernels can be built for side by side.
+OUT ?= $(CURDIR)/build/module
+
+LAB := python3 -B tools/lab
+
+# A kernel built with clang wants its modules built with clang.
+KDIR_LLVM = $(shell grep -qs '^CONFIG_CC_IS_CLANG=y' $(KDIR)/include/config/auto.conf && echo LLVM=1)
+KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM)
+
+.PHONY: all module kdir install clean help python3
+.DEFAULT_GOAL := all
+
+all: module
+
+module: kdir
+	+@$(KBUILD) modules
+	@echo "built $(OUT)/rpcrdma.ko"
+
+kdir:
+	@tools/check-kdir $(KDIR)
+	@mkdir -p $(OUT)
+	@# Objects made for another kernel must not be taken for this one's.
+	@cmp -s $(KDIR)/.config $(OUT)/.kernel || { rm -rf $(OUT)/*; cp $(KDIR)/.config $(OUT)/.kernel; }
+
+install: module
+	+$(KBUILD) modules_install
+
+clean:
+	rm -rf build
+
+# The lab needs nothing but Python 3 to start; it installs the rest by itself.
+python3:
+	@command -v python3 >/dev/null || { apt-get update && apt-get install -y --no-install-recommends python3; }
+
+LAB_TARGETS := try demo check check-host check-kunit check-mount setup
+.PHONY: $(LAB_TARGETS)
+$(LAB_TARGETS): python3
+	+@$(LAB) $@
+
+help:
+	@echo 'Building:'
+	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR'
+	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
+	@echo '  make clean       remove the build directory'
+	@echo
+	@echo 'Seeing it work and testing it (root, Debian 12 or 13; nothing else needs to be installed):'
+	@echo '  make demo        mount a server over RDMA with our client between two virtual machines'
+	@echo '  make check       all tests; the last line is "N passed, N failed"'
+	@echo '  make check-host  the tests that need no virtual machine'
+	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
+	@echo '  make check-mount mounts between two virtual machines'
+	@echo '  make try         the shortest way to a mount, for the loop of a developer'
+	@echo '                   CLIENT=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
+	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
+	@echo
+	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds.'
+	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe.'
+	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed at any time.'

@@ -1,0 +1,104 @@
+"""Commands in a guest, through QEMU's guest agent on a virtio serial port."""
+
+import base64
+import itertools
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import say
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command in a guest ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Agent:
+    """The host's end of the agent's socket."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._name = name
+        self._socket = socket.socket(socket.AF_UNIX)
+        # A socket's path has room for 107 bytes only; a directory's file descriptor is always short enough.
+        directory = os.open(path.parent, os.O_PATH)
+        try:
+            self._socket.connect(f"/proc/self/fd/{directory}/{path.name}")
+        finally:
+            os.close(directory)
+        self._received = b""
+        self._ids = itertools.count(int(time.time()))
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def alive(self, seconds: float) -> bool:
+        """Whether the agent answers within so many seconds; drops answers to earlier questions."""
+        number = next(self._ids)
+        deadline = time.monotonic() + seconds
+        try:
+            self._send("guest-sync", {"id": number})
+            while self._answer(deadline) != number:
+                pass
+        except TimeoutError:
+            return False
+        return True
+
+    def start(self, command: str) -> int:
+        """Begin a shell command; its process number in the guest."""
+        arguments = {"path": "/bin/bash", "arg": ["-c", command], "capture-output": True}
+        return self._ask("guest-exec", arguments)["pid"]
+
+    def finished(self, process: int) -> Result | None:
+        """The result of a command that has ended, once only; None while it runs."""
+        answer = self._ask("guest-exec-status", {"pid": process})
+        if not answer["exited"]:
+            return None
+        out, err = (base64.b64decode(answer.get(key, "")).decode(errors="replace") for key in ("out-data", "err-data"))
+        # A command that a signal ended has the status that a shell gives it.
+        status = answer["exitcode"] if "exitcode" in answer else 128 + answer.get("signal", 0)
+        return Result(status, out, err)
+
+    def wait(self, process: int, seconds: float, what: str) -> Result:
+        """Wait for a command; taking longer than `seconds` is a Failure."""
+        deadline = time.monotonic() + seconds
+        while (result := self.finished(process)) is None:
+            if time.monotonic() > deadline:
+                raise say.TimedOut(f"{self._name}: still running after {seconds:.0f} s: {what}")
+            time.sleep(POLL_SECONDS)
+        return result
+
+    def _ask(self, command: str, arguments: dict) -> dict:
+        self._send(command, arguments)
+        try:
+            return self._answer(time.monotonic() + 60)
+        except TimeoutError:
+            raise say.TimedOut(f"{self._name}: the guest does not answer any more") from None
+
+    def _send(self, command: str, arguments: dict) -> None:
+        try:
+            self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        except OSError as error:
+            raise say.TimedOut(f"{self._name}: the guest is gone ({error})") from None
+
+    def _answer(self, deadline: float):
+        while b"\n" not in self._received:
+            self._socket.settimeout(max(0.01, deadline - time.monotonic()))
+            data = self._socket.recv(1 << 20)
+            if not data:
+                raise say.TimedOut(f"{self._name}: the guest is gone")
+            self._received += data
+        text, self._received = self._received.split(b"\n", 1)
+        answer = json.loads(text.lstrip(b"\xff"))
+        if "error" in answer:
+            raise say.Failure(f"{self._name}: guest agent: {answer['error'].get('desc')}")
+        return answer["return"]

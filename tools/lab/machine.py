@@ -1,0 +1,154 @@
+"""One guest: a QEMU process, its console log, and commands in it.
+
+QEMU is started directly, not through virtme-ng, which does without the microvm machine under emulation (see
+Kernel.board) and knows neither guests that stay for many commands nor captures.
+"""
+
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import image
+import repository
+import roots
+import say
+from agent import Agent, Result
+from kernels import Kernel
+
+BOOT_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Role:
+    """The place of a guest on the private link."""
+
+    name: str
+    mac: str
+    address4: str
+    address6: str
+    # The link is a Unix socket between the two QEMUs, so it cannot touch the host's network. The server's listens.
+    listens: bool
+
+
+SERVER = Role("server", "52:54:00:00:00:01", "192.0.2.1", "fd00:2::1", True)
+CLIENT = Role("client", "52:54:00:00:00:02", "192.0.2.2", "fd00:2::2", False)
+
+
+class Machine:
+    """A running guest."""
+
+    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str, in_tree_module: bool) -> None:
+        """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
+        self.role = role
+        self.kernel = kernel
+        self.directory = run / role.name
+        self.console = run / f"{role.name}.console"
+        self._agent: Agent | None = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.share = self.directory / "share"
+        self.share.mkdir(parents=True)
+        self._fill_share()
+        argv = self._qemu(accel, memory, in_tree_module)
+        # The guest must not outlive this process, however it ends.
+        command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(argv, directory=run)]
+        with (run / f"{role.name}.qemu").open("wb") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self._began = time.monotonic()
+
+    def ready(self) -> None:
+        """Wait until the guest takes commands."""
+        deadline = self._began + BOOT_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise say.Failure(f"{self.role.name}: QEMU ended during the boot", log=self._log())
+            if self._agent is None and self._said_ready():
+                self._agent = Agent(self.directory / "agent", self.role.name)
+            if self._agent is not None and self._agent.alive(1):
+                return
+            time.sleep(0.2)
+        raise say.Failure(f"{self.role.name}: the guest did not come up within {BOOT_SECONDS} s", log=self._log())
+
+    def run(self, command: str, seconds: float = 60) -> Result:
+        """Run a shell command in the guest."""
+        agent = self._connected()
+        return agent.wait(agent.start(command), seconds, command)
+
+    def must(self, command: str, seconds: float = 60) -> str:
+        """Run a shell command that has to succeed; what it printed."""
+        result = self.run(command, seconds)
+        if result.status != 0:
+            said = (result.err or result.out).strip()
+            raise say.Failure(f"{self.role.name}: `{command}` ended with status {result.status}: {said}",
+                              log=self.console)
+        return result.out
+
+    def start(self, command: str) -> int:
+        """Begin a shell command in the guest; for `wait`."""
+        return self._connected().start(command)
+
+    def wait(self, process: int, seconds: float, what: str) -> Result:
+        """Wait for a command begun with `start`."""
+        return self._connected().wait(process, seconds, what)
+
+    def stop(self) -> None:
+        """End the guest."""
+        if self._agent is not None:
+            self._agent.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _connected(self) -> Agent:
+        if self._agent is None:
+            raise say.Failure(f"{self.role.name}: the guest has not booted", log=self.console)
+        return self._agent
+
+    def _said_ready(self) -> bool:
+        return self.console.exists() and b"guest ready" in self.console.read_bytes()
+
+    def _log(self) -> Path:
+        return self.console if self.console.exists() and self.console.stat().st_size else \
+            self.console.with_suffix(".qemu")
+
+    def _fill_share(self) -> None:
+        for script in sorted((repository.TESTS / "guest").iterdir()):
+            shutil.copy(script, self.share)
+        settings = {"NAME": self.role.name, "OWN4": self.role.address4, "OWN6": self.role.address6,
+                    "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4}
+        (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def _qemu(self, accel: str, memory: str, in_tree_module: bool) -> list[str]:
+        name = self.role.name
+        arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init"]
+        if accel == "kvm":
+            processor = "host"
+        else:
+            processor = "max"
+            # An emulated time stamp counter is as good as the host's clock, but the watchdog does not know.
+            arguments.append("tsc=reliable")
+        link = "link"
+        ends = "on" if self.role.listens else "off"
+        return [
+            "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-M", self.kernel.board, "-accel", accel, "-cpu", processor, "-smp", "1", "-m", memory,
+            "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
+            "-append", " ".join(arguments),
+            "-chardev", f"file,id=console,path={self.console.name}", "-serial", "chardev:console",
+            "-drive", f"if=none,id=disk,format=raw,readonly=on,file.locking=off,file={image.disk()}",
+            "-device", "virtio-blk-pci,drive=disk",
+            *self._directory("lab", self.share, "off"),
+            *self._directory("modules", self.kernel.modules(in_tree_module) / "lib/modules", "on"),
+            "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,server=on,wait=off,path={name}/agent",
+            "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
+            "-device", "virtio-rng-pci",
+            "-chardev", f"socket,id=monitor,server=on,wait=off,path={name}/monitor", "-qmp", "chardev:monitor",
+            "-netdev", f"stream,id=net,server={ends},addr.type=unix,addr.path={link}",
+            "-device", f"virtio-net-pci,netdev=net,mac={self.role.mac}",
+        ]
+        return argv
+
+    @staticmethod
+    def _directory(tag: str, path: Path, readonly: str) -> list[str]:
+        return ["-fsdev", f"local,id={tag},security_model=none,readonly={readonly},path={path}",
+                "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]

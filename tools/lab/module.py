@@ -1,0 +1,35 @@
+"""Building our module for the test machines."""
+
+import subprocess
+from pathlib import Path
+
+import cache
+import repository
+import roots
+import say
+from kernels import JOBS, Kernel
+
+
+def build(kernel: Kernel, kunit: bool = False) -> Path:
+    """Build rpcrdma.ko for a kernel with the tools of the tool root; objects stay between runs."""
+    flavour = kernel.flavour + ("-kunit" if kunit else "")
+    out = repository.BUILD / flavour
+    log = repository.BUILD / "logs" / f"module-{flavour}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    options = []
+    if kernel.flavour == "debug":
+        options.append("RPCRDMA_DEBUG=1")
+    if kunit:
+        options.append("RPCRDMA_KUNIT=1")
+    with cache.lock(f"module-{flavour}", f"builds rpcrdma.ko ({flavour})"):
+        with say.step(f"building rpcrdma.ko ({flavour})", log):
+            argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
+            roots.tool_root().run(argv, log, "rpcrdma.ko does not build",
+                                  {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab"})
+    return out / "rpcrdma.ko"
+
+
+def in_tool_root(argv: list[str]) -> int:
+    """Run a developer's command in the tool root, on this terminal."""
+    return subprocess.run(roots.tool_root().command(argv, directory=Path.cwd()), check=False).returncode

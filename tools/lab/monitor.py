@@ -1,0 +1,49 @@
+"""QEMU's own control socket, here for captures of the link's traffic."""
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import say
+
+
+class Monitor:
+    """A connection to the monitor of one guest's QEMU."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(30)
+        # As in agent.py: the path may be longer than a socket's address.
+        directory = os.open(path.parent, os.O_PATH)
+        try:
+            self._socket.connect(f"/proc/self/fd/{directory}/{path.name}")
+        finally:
+            os.close(directory)
+        self._file = self._socket.makefile("rw")
+        self._file.readline()
+        self._ask("qmp_capabilities", {})
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+    @contextlib.contextmanager
+    def capture(self, path: Path) -> Iterator[None]:
+        """Write every frame of the link into `path` (relative to QEMU's directory) for the length of a block."""
+        self._ask("object-add", {"qom-type": "filter-dump", "id": "capture", "netdev": "net", "maxlen": 65535,
+                                 "file": path.name})
+        try:
+            yield
+        finally:
+            self._ask("object-del", {"id": "capture"})
+
+    def _ask(self, command: str, arguments: dict) -> None:
+        self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._file.flush()
+        # Events come in between.
+        while "return" not in (answer := json.loads(self._file.readline())):
+            if "error" in answer:
+                raise say.Failure(f"QEMU refused {command}: {answer['error'].get('desc')}")

@@ -1,0 +1,45 @@
+"""Counting tests: what passed, what failed and why, and the last line."""
+
+import time
+from collections.abc import Callable
+
+import say
+
+
+class Results:
+    """The outcome of a run. A test that could not run has failed."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self._failed: list[str] = []
+
+    @property
+    def failed(self) -> int:
+        return len(self._failed)
+
+    def ok(self, name: str, note: str = "") -> None:
+        self.passed += 1
+        say.line(f"ok      {name}{f' ({note})' if note else ''}")
+
+    def fail(self, name: str, why: str) -> None:
+        self._failed.append(name)
+        say.line(f"FAILED  {name}: {why}")
+
+    def test(self, name: str, function: Callable[[], None]) -> bool:
+        """Run one test, which fails by raising a Failure."""
+        began = time.monotonic()
+        try:
+            function()
+        except say.Failure as failure:
+            self.fail(name, failure.what)
+            failure.tell_log()
+            return False
+        self.ok(name, say.duration(time.monotonic() - began))
+        return True
+
+    def finish(self) -> int:
+        """Name the failures again, print the last line, and give the exit status."""
+        for name in self._failed:
+            say.line(f"failed: {name}")
+        say.line(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self._failed or not self.passed else 0

@@ -1,0 +1,101 @@
+"""What the user reads: one line when a step begins, now and then how far it is, one line when it ends."""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+HEARTBEAT_SECONDS = 20
+
+
+class Failure(Exception):
+    """Something the user has to know: what happened, what to do about it, and where the log is."""
+
+    def __init__(self, what: str, todo: str = "", log: Path | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.todo = todo
+        self.log = log
+
+    def tell(self) -> None:
+        line(f"FAILED: {self.what}")
+        self.tell_log()
+
+    def tell_log(self) -> None:
+        """The rest of the message: the end of the log, and the remedy."""
+        if self.log is not None:
+            line(f"  log: {self.log}")
+            for text in last_lines(self.log, 15):
+                line(f"  | {text}")
+        if self.todo:
+            line(f"  what to do: {self.todo}")
+
+
+class TimedOut(Failure):
+    """A guest does not answer, or not in time; nothing more can be asked of it."""
+
+
+def line(text: str) -> None:
+    """Print one line at once, also into a pipe."""
+    print(text, flush=True)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The end of a log, without reading all of a long one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 16384))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [entry.rstrip() for entry in text.replace("\r", "\n").splitlines() if entry.strip()][-count:]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+
+
+@contextlib.contextmanager
+def step(title: str, log: Path | None = None) -> Iterator[None]:
+    """Announce a step, show the log's last line while it runs long, and say how long it took."""
+    line(f"{title} ...")
+    began = time.monotonic()
+    done = threading.Event()
+
+    def heartbeat() -> None:
+        while not done.wait(HEARTBEAT_SECONDS):
+            last = last_lines(log, 1) if log else []
+            line(f"  {duration(time.monotonic() - began)}: {last[0][:100] if last else 'still working'}")
+
+    thread = threading.Thread(target=heartbeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException as error:
+        verdict = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        line(f"{title}: {verdict} after {duration(time.monotonic() - began)}")
+        raise
+    finally:
+        done.set()
+        thread.join()
+    line(f"{title}: {duration(time.monotonic() - began)}")
+
+
+def main_guard(function) -> int:
+    """Run a command; a Failure becomes its message and exit status 1."""
+    try:
+        return function()
+    except Failure as failure:
+        failure.tell()
+        return 1
+    except KeyboardInterrupt:
+        line("interrupted")
+        return 130
+    finally:
+        sys.stdout.flush()

@@ -1,0 +1,65 @@
+"""`make try`: the shortest way to a mount, for the loop of a developer."""
+
+import os
+
+import kernels
+import module
+import pair
+import say
+from kernels import Kernel
+
+MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049 192.0.2.1:/ /mnt"
+COPY_OUT = "dd if=/dev/urandom of=/tmp/out bs=1M count=8 status=none && cp /tmp/out /mnt/out && sync /mnt/out"
+COPY_IN = "dd if=/dev/urandom of=/export/in bs=1M count=8 status=none"
+
+
+def run() -> int:
+    """Build, boot two guests, mount, copy a file each way, compare, unmount, remove the module, read the logs."""
+    ours = _choice("CLIENT", ("ours", "c")) == "ours"
+    device = _choice("DEVICE", ("rxe", "siw"))
+    version = _choice("VERS", ("4.2", "4.1", "4.0", "3"))
+    flavour = _choice("KERNEL", ("stock", "debug"))
+    if flavour == "stock" and device == "siw":
+        raise say.Failure("Debian's stock kernel has no siw", "use KERNEL=debug DEVICE=siw")
+    kernel = kernels.by_name(flavour)
+    return _try(kernel, ours, device, version)
+
+
+def _try(kernel: Kernel, ours: bool, device: str, version: str) -> int:
+    built = module.build(kernel) if ours else None
+    setup = pair.Setup("try", kernel, kernel, built)
+    with pair.running(setup) as guests:
+        with say.step(f"setting up {device}, nfsd and {'our' if ours else 'the in-tree'} client module"):
+            guests.load(device)
+        with say.step(f"mounting with vers={version},proto=rdma"):
+            guests.client.must(MOUNT.format(version=version))
+            say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
+        with say.step("copying 8 MiB each way and comparing checksums at both ends"):
+            _copy(guests)
+        with say.step("unmounting and removing the module"):
+            guests.client.must("umount /mnt")
+            guests.unload()
+        troubles = guests.log_troubles()
+    for trouble in troubles:
+        say.line(f"unexpected kernel message: {trouble}")
+    if troubles:
+        raise say.Failure(f"{len(troubles)} unexpected kernel messages", log=guests.client.console)
+    say.line("PASS")
+    return 0
+
+
+def _copy(guests: pair.Pair) -> None:
+    guests.client.must(COPY_OUT)
+    guests.server.must(COPY_IN)
+    ends = [guests.client.must("sha256sum < /tmp/out; cat /mnt/in | sha256sum"),
+            guests.server.must("sha256sum < /export/out; sha256sum < /export/in")]
+    if ends[0] != ends[1]:
+        raise say.Failure(f"the checksums differ: client {ends[0].split()}, server {ends[1].split()}")
+
+
+def _choice(name: str, values: tuple[str, ...]) -> str:
+    """A variable of `make` that takes one of a few values; the first is the default."""
+    value = os.environ.get(name) or values[0]
+    if value not in values:
+        raise say.Failure(f"{name}={value} is not one of: {', '.join(values)}")
+    return value
