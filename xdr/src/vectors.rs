@@ -175,6 +175,9 @@ pub const LONG_REPLY: &[u8] = words! {
 /// `RDMA_ERROR`, `ERR_VERS`, versions 1 to 1 (section 4.5.1), in answer to version 2.
 pub const ERR_VERS: &[u8] = words![XID, 2, 32, 4, 1, 1, 1];
 
+/// `RDMA_ERROR`, `ERR_VERS`, versions 2 to 3, from a responder that no longer has version 1.
+pub const ERR_VERS_RANGE: &[u8] = words![XID, 1, 16, 4, 1, 2, 3];
+
 /// `RDMA_ERROR`, `ERR_CHUNK` (section 4.5.2).
 pub const ERR_CHUNK: &[u8] = words![XID, 1, 32, 4, 2];
 
@@ -202,6 +205,7 @@ pub const VALID: &[(&str, &[u8])] = &[
     ("long call", LONG_CALL),
     ("long reply", LONG_REPLY),
     ("err vers", ERR_VERS),
+    ("err vers range", ERR_VERS_RANGE),
     ("err chunk", ERR_CHUNK),
 ];
 

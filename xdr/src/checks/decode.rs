@@ -243,6 +243,10 @@ pub fn check_error_messages() -> Check {
         "ERR_VERS",
     )?;
     require(
+        error(vectors::ERR_VERS_RANGE)?.error == RdmaError::Version { low: 2, high: 3 },
+        "ERR_VERS has the lowest version first",
+    )?;
+    require(
         error(vectors::ERR_CHUNK)?
             == ErrorMessage {
                 xid: vectors::XID,

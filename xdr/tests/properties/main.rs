@@ -138,7 +138,7 @@ fn encode(rpc: &Rpc, buffer: &mut [u8]) -> Result<usize, EncodeError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn decode_of_encode_is_identity(rpc in strategy::rpc()) {
@@ -298,7 +298,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn every_truncation(rpc in strategy::rpc()) {
