@@ -9,6 +9,10 @@ mod kapi;
 
 #[forbid(unsafe_code)]
 mod client;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[forbid(unsafe_code)]
+#[path = "../kunit/kunit.rs"]
+mod kunit;
 #[forbid(unsafe_code)]
 mod transport;
 

@@ -2,6 +2,10 @@
 
 //! Which parts of an RPC go inline, and which through chunks (RFC 8166, section 3.5; RFC 8267).
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/chunks.rs"]
+mod tests;
+
 use super::call::MAX_REGIONS;
 use xdr::header_size;
 

@@ -90,6 +90,8 @@ pub(crate) struct Requester {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: ConnectionId,
     pub(crate) alarm: Arc<Alarm>,
+    /// RPCs that may be under way at once: the credits that we ask for.
+    pub(crate) max_calls: u32,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
     send_threshold: Atomic<u32>,
@@ -100,18 +102,19 @@ pub(crate) struct Requester {
 pub(crate) type Connection = QueuePair<Requester>;
 
 impl Requester {
-    /// For a new connection of at most `max` RPCs at once.
+    /// For a new connection of at most `max_calls` RPCs at once.
     pub(crate) fn new(
         shared: Arc<Shared>,
         id: ConnectionId,
         alarm: Arc<Alarm>,
-        max: u32,
+        max_calls: u32,
     ) -> Result<impl PinInit<Self>> {
-        let credits = Credits::new(max)?;
+        let credits = Credits::new(max_calls)?;
         Ok(pin_init!(Self {
             shared,
             id,
             alarm,
+            max_calls,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             // Without a word from the server: RFC 8166, section 3.3.2.
             send_threshold: Atomic::new(1024),

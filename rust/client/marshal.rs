@@ -78,7 +78,7 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
         return Err(ENOTCONN);
     }
     state.xid = rqst.xid();
-    let encoded = encode(connection, xprt, rqst, &mut state, buffer.bytes());
+    let encoded = encode(connection, rqst, &mut state, buffer.bytes());
     let len = match encoded {
         Ok(len) => len,
         Err(e) => {
@@ -122,7 +122,6 @@ fn offer(
 /// `EAGAIN` when regions are short, `EMSGSIZE` when the RPC needs more than there can be.
 fn encode(
     connection: &Connection,
-    xprt: &Xprt,
     rqst: &Rqst<'_, Mount>,
     state: &mut CallState,
     to: &mut [u8],
@@ -178,8 +177,7 @@ fn encode(
         }
     }
 
-    let credits = xprt.max_requests();
-    let header = header(state, arguments, shape.call_head, credits, to)?;
+    let header = header(state, arguments, shape.call_head, requester.max_calls, to)?;
     let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
     let copied = match arguments {
         Arguments::Inline => {

@@ -201,7 +201,7 @@ impl Transport for Mount {
         self.connector.queue(delay);
     }
 
-    fn was_connected(&self) -> bool {
+    fn last_connect_failed(&self) -> bool {
         self.shared.connect_failed.load(Relaxed)
     }
 

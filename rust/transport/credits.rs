@@ -2,6 +2,10 @@
 
 //! Credits of a requester (RFC 8166, section 3.3.1), and the Receives that go with them.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/credits.rs"]
+mod tests;
+
 use kernel::prelude::*;
 
 /// Receives that are posted in one go, beyond those that are needed.

@@ -77,7 +77,12 @@ impl<L: OnLost> Events<L> {
     /// `ETIMEDOUT` when there was no answer, otherwise what `start` or the event says.
     pub(crate) fn step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
         self.step.reinit();
-        self.state.lock().step_done = false;
+        let mut state = self.state.lock();
+        if let Phase::Over(e) = state.phase {
+            return Err(e);
+        }
+        state.step_done = false;
+        drop(state);
         start()?;
         // Whether in time or not: what the events say counts.
         let _ = self.step.wait_timeout(timeout);

@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/net.h>
 #include <linux/scatterlist.h>
+#include <linux/sunrpc/auth.h>
 #include <linux/sunrpc/clnt.h>
 #include <linux/sunrpc/rdma_rn.h>
 #include <linux/sunrpc/sched.h>
@@ -53,6 +54,9 @@ int main(void)
 	FIELD(rpc_xprt, bind_timeout);
 	FIELD(rpc_xprt, reestablish_timeout);
 	FIELD(rpc_xprt, idle_timeout);
+	FIELD(rpc_xprt, connect_timeout);
+	FIELD(rpc_xprt, max_reconnect_timeout);
+	FIELD(rpc_xprt, last_used);
 	FIELD(rpc_xprt, xprt_net);
 	FIELD(rpc_xprt, servername);
 	FIELD(rpc_xprt, address_strings);
@@ -104,6 +108,12 @@ int main(void)
 	FIELD(rpc_task, tk_flags);
 	FIELD(rpc_task, tk_rqstp);
 
+	SIZE(rpc_cred);
+	FIELD(rpc_cred, cr_auth);
+
+	SIZE(rpc_auth);
+	FIELD(rpc_auth, au_flags);
+
 	SIZE(rpc_clnt);
 	FIELD(rpc_clnt, cl_prog);
 	FIELD(rpc_clnt, cl_vers);
@@ -130,6 +140,10 @@ int main(void)
 	FIELD(rpc_xprt_ops, alloc_slot);
 	FIELD(rpc_xprt_ops, close);
 	FIELD(rpc_xprt_ops, print_stats);
+	FIELD(rpc_xprt_ops, connect);
+	FIELD(rpc_xprt_ops, buf_alloc);
+	FIELD(rpc_xprt_ops, send_request);
+	FIELD(rpc_xprt_ops, bc_destroy);
 
 	SIZE(xprt_class);
 	FIELD(xprt_class, ident);
@@ -226,6 +240,10 @@ int main(void)
 	FIELD(ib_qp_init_attr, port_num);
 	SIZE(ib_qp_cap);
 	FIELD(ib_qp_cap, max_inline_data);
+	FIELD(ib_qp_cap, max_send_wr);
+	FIELD(ib_qp_cap, max_recv_wr);
+	FIELD(ib_qp_cap, max_send_sge);
+	FIELD(ib_qp_cap, max_recv_sge);
 	FIELD(ib_qp_cap, max_rdma_ctxs);
 
 	SIZE(ib_send_wr);
@@ -326,6 +344,7 @@ int main(void)
 	FIELD(rdma_conn_param, private_data_len);
 	FIELD(rdma_conn_param, responder_resources);
 	FIELD(rdma_conn_param, initiator_depth);
+	FIELD(rdma_conn_param, flow_control);
 	FIELD(rdma_conn_param, retry_count);
 	FIELD(rdma_conn_param, rnr_retry_count);
 

@@ -77,8 +77,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Starts to connect after `delay`. The outcome is reported with [`Xprt::connected`] or
     /// [`Xprt::not_connected`], once. May not sleep long: called from an RPC task.
     fn connect(&self, delay: Jiffies);
-    /// Whether the last connection was lost or refused, so that the next is to be delayed.
-    fn was_connected(&self) -> bool;
+    /// Whether the last attempt to connect failed, so that the next is to be delayed.
+    fn last_connect_failed(&self) -> bool;
     /// Ends the connection; returns when nothing of it is left. May sleep. The RPC layer has
     /// locked the transport, so nothing is being sent.
     fn close(&self);
@@ -590,7 +590,7 @@ impl<T: Transport> XprtOps<T> {
             let Some(transport) = Self::transport(xprt) else { return };
             kernel::warn_on!(!bindings::xprt_lock_connect(xprt, task, xprt.cast()));
             let mut delay = 0;
-            if transport.was_connected() {
+            if transport.last_connect_failed() {
                 delay = bindings::xprt_reconnect_delay(xprt);
                 bindings::xprt_reconnect_backoff(xprt, INITIAL_BACKOFF);
             }
