@@ -34,21 +34,22 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
-    _client: ClassRegistration<client::Mount>,
     _sysctl: Sysctl,
+    _client: ClassRegistration<client::Mount>,
     _ledger: Ledger,
 }
 
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open();
-        let _sysctl = Sysctl::register()?;
+        // First of all: where the in-tree module is built in, this is refused.
         let _client = ClassRegistration::new(module).inspect_err(|e| {
             pr_err!("the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n");
         })?;
+        let _sysctl = Sysctl::register()?;
         Ok(Self {
-            _client,
             _sysctl,
+            _client,
             _ledger,
         })
     }

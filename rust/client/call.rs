@@ -37,6 +37,24 @@ pub(crate) enum Phase {
     Fencing,
 }
 
+/// What a Reply has come to.
+pub(crate) enum Outcome {
+    /// It is where it belongs.
+    Placed {
+        /// Its length, or an error for the RPC.
+        result: Result<usize>,
+        /// How long the head of the room for it is to be, if shorter than it was.
+        head: Option<usize>,
+    },
+    /// Its inline part still has to be put where it belongs.
+    Inline {
+        /// That part.
+        bytes: KVec<u8>,
+        /// Bytes that the server has written into the Write chunk.
+        written: usize,
+    },
+}
+
 /// The state of one RPC.
 pub(crate) struct CallState {
     pub(crate) phase: Phase,
@@ -48,8 +66,8 @@ pub(crate) struct CallState {
     pub(crate) write: KVec<Segment>,
     /// The Reply chunk that was offered.
     pub(crate) reply: KVec<Segment>,
-    /// The request and its result, while its regions are being invalidated.
-    pub(crate) waiting: Option<(PinnedRqst<Mount>, Result<usize>)>,
+    /// The request and its Reply, while its regions are being invalidated.
+    pub(crate) waiting: Option<(PinnedRqst<Mount>, Outcome)>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,
 }

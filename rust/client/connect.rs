@@ -77,7 +77,7 @@ impl WorkItem for Connector {
                 self.0.xprt.connected();
             }
             Err(e) => {
-                self.0.note_connect_failed();
+                self.0.keep_backoff();
                 self.0.xprt.not_connected(e);
             }
         }
@@ -121,7 +121,7 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
 
     let device = id.limits().inspect_err(|_| {
         log::warn(format_args!(
-            "the device that leads to {address} cannot register memory by work request\n"
+            "the device that leads to {address} cannot register memory by work request"
         ));
     })?;
     let config = config(&device, xprt.max_requests())?;
@@ -153,7 +153,7 @@ fn bring_up(
     }
     shared.xprt.reset_window();
     requester.provide_receives(connection)?;
-    connection.grow_regions(FIRST_REGIONS)?;
+    connection.grow_regions(FIRST_REGIONS, FIRST_REGIONS)?;
     shared.stats.regions_made.add(u64::from(FIRST_REGIONS));
 
     let own = PrivateData {

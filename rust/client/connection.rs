@@ -94,6 +94,7 @@ pub(crate) struct Requester {
     pub(crate) max_calls: u32,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
+    regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
 }
@@ -116,6 +117,7 @@ impl Requester {
             alarm,
             max_calls,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
+            regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.2.
             send_threshold: Atomic::new(1024),
             receive_threshold: Atomic::new(1024),
@@ -126,6 +128,16 @@ impl Requester {
     pub(crate) fn set_thresholds(&self, send: u32, receive: u32) {
         self.send_threshold.store(send, Relaxed);
         self.receive_threshold.store(receive, Relaxed);
+    }
+
+    /// A Call had to wait for an idle region.
+    pub(crate) fn note_regions_short(&self) {
+        self.regions_short.store(true, Relaxed);
+    }
+
+    /// Whether a Call had to wait for an idle region since this was last asked.
+    pub(crate) fn regions_short(&self) -> bool {
+        self.regions_short.xchg(false, Relaxed)
     }
 
     /// The inline thresholds.
@@ -162,7 +174,7 @@ impl Handler for Requester {
     fn failed(&self, status: u32) {
         if self.alarm.raise() {
             log::info(format_args!(
-                "connection to {} lost: work completion status {status}\n",
+                "connection to {} lost: work completion status {status}",
                 self.shared.xprt.address(),
             ));
         }

@@ -85,6 +85,7 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
             connection.disarm(&mut state.regions);
             requester.shared.stats.failed_marshal.add(1);
             if e == EAGAIN {
+                requester.note_regions_short();
                 xprt.wait_for_space();
             }
             return Err(e);

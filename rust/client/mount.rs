@@ -5,7 +5,8 @@
 use super::{
     call::{
         Call,
-        Phase, //
+        Phase,
+        MAX_REGIONS, //
     },
     connect::Connector,
     connection::{
@@ -73,7 +74,7 @@ pub(crate) struct Shared {
     #[pin]
     calls: SpinLock<KVec<Arc<Call>>>,
     reverse: Atomic<bool>,
-    connect_failed: Atomic<bool>,
+    back_off: Atomic<bool>,
     connections: Atomic<u64>,
 }
 
@@ -85,7 +86,7 @@ impl Shared {
 
     /// A new connection is up.
     pub(crate) fn begin_connection(&self, connection: Arc<Connection>) {
-        self.connect_failed.store(false, Relaxed);
+        self.back_off.store(false, Relaxed);
         let old = self.connection.lock().replace(connection);
         drop(old);
     }
@@ -105,9 +106,9 @@ impl Shared {
         drop(old);
     }
 
-    /// An attempt to connect failed.
-    pub(crate) fn note_connect_failed(&self) {
-        self.connect_failed.store(true, Relaxed);
+    /// An attempt to connect failed, or the server answers badly: the next one is to be delayed.
+    pub(crate) fn keep_backoff(&self) {
+        self.back_off.store(true, Relaxed);
     }
 
     /// An identifier for a new connection.
@@ -128,7 +129,8 @@ impl WorkItem for RegionMaker {
     fn run(&self, timer: Timer<'_>) {
         let _nofs = NofsScope::enter();
         if let Some(connection) = self.0.connection() {
-            let made = connection.grow_regions(MORE_REGIONS);
+            let most = connection.handler().max_calls * MAX_REGIONS as u32;
+            let made = connection.grow_regions(MORE_REGIONS, most);
             match made {
                 Ok(()) => self.0.stats.regions_made.add(u64::from(MORE_REGIONS)),
                 Err(e) if e == ENOMEM => {
@@ -170,7 +172,7 @@ impl Transport for Mount {
                 connection <- new_spinlock!(None, "rpcrdma_connection"),
                 calls <- new_spinlock!(KVec::new(), "rpcrdma_calls"),
                 reverse: Atomic::new(false),
-                connect_failed: Atomic::new(false),
+                back_off: Atomic::new(false),
                 connections: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -201,8 +203,8 @@ impl Transport for Mount {
         self.connector.queue(delay);
     }
 
-    fn last_connect_failed(&self) -> bool {
-        self.shared.connect_failed.load(Relaxed)
+    fn backs_off(&self) -> bool {
+        self.shared.back_off.load(Relaxed)
     }
 
     fn close(&self) {
@@ -285,7 +287,7 @@ impl Transport for Mount {
         let _nofs = NofsScope::enter();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         let result = marshal::send(&connection, xprt, &rqst);
-        if result == Err(EAGAIN) {
+        if result == Err(EAGAIN) && connection.handler().regions_short() {
             self.region_maker.queue(0);
         }
         result
@@ -305,6 +307,10 @@ impl Transport for Mount {
             // Without memory now the next Call provides them.
             let _ = requester.provide_receives(&connection);
         }
+    }
+
+    fn reverse_disabled(&self) {
+        self.shared.reverse.store(false, Relaxed);
     }
 
     fn reverse_slots(&self) -> u32 {

@@ -8,8 +8,10 @@ use super::{
     call::{
         Call,
         CallState,
+        Outcome,
         Phase, //
     },
+    chunks,
     connection::{
         Connection,
         Requester, //
@@ -35,59 +37,80 @@ use kernel::{
 use xdr::{
     Call as ReverseCall,
     CallPayload,
+    DecodeError,
+    Direction,
     ErrorMessage,
     Limits,
     Message,
     RdmaError,
+    Rejected,
     Reply,
     ReplyPayload,
     Role,
     VERSION, //
 };
 
-/// Bounds on what a server may return; what was offered bounds it further.
-const LIMITS: Limits = Limits::floor(u32::MAX);
+/// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
+/// further, and a reverse Call with chunks is refused whatever they are.
+const LIMITS: Limits = Limits {
+    read_segments: 1024,
+    read_chunks: 64,
+    write_chunks: 1024,
+    chunk_segments: 1024,
+    ..Limits::floor(u32::MAX)
+};
 
 /// A message was received.
 pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
     let key = message.invalidated;
     match Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {
-            let xid = reply.xid;
-            grant(requester, reply.credits);
-            answer(requester, connection, xid, key, |rqst, state| {
-                place(requester, rqst, state, &reply)
+            let (xid, credits) = (reply.xid, reply.credits);
+            answer(requester, connection, xid, Some(credits), key, |rqst, state| {
+                Answer::check(requester, rqst, state, &reply)
             });
         }
         Ok(Message::Error(error)) => {
-            grant(requester, error.credits);
-            answer(requester, connection, error.xid, key, |_, _| {
-                Ok(Err(EIO))
+            let (xid, credits) = (error.xid, error.credits);
+            answer(requester, connection, xid, Some(credits), key, |_, _| {
+                Ok(Answer::Ready(Err(EIO)))
             });
         }
         Ok(Message::Call(call)) => reverse_call(requester, connection, &call),
-        Err(rejected) => {
-            let reason = rejected.reason.as_str();
-            if let Some(error) = rejected.error_message(Role::Requester, REVERSE_SLOTS) {
-                send_error(requester, connection, &error);
-            }
-            match rejected.header {
-                Some(header) => {
-                    answer(requester, connection, header.xid, key, |_, _| Err(reason));
-                }
-                None => bad_reply(requester, None, reason),
-            }
-        }
+        Err(rejected) => refuse(requester, connection, &rejected, key),
     }
 }
 
-/// Takes note of the server's grant (RFC 8166, section 3.3.1).
+/// A message that was not well formed came (RFC 8166, section 4.5).
+fn refuse(
+    requester: &Requester,
+    connection: &Connection,
+    rejected: &Rejected,
+    key: Option<InvalidatedKey>,
+) {
+    if let Some(error) = rejected.error_message(Role::Requester, REVERSE_SLOTS) {
+        send_error(requester, connection, &error);
+    }
+    let reason = rejected.reason.as_str();
+    match rejected.header {
+        // Both directions may use the same XID at the same time (RFC 8167, section 2.4.1), and
+        // RDMA_DONE is no Reply at all (RFC 8166, section 4.6.2).
+        Some(header)
+            if rejected.direction != Some(Direction::Call)
+                && rejected.reason != DecodeError::Done =>
+        {
+            answer(requester, connection, header.xid, None, key, |_, _| Err(reason));
+        }
+        header => bad_reply(requester, header.map(|h| h.xid), reason),
+    }
+}
+
+/// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1).
 fn grant(requester: &Requester, wire: u32) {
     requester.shared.xprt.reset_backoff();
     let changed = requester.credits.lock().granted(wire);
     if let Some(credits) = changed {
         requester.shared.xprt.set_window(credits);
-        requester.shared.xprt.space();
     }
 }
 
@@ -98,56 +121,165 @@ fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     let address = requester.shared.xprt.address();
     match xid {
         Some(xid) => log::warn(format_args!(
-            "bad reply from {address} to XID {xid:#010x}: {reason}\n"
+            "bad message from {address} with XID {xid:#010x}: {reason}"
         )),
-        None => log::warn(format_args!("bad reply from {address}: {reason}\n")),
+        None => log::warn(format_args!("bad message from {address}: {reason}")),
+    }
+}
+
+/// A Reply that was found well formed, and is not in its place yet.
+enum Answer<'a> {
+    /// There is nothing to place: the RPC's result.
+    Ready(Result<usize>),
+    /// The inline part of the Reply; the server has written that many bytes into the Write chunk.
+    Inline { bytes: &'a [u8], written: usize },
+}
+
+impl<'a> Answer<'a> {
+    /// Compares a Reply with what was offered, and with the room for it.
+    fn check(
+        requester: &Requester,
+        rqst: &PinnedRqst<Mount>,
+        state: &CallState,
+        reply: &Reply<'a>,
+    ) -> Result<Self, &'static str> {
+        let written = if state.write.is_empty() {
+            reply.nothing_written().map(|()| 0)
+        } else {
+            reply.written(&state.write)
+        };
+        let long = if state.reply.is_empty() {
+            reply.no_reply_written().map(|()| 0)
+        } else {
+            reply.reply_written(&state.reply)
+        };
+        let written = written.map_err(|e| e.as_str())? as usize;
+        let long = long.map_err(|e| e.as_str())? as usize;
+
+        let bytes = match &reply.payload {
+            ReplyPayload::Inline(inline) => inline.bytes,
+            ReplyPayload::ReplyChunk if written != 0 => {
+                return Err("Write chunk used beside a Reply chunk");
+            }
+            ReplyPayload::ReplyChunk if state.reply.is_empty() => {
+                return Err("long reply where no Reply chunk was offered");
+            }
+            // The chunk covers the room for the Reply, in its order.
+            ReplyPayload::ReplyChunk => {
+                requester.shared.stats.written_bytes.add(long as u64);
+                return Ok(Self::Ready(Ok(long)));
+            }
+        };
+        let room = rqst.receive_buf();
+        let most = if written == 0 {
+            room.head_len() + room.page_len() + room.tail_len()
+        } else {
+            // The payload is the last result of every consumer that asks for a Write chunk.
+            room.head_len()
+        };
+        if bytes.len() > most {
+            return Err("reply longer than the room for it");
+        }
+        requester.shared.stats.written_bytes.add(written as u64);
+        Ok(Self::Inline { bytes, written })
+    }
+
+    /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
+    /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
+    fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, state: &CallState) -> bool {
+        match self {
+            Self::Ready(_) => false,
+            Self::Inline { bytes, .. } => {
+                let beyond_head = bytes.len() > rqst.receive_buf().head_len();
+                !state.reply.is_empty() || (!state.write.is_empty() && beyond_head)
+            }
+        }
+    }
+
+    /// Puts it where it belongs.
+    fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Outcome {
+        match *self {
+            Self::Ready(result) => Outcome::Placed {
+                result,
+                head: None,
+            },
+            Self::Inline { bytes, written } => place_inline(requester, rqst, bytes, written),
+        }
+    }
+}
+
+/// Puts the inline part of a Reply where it belongs.
+fn place_inline(
+    requester: &Requester,
+    rqst: &PinnedRqst<Mount>,
+    bytes: &[u8],
+    written: usize,
+) -> Outcome {
+    let mut room = rqst.receive_buf();
+    let head = room.head_len();
+    let stats = &requester.shared.stats;
+    stats.fixup_bytes.add(bytes.len().saturating_sub(head) as u64);
+    if room.copy_from(0, bytes).is_err() {
+        return Outcome::Placed {
+            result: Err(EIO),
+            head: None,
+        };
+    }
+    // Behind a head that is shorter than was planned for the payload follows at once.
+    let short = written != 0 && bytes.len() < head;
+    Outcome::Placed {
+        result: Ok(bytes.len() + written + chunks::pad(written)),
+        head: short.then_some(bytes.len()),
     }
 }
 
 /// What is to be done with an RPC whose Reply was looked at.
 enum Verdict {
     /// Its memory is fenced: it has its result.
-    Complete(Fenced, Result<usize>),
+    Complete(Fenced, Outcome),
     /// Its result must wait for the local invalidation of its regions.
-    Fence(Result<usize>),
-    /// The message was not for it after all, or is to be ignored.
+    Fence(Outcome),
+    /// The message was not for it after all.
     Ignore,
     /// The connection must go, so that the RPC is sent again at once.
     Resend,
 }
 
-/// Finds the RPC that waits for `xid`, lets `place` put the Reply where it belongs, and gives the
-/// RPC its result as soon as no peer can reach its memory.
+/// Finds the RPC that waits for `xid`, and gives it the result that `check` finds in the message
+/// as soon as no peer can reach its memory.
 ///
-/// `place` fails with a reason for a Reply that is not well formed, and returns the result of the
-/// RPC otherwise: its length, or an error.
-fn answer(
+/// `check` fails with a reason for a Reply that is not well formed.
+fn answer<'a>(
     requester: &Requester,
     connection: &Connection,
     xid: u32,
+    credits: Option<u32>,
     key: Option<InvalidatedKey>,
-    place: impl FnOnce(
-        &PinnedRqst<Mount>,
-        &mut CallState,
-    ) -> Result<Result<usize>, &'static str>,
+    check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
     let Some(rqst) = requester.shared.xprt.find::<Mount>(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
-        if requester.credits.lock().late_reply(xid) {
-            requester.shared.xprt.space();
+        let late = requester.credits.lock().late_reply(xid);
+        match credits {
+            Some(credits) if late => grant(requester, credits),
+            Some(_) => (),
+            None => bad_reply(requester, Some(xid), "not well formed"),
         }
+        requester.shared.xprt.space();
         return;
     };
     let verdict = {
         let call = rqst.call();
         let mut state = call.state.lock();
-        judge(requester, connection, &rqst, &mut state, key, place)
+        let checked = check(&rqst, &state);
+        judge(requester, connection, &rqst, &mut state, credits, key, checked)
     };
     match verdict {
-        Verdict::Complete(fenced, result) => rqst.complete(fenced, result),
-        Verdict::Fence(result) => fence(requester, connection, rqst, result),
+        Verdict::Complete(fenced, outcome) => complete(requester, rqst, fenced, outcome),
+        Verdict::Fence(outcome) => fence(requester, connection, rqst, outcome),
         Verdict::Ignore => (),
         Verdict::Resend => {
+            requester.shared.keep_backoff();
             requester.alarm.raise();
         }
     }
@@ -159,93 +291,71 @@ fn judge(
     connection: &Connection,
     rqst: &PinnedRqst<Mount>,
     state: &mut CallState,
+    credits: Option<u32>,
     key: Option<InvalidatedKey>,
-    place: impl FnOnce(
-        &PinnedRqst<Mount>,
-        &mut CallState,
-    ) -> Result<Result<usize>, &'static str>,
+    checked: Result<Answer<'_>, &'static str>,
 ) -> Verdict {
     // A Reply to a Call that was not sent here, or a second one.
     if state.phase != Phase::Sent(requester.id) {
+        if let Err(reason) = checked {
+            bad_reply(requester, Some(state.xid), reason);
+        }
         return Verdict::Ignore;
     }
-    let result = match place(rqst, state) {
-        Ok(result) => result,
+    let answer = match checked {
+        Ok(answer) => answer,
         Err(reason) => {
             bad_reply(requester, Some(state.xid), reason);
-            state.bad_replies += 1;
+            state.bad_replies = state.bad_replies.saturating_add(1);
             // The RPC is sent again once. A server that answers badly again would do so for ever.
             if state.bad_replies < 2 {
                 return Verdict::Resend;
             }
-            Err(EIO)
+            Answer::Ready(Err(EIO))
         }
     };
     requester.credits.lock().give_back();
+    if let Some(credits) = credits {
+        grant(requester, credits);
+    }
     if let Some(key) = key {
         connection.remotely_invalidated(&mut state.regions, key);
     }
-    match state.regions.fenced() {
-        Some(fenced) => {
-            state.phase = Phase::Idle;
-            Verdict::Complete(fenced, result)
-        }
-        None => {
-            state.phase = Phase::Fencing;
-            Verdict::Fence(result)
-        }
+    if let Some(fenced) = state.regions.fenced() {
+        state.phase = Phase::Idle;
+        return Verdict::Complete(fenced, answer.place(requester, rqst));
     }
+    let outcome = match &answer {
+        Answer::Inline { bytes, written } if answer.overlaps_chunks(rqst, state) => {
+            let mut copy = KVec::new();
+            // The Receive is not kept: it would be missing for other Replies.
+            if copy.extend_from_slice(bytes, GFP_NOWAIT).is_err() {
+                return Verdict::Resend;
+            }
+            Outcome::Inline {
+                bytes: copy,
+                written: *written,
+            }
+        }
+        _ => answer.place(requester, rqst),
+    };
+    state.phase = Phase::Fencing;
+    Verdict::Fence(outcome)
 }
 
-/// Puts a Reply where it belongs. Returns its length as the RPC layer sees it.
-fn place(
-    requester: &Requester,
-    rqst: &PinnedRqst<Mount>,
-    state: &CallState,
-    reply: &Reply<'_>,
-) -> Result<Result<usize>, &'static str> {
-    let written = if state.write.is_empty() {
-        reply.nothing_written().map(|()| 0)
-    } else {
-        reply.written(&state.write)
+/// Gives an RPC its result: no peer can reach its memory any more.
+fn complete(requester: &Requester, rqst: PinnedRqst<Mount>, fenced: Fenced, outcome: Outcome) {
+    let placed = match outcome {
+        Outcome::Inline { bytes, written } => place_inline(requester, &rqst, &bytes, written),
+        placed => placed,
     };
-    let long = if state.reply.is_empty() {
-        reply.no_reply_written().map(|()| 0)
-    } else {
-        reply.reply_written(&state.reply)
+    let Outcome::Placed { result, head } = placed else {
+        return;
     };
-    let written = written.map_err(|e| e.as_str())? as usize;
-    let long = long.map_err(|e| e.as_str())? as usize;
-    let stats = &requester.shared.stats;
-    stats.written_bytes.add((written + long) as u64);
-
-    let inline = match &reply.payload {
-        ReplyPayload::Inline(inline) => inline.bytes,
-        ReplyPayload::ReplyChunk if written != 0 => {
-            return Err("Write chunk used beside a Reply chunk");
-        }
-        // The chunk covers the room for the Reply, in its order.
-        ReplyPayload::ReplyChunk => return Ok(Ok(long)),
-    };
-
-    let mut room = rqst.receive_buf();
-    let head = room.head_len();
-    let (front, rest) = inline.split_at_checked(head).unwrap_or((inline, &[]));
-    let too_long = |_| "reply longer than its room";
-    room.copy_from(0, front).map_err(too_long)?;
-    if written == 0 {
-        stats.fixup_bytes.add(rest.len() as u64);
-        room.copy_from(head, rest).map_err(too_long)?;
-        return Ok(Ok(inline.len()));
+    if let Some(head) = head {
+        rqst.trim_head(head);
     }
-    // The pages were written by the server. What comes behind them goes into the tail; a head
-    // that is shorter than was planned for is cut, so that the pages follow it.
-    let tail = head + room.page_len();
-    room.copy_from(tail, rest).map_err(too_long)?;
-    if front.len() < head {
-        rqst.trim_head(front.len());
-    }
-    Ok(Ok(inline.len() + written + super::chunks::pad(written)))
+    rqst.complete(fenced, result);
 }
 
 /// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
@@ -253,12 +363,12 @@ fn fence(
     requester: &Requester,
     connection: &Connection,
     rqst: PinnedRqst<Mount>,
-    result: Result<usize>,
+    outcome: Outcome,
 ) {
     requester.shared.stats.local_invalidations.add(1);
     let call: Arc<Call> = rqst.call().into();
     let mut state = call.state.lock();
-    state.waiting = Some((rqst, result));
+    state.waiting = Some((rqst, outcome));
     let posted = connection.invalidate(&mut state.regions, call.clone());
     if let Err((_, unposted)) = posted {
         // The Reply is dropped: nobody knows what the regions are until the tear-down has taken
@@ -286,7 +396,7 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
     }
     drop(state);
     match (waiting, fenced) {
-        (Some((rqst, result)), Some(fenced)) => rqst.complete(fenced, result),
+        (Some((rqst, outcome)), Some(fenced)) => complete(requester, rqst, fenced, outcome),
         // The Reply is dropped, and the RPC sent again on the next connection.
         (Some((rqst, _)), None) => drop(rqst),
         (None, _) => call.fenced.complete_all(),
@@ -317,7 +427,7 @@ fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCa
     }
     if let Err(e) = requester.shared.xprt.receive_reverse_call(call.xid, inline) {
         log::warn(format_args!(
-            "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long\n",
+            "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long",
             requester.shared.xprt.address(),
         ));
         requester.alarm.raise();

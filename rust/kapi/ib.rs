@@ -12,6 +12,8 @@
 mod buffer;
 mod cm;
 mod device;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod fake;
 mod ledger;
 mod queue_pair;
 mod recv_queue;

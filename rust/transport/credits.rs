@@ -41,7 +41,7 @@ impl Credits {
             outstanding: 0,
             posted: 0,
             reverse: 0,
-            abandoned: KVec::with_capacity(max as usize, GFP_KERNEL)?,
+            abandoned: KVec::with_capacity(max.max(1) as usize, GFP_KERNEL)?,
         })
     }
 

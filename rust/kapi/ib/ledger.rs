@@ -43,6 +43,12 @@ mod book {
         *BOOK.lock() = KVec::new();
     }
 
+    /// How many mappings are not undone.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn count() -> usize {
+        BOOK.lock().len()
+    }
+
     /// Writes down a mapping.
     pub(crate) fn mapped(addr: u64, len: usize, direction: dma_data_direction) {
         let entry = Entry {
@@ -89,6 +95,11 @@ mod book {
     pub(crate) fn open() {}
     /// Closes the ledger.
     pub(crate) fn close() {}
+    /// How many mappings are not undone.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn count() -> usize {
+        0
+    }
     /// Writes down a mapping.
     #[inline]
     pub(crate) fn mapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
@@ -97,6 +108,8 @@ mod book {
     pub(crate) fn unmapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
 }
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(super) use self::book::count;
 pub(super) use self::book::{
     mapped,
     unmapped, //

@@ -2,6 +2,9 @@
 
 //! A reliable connection: queue pair, completion queues, protection domain, and all that they use.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::{
     bindings,
     page::Pieces,
@@ -342,9 +345,10 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
-    /// Makes more regions. May sleep.
-    pub(crate) fn grow_regions(&self, n: u32) -> Result {
-        for _ in 0..n {
+    /// Makes `n` more regions, but never more than `most` in all. May sleep.
+    pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result {
+        let room = most.saturating_sub(self.send.lock().region_count());
+        for _ in 0..n.min(room) {
             let hardware = self.hardware.lock();
             let hw = hardware.as_ref().ok_or(ENOTCONN)?;
             let (pd, device) = (hw.pd.ok_or(ENOTCONN)?, hw.id.device()?);
@@ -529,7 +533,8 @@ impl<H: Handler> QueuePair<H> {
         loop {
             let cookie = self.send.lock().retire(end);
             match cookie {
-                Some(cookie) => self.handler.invalidated(self, cookie, ok),
+                // The completion of a later request says nothing of one that was not posted.
+                Some((cookie, whole)) => self.handler.invalidated(self, cookie, ok && whole),
                 None => break,
             }
         }

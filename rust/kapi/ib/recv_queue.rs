@@ -2,6 +2,9 @@
 
 //! The receive queue: buffers that belong to the adapter from post to completion.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::bindings;
 use super::buffer::DmaBuffer;
 use kernel::{

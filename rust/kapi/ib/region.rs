@@ -14,6 +14,9 @@
 //! a peer may hold. Any of them may be found dead: the tear-down of its queue pair took the
 //! region from the device after both queues were drained, so no peer can reach the memory.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::{
     bindings,
     page::Pieces, //

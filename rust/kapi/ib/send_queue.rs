@@ -7,6 +7,9 @@
 //! client posts registrations, Sends and local invalidations; none of them completes out of
 //! order.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::bindings;
 use super::{
     buffer::DmaBuffer,
@@ -53,7 +56,8 @@ enum Held<C> {
     #[default]
     Nothing,
     Buffer(DmaBuffer),
-    Cookie(C),
+    /// `whole` says whether all of the chain was posted that the cookie is for.
+    Cookie { cookie: C, whole: bool },
 }
 
 /// Room for one work request of a chain.
@@ -382,7 +386,8 @@ impl<C> SendQueue<C> {
         let rest = if taken == 0 {
             Some(cookie)
         } else {
-            self.hold(self.head + taken as u64 - 1, Held::Cookie(cookie));
+            let whole = taken == n;
+            self.hold(self.head + taken as u64 - 1, Held::Cookie { cookie, whole });
             None
         };
         self.head += taken as u64;
@@ -402,10 +407,11 @@ impl<C> SendQueue<C> {
         self.head
     }
 
-    /// Retires slots below `end`, up to the first that holds a cookie, which it returns.
+    /// Retires slots below `end`, up to the first that holds a cookie, which it returns, and
+    /// whether all of the cookie's chain was posted.
     ///
     /// To be called again until it returns none.
-    pub(super) fn retire(&mut self, end: u64) -> Option<C> {
+    pub(super) fn retire(&mut self, end: u64) -> Option<(C, bool)> {
         while self.tail < end.min(self.head) {
             let slot = self.slot_of(self.tail);
             self.tail += 1;
@@ -413,7 +419,7 @@ impl<C> SendQueue<C> {
             match held.unwrap_or_default() {
                 Held::Nothing => (),
                 Held::Buffer(buffer) => self.give_back_buffer(buffer),
-                Held::Cookie(cookie) => return Some(cookie),
+                Held::Cookie { cookie, whole } => return Some((cookie, whole)),
             }
         }
         None
@@ -441,6 +447,11 @@ impl<C> SendQueue<C> {
         self.regions.push(mr, GFP_ATOMIC)?;
         self.idle.push_within_capacity(token).map_err(|_| ENOMEM)?;
         Ok(())
+    }
+
+    /// How many regions there are, idle or not.
+    pub(super) fn region_count(&self) -> u32 {
+        self.regions.len() as u32
     }
 
     /// Takes the whole table, for tear-down.

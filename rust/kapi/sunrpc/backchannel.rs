@@ -69,9 +69,9 @@ impl Backchannel {
         pin_init!(Self { free <- new_spinlock!(KVec::new(), "rpcrdma_backchannel") })
     }
 
-    /// Makes `n` requests. May sleep.
+    /// Makes requests until `n` are there that are not in use. May sleep.
     pub(super) fn setup(&self, n: usize) -> Result {
-        for _ in 0..n {
+        while self.free.lock().len() < n {
             let slot = OwnedSlot::new()?;
             self.free.lock().push(slot, GFP_ATOMIC)?;
         }

@@ -77,8 +77,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Starts to connect after `delay`. The outcome is reported with [`Xprt::connected`] or
     /// [`Xprt::not_connected`], once. May not sleep long: called from an RPC task.
     fn connect(&self, delay: Jiffies);
-    /// Whether the last attempt to connect failed, so that the next is to be delayed.
-    fn last_connect_failed(&self) -> bool;
+    /// Whether the next attempt to connect is to be delayed: the last one failed, or the server
+    /// answers badly.
+    fn backs_off(&self) -> bool;
     /// Ends the connection; returns when nothing of it is left. May sleep. The RPC layer has
     /// locked the transport, so nothing is being sent.
     fn close(&self);
@@ -104,6 +105,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
 
     /// The RPC layer is going to answer reverse Calls. May sleep.
     fn reverse_enabled(&self);
+    /// The RPC layer does not answer reverse Calls any more.
+    fn reverse_disabled(&self);
     /// How many reverse Calls it can take at once.
     fn reverse_slots(&self) -> u32;
     /// Bytes of a reverse Call or Reply, at most.
@@ -590,7 +593,7 @@ impl<T: Transport> XprtOps<T> {
             let Some(transport) = Self::transport(xprt) else { return };
             kernel::warn_on!(!bindings::xprt_lock_connect(xprt, task, xprt.cast()));
             let mut delay = 0;
-            if transport.last_connect_failed() {
+            if transport.backs_off() {
                 delay = bindings::xprt_reconnect_delay(xprt);
                 bindings::xprt_reconnect_backoff(xprt, INITIAL_BACKOFF);
             }
@@ -608,8 +611,10 @@ impl<T: Transport> XprtOps<T> {
         unsafe {
             if let Some(transport) = Self::transport(xprt) {
                 transport.close();
+                if !transport.backs_off() {
+                    (*xprt).reestablish_timeout = 0;
+                }
             }
-            (*xprt).reestablish_timeout = 0;
             (*xprt).connect_cookie = (*xprt).connect_cookie.wrapping_add(1);
             bindings::xprt_disconnect_done(xprt);
         }
@@ -867,6 +872,9 @@ impl<T: Transport> XprtOps<T> {
     unsafe extern "C" fn bc_destroy(xprt: *mut bindings::rpc_xprt, _max: c_uint) {
         // SAFETY: Called with a transport of ours.
         if let Some(data) = unsafe { Self::data(xprt) } {
+            if let Some(transport) = data.transport.as_ref() {
+                transport.reverse_disabled();
+            }
             data.backchannel.destroy();
         }
     }
