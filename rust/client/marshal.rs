@@ -242,6 +242,10 @@ fn header(
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
 pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &Rqst<'_, Mount>) -> Result {
     let requester = connection.handler();
+    // A Reply belongs to the connection of its Call; the server sends that again on a new one.
+    if rqst.reverse_connection() != Some(requester.id.0) {
+        return Err(EPIPE);
+    }
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.2).
     let mut buffer = requester.send_buffer(connection)?;
     let reply = rqst.send_buf();
@@ -250,12 +254,14 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &Rqst<'_, Mount>
         .end_reads()
         .end_writes()
         .no_reply_chunk()
-        .map_err(|_| EIO)?;
-    let body = to.get_mut(header..).ok_or(EIO)?;
-    let len = header + copy(&reply, 0, reply.len(), body)?;
+        .map_err(|_| ENOTCONN)?;
+    let len = header.saturating_add(reply.len());
+    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
     if len > requester.thresholds().send {
-        return Err(EIO);
+        return Err(ENOTCONN);
     }
+    let body = to.get_mut(header..).ok_or(ENOTCONN)?;
+    copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
     rqst.note_sent();
     connection
         .post_message(buffer, len)

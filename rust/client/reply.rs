@@ -425,7 +425,8 @@ fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCa
     if !requester.shared.reverse_enabled() {
         return;
     }
-    if let Err(e) = requester.shared.xprt.receive_reverse_call(call.xid, inline) {
+    let xprt = &requester.shared.xprt;
+    if let Err(e) = xprt.receive_reverse_call(call.xid, inline, requester.id.0) {
         log::warn(format_args!(
             "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long",
             requester.shared.xprt.address(),
@@ -434,15 +435,15 @@ fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCa
     }
 }
 
-/// Answers with an error, if there is a buffer at hand; the peer is in the wrong anyway.
+/// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
+/// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
 fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
-    let Some(mut buffer) = connection.pooled_send_buffer() else {
-        return;
-    };
-    let Ok(len) = error.encode(buffer.bytes()) else {
-        return;
-    };
-    if connection.post_message(buffer, len).is_err() {
+    let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
+        error
+            .encode(buffer.bytes())
+            .is_ok_and(|len| connection.post_message(buffer, len).is_ok())
+    });
+    if !sent {
         requester.alarm.raise();
     }
 }

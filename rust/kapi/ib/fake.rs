@@ -99,6 +99,7 @@ struct Records {
     place_at_most: u32,
     last_key: u32,
     mapped_at_dereg: usize,
+    deliver_in_drain: u32,
 }
 
 /// What the driver knows.
@@ -240,6 +241,11 @@ unsafe extern "C" fn destroy_qp(qp: *mut bindings::ib_qp, _: *mut bindings::ib_u
 unsafe extern "C" fn drain_rq(qp: *mut bindings::ib_qp) {
     let books = books!(qp);
     books.ask(Request::DrainReceives);
+    // What came before the end is delivered still.
+    let len = core::mem::take(&mut books.records.lock().deliver_in_drain);
+    if len != 0 {
+        books.complete_receive(bindings::ib_wc_status_IB_WC_SUCCESS, len, None);
+    }
     while books.complete_receive(bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR, 0, None) {}
 }
 
@@ -435,6 +441,7 @@ impl Device {
             place_at_most: i32::MAX as u32,
             last_key: 0x4200_0000,
             mapped_at_dereg: 0,
+            deliver_in_drain: 0,
         };
         let books = Arc::pin_init(
             pin_init!(Books {
@@ -528,6 +535,12 @@ impl Device {
         self.books.records.lock().posts
     }
 
+    /// Checks all requests granted.
+    pub(super) fn expect_all(&self, expected: &[Request]) -> Result {
+        let records = self.books.records.lock();
+        same("what the driver was asked for", &records.done[..], expected)
+    }
+
     /// Checks the requests granted since the last one of `first`.
     pub(super) fn expect_since(&self, first: Request, expected: &[Request]) -> Result {
         let records = self.books.records.lock();
@@ -600,6 +613,11 @@ impl Device {
         let status = bindings::ib_wc_status_IB_WC_SUCCESS;
         self.books.complete_receive(status, message.len() as u32, key);
         Ok(())
+    }
+
+    /// Completes the oldest posted Receive when the drain of the receive queue begins.
+    pub(super) fn deliver_in_drain(&self, len: u32) {
+        self.books.records.lock().deliver_in_drain = len;
     }
 
     /// Ends the oldest posted Receive with an error.

@@ -89,10 +89,12 @@ pub(super) struct Mr {
 
 /// # Invariants
 ///
-/// `mr` is a valid region of `device`, or none once it is dead. While `mapped` is not zero, that
+/// `mr` is a valid region of `device`, or none once its end has begun; `dead` says that the device
+/// has let go of it and nothing is mapped. While `mapped` is not zero, that
 /// many elements of `sg` are mapped for `device` in `direction`. The device outlives `mr`.
 struct Core {
     mr: Option<NonNull<bindings::ib_mr>>,
+    dead: bool,
     device: NonNull<bindings::ib_device>,
     sg: KVec<bindings::scatterlist>,
     mapped: u32,
@@ -159,6 +161,7 @@ impl Mr {
         // INVARIANT: Allocated above; nothing is mapped.
         let core = Core {
             mr: Some(mr),
+            dead: false,
             device,
             sg,
             mapped: 0,
@@ -180,7 +183,7 @@ impl Mr {
     /// To be called when both queues are drained, so that no work request names it any more.
     pub(super) fn kill(&self) {
         let mut core = self.core.lock();
-        // INVARIANT: Dead from here on.
+        // INVARIANT: Its end begins; nobody uses it from here on.
         let Some(mr) = core.mr.take() else { return };
         drop(core);
         // SAFETY: Valid until now by the type invariant, and nobody else can find it any more.
@@ -189,7 +192,9 @@ impl Mr {
             pr_warn!("a memory region could not be deregistered ({e:?})\n");
         }
         // The memory is unmapped only now that the adapter cannot use it.
-        self.core.lock().unmap();
+        let mut core = self.core.lock();
+        core.unmap();
+        core.dead = true;
     }
 }
 
@@ -228,7 +233,7 @@ impl<S> Region<S> {
 
     /// Whether tear-down has taken the region from the device.
     pub(super) fn is_dead(&self) -> bool {
-        self.mr.core.lock().mr.is_none()
+        self.mr.core.lock().dead
     }
 }
 

@@ -27,6 +27,8 @@ struct Slot {
     call: KVVec<u8>,
     /// Room for the Reply.
     reply: KVVec<u8>,
+    /// The connection that the Call came by, as the transport counts them.
+    connection: u64,
 }
 
 /// Owns a slot.
@@ -43,6 +45,7 @@ impl OwnedSlot {
                 rqst: unsafe { core::mem::zeroed() },
                 call: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
                 reply: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
+                connection: 0,
             },
             GFP_KERNEL,
         )?;
@@ -87,7 +90,7 @@ impl Backchannel {
     /// Hands a Call to the callback service. Does not sleep.
     ///
     /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than a page.
-    pub(super) fn receive(&self, xprt: &Xprt, xid: u32, call: &[u8]) -> Result {
+    pub(super) fn receive(&self, xprt: &Xprt, xid: u32, call: &[u8], connection: u64) -> Result {
         if call.len() > PAGE_SIZE {
             return Err(EMSGSIZE);
         }
@@ -100,6 +103,7 @@ impl Backchannel {
             if let Some(to) = memory.get_mut(..call.len()) {
                 to.copy_from_slice(call);
             }
+            (*slot).connection = connection;
             let (head, room) = (memory.as_mut_ptr(), (*slot).reply.as_mut_ptr());
             let rqst = &mut (*slot).rqst;
             *rqst = core::mem::zeroed();
@@ -117,6 +121,16 @@ impl Backchannel {
             bindings::xprt_enqueue_bc_request(rqst);
         }
         Ok(())
+    }
+
+    /// The connection that the Call of a request came by.
+    ///
+    /// # Safety
+    ///
+    /// `rqst` must be one that [`Self::receive`] handed out, and not given back yet.
+    pub(super) unsafe fn connection_of(rqst: *mut bindings::rpc_rqst) -> u64 {
+        // SAFETY: By contract it is in a slot.
+        unsafe { (*container_of!(rqst, Slot, rqst)).connection }
     }
 
     /// The RPC layer is done with a request.

@@ -7,6 +7,7 @@ use super::super::{
     ib::Fenced, //
 };
 use super::{
+    backchannel::Backchannel,
     buffer,
     xdr_buf::XdrBuf,
     xprt::{
@@ -60,6 +61,15 @@ impl<'a, T: Transport> Rqst<'a, T> {
     pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
         // SAFETY: By the type invariant.
         unsafe { buffer::call_of(self.raw().rq_buffer.cast()) }
+    }
+
+    /// The connection that the Call came by, for a request of the backchannel.
+    pub(crate) fn reverse_connection(&self) -> Option<u64> {
+        // SAFETY: Valid by the type invariant; the backchannel made those with the mark.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            (bindings::bc_prealloc(rqst) != 0).then(|| Backchannel::connection_of(rqst))
+        }
     }
 
     /// The message to send.

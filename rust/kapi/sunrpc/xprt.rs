@@ -332,9 +332,9 @@ pub(crate) struct XprtHandle(Arc<Shared>);
 
 impl XprtHandle {
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
-    pub(crate) fn receive_reverse_call(&self, xid: u32, call: &[u8]) -> Result {
+    pub(crate) fn receive_reverse_call(&self, xid: u32, call: &[u8], connection: u64) -> Result {
         // SAFETY: Valid by the type invariant.
-        unsafe { self.0.backchannel.as_ref() }.receive(self, xid, call)
+        unsafe { self.0.backchannel.as_ref() }.receive(self, xid, call, connection)
     }
 
     /// The connection attempt succeeded. Ends what [`Transport::connect`] began.

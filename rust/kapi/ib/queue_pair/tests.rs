@@ -1,1 +1,821 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: whatever fails while a connection is made, used or ended, its objects go once and in
+//! order, every handler has ended before, every cookie has come back, and no peer can reach
+//! memory that is given back.
+
+use super::super::{
+    cm::CmEvent,
+    fake::{
+        self,
+        Balance,
+        Device,
+        Memory,
+        Refusal,
+        Request, //
+    },
+    region::Fenced,
+};
+use super::*;
+use crate::{
+    kapi::sys::workqueue::{
+        work_class,
+        DelayedWork,
+        OwnedQueue,
+        Timer,
+        WorkItem, //
+    },
+    kunit::{
+        claim,
+        same, //
+    },
+};
+use kernel::{
+    page::PAGE_SIZE,
+    sync::atomic::{
+        Acquire,
+        Atomic,
+        Full,
+        Release, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+
+/// An invalidation that is posted by the handler of a Receive.
+const LATE: u32 = 99;
+
+const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+const BROKEN: u32 = bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR;
+
+const CONFIG: QueuePairConfig = QueuePairConfig {
+    send_entries: 33,
+    regions_per_call: 3,
+    send_buffers: 8,
+    send_size: 1024,
+    receives: 8,
+    receive_size: 256,
+    region_pages: 8,
+    sg_gaps: false,
+};
+
+/// What the device is asked for when a connection comes up, and when it goes.
+const MADE: [Request; 5] = [
+    Request::CreateCq,
+    Request::CreateCq,
+    Request::AllocPd,
+    Request::CreateQp,
+    Request::ModifyQp,
+];
+const UNMADE: [Request; 4] = [
+    Request::DestroyQp,
+    Request::DestroyCq,
+    Request::DestroyCq,
+    Request::DeallocPd,
+];
+const DRAINED: [Request; 2] = [Request::DrainReceives, Request::DrainSends];
+
+/// Counts itself when it goes.
+struct Gone(Arc<Atomic<u32>>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Full);
+    }
+}
+
+/// Of the connection manager nothing is expected.
+struct Silent {
+    _gone: Gone,
+}
+
+impl CmHandler for Silent {
+    fn event(&self, _: CmEvent<'_>) {}
+}
+
+/// What a handler was told.
+struct Told {
+    messages: KVec<(usize, Option<u32>)>,
+    cookies: KVec<(u32, bool)>,
+    spaces: u32,
+    failures: KVec<u32>,
+}
+
+#[pin_data]
+struct Listener {
+    #[pin]
+    told: SpinLock<Told>,
+    /// Regions that a received message has invalidated.
+    #[pin]
+    regions: SpinLock<Option<Regions>>,
+    _gone: Gone,
+}
+
+impl Handler for Listener {
+    type Cookie = u32;
+    type Cm = Silent;
+
+    fn received(&self, qp: &QueuePair<Self>, message: Received<'_>) {
+        let key = message.invalidated.map(|key| key.0);
+        let noted = (message.bytes.len(), key);
+        let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
+        if let Some(regions) = &mut *self.regions.lock() {
+            if qp.invalidate(regions, LATE).is_err() {
+                pr_err!("# a late invalidation was not posted\n");
+            }
+        }
+    }
+
+    fn invalidated(&self, _: &QueuePair<Self>, cookie: u32, ok: bool) {
+        let _ = self.told.lock().cookies.push((cookie, ok), GFP_ATOMIC);
+    }
+
+    fn send_space(&self, _: &QueuePair<Self>) {
+        self.told.lock().spaces += 1;
+    }
+
+    fn failed(&self, status: u32) {
+        let _ = self.told.lock().failures.push(status, GFP_ATOMIC);
+    }
+}
+
+/// Makes a queue pair on `id`, if that is possible.
+fn make(
+    id: CmId<Silent>,
+    config: QueuePairConfig,
+    gone: &Arc<Atomic<u32>>,
+) -> Result<Arc<QueuePair<Listener>>> {
+    let told = Told {
+        messages: KVec::new(),
+        cookies: KVec::new(),
+        spaces: 0,
+        failures: KVec::new(),
+    };
+    let gone = Gone(gone.clone());
+    let listener = pin_init!(Listener {
+        told <- new_spinlock!(told, "rpcrdma_test_told"),
+        regions <- new_spinlock!(None, "rpcrdma_test_regions"),
+        _gone: gone,
+    });
+    QueuePair::new(id, config, listener)
+}
+
+/// A handler for an id, that counts itself when it goes.
+fn silent(gone: &Arc<Atomic<u32>>) -> Result<Arc<Silent>> {
+    let _gone = Gone(gone.clone());
+    Ok(Arc::new(Silent { _gone }, GFP_KERNEL)?)
+}
+
+fn counter() -> Result<Arc<Atomic<u32>>> {
+    Ok(Arc::new(Atomic::new(0), GFP_KERNEL)?)
+}
+
+/// A queue pair over a fake device.
+struct Bench {
+    qp: Arc<QueuePair<Listener>>,
+    gone: Arc<Atomic<u32>>,
+    memory: Memory,
+    balance: Balance,
+    device: Device,
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        let gone = counter()?;
+        let qp = make(device.id(silent(&gone)?)?, CONFIG, &gone)?;
+        Ok(Self {
+            qp,
+            gone,
+            memory: Memory::new(8)?,
+            balance,
+            device,
+        })
+    }
+
+    /// Covers `n` pages with a region each.
+    fn arm(&self, n: usize) -> Result<Regions> {
+        let mut regions = Regions::new(3)?;
+        self.qp.grow_regions(n as u32, u32::MAX)?;
+        for i in 0..n {
+            let page = (i * PAGE_SIZE, PAGE_SIZE);
+            let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
+            self.qp
+                .arm(&mut regions, &mut pieces, Access::RemoteWrite, 7)?;
+        }
+        Ok(regions)
+    }
+
+    /// Posts a call with `n` regions.
+    fn call(&self, n: usize) -> Result<Regions> {
+        let mut regions = self.arm(n)?;
+        let mut buffer = self.qp.send_buffer()?;
+        buffer.bytes().fill(0x55);
+        self.qp.post(buffer, 100, &mut regions)?;
+        Ok(regions)
+    }
+
+    fn invalidate(&self, regions: &mut Regions, cookie: u32) -> Result {
+        self.qp.invalidate(regions, cookie).map_err(|(e, _)| e)
+    }
+
+    /// Posts `n` Receives.
+    fn receives(&self, n: u32) -> Result {
+        self.qp.grow_receives(n)?;
+        same("posted", self.qp.post_receives(n)?, n)
+    }
+
+    fn told(&self, cookies: &[(u32, bool)], failures: &[u32]) -> Result {
+        let told = self.qp.handler().told.lock();
+        same("cookies", &told.cookies[..], cookies)?;
+        same("failures", &told.failures[..], failures)
+    }
+
+    /// Checks that the regions are dead after a tear-down, and so no obstacle.
+    fn expect_dead(&self, mut regions: Regions) -> Result {
+        self.qp.disarm(&mut regions);
+        regions.bury();
+        same("room", regions.room(), 3)?;
+        claim(matches!(regions.fenced(), Some(Fenced { .. })), "fenced")
+    }
+
+    /// Ends the connection and checks what the device was asked for.
+    fn shut_down(&self, mrs: usize) -> Result {
+        self.qp.shutdown();
+        let mut expected = KVec::new();
+        expected.extend_from_slice(&DRAINED, GFP_KERNEL)?;
+        for _ in 0..mrs {
+            expected.push(Request::DeregMr, GFP_KERNEL)?;
+        }
+        expected.extend_from_slice(&UNMADE, GFP_KERNEL)?;
+        self.device
+            .expect_since(Request::DrainReceives, &expected)?;
+        self.device.expect_nothing_left()?;
+        self.balance.more(0)?;
+        // The id is gone, and its handler with it.
+        same("gone", self.gone.load(Acquire), 1)
+    }
+
+    /// Checks that the queue pair goes when nobody has it any more.
+    fn end(self) -> Result {
+        let Self {
+            qp,
+            gone,
+            memory,
+            balance,
+            device,
+        } = self;
+        drop(qp);
+        same("gone", gone.load(Acquire), 2)?;
+        device.expect_nothing_left()?;
+        drop((device, memory));
+        balance.end()
+    }
+}
+
+/// Shuts a queue pair down, on another thread.
+struct Closer {
+    qp: Arc<QueuePair<Listener>>,
+    state: Arc<Atomic<u32>>,
+}
+
+const CLOSING: u32 = 1;
+const CLOSED: u32 = 2;
+
+impl WorkItem for Closer {
+    fn run(&self, _: Timer<'_>) {
+        self.state.store(CLOSING, Release);
+        self.qp.shutdown();
+        self.state.store(CLOSED, Release);
+    }
+}
+
+impl Closer {
+    fn start(qp: &Arc<QueuePair<Listener>>, queue: &Arc<OwnedQueue>) -> Result<DelayedWork<Self>> {
+        let state = counter()?;
+        let qp = qp.clone();
+        let class = work_class!(c"rpcrdma_test_closer");
+        let work = DelayedWork::new(queue.clone(), class, Self { qp, state }, GFP_KERNEL)?;
+        claim(work.queue(0), "queued")?;
+        Ok(work)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.load(Acquire) == CLOSED
+    }
+}
+
+/// Waits until something is so, for ten seconds at most.
+fn wait_for(what: &str, so: impl Fn() -> bool) -> Result {
+    for _ in 0..10_000 {
+        if so() {
+            return Ok(());
+        }
+        fsleep(Delta::from_millis(1));
+    }
+    claim(false, what)
+}
+
+/// Gives other threads time to do what they should not.
+fn a_while() {
+    fsleep(Delta::from_millis(50));
+}
+
+#[kunit_tests(rpcrdma_queue_pair)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn creation_fails_at_each_step() -> Result {
+        for (request, after, made, unmade) in [
+            (Request::CreateCq, 0, 0, &[][..]),
+            (Request::CreateCq, 1, 1, &[Request::DestroyCq]),
+            (
+                Request::AllocPd,
+                0,
+                2,
+                &[Request::DestroyCq, Request::DestroyCq],
+            ),
+            (
+                Request::CreateQp,
+                0,
+                3,
+                &[Request::DestroyCq, Request::DestroyCq, Request::DeallocPd],
+            ),
+            (Request::ModifyQp, 0, 4, &UNMADE),
+        ] {
+            let balance = Balance::begin();
+            let device = Device::new()?;
+            let gone = counter()?;
+            device.refuse(request, after);
+            let made_qp = make(device.id(silent(&gone)?)?, CONFIG, &gone);
+            same("error", made_qp.err(), Some(ENOMEM))?;
+            let mut expected = KVec::new();
+            expected.extend_from_slice(MADE.get(..made).unwrap_or(&[]), GFP_KERNEL)?;
+            expected.extend_from_slice(unmade, GFP_KERNEL)?;
+            device.expect_all(&expected)?;
+            // The id and its handler, and the queue pair's.
+            same("gone", gone.load(Acquire), 2)?;
+            device.expect_nothing_left()?;
+            drop(device);
+            balance.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn creation_without_a_device() -> Result {
+        let gone = counter()?;
+        let id = fake::unbound_id(silent(&gone)?)?;
+        let made = make(id, CONFIG, &gone);
+        same("error", made.err(), Some(ENODEV))?;
+        same("gone", gone.load(Acquire), 2)
+    }
+
+    #[test]
+    fn creation_without_room_for_the_drain() -> Result {
+        let device = Device::new()?;
+        let gone = counter()?;
+        let config = QueuePairConfig {
+            send_entries: 0,
+            ..CONFIG
+        };
+        let made = make(device.id(silent(&gone)?)?, config, &gone);
+        same("error", made.err(), Some(EINVAL))?;
+        device.expect_all(&[])?;
+        same("gone", gone.load(Acquire), 2)
+    }
+
+    #[test]
+    fn made_and_dropped() -> Result {
+        let bench = Bench::new()?;
+        bench.device.expect_all(&MADE)?;
+        bench.end()
+    }
+
+    #[test]
+    fn made_and_shut_down() -> Result {
+        let bench = Bench::new()?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[])?;
+        // Once is enough.
+        bench.qp.shutdown();
+        bench.device.expect_since(Request::DeallocPd, &[Request::DeallocPd])?;
+        bench.end()
+    }
+
+    #[test]
+    fn nothing_can_be_done_after_the_end() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(1)?;
+        drop(bench.call(1)?);
+        bench.shut_down(1)?;
+        let posts = bench.device.posts();
+        let qp = &bench.qp;
+        same("buffer", qp.send_buffer().err(), Some(ENOTCONN))?;
+        claim(qp.pooled_send_buffer().is_none(), "nor from the pool")?;
+        same("regions", qp.grow_regions(1, 100).err(), Some(ENOTCONN))?;
+        same("posting", qp.post_receives(8).err(), Some(ENOTCONN))?;
+        let params = ConnectParams {
+            private_data: &[],
+            responder_resources: 1,
+            retry_count: 6,
+        };
+        same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;
+        qp.disconnect();
+        let mut regions = Regions::new(3)?;
+        let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
+        let armed = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+        same("arming", armed.err(), Some(EAGAIN))?;
+        same("posts", bench.device.posts(), posts)?;
+        bench.end()
+    }
+
+    #[test]
+    fn receives_after_the_end() -> Result {
+        let bench = Bench::new()?;
+        bench.qp.shutdown();
+        let grown = bench.qp.grow_receives(4);
+        same("growing", grown.err(), Some(ENOTCONN))?;
+        bench.balance.more(0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn messages_are_delivered() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(4)?;
+        bench.device.deliver(&[1, 2, 3], None)?;
+        bench.device.deliver(&[], Some(0))?;
+        bench.device.deliver(&[9; 256], Some(u32::MAX))?;
+        let told = bench.qp.handler().told.lock();
+        let expected = [(3, None), (0, Some(0)), (256, Some(u32::MAX))];
+        same("messages", &told.messages[..], &expected)?;
+        drop(told);
+        // Each buffer can be posted again after its handler has ended.
+        same("posted", bench.qp.post_receives(8)?, 3)?;
+        same("with the device", bench.device.receives(), 4)?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED; 4])?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_failed_receive() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(2)?;
+        bench.device.fail_receive(BROKEN)?;
+        bench.told(&[], &[BROKEN])?;
+        let messages = bench.qp.handler().told.lock().messages.len();
+        same("messages", messages, 0)?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[BROKEN, FLUSHED])?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_call_with_remote_invalidation() -> Result {
+        let bench = Bench::new()?;
+        let mut regions = bench.call(2)?;
+        bench.balance.more(3)?;
+        claim(regions.fenced().is_none(), "the peer has two keys")?;
+        let keys = [
+            regions.registered[0].rkey(),
+            regions.registered[1].rkey(),
+        ];
+        let qp = &bench.qp;
+        for key in [0, keys[0] + 1, keys[1] ^ 0x100] {
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            claim(!found, "another key says nothing")?;
+        }
+        for key in [keys[1], keys[0]] {
+            claim(regions.fenced().is_none(), "not yet")?;
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            claim(found, "its own key does")?;
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            claim(!found, "but once")?;
+        }
+        claim(regions.fenced().is_some(), "fenced")?;
+        bench.balance.more(1)?;
+        // The Reply proves nothing of the send buffer.
+        same("pool", qp.send.lock().position_of(0), Some(0))?;
+        bench.shut_down(2)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_call_with_local_invalidation() -> Result {
+        let bench = Bench::new()?;
+        let mut regions = bench.call(2)?;
+        bench.invalidate(&mut regions, 5)?;
+        claim(regions.fenced().is_none(), "not before the completion")?;
+        bench.balance.more(3)?;
+        // Two registrations, a Send, an invalidation: the last is signaled.
+        bench.device.complete_sends(4)?;
+        bench.told(&[], &[])?;
+        bench.device.complete_sends(1)?;
+        bench.told(&[(5, true)], &[])?;
+        bench.qp.invalidation_completed(&mut regions);
+        claim(regions.fenced().is_some(), "fenced")?;
+        bench.balance.more(1)?;
+        let spaces = bench.qp.handler().told.lock().spaces;
+        same("told of space", spaces, 1)?;
+        bench.shut_down(2)?;
+        bench.told(&[(5, true)], &[])?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_failed_invalidation_is_no_fence() -> Result {
+        let bench = Bench::new()?;
+        let mut regions = bench.call(1)?;
+        bench.invalidate(&mut regions, 5)?;
+        bench.device.complete_sends(2)?;
+        bench.device.fail_send(BROKEN)?;
+        bench.told(&[(5, false)], &[BROKEN])?;
+        regions.bury();
+        claim(regions.fenced().is_none(), "nobody knows")?;
+        bench.shut_down(1)?;
+        bench.expect_dead(regions)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_failed_send_fails_the_invalidations_before_it() -> Result {
+        // A flush is reported for unsignaled requests as well, and for those that succeeded.
+        let bench = Bench::new()?;
+        let mut regions = bench.call(1)?;
+        bench.invalidate(&mut regions, 5)?;
+        drop(bench.call(0)?);
+        for _ in 0..4 {
+            bench.device.fail_send(FLUSHED)?;
+        }
+        bench.told(&[(5, false)], &[FLUSHED; 4])?;
+        bench.shut_down(1)?;
+        bench.told(&[(5, false)], &[FLUSHED; 4])?;
+        bench.expect_dead(regions)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_partial_chain_of_invalidations_is_no_fence() -> Result {
+        for taken in 0..3 {
+            let bench = Bench::new()?;
+            let mut regions = bench.call(3)?;
+            bench.device.refuse_post(Refusal::After(taken));
+            let result = bench.qp.invalidate(&mut regions, 5);
+            let at_once = (taken == 0).then_some(5);
+            same("result", result, Err((ENOMEM, at_once)))?;
+            // Before the connection is dropped somebody else's Send succeeds.
+            for _ in 0..16 {
+                drop(bench.call(0));
+                let n = bench.device.sends();
+                bench.device.complete_sends(n)?;
+            }
+            let cookies: &[_] = if taken == 0 { &[] } else { &[(5, false)] };
+            bench.told(cookies, &[])?;
+            regions.bury();
+            claim(regions.fenced().is_none(), "nobody knows")?;
+            bench.shut_down(3)?;
+            bench.told(cookies, &[])?;
+            bench.expect_dead(regions)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn tear_down_with_everything_posted() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(5)?;
+        let registered = bench.call(2)?;
+        let mut invalidating = bench.call(1)?;
+        bench.invalidate(&mut invalidating, 5)?;
+        let mut also = bench.call(2)?;
+        bench.invalidate(&mut also, 6)?;
+        let armed = bench.arm(1)?;
+        bench.qp.grow_regions(2, u32::MAX)?;
+        let requests = bench.device.sends();
+        same("requests", requests, 3 + 2 + 1 + 3 + 2)?;
+
+        bench.shut_down(2 + 1 + 2 + 1 + 2)?;
+        bench.told(&[(5, false), (6, false)], &[FLUSHED; 5 + 11])?;
+        for regions in [registered, invalidating, also, armed] {
+            bench.expect_dead(regions)?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn tear_down_by_the_last_reference() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(5)?;
+        let mut regions = bench.call(2)?;
+        bench.invalidate(&mut regions, 5)?;
+        // It goes with `end`, and the regions go after it.
+        bench.end()?;
+        regions.bury();
+        claim(regions.fenced().is_some(), "fenced")
+    }
+
+    #[test]
+    fn handlers_may_fence_while_receives_are_drained() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(3)?;
+        let regions = bench.call(2)?;
+        *bench.qp.handler().regions.lock() = Some(regions);
+        bench.device.deliver_in_drain(3);
+        bench.shut_down(2)?;
+        // Its invalidation was posted after the drain began, and was drained in turn.
+        bench.told(&[(LATE, false)], &[FLUSHED; 2 + 5])?;
+        let messages = bench.qp.handler().told.lock().messages.len();
+        same("messages", messages, 1)?;
+        let regions = bench.qp.handler().regions.lock().take();
+        bench.expect_dead(regions.ok_or(EINVAL)?)?;
+        bench.end()
+    }
+
+    #[test]
+    fn partial_posts() -> Result {
+        for taken in 0..3 {
+            let bench = Bench::new()?;
+            let mut regions = bench.arm(2)?;
+            bench.device.refuse_post(Refusal::After(taken));
+            let buffer = bench.qp.send_buffer()?;
+            let posted = bench.qp.post(buffer, 100, &mut regions);
+            same("error", posted.err(), Some(ENOMEM))?;
+            // Nobody knows what the peer can reach.
+            regions.bury();
+            claim(regions.fenced().is_none(), "not before the end")?;
+            bench.shut_down(2)?;
+            bench.told(&[], &[FLUSHED; 3][..taken])?;
+            bench.expect_dead(regions)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_post_that_failed_without_a_word() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(2)?;
+        bench.device.refuse_post(Refusal::Nameless);
+        bench.qp.grow_receives(4)?;
+        same("error", bench.qp.post_receives(4).err(), Some(EIO))?;
+        let mut regions = bench.arm(2)?;
+        bench.device.refuse_post(Refusal::Nameless);
+        let buffer = bench.qp.send_buffer()?;
+        let posted = bench.qp.post(buffer, 100, &mut regions);
+        same("error", posted.err(), Some(EIO))?;
+        bench.shut_down(2)?;
+        bench.told(&[], &[FLUSHED; 4 + 3])?;
+        bench.expect_dead(regions)?;
+        bench.end()
+    }
+
+    #[test]
+    fn regions_that_were_not_posted() -> Result {
+        let bench = Bench::new()?;
+        let mut regions = bench.arm(3)?;
+        same("room", regions.room(), 0)?;
+        let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
+        let qp = &bench.qp;
+        let more = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+        same("too many", more.err(), Some(EMSGSIZE))?;
+        bench.balance.more(3)?;
+        qp.disarm(&mut regions);
+        bench.balance.more(0)?;
+        same("room", regions.room(), 3)?;
+        // All three can be had again.
+        for _ in 0..3 {
+            let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
+            qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7)?;
+        }
+        let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
+        let mut others = Regions::new(3)?;
+        let none = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7);
+        same("none is idle", none.err(), Some(EAGAIN))?;
+        qp.disarm(&mut regions);
+        // One that the device refuses goes back to the pool.
+        bench.device.refuse(Request::MapMr, 0);
+        let refused = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7);
+        same("refused", refused.err(), Some(EIO))?;
+        same("requests", bench.device.sends(), 0)?;
+        bench.shut_down(3)?;
+        bench.end()
+    }
+
+    #[test]
+    fn regions_to_be_had() -> Result {
+        let bench = Bench::new()?;
+        bench.device.refuse(Request::AllocMr, 2);
+        let grown = bench.qp.grow_regions(5, 100);
+        same("error", grown.err(), Some(ENOMEM))?;
+        same("made", bench.device.count(Request::AllocMr), 2)?;
+        // No more than the most, however many are asked for.
+        bench.qp.grow_regions(5, 4)?;
+        same("made", bench.device.count(Request::AllocMr), 4)?;
+        bench.qp.grow_regions(5, 4)?;
+        bench.qp.grow_regions(u32::MAX, 0)?;
+        same("made", bench.device.count(Request::AllocMr), 4)?;
+        bench.shut_down(4)?;
+        bench.end()
+    }
+
+    #[test]
+    fn buffers_that_were_not_posted() -> Result {
+        let bench = Bench::new()?;
+        let mut buffers = KVec::new();
+        for _ in 0..CONFIG.send_buffers {
+            buffers.push(bench.qp.send_buffer()?, GFP_KERNEL)?;
+        }
+        bench.balance.more(CONFIG.send_buffers as usize)?;
+        same("one more", bench.qp.send_buffer().err(), Some(EAGAIN))?;
+        drop(buffers.pop());
+        claim(bench.qp.pooled_send_buffer().is_some(), "it is in the pool")?;
+        drop(buffers);
+        same("lent", bench.qp.send.lock().lent, 0)?;
+        bench.shut_down(0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_message_alone() -> Result {
+        let bench = Bench::new()?;
+        let buffer = bench.qp.send_buffer()?;
+        // No more than the buffer has is sent.
+        bench.qp.post_message(buffer, usize::MAX)?;
+        same("length", bench.device.send(0)?.sge.1, 1024)?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED])?;
+        bench.end()
+    }
+
+    #[test]
+    fn tear_down_waits_for_posters() -> Result {
+        let bench = Bench::new()?;
+        let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
+        let mut regions = bench.arm(2)?;
+        let (first, second);
+        // On a failure it goes before the closers are waited for.
+        let buffer = bench.qp.send_buffer()?;
+        let other = bench.qp.send_buffer()?;
+
+        first = Closer::start(&bench.qp, &queue)?;
+        wait_for("the gate closes", || {
+            bench.qp.send.lock().gate == Gate::Fencing
+        })?;
+        second = Closer::start(&bench.qp, &queue)?;
+        wait_for("the second runs", || second.state.load(Acquire) == CLOSING)?;
+        a_while();
+        claim(!first.is_closed(), "it waits for the posters")?;
+        claim(!second.is_closed(), "so does the second")?;
+        same("drained", bench.device.count(Request::DrainReceives), 0)?;
+        same("new", bench.qp.send_buffer().err(), Some(ENOTCONN))?;
+
+        // One of them posts, too late; the other gives up.
+        let posts = bench.device.posts();
+        let posted = bench.qp.post(buffer, 100, &mut regions);
+        same("too late", posted.err(), Some(ENOTCONN))?;
+        same("posts", bench.device.posts(), posts)?;
+        a_while();
+        claim(!first.is_closed(), "there is another")?;
+        drop(other);
+        wait_for("the first ends", || first.is_closed())?;
+        wait_for("the second ends", || second.is_closed())?;
+        same("drains", bench.device.count(Request::DrainReceives), 1)?;
+        drop((first, second, queue));
+        bench.shut_down(2)?;
+        bench.told(&[], &[])?;
+        bench.expect_dead(regions)?;
+        bench.end()
+    }
+
+    #[test]
+    fn invalidations_while_posters_are_waited_for() -> Result {
+        let bench = Bench::new()?;
+        let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
+        let mut regions = bench.call(1)?;
+        let closer;
+        let buffer = bench.qp.send_buffer()?;
+        closer = Closer::start(&bench.qp, &queue)?;
+        wait_for("the gate closes", || {
+            bench.qp.send.lock().gate == Gate::Fencing
+        })?;
+        // Replies that came before the end still fence.
+        bench.invalidate(&mut regions, 5)?;
+        bench.device.complete_sends(3)?;
+        bench.told(&[(5, true)], &[])?;
+        bench.qp.invalidation_completed(&mut regions);
+        claim(regions.fenced().is_some(), "fenced")?;
+        drop(buffer);
+        wait_for("it ends", || closer.is_closed())?;
+        drop((closer, queue));
+        bench.shut_down(1)?;
+        bench.told(&[(5, true)], &[])?;
+        bench.end()
+    }
+}

@@ -1,1 +1,691 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: what a request uses is held until the adapter has done with it, no longer; every slot,
+//! buffer and cookie comes back exactly once, whatever part of a chain was posted; a completion
+//! is always in reach, and a local invalidation always has room.
+
+use super::super::{
+    buffer::Direction,
+    fake::{
+        self,
+        Balance,
+        Device,
+        Memory,
+        Pd,
+        PlainQp,
+        Refusal, //
+    },
+    region::Access,
+};
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use kernel::page::PAGE_SIZE;
+
+const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
+const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
+const INV: u32 = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
+
+/// A ring over a fake device.
+struct Bench {
+    queue: SendQueue<u32>,
+    size: usize,
+    mrs: KVec<Arc<Mr>>,
+    memory: Memory,
+    balance: Balance,
+    // They go in this order.
+    qp: PlainQp,
+    pd: Pd,
+    device: Device,
+}
+
+impl Bench {
+    /// An open ring of `slots`, for calls of `registrations` at most, with `limit` buffers of 1024
+    /// bytes.
+    fn new(slots: u32, registrations: u32, limit: u32) -> Result<Self> {
+        Self::with_size(slots, registrations, limit, 1024)
+    }
+
+    fn with_size(slots: u32, registrations: u32, limit: u32, size: usize) -> Result<Self> {
+        let mut bench = Self::closed(slots, registrations, limit, size)?;
+        // SAFETY: The queue pair lives as long as the ring.
+        unsafe { bench.queue.open(bench.qp.as_raw(), fake::LKEY, fake::ignore)? };
+        Ok(bench)
+    }
+
+    fn closed(slots: u32, registrations: u32, limit: u32, size: usize) -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        Ok(Self {
+            queue: SendQueue::new(slots, registrations + 1, limit)?,
+            size,
+            mrs: KVec::new(),
+            memory: Memory::new(1)?,
+            balance,
+            qp: PlainQp::new(&device)?,
+            pd: device.pd()?,
+            device,
+        })
+    }
+
+    /// Takes a buffer as a poster does.
+    fn buffer(&mut self) -> Result<DmaBuffer> {
+        if let Some(buffer) = self.queue.take_buffer()? {
+            return Ok(buffer);
+        }
+        // SAFETY: The device lives as long as the ring.
+        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice) }
+    }
+
+    /// Posts a Send with registrations, as a poster does.
+    fn post(&mut self, armed: &[Region<Armed>], len: usize) -> Result {
+        let buffer = self.buffer()?;
+        let result = self.queue.post_send(armed, buffer, len);
+        self.queue.lent -= 1;
+        result
+    }
+
+    /// Posts `n` Sends of 100 bytes.
+    fn sends(&mut self, n: usize) -> Result {
+        for _ in 0..n {
+            self.post(&[], 100)?;
+        }
+        Ok(())
+    }
+
+    /// Makes `n` regions and arms them. The ring does not mind if they are posted again.
+    fn armed(&mut self, n: usize) -> Result<KVec<Region<Armed>>> {
+        let mut armed = KVec::with_capacity(n, GFP_KERNEL)?;
+        for _ in 0..n {
+            // SAFETY: `drop` kills the region before either goes.
+            let mr = unsafe { Mr::new(self.pd.as_ptr(), self.device.as_ptr(), 1, false)? };
+            if let Err(e) = self.mrs.push(mr.clone(), GFP_KERNEL) {
+                mr.kill();
+                return Err(e.into());
+            }
+            let mut pieces = self.memory.pieces((0, 0), (0, PAGE_SIZE), (0, 0))?;
+            let region = Region::new(mr)
+                .arm(&mut pieces, false, Access::RemoteRead, 1)
+                .map_err(|(e, _)| e)?;
+            armed.push(region, GFP_KERNEL)?;
+        }
+        Ok(armed)
+    }
+
+    /// Posts invalidations of `keys`. The error and whether the cookie came back at once.
+    fn invalidate(&mut self, keys: &[u32], cookie: u32) -> Result<(), (Error, Option<u32>)> {
+        self.queue.post_invalidations(keys.iter().copied(), cookie)
+    }
+
+    /// Retires everything below `end`; the cookies that came back.
+    fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
+        let mut cookies = KVec::new();
+        while let Some(cookie) = self.queue.retire(end) {
+            cookies.push(cookie, GFP_KERNEL)?;
+        }
+        Ok(cookies)
+    }
+
+    /// Retires all that is posted.
+    fn retire_all(&mut self) -> Result<KVec<(u32, bool)>> {
+        self.device.forget();
+        self.retire(self.queue.head)
+    }
+
+    /// Checks the send requests that the device holds: opcode and whether it is signaled.
+    fn expect(&self, expected: &[(u32, bool)]) -> Result {
+        same("requests", self.device.sends(), expected.len())?;
+        for (i, expected) in expected.iter().enumerate() {
+            let posted = self.device.send(i)?;
+            same("request", (posted.opcode, posted.signaled), *expected)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that every buffer is in the pool, and that no slot holds anything.
+    fn expect_all_back(&self, buffers: u32) -> Result {
+        same("buffers made", self.queue.made, buffers)?;
+        same("buffers in the pool", self.queue.buffers.len(), buffers as usize)?;
+        same("lent", self.queue.lent, 0)?;
+        same("tail", self.queue.tail, self.queue.head)?;
+        for held in &self.queue.slots {
+            claim(matches!(held, Held::Nothing), "no slot holds anything")?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing stays mapped once the ring is gone.
+    fn end(mut self) -> Result {
+        for mr in &self.mrs {
+            mr.kill();
+        }
+        let size = self.queue.slots.len();
+        same("slots", size, self.queue.entries.len())?;
+        self.queue = SendQueue::new(1, 1, 1)?;
+        self.balance.more(0)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for mr in &self.mrs {
+            mr.kill();
+        }
+    }
+}
+
+#[kunit_tests(rpcrdma_send_ring)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn a_send_as_posted() -> Result {
+        let mut bench = Bench::new(64, 2, 8)?;
+        let armed = bench.armed(2)?;
+        bench.post(&armed, 100)?;
+        bench.expect(&[(REG, false), (REG, false), (SEND, false)])?;
+        same("calls", bench.device.posts(), 1)?;
+        for (i, region) in armed.iter().enumerate() {
+            let posted = bench.device.send(i)?;
+            same("key", posted.key, region.segment().handle)?;
+            same("access", posted.access as u32, Access::RemoteRead.as_raw())?;
+        }
+        let (_, len, lkey) = bench.device.send(2)?.sge;
+        same("length", len, 100)?;
+        same("local key", lkey, fake::LKEY)?;
+        for i in 0..3 {
+            let index = bench.queue.index_of(bench.device.send(i)?.entry);
+            same("slot", index, Some(i))?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn unsignaled_runs() -> Result {
+        let mut bench = Bench::new(256, 0, 128)?;
+        bench.sends(64)?;
+        for i in 0..64 {
+            let last = (i + 1) % UNSIGNALED_RUN as usize == 0;
+            same("signaled", bench.device.send(i)?.signaled, last)?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn registrations_count_in_a_run() -> Result {
+        let mut bench = Bench::new(256, 3, 64)?;
+        let armed = bench.armed(3)?;
+        for _ in 0..8 {
+            bench.post(&armed, 100)?;
+        }
+        for i in 0..32 {
+            // Never a registration, and of the Sends every fourth.
+            same("signaled", bench.device.send(i)?.signaled, i % 16 == 15)?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn half_of_a_queue_has_a_completion() -> Result {
+        for slots in [8, 9, 16, 31, 32, 33, 64, 100] {
+            for registrations in 0..2 {
+                let mut bench = Bench::new(slots, 1, 1000)?;
+                let armed = bench.armed(registrations)?;
+                let mut without = 0;
+                for _ in 0..4 * slots {
+                    if bench.post(&armed, 100).is_err() {
+                        bench.queue.reserved = 0;
+                        let _ = bench.retire_all()?;
+                        bench.post(&armed, 100)?;
+                    }
+                    without += armed.len() as u32 + 1;
+                    let last = bench.device.send(bench.device.sends() - 1)?;
+                    if last.signaled {
+                        without = 0;
+                    }
+                    claim(without < slots / 2, "half of the queue is signaled")?;
+                }
+                bench.end()?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn last_buffer_is_signaled() -> Result {
+        let mut bench = Bench::new(256, 0, 3)?;
+        bench.sends(3)?;
+        bench.expect(&[(SEND, false), (SEND, false), (SEND, true)])?;
+        same("error", bench.post(&[], 100).err(), Some(EAGAIN))?;
+        same("lent", bench.queue.lent, 0)?;
+        let _ = bench.retire(3)?;
+        bench.expect_all_back(3)?;
+        // The same without making any.
+        bench.device.forget();
+        bench.sends(3)?;
+        bench.expect(&[(SEND, false), (SEND, false), (SEND, true)])?;
+        bench.end()
+    }
+
+    #[test]
+    fn sends_in_place_are_signaled() -> Result {
+        // siw sends a page or more in place, unless the memory is of a slab.
+        let sizes = [1024, 2 * PAGE_SIZE, 4 * PAGE_SIZE];
+        for (size, len, expected) in [
+            (sizes[0], 1024, false),
+            (sizes[1], PAGE_SIZE - 1, false),
+            (sizes[1], PAGE_SIZE, false),
+            (sizes[1], 2 * PAGE_SIZE, false),
+            (sizes[2], PAGE_SIZE - 1, false),
+            (sizes[2], PAGE_SIZE, true),
+            (sizes[2], 4 * PAGE_SIZE, true),
+        ] {
+            let mut bench = Bench::with_size(256, 0, 64, size)?;
+            bench.post(&[], len)?;
+            bench.expect(&[(SEND, expected)])?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_completion_retires_all_before_it() -> Result {
+        let mut bench = Bench::new(32, 0, 16)?;
+        bench.sends(10)?;
+        for (end, back) in [(0, 0), (1, 1), (5, 5), (5, 5), (3, 5), (9, 9)] {
+            let _ = bench.retire(end)?;
+            same("buffers back", bench.queue.buffers.len(), back)?;
+            same("tail", bench.queue.tail, back as u64)?;
+        }
+        for i in 0..32 {
+            let expected = (i == 9).then_some(9);
+            same("position", bench.queue.position_of(i), expected)?;
+        }
+        // No further than what was posted.
+        let _ = bench.retire(u64::MAX)?;
+        bench.expect_all_back(10)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_buffer_stays_until_retired() -> Result {
+        let mut bench = Bench::new(32, 0, 4)?;
+        bench.sends(2)?;
+        let first = bench.device.send(0)?.sge.0;
+        let _ = bench.retire(1)?;
+        bench.post(&[], 100)?;
+        // The first is free again, the second is not.
+        same("address", bench.device.send(2)?.sge.0, first)?;
+        claim(bench.device.send(1)?.sge.0 != first, "it is another")?;
+        bench.end()
+    }
+
+    #[test]
+    fn no_room_for_the_longest_call() -> Result {
+        // The longest: 3 registrations, as many invalidations, a Send; and one more to be safe.
+        let mut bench = Bench::new(16, 3, 16)?;
+        bench.sends(9)?;
+        same("error", bench.post(&[], 100).err(), Some(EAGAIN))?;
+        claim(bench.queue.take_pooled().is_none(), "nor from the pool")?;
+        let _ = bench.retire(1)?;
+        bench.post(&[], 100)?;
+        same("error", bench.post(&[], 100).err(), Some(EAGAIN))?;
+        bench.end()
+    }
+
+    #[test]
+    fn partial_posts_give_slots_and_buffer_back() -> Result {
+        for taken in 0..4 {
+            let mut bench = Bench::new(64, 3, 8)?;
+            let armed = bench.armed(3)?;
+            bench.sends(2)?;
+            bench.device.refuse_post(Refusal::After(taken));
+            same("error", bench.post(&armed, 100).err(), Some(ENOMEM))?;
+            same("head", bench.queue.head, 2 + taken as u64)?;
+            same("reserved", bench.queue.reserved, taken as u32)?;
+            same("room", bench.queue.room(), 64 - 2 - 2 * taken as u64)?;
+            same("buffers in the pool", bench.queue.buffers.len(), 1)?;
+            same("lent", bench.queue.lent, 0)?;
+            same("requests", bench.device.sends(), 2 + taken)?;
+            // The next request gets the slot that was not used.
+            bench.post(&[], 100)?;
+            let entry = bench.device.send(2 + taken)?.entry;
+            same("slot", bench.queue.index_of(entry), Some(2 + taken))?;
+            let _ = bench.retire_all()?;
+            bench.expect_all_back(3)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_post_that_failed_without_a_word() -> Result {
+        // Who knows what the device has: the buffer must not be reused.
+        let mut bench = Bench::new(64, 3, 8)?;
+        let armed = bench.armed(3)?;
+        bench.device.refuse_post(Refusal::Nameless);
+        same("error", bench.post(&armed, 100).err(), Some(EIO))?;
+        same("head", bench.queue.head, 4)?;
+        same("reserved", bench.queue.reserved, 3)?;
+        same("buffers in the pool", bench.queue.buffers.len(), 0)?;
+        let _ = bench.retire_all()?;
+        bench.expect_all_back(1)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_dead_region_is_not_posted() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        let armed = bench.armed(3)?;
+        bench.mrs[1].kill();
+        same("error", bench.post(&armed, 100).err(), Some(ENOTCONN))?;
+        same("calls", bench.device.posts(), 0)?;
+        bench.expect_all_back(1)?;
+        same("reserved", bench.queue.reserved, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn invalidations_as_posted() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        for (cookie, keys) in [(1, &[5][..]), (2, &[6, 7]), (3, &[8, 9, 10, 11])] {
+            bench.device.forget();
+            claim(bench.invalidate(keys, cookie).is_ok(), "posted")?;
+            same("requests", bench.device.sends(), keys.len())?;
+            for (i, key) in keys.iter().enumerate() {
+                let posted = bench.device.send(i)?;
+                same("request", (posted.opcode, posted.key), (INV, *key))?;
+                let last = i + 1 == keys.len();
+                same("signaled", posted.signaled, last)?;
+            }
+        }
+        same("calls", bench.device.posts(), 3)?;
+        let cookies = bench.retire_all()?;
+        same("cookies", &cookies[..], &[(1, true), (2, true), (3, true)])?;
+        bench.expect_all_back(0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_cookie_comes_back_once() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        // Positions 0 and 1: Sends; 2 to 4: a chain; 5: a Send; 6: a chain of one; 7: a Send.
+        bench.sends(2)?;
+        claim(bench.invalidate(&[1, 2, 3], 70).is_ok(), "posted")?;
+        bench.sends(1)?;
+        claim(bench.invalidate(&[4], 71).is_ok(), "posted")?;
+        bench.sends(1)?;
+        same("cookies", bench.retire(2)?.len(), 0)?;
+        // Not before the last of its chain.
+        same("cookies", bench.retire(4)?.len(), 0)?;
+        same("cookies", &bench.retire(5)?[..], &[(70, true)])?;
+        same("cookies", bench.retire(5)?.len(), 0)?;
+        same("cookies", bench.retire(6)?.len(), 0)?;
+        same("cookies", &bench.retire_all()?[..], &[(71, true)])?;
+        same("cookies", bench.retire_all()?.len(), 0)?;
+        bench.expect_all_back(4)?;
+        bench.end()
+    }
+
+    #[test]
+    fn one_completion_for_many_cookies() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        for cookie in 0..5 {
+            claim(bench.invalidate(&[1, 2], cookie).is_ok(), "posted")?;
+            bench.sends(1)?;
+        }
+        let cookies = bench.retire_all()?;
+        same("cookies", cookies.len(), 5)?;
+        for (i, cookie) in cookies.iter().enumerate() {
+            same("cookie", *cookie, (i as u32, true))?;
+        }
+        bench.expect_all_back(5)?;
+        bench.end()
+    }
+
+    #[test]
+    fn partial_invalidations() -> Result {
+        for taken in 0..3 {
+            let mut bench = Bench::new(64, 3, 8)?;
+            bench.sends(1)?;
+            bench.queue.reserved = 3;
+            bench.device.refuse_post(Refusal::After(taken));
+            let result = bench.invalidate(&[1, 2, 3], 70);
+            // At once if nothing was posted, otherwise with what was.
+            let at_once = (taken == 0).then_some(70);
+            same("result", result, Err((ENOMEM, at_once)))?;
+            same("reserved", bench.queue.reserved, 3 - taken as u32)?;
+            same("head", bench.queue.head, 1 + taken as u64)?;
+            // A later Send that completes well retires it, and proves nothing.
+            bench.sends(1)?;
+            let cookies = bench.retire_all()?;
+            if taken == 0 {
+                same("cookies", cookies.len(), 0)?;
+            } else {
+                same("cookies", &cookies[..], &[(70, false)])?;
+            }
+            bench.expect_all_back(2)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn invalidations_that_failed_without_a_word() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        bench.queue.reserved = 2;
+        bench.device.refuse_post(Refusal::Nameless);
+        same("result", bench.invalidate(&[1, 2], 70), Err((EIO, None)))?;
+        same("reserved", bench.queue.reserved, 0)?;
+        let cookies = bench.retire_all()?;
+        same("cookies", cookies.len(), 1)?;
+        bench.expect_all_back(0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn an_invalidation_always_has_room() -> Result {
+        // Calls until there is no room; then all of their regions have to be invalidated, while
+        // none of their Sends is known to be complete.
+        for slots in [16, 17, 40, 64] {
+            let mut bench = Bench::new(slots, 3, 64)?;
+            let armed = bench.armed(3)?;
+            let mut calls = 0;
+            while bench.post(&armed, 100).is_ok() {
+                calls += 1;
+            }
+            claim(calls >= 2, "some calls were posted")?;
+            same("reserved", bench.queue.reserved, 3 * calls)?;
+            for cookie in 0..calls {
+                let result = bench.invalidate(&[1, 2, 3], cookie);
+                same("result", result, Ok(()))?;
+                let used = bench.queue.head - bench.queue.tail;
+                claim(used <= slots.into(), "no slot is used twice")?;
+            }
+            same("reserved", bench.queue.reserved, 0)?;
+            same("cookies", bench.retire_all()?.len(), calls as usize)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn remote_invalidation_frees_the_reservation() -> Result {
+        let mut bench = Bench::new(64, 1, 8)?;
+        let armed = bench.armed(1)?;
+        bench.post(&armed, 100)?;
+        same("reserved", bench.queue.reserved, 1)?;
+        same("room", bench.queue.room(), 61)?;
+        let idle = Region::new(bench.mrs[0].clone());
+        bench.queue.give_back_region(idle, true);
+        same("reserved", bench.queue.reserved, 0)?;
+        // No reservation is given up that there is not.
+        let idle = Region::new(bench.mrs[0].clone());
+        bench.queue.give_back_region(idle, true);
+        same("reserved", bench.queue.reserved, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn too_many_invalidations() -> Result {
+        let mut bench = Bench::new(8, 3, 8)?;
+        let none = bench.invalidate(&[], 1);
+        same("none", none, Err((ENOTCONN, Some(1))))?;
+        let many = bench.invalidate(&[1, 2, 3, 4, 5], 2);
+        same("more than a chain", many, Err((ENOTCONN, Some(2))))?;
+        for cookie in 3..5 {
+            same("result", bench.invalidate(&[1, 2, 3, 4], cookie), Ok(()))?;
+        }
+        let full = bench.invalidate(&[1], 5);
+        same("a full ring", full, Err((ENOTCONN, Some(5))))?;
+        same("calls", bench.device.posts(), 2)?;
+        same("cookies", bench.retire_all()?.len(), 2)?;
+        bench.end()
+    }
+
+    #[test]
+    fn around_the_ring() -> Result {
+        for slots in [7u32, 8, 13] {
+            let mut bench = Bench::new(slots, 1, 16)?;
+            let (mut position, mut cookie, mut back) = (0u64, 0, 0);
+            for i in 0..1000u32 {
+                let before = bench.device.sends();
+                if i % 3 == 1 && bench.queue.room() >= 2 {
+                    same("result", bench.invalidate(&[1, 2], cookie), Ok(()))?;
+                    cookie += 1;
+                } else if bench.queue.room() >= 4 {
+                    bench.post(&[], 100)?;
+                }
+                for j in before..bench.device.sends() {
+                    let entry = bench.device.send(j)?.entry;
+                    let index = bench.queue.index_of(entry).ok_or(EINVAL)?;
+                    same("slot", index as u64, position % u64::from(slots))?;
+                    let found = bench.queue.position_of(index);
+                    same("position", found, Some(position))?;
+                    position += 1;
+                }
+                if i % 4 == 3 {
+                    let end = bench.queue.tail + u64::from(i % 5);
+                    let end = end.min(bench.queue.head);
+                    back += bench.retire(end)?.len() as u32;
+                    same("tail", bench.queue.tail, end)?;
+                }
+                // What is posted has distinct slots; the rest has none.
+                let posted = (0..slots as usize)
+                    .filter(|slot| bench.queue.position_of(*slot).is_some())
+                    .count() as u64;
+                let used = bench.queue.head - bench.queue.tail;
+                same("posted", posted, used)?;
+                claim(used <= slots.into(), "no slot is used twice")?;
+                bench.device.forget();
+            }
+            claim(position > 20 * u64::from(slots), "it went round")?;
+            back += bench.retire_all()?.len() as u32;
+            same("cookies", back, cookie)?;
+            bench.expect_all_back(bench.queue.made)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn foreign_completion() -> Result {
+        let bench = Bench::new(8, 0, 1)?;
+        let entries = bench.queue.entries.as_ptr();
+        for entry in [
+            entries.wrapping_sub(1),
+            entries.wrapping_add(8),
+            core::ptr::null(),
+        ] {
+            same("slot", bench.queue.index_of(entry), None)?;
+        }
+        // Nothing is posted.
+        for i in 0..8 {
+            same("position", bench.queue.position_of(i), None)?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn gate() -> Result {
+        // Who may take a buffer, post a Send, post an invalidation.
+        for (gate, sends, invalidations) in [
+            (Gate::New, false, false),
+            (Gate::Open, true, true),
+            (Gate::Fencing, false, true),
+            (Gate::Closed, false, false),
+        ] {
+            let mut bench = Bench::new(16, 1, 4)?;
+            // One is in the pool, one was taken before the gate changed.
+            bench.sends(1)?;
+            let _ = bench.retire_all()?;
+            let buffer = bench.buffer()?;
+            bench.queue.give_back_buffer(buffer);
+            // SAFETY: The device lives as long as the ring.
+            let buffer =
+                unsafe { DmaBuffer::new(bench.device.as_ptr(), bench.size, Direction::ToDevice)? };
+            bench.queue.made += 1;
+            bench.queue.gate = gate;
+
+            let refused = (!sends).then_some(ENOTCONN);
+            same("taking", bench.queue.take_buffer().err(), refused)?;
+            let pooled = bench.queue.take_pooled().is_some();
+            claim(!pooled, "nothing in the pool, or the gate is shut")?;
+            let posts = bench.device.posts();
+            let posted = bench.queue.post_send(&[], buffer, 100);
+            same("posting", posted.err(), refused)?;
+            same("calls", bench.device.posts(), posts + u32::from(sends))?;
+            let result = bench.invalidate(&[1], 9);
+            let expected = if invalidations {
+                Ok(())
+            } else {
+                Err((ENOTCONN, Some(9)))
+            };
+            same("invalidating", result, expected)?;
+            let _ = bench.retire_all()?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn closed_before_it_is_opened() -> Result {
+        let mut bench = Bench::closed(16, 1, 4, 1024)?;
+        same("taking", bench.queue.take_buffer().err(), Some(ENOTCONN))?;
+        claim(bench.queue.take_pooled().is_none(), "nor from the pool")?;
+        let result = bench.invalidate(&[1], 9);
+        same("invalidating", result, Err((ENOTCONN, Some(9))))?;
+        same("position", bench.queue.position_of(0), None)
+    }
+
+    #[test]
+    fn table_of_regions() -> Result {
+        let mut bench = Bench::new(64, 1, 4)?;
+        claim(bench.queue.take_region().is_none(), "none yet")?;
+        drop(bench.armed(5)?);
+        for i in 0..5 {
+            let mr = bench.mrs[i].clone();
+            bench.queue.add_region(mr)?;
+        }
+        let mut taken = KVec::new();
+        while let Some(region) = bench.queue.take_region() {
+            taken.push(region, GFP_KERNEL)?;
+        }
+        same("regions", taken.len(), 5)?;
+        // There is room for all that are out, whatever is added meanwhile.
+        drop(bench.armed(1)?);
+        let mr = bench.mrs[5].clone();
+        bench.queue.add_region(mr)?;
+        for region in taken.drain_all() {
+            bench.queue.give_back_region(region, false);
+        }
+        same("idle", bench.queue.idle.len(), 6)?;
+        let (all, idle) = bench.queue.take_all_regions();
+        same("in the table", (all.len(), idle.len()), (6, 6))?;
+        claim(bench.queue.take_region().is_none(), "none is left")?;
+        drop((all, idle));
+        bench.end()
+    }
+}
