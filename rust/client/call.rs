@@ -83,15 +83,16 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// State for an RPC. May sleep.
+    /// State for an RPC. Does not sleep: the RPC layer tries again later.
     pub(crate) fn new() -> Result<Arc<Self>> {
+        let flags = GFP_NOWAIT;
         let state = CallState {
             phase: Phase::Idle,
             xid: 0,
-            regions: Regions::new(MAX_REGIONS)?,
-            read: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
-            write: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
-            reply: KVec::with_capacity(MAX_REGIONS, GFP_KERNEL)?,
+            regions: Regions::new(MAX_REGIONS, flags)?,
+            read: KVec::with_capacity(MAX_REGIONS, flags)?,
+            write: KVec::with_capacity(MAX_REGIONS, flags)?,
+            reply: KVec::with_capacity(MAX_REGIONS, flags)?,
             waiting: None,
             bad_replies: 0,
         };
@@ -100,7 +101,7 @@ impl Call {
                 state <- new_spinlock!(state, "rpcrdma_call"),
                 fenced <- Completion::new(),
             }),
-            GFP_KERNEL,
+            flags,
         )
     }
 }

@@ -151,10 +151,11 @@ fn bring_up(
     if shared.reverse_enabled() {
         requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
     }
-    shared.xprt.reset_window();
+    // Until the server grants more (RFC 8166, section 3.3.3).
+    shared.xprt.set_window(1);
     requester.provide_receives(connection)?;
-    connection.grow_regions(FIRST_REGIONS, FIRST_REGIONS)?;
-    shared.stats.regions_made.add(u64::from(FIRST_REGIONS));
+    let made = connection.grow_regions(FIRST_REGIONS, FIRST_REGIONS)?;
+    shared.stats.regions_made.add(u64::from(made));
 
     let own = PrivateData {
         remote_invalidation: true,

@@ -205,13 +205,14 @@ impl Requester {
     }
 
     /// Takes a credit, or makes the sender wait for one with `EAGAIN`.
-    pub(crate) fn take_credit(&self) -> Result {
-        if self.credits.lock().take() {
+    pub(crate) fn take_credit(&self, xid: u32) -> Result {
+        if self.credits.lock().take(xid) {
             return Ok(());
         }
         self.shared.xprt.wait_for_space();
         // One may have come back before the sender was marked as waiting.
-        if self.credits.lock().take() {
+        if self.credits.lock().take(xid) {
+            self.shared.xprt.space();
             return Ok(());
         }
         Err(EAGAIN)
@@ -226,7 +227,11 @@ impl Requester {
             Err(e) if e == EAGAIN => {
                 self.shared.stats.no_send_buffer.add(1);
                 self.shared.xprt.wait_for_space();
-                connection.send_buffer()
+                let again = connection.send_buffer();
+                if again.is_ok() {
+                    self.shared.xprt.space();
+                }
+                again
             }
             other => other,
         }

@@ -52,9 +52,9 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
     rqst.receive_buf().fill_sparse_pages()?;
 
     let requester = connection.handler();
-    requester.take_credit()?;
+    requester.take_credit(rqst.xid())?;
     if let Err(e) = send_with_credit(connection, xprt, rqst) {
-        requester.credits.lock().give_back();
+        requester.credits.lock().give_back(rqst.xid());
         return Err(e);
     }
     // The credit of an RPC without a Reply would never come back.

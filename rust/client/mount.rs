@@ -43,6 +43,7 @@ use core::ffi::{
     CStr, //
 };
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     new_spinlock,
     page::PAGE_SIZE,
     prelude::*,
@@ -61,6 +62,9 @@ use kernel::{
 
 /// Reverse Calls that a server may have under way at once: the credits that we grant it.
 pub(crate) const REVERSE_SLOTS: u32 = 16;
+/// How long the local invalidation of a cancelled RPC's regions may take. It comes after the Sends
+/// in front of it, and a connection on which those do not get out is of no use.
+const FENCE_TIMEOUT: Jiffies = 5 * HZ;
 /// Regions that are made at once when they are short.
 const MORE_REGIONS: u32 = 4;
 
@@ -130,13 +134,18 @@ impl WorkItem for RegionMaker {
         let _nofs = NofsScope::enter();
         if let Some(connection) = self.0.connection() {
             let most = connection.handler().max_calls * MAX_REGIONS as u32;
-            let made = connection.grow_regions(MORE_REGIONS, most);
-            match made {
-                Ok(()) => self.0.stats.regions_made.add(u64::from(MORE_REGIONS)),
-                Err(e) if e == ENOMEM => {
+            match connection.grow_regions(MORE_REGIONS, most) {
+                Ok(made) => self.0.stats.regions_made.add(u64::from(made)),
+                // Nobody waits for regions of a connection that is going.
+                Err(e) if e == ENOTCONN => (),
+                Err(_) => {
                     timer.queue(HZ / 10);
+                    return;
                 }
-                Err(_) => (),
+            }
+            // Where there can be no more, they come back with the RPCs that have them.
+            if connection.idle_regions() == 0 {
+                return;
             }
         }
         self.0.xprt.space();
@@ -229,10 +238,7 @@ impl Transport for Mount {
         let pooled = self.shared.calls.lock().pop();
         match pooled {
             Some(call) => Ok(call),
-            None => {
-                let _nofs = NofsScope::enter();
-                Call::new()
-            }
+            None => Call::new(),
         }
     }
 
@@ -246,9 +252,8 @@ impl Transport for Mount {
                 (Some(c), Phase::Sent(id)) => c.handler().id == id,
                 _ => false,
             };
-            if let (true, Some(connection)) = (sent, &connection) {
-                // The server may still answer: its credit comes back only then.
-                connection.handler().credits.lock().abandon(state.xid);
+            if sent {
+                // A Reply finds nothing to do any more; its credit comes back only with it.
                 state.phase = Phase::Fencing;
             }
             if let Some(fenced) = state.regions.fenced() {
@@ -264,7 +269,8 @@ impl Transport for Mount {
             let posted = connection.invalidate(&mut state.regions, call.into());
             drop(state);
             if posted.is_ok() {
-                call.fenced.wait();
+                // In time or not: what the regions say counts.
+                let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
             }
             if call.state.lock().regions.fenced().is_none() {
                 // Nobody knows what the regions are until the tear-down has taken them away.
@@ -280,7 +286,7 @@ impl Transport for Mount {
             state.bad_replies = 0;
         }
         // Without memory to keep it, it is freed.
-        let _ = self.shared.calls.lock().push(call, GFP_ATOMIC);
+        let _ = self.shared.calls.lock().push(call, GFP_NOWAIT | __GFP_NOWARN);
     }
 
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {

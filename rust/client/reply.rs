@@ -259,10 +259,12 @@ fn answer<'a>(
 ) {
     let Some(rqst) = requester.shared.xprt.find::<Mount>(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
-        let late = requester.credits.lock().late_reply(xid);
         match credits {
-            Some(credits) if late => grant(requester, credits),
-            Some(_) => (),
+            Some(credits) => {
+                if requester.credits.lock().give_back(xid) {
+                    grant(requester, credits);
+                }
+            }
             None => bad_reply(requester, Some(xid), "not well formed"),
         }
         requester.shared.xprt.space();
@@ -314,7 +316,7 @@ fn judge(
             Answer::Ready(Err(EIO))
         }
     };
-    requester.credits.lock().give_back();
+    requester.credits.lock().give_back(state.xid);
     if let Some(credits) = credits {
         grant(requester, credits);
     }

@@ -15,33 +15,31 @@ pub(crate) const RECEIVE_BATCH: u32 = 16;
 ///
 /// # Invariants
 ///
-/// `1 <= grant <= max`. `outstanding` counts the Calls sent whose Reply has not come; those in
-/// `abandoned` are among them.
+/// `1 <= grant <= max`. `unanswered` has the XIDs of the Calls that were sent here, or are about to
+/// be, and that the server has not answered, whether somebody still waits for that or not.
 pub(crate) struct Credits {
     max: u32,
     grant: u32,
-    outstanding: u32,
+    unanswered: KVVec<u32>,
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
     /// Reverse Calls that may come at any time (RFC 8167, section 4.3.1).
     reverse: u32,
-    /// XIDs of Calls that nobody waits for any more, but that the server may still answer.
-    abandoned: KVec<u32>,
 }
 
 impl Credits {
     /// A new connection: one Call may be under way until the server grants more (RFC 8166,
     /// section 3.3.3), never more than `max`.
     pub(crate) fn new(max: u32) -> Result<Self> {
+        let max = max.max(1);
         // INVARIANT: The grant is 1.
         Ok(Self {
-            max: max.max(1),
+            max,
             grant: 1,
-            outstanding: 0,
+            unanswered: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
             posted: 0,
             reverse: 0,
-            abandoned: KVec::with_capacity(max.max(1) as usize, GFP_KERNEL)?,
         })
     }
 
@@ -58,33 +56,28 @@ impl Credits {
     }
 
     /// Takes a credit for a Call. False when all are in use.
-    pub(crate) fn take(&mut self) -> bool {
-        if self.outstanding >= self.grant {
-            return false;
-        }
-        self.outstanding += 1;
-        true
+    pub(crate) fn take(&mut self, xid: u32) -> bool {
+        // There is room for `max`, and the grant is no more than that.
+        self.unanswered.len() < self.grant as usize
+            && self.unanswered.push_within_capacity(xid).is_ok()
     }
 
-    /// A Call for which a credit was taken was not sent after all, or its Reply came.
-    pub(crate) fn give_back(&mut self) {
-        self.outstanding = self.outstanding.saturating_sub(1);
-    }
-
-    /// Nobody waits for the Reply of a Call any more; its credit comes back only with it.
-    pub(crate) fn abandon(&mut self, xid: u32) {
-        // There is room: no more Calls than `max` are outstanding.
-        let _ = self.abandoned.push_within_capacity(xid);
-    }
-
-    /// A Reply came for which nobody waits: whether it was for an abandoned Call. Its credit is
-    /// back if so.
-    pub(crate) fn late_reply(&mut self, xid: u32) -> bool {
-        let Some(i) = self.abandoned.iter().position(|a| *a == xid) else {
+    /// The Call of this XID was answered, or was not sent after all: its credit is back. False
+    /// where there is no such Call, or no more.
+    ///
+    /// The credit of a Call that nobody waits for any more comes back in the same way, and not
+    /// before: the server may still be at work on it.
+    pub(crate) fn give_back(&mut self, xid: u32) -> bool {
+        // The oldest are the likeliest.
+        let Some(i) = self.unanswered.iter().position(|x| *x == xid) else {
             return false;
         };
-        let _ = self.abandoned.remove(i);
-        self.give_back();
+        if let Some(last) = self.unanswered.pop() {
+            // The last one takes its place, unless it is the last.
+            if let Some(place) = self.unanswered.as_mut_slice().get_mut(i) {
+                *place = last;
+            }
+        }
         true
     }
 
@@ -106,7 +99,7 @@ impl Credits {
     /// How many Receives should be posted, if there are too few: one for each Reply that may
     /// come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let needed = self.outstanding.saturating_add(self.reverse);
+        let needed = (self.unanswered.len() as u32).saturating_add(self.reverse);
         let few = self.posted < i64::from(needed.max(1));
         few.then(|| needed.saturating_add(RECEIVE_BATCH))
     }

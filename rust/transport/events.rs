@@ -76,8 +76,8 @@ impl<L: OnLost> Events<L> {
     ///
     /// `ETIMEDOUT` when there was no answer, otherwise what `start` or the event says.
     pub(crate) fn step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
-        self.step.reinit();
         let mut state = self.state.lock();
+        self.step.reinit();
         if let Phase::Over(e) = state.phase {
             return Err(e);
         }
@@ -100,9 +100,12 @@ impl<L: OnLost> Events<L> {
         self.state.lock().peer
     }
 
+    /// The signal is given under the lock, so that it cannot be one for the next step.
     fn done(&self) {
-        self.state.lock().step_done = true;
+        let mut state = self.state.lock();
+        state.step_done = true;
         self.step.complete_all();
+        drop(state);
     }
 
     fn over(&self, error: Error) {
@@ -111,11 +114,11 @@ impl<L: OnLost> Events<L> {
         if !matches!(state.phase, Phase::Over(_)) {
             state.phase = Phase::Over(error);
         }
+        self.step.complete_all();
         drop(state);
         if was_up {
             self.on_lost.lost();
         }
-        self.step.complete_all();
     }
 }
 

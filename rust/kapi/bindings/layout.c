@@ -215,6 +215,17 @@ int main(void)
 	FIELD(ib_device, node_type);
 	FIELD(ib_device, phys_port_cnt);
 
+	FIELD(ib_device, port_data);
+	FIELD(ib_device, local_dma_lkey);
+
+	SIZE(ib_device_ops);
+	FIELD(ib_device_ops, post_send);
+	FIELD(ib_device_ops, map_mr_sg);
+	FIELD(ib_device_ops, size_ib_pd);
+
+	SIZE(ib_port_data);
+	FIELD(ib_port_data, immutable);
+
 	SIZE(ib_device_attr);
 	FIELD(ib_device_attr, max_mr_size);
 	FIELD(ib_device_attr, max_qp_wr);

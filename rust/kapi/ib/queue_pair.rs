@@ -122,16 +122,23 @@ struct Hardware<E: CmHandler> {
 // SAFETY: These objects may be used from any thread.
 unsafe impl<E: CmHandler> Send for Hardware<E> {}
 
-impl<E: CmHandler> Drop for Hardware<E> {
-    fn drop(&mut self) {
-        if self.has_qp {
+impl<E: CmHandler> Hardware<E> {
+    /// Takes the queues from the device: no completion handler runs afterwards. May sleep.
+    fn destroy_queues(&mut self) {
+        if core::mem::take(&mut self.has_qp) {
             // SAFETY: The id has a queue pair, both queues of which are drained or were not used.
             unsafe { bindings::rdma_destroy_qp(self.id.as_raw()) };
         }
-        for cq in [self.recv_cq, self.send_cq].into_iter().flatten() {
+        for cq in [self.recv_cq.take(), self.send_cq.take()].into_iter().flatten() {
             // SAFETY: Valid by the type invariant, and the queue pair that used it is gone.
             unsafe { bindings::ib_free_cq(cq.as_ptr()) };
         }
+    }
+}
+
+impl<E: CmHandler> Drop for Hardware<E> {
+    fn drop(&mut self) {
+        self.destroy_queues();
         if let Some(pd) = self.pd {
             // SAFETY: Valid by the type invariant; its queue pair and its regions are gone.
             unsafe { bindings::ib_dealloc_pd(pd.as_ptr()) };
@@ -345,10 +352,11 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
-    /// Makes `n` more regions, but never more than `most` in all. May sleep.
-    pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result {
+    /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
+    pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result<u32> {
         let room = most.saturating_sub(self.send.lock().region_count());
-        for _ in 0..n.min(room) {
+        let n = n.min(room);
+        for _ in 0..n {
             let hardware = self.hardware.lock();
             let hw = hardware.as_ref().ok_or(ENOTCONN)?;
             let (pd, device) = (hw.pd.ok_or(ENOTCONN)?, hw.id.device()?);
@@ -367,7 +375,12 @@ impl<H: Handler> QueuePair<H> {
                 return Err(e);
             }
         }
-        Ok(())
+        Ok(n)
+    }
+
+    /// How many regions are idle.
+    pub(crate) fn idle_regions(&self) -> usize {
+        self.send.lock().idle_regions()
     }
 
     /// Makes receive buffers until there are `want`. May sleep.
@@ -498,6 +511,10 @@ impl<H: Handler> QueuePair<H> {
         self.drain(bindings::ib_drain_rq);
         self.send.lock().gate = Gate::Closed;
         self.drain(bindings::ib_drain_sq);
+        // A device that is dying may fail to drain: without its queues it uses nothing either.
+        if let Some(hw) = &mut *self.hardware.lock() {
+            hw.destroy_queues();
+        }
         let head = self.send.lock().head();
         self.retire(head, false);
 

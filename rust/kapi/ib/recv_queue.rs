@@ -27,11 +27,11 @@ pub(super) struct RecvQueue {
     pub(super) open: bool,
     done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
     limit: u32,
-    buffers: KVec<DmaBuffer>,
-    entries: KVec<bindings::ib_cqe>,
-    elements: KVec<bindings::ib_sge>,
-    requests: KVec<bindings::ib_recv_wr>,
-    free: KVec<u32>,
+    buffers: KVVec<DmaBuffer>,
+    entries: KVVec<bindings::ib_cqe>,
+    elements: KVVec<bindings::ib_sge>,
+    requests: KVVec<bindings::ib_recv_wr>,
+    free: KVVec<u32>,
     posted: u32,
 }
 
@@ -49,11 +49,11 @@ impl RecvQueue {
             open: false,
             done: None,
             limit,
-            buffers: KVec::with_capacity(n, GFP_KERNEL)?,
-            entries: KVec::with_capacity(n, GFP_KERNEL)?,
-            elements: KVec::with_capacity(n, GFP_KERNEL)?,
-            requests: KVec::with_capacity(n, GFP_KERNEL)?,
-            free: KVec::with_capacity(n, GFP_KERNEL)?,
+            buffers: KVVec::with_capacity(n, GFP_KERNEL)?,
+            entries: KVVec::with_capacity(n, GFP_KERNEL)?,
+            elements: KVVec::with_capacity(n, GFP_KERNEL)?,
+            requests: KVVec::with_capacity(n, GFP_KERNEL)?,
+            free: KVVec::with_capacity(n, GFP_KERNEL)?,
             posted: 0,
         })
     }
@@ -185,7 +185,7 @@ impl RecvQueue {
     }
 
     /// Takes all buffers, for tear-down.
-    pub(super) fn take_all(&mut self) -> KVec<DmaBuffer> {
+    pub(super) fn take_all(&mut self) -> KVVec<DmaBuffer> {
         self.free.clear();
         core::mem::take(&mut self.buffers)
     }

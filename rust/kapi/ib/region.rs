@@ -254,7 +254,8 @@ impl Region<Idle> {
     /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
-    /// the kernel gets on the wire. Does not sleep. `EIO` when the device refuses the memory,
+    /// the kernel gets on the wire. Does not sleep. `ENOBUFS` when the memory cannot be mapped
+    /// now, `EIO` when the device refuses it,
     /// `ENOTCONN` when the region is dead.
     pub(super) fn arm(
         self,
@@ -305,7 +306,8 @@ impl Mr {
         };
         let mapped_elements = u32::try_from(mapped).unwrap_or(0);
         if mapped_elements == 0 {
-            return Err(EIO);
+            // Bounce buffers are short: the RPC layer tries again later.
+            return Err(ENOBUFS);
         }
         // INVARIANT: `filled` elements were mapped by the call above.
         core.mapped = filled as u32;
@@ -417,12 +419,12 @@ pub(crate) struct Regions {
 pub(crate) struct Fenced(());
 
 impl Regions {
-    /// Room for `n` regions. May sleep.
-    pub(crate) fn new(n: usize) -> Result<Self> {
+    /// Room for `n` regions. May sleep as `flags` say.
+    pub(crate) fn new(n: usize, flags: Flags) -> Result<Self> {
         Ok(Self {
-            armed: KVec::with_capacity(n, GFP_KERNEL)?,
-            registered: KVec::with_capacity(n, GFP_KERNEL)?,
-            invalidating: KVec::with_capacity(n, GFP_KERNEL)?,
+            armed: KVec::with_capacity(n, flags)?,
+            registered: KVec::with_capacity(n, flags)?,
+            invalidating: KVec::with_capacity(n, flags)?,
         })
     }
 

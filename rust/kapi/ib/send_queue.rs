@@ -85,15 +85,15 @@ pub(super) struct SendQueue<C> {
     qp: *mut bindings::ib_qp,
     lkey: u32,
     pub(super) gate: Gate,
-    slots: KVec<Held<C>>,
-    entries: KVec<bindings::ib_cqe>,
+    slots: KVVec<Held<C>>,
+    entries: KVVec<bindings::ib_cqe>,
     head: u64,
     tail: u64,
     reserved: u32,
     unsignaled: u32,
     chain: KVec<MaybeUninit<WorkRequest>>,
     element: bindings::ib_sge,
-    buffers: KVec<DmaBuffer>,
+    buffers: KVVec<DmaBuffer>,
     made: u32,
     limit: u32,
     pub(super) lent: u32,
@@ -113,15 +113,15 @@ impl<C> SendQueue<C> {
             qp: core::ptr::null_mut(),
             lkey: 0,
             gate: Gate::New,
-            slots: KVec::with_capacity(slots as usize, GFP_KERNEL)?,
-            entries: KVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            entries: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             head: 0,
             tail: 0,
             reserved: 0,
             unsignaled: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
             element: bindings::ib_sge::default(),
-            buffers: KVec::with_capacity(limit as usize, GFP_KERNEL)?,
+            buffers: KVVec::with_capacity(limit as usize, GFP_KERNEL)?,
             made: 0,
             limit,
             lent: 0,
@@ -443,8 +443,8 @@ impl<C> SendQueue<C> {
         let token = Region::new(mr.clone());
         let all = self.regions.len() + 1;
         let more = all.saturating_sub(self.idle.len());
-        self.idle.reserve(more, GFP_ATOMIC)?;
-        self.regions.push(mr, GFP_ATOMIC)?;
+        self.idle.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;
+        self.regions.push(mr, GFP_NOWAIT | __GFP_NOWARN)?;
         self.idle.push_within_capacity(token).map_err(|_| ENOMEM)?;
         Ok(())
     }
@@ -452,6 +452,11 @@ impl<C> SendQueue<C> {
     /// How many regions there are, idle or not.
     pub(super) fn region_count(&self) -> u32 {
         self.regions.len() as u32
+    }
+
+    /// How many regions are idle.
+    pub(super) fn idle_regions(&self) -> usize {
+        self.idle.len()
     }
 
     /// Takes the whole table, for tear-down.
@@ -463,7 +468,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes all pooled buffers, for tear-down.
-    pub(super) fn take_all_buffers(&mut self) -> KVec<DmaBuffer> {
+    pub(super) fn take_all_buffers(&mut self) -> KVVec<DmaBuffer> {
         core::mem::take(&mut self.buffers)
     }
 }

@@ -94,6 +94,10 @@ impl Backchannel {
         if call.len() > PAGE_SIZE {
             return Err(EMSGSIZE);
         }
+        if !xprt.has_callback_service() {
+            // Nobody answers, or not any more: the RPC layer would only give it back.
+            return Ok(());
+        }
         let slot = self.free.lock().pop().ok_or(ENOBUFS)?;
         let slot = core::mem::ManuallyDrop::new(slot).0.as_ptr();
         // SAFETY: The slot is owned; the RPC layer owns it from `xprt_enqueue_bc_request` until

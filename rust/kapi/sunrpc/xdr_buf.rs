@@ -91,6 +91,7 @@ impl<'a> XdrBuf<'a> {
                 to.len() as u32,
             )
         })
+        .map_err(|_| EIO)
     }
 
     /// Copies bytes into the message, at `offset`. `EMSGSIZE` when there is no room.
@@ -111,6 +112,7 @@ impl<'a> XdrBuf<'a> {
                 from.len() as u32,
             )
         })
+        .map_err(|_| EIO)
     }
 
     /// Makes sure that there is a page behind every byte of the pages. Does not sleep.

@@ -170,6 +170,18 @@ impl Xprt {
         result
     }
 
+    /// Whether there is a service for reverse Calls.
+    pub(super) fn has_callback_service(&self) -> bool {
+        // SAFETY: The lock is part of the transport and initialised, and protects the service.
+        unsafe {
+            let xprt = self.as_raw();
+            bindings::spin_lock(&raw mut (*xprt).bc_pa_lock);
+            let found = !(*xprt).bc_serv.is_null();
+            bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock);
+            found
+        }
+    }
+
     /// The server's address.
     pub(crate) fn address(&self) -> SocketAddress {
         // SAFETY: The address was copied when the transport was made; the port may change, which
@@ -201,19 +213,7 @@ impl Xprt {
         unsafe { bindings::xprt_connected(self.as_raw()) != 0 }
     }
 
-    /// A new connection starts: one RPC may be under way until the server grants more
-    /// (RFC 8166, section 3.3.3).
-    pub(crate) fn reset_window(&self) {
-        self.with_transport_lock(|xprt| {
-            // SAFETY: The lock that protects these is held.
-            unsafe {
-                (*xprt).cong = 0;
-                (*xprt).cwnd = 1 << bindings::RPC_CWNDSHIFT;
-            }
-        });
-    }
-
-    /// The server grants `credits` RPCs.
+    /// `credits` RPCs may be under way. Those that are now keep theirs, also over a reconnect.
     pub(crate) fn set_window(&self, credits: u32) {
         self.with_transport_lock(|xprt| {
             // SAFETY: The lock that protects it is held.
@@ -299,7 +299,7 @@ struct Data<T> {
     backchannel: Backchannel,
     /// None once the RPC layer has destroyed the transport, and until it is made.
     transport: Option<T>,
-    _module: ModuleRef,
+    module: Option<ModuleRef>,
 }
 
 /// What the handles of a transport share.
@@ -355,7 +355,20 @@ impl XprtHandle {
     pub(crate) fn not_connected(&self, error: Error) {
         // SAFETY: The transport is valid and locked for connecting, by us.
         unsafe { bindings::xprt_clear_connecting(self.as_raw()) };
-        self.connect_ended(error);
+        self.connect_ended(Self::retriable(error));
+    }
+
+    /// What the RPC layer is told of a failed attempt. Of the errors that it does not know as
+    /// those of a connection it would make the result of RPCs, even on a hard mount.
+    fn retriable(error: Error) -> Error {
+        match error {
+            ENOMEM | EAGAIN => ENOBUFS,
+            ECONNABORTED | ECONNREFUSED | ECONNRESET | EHOSTUNREACH | ENETUNREACH | ENOBUFS
+            | EPROTO | ETIMEDOUT => error,
+            // A mount fails with it at once; what is mounted tries again.
+            EOPNOTSUPP => EPROTO,
+            _ => ENOTCONN,
+        }
     }
 
     fn connect_ended(&self, status: Error) {
@@ -534,7 +547,7 @@ impl<T: Transport> XprtOps<T> {
                 handles <- Completion::new(),
                 backchannel <- Backchannel::new(),
                 transport: None,
-                _module: module,
+                module: Some(module),
             }),
             GFP_KERNEL,
         )?;
@@ -577,7 +590,9 @@ impl<T: Transport> XprtOps<T> {
                 free_address_strings(xprt);
                 bindings::xprt_free(xprt);
                 // Last of all the reference to this module.
+                let module = data.as_mut().get_unchecked_mut().module.take();
                 drop(data);
+                drop(module);
             }
         }
     }
@@ -818,7 +833,9 @@ impl<T: Transport> XprtOps<T> {
         let Some(transport) = data.transport.as_ref() else {
             return EIO.to_errno();
         };
-        match data.backchannel.setup(transport.reverse_slots() as usize) {
+        // Twice as many: a request comes back after its Reply is out, and the server may send the
+        // next Call as soon as it has that.
+        match data.backchannel.setup(2 * transport.reverse_slots() as usize) {
             Ok(()) => {
                 transport.reverse_enabled();
                 0

@@ -198,7 +198,7 @@ impl Bench {
 
     /// Covers `n` pages with a region each.
     fn arm(&self, n: usize) -> Result<Regions> {
-        let mut regions = Regions::new(3)?;
+        let mut regions = Regions::new(3, GFP_KERNEL)?;
         self.qp.grow_regions(n as u32, u32::MAX)?;
         for i in 0..n {
             let page = (i * PAGE_SIZE, PAGE_SIZE);
@@ -403,7 +403,9 @@ mod suite {
         bench.told(&[], &[])?;
         // Once is enough.
         bench.qp.shutdown();
-        bench.device.expect_since(Request::DeallocPd, &[Request::DeallocPd])?;
+        bench
+            .device
+            .expect_since(Request::DeallocPd, &[Request::DeallocPd])?;
         bench.end()
     }
 
@@ -426,7 +428,7 @@ mod suite {
         };
         same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;
         qp.disconnect();
-        let mut regions = Regions::new(3)?;
+        let mut regions = Regions::new(3, GFP_KERNEL)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let armed = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
         same("arming", armed.err(), Some(EAGAIN))?;
@@ -482,10 +484,7 @@ mod suite {
         let mut regions = bench.call(2)?;
         bench.balance.more(3)?;
         claim(regions.fenced().is_none(), "the peer has two keys")?;
-        let keys = [
-            regions.registered[0].rkey(),
-            regions.registered[1].rkey(),
-        ];
+        let keys = [regions.registered[0].rkey(), regions.registered[1].rkey()];
         let qp = &bench.qp;
         for key in [0, keys[0] + 1, keys[1] ^ 0x100] {
             let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
@@ -695,7 +694,7 @@ mod suite {
             qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7)?;
         }
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let mut others = Regions::new(3)?;
+        let mut others = Regions::new(3, GFP_KERNEL)?;
         let none = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7);
         same("none is idle", none.err(), Some(EAGAIN))?;
         qp.disarm(&mut regions);

@@ -40,7 +40,11 @@ impl Bench {
             device,
         };
         // SAFETY: The queue pair lives as long as the queue.
-        unsafe { bench.queue.open(bench.qp.as_raw(), fake::LKEY, fake::ignore) };
+        unsafe {
+            bench
+                .queue
+                .open(bench.qp.as_raw(), fake::LKEY, fake::ignore)
+        };
         for _ in 0..made {
             claim(bench.add()?, "there is room")?;
         }
@@ -183,7 +187,10 @@ mod suite {
         same("posted", bench.queue.post(2)?, 2)?;
         let entries = bench.queue.entries.as_ptr();
         for entry in [entries.wrapping_sub(1), entries.wrapping_add(2)] {
-            claim(bench.queue.complete(entry, 0).is_none(), "not of this queue")?;
+            claim(
+                bench.queue.complete(entry, 0).is_none(),
+                "not of this queue",
+            )?;
         }
         same(
             "for nothing",

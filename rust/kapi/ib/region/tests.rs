@@ -515,7 +515,7 @@ mod suite {
     #[test]
     fn regions_of_an_rpc() -> Result {
         let (first, second) = (Bench::new(false)?, Bench::new(false)?);
-        let mut regions = Regions::new(3)?;
+        let mut regions = Regions::new(3, GFP_KERNEL)?;
         same("room", regions.room(), 3)?;
         claim(regions.fenced().is_some(), "without regions it is fenced")?;
 

@@ -51,7 +51,11 @@ impl Bench {
     fn with_size(slots: u32, registrations: u32, limit: u32, size: usize) -> Result<Self> {
         let mut bench = Self::closed(slots, registrations, limit, size)?;
         // SAFETY: The queue pair lives as long as the ring.
-        unsafe { bench.queue.open(bench.qp.as_raw(), fake::LKEY, fake::ignore)? };
+        unsafe {
+            bench
+                .queue
+                .open(bench.qp.as_raw(), fake::LKEY, fake::ignore)?
+        };
         Ok(bench)
     }
 
@@ -147,7 +151,11 @@ impl Bench {
     /// Checks that every buffer is in the pool, and that no slot holds anything.
     fn expect_all_back(&self, buffers: u32) -> Result {
         same("buffers made", self.queue.made, buffers)?;
-        same("buffers in the pool", self.queue.buffers.len(), buffers as usize)?;
+        same(
+            "buffers in the pool",
+            self.queue.buffers.len(),
+            buffers as usize,
+        )?;
         same("lent", self.queue.lent, 0)?;
         same("tail", self.queue.tail, self.queue.head)?;
         for held in &self.queue.slots {

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: a message never exceeds an inline threshold, goes inline when it fits, and no data
+//! item is taken out of a message that a security flavor covers.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use kernel::prelude::*;
+
+/// Octets of a header without chunks (RFC 8166, section 4.1).
+const HEADER: usize = 28;
+/// Octets of a Write chunk or Reply chunk of the most segments, beyond that.
+const WRITE_CHUNK: usize = 8 + MAX_REGIONS * 16;
+const REPLY_CHUNK: usize = 4 + MAX_REGIONS * 16;
+/// Octets of a Read chunk of the most segments, beyond that.
+const READ_CHUNK: usize = MAX_REGIONS * 24;
+
+const SMALL: Thresholds = Thresholds {
+    send: 1024,
+    receive: 1024,
+};
+const LARGE: Thresholds = Thresholds {
+    send: 4096,
+    receive: 4096,
+};
+/// What a peer that says nothing gets one way, and a generous peer the other.
+const UNEQUAL: [Thresholds; 2] = [
+    Thresholds {
+        send: 1024,
+        receive: 65536,
+    },
+    Thresholds {
+        send: 65536,
+        receive: 1024,
+    },
+];
+
+/// An RPC without pages: a null procedure.
+const PLAIN: Shape = Shape {
+    call: 40,
+    call_head: 40,
+    call_pages: 0,
+    call_is_write: false,
+    reply: 24,
+    reply_pages: 0,
+    reply_is_read: false,
+    may_place_directly: true,
+};
+
+/// NFS READ of `len` bytes, with `rest` bytes of the Reply around them.
+fn read(len: usize, rest: usize) -> Shape {
+    Shape {
+        reply: rest + len,
+        reply_pages: len,
+        reply_is_read: true,
+        ..PLAIN
+    }
+}
+
+/// NFS WRITE of `len` bytes: `head` in front, padding and `tail` after.
+fn write(head: usize, len: usize, tail: usize) -> Shape {
+    Shape {
+        call: head + len + pad(len) + tail,
+        call_head: head,
+        call_pages: len,
+        call_is_write: true,
+        ..PLAIN
+    }
+}
+
+fn private(shape: Shape) -> Shape {
+    Shape {
+        may_place_directly: false,
+        ..shape
+    }
+}
+
+/// Octets of the Call that `arguments` puts behind the header, at the most.
+fn inline_call(shape: &Shape, arguments: Arguments) -> usize {
+    match arguments {
+        Arguments::Inline => shape.call,
+        Arguments::ReadChunk => shape.call - shape.call_pages,
+        Arguments::PositionZero => 0,
+    }
+}
+
+#[kunit_tests(rpcrdma_chunks)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn padding() -> Result {
+        for (len, expected) in [
+            (0, 0),
+            (1, 3),
+            (2, 2),
+            (3, 1),
+            (4, 0),
+            (4095, 1),
+            (4096, 0),
+            (usize::MAX, 1),
+        ] {
+            same("padding", pad(len), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn header_sizes() -> Result {
+        same("header", header_size(0, [], None), HEADER)?;
+        same(
+            "header with a Read chunk",
+            header_size(MAX_REGIONS, [], None),
+            HEADER + READ_CHUNK,
+        )?;
+        same(
+            "header with a Write chunk",
+            header_size(0, [MAX_REGIONS], None),
+            HEADER + WRITE_CHUNK,
+        )?;
+        same(
+            "header with a Reply chunk",
+            header_size(0, [], Some(MAX_REGIONS)),
+            HEADER + REPLY_CHUNK,
+        )
+    }
+
+    #[test]
+    fn small_rpc_is_inline() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            for shape in [PLAIN, private(PLAIN)] {
+                same("results", results(&shape, &thresholds), Results::Inline)?;
+                let found = arguments(&shape, &thresholds, 0, 0);
+                same("arguments", found, Arguments::Inline)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn reply_without_pages() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            let most = thresholds.receive - HEADER;
+            for (reply, expected) in [
+                (0, Results::Inline),
+                (most - 1, Results::Inline),
+                (most, Results::Inline),
+                (most + 1, Results::ReplyChunk),
+                (usize::MAX, Results::ReplyChunk),
+            ] {
+                let shape = Shape { reply, ..PLAIN };
+                same("results", results(&shape, &thresholds), expected)?;
+                // Nothing to place directly: the flavor makes no difference.
+                let found = results(&private(shape), &thresholds);
+                same("results with privacy", found, expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn reply_with_pages_not_for_placement() -> Result {
+        // READDIR: pages, but no data item that RFC 8267 allows to place.
+        let shape = |len| Shape {
+            reply_is_read: false,
+            ..read(len, 100)
+        };
+        for thresholds in [SMALL, LARGE] {
+            let most = thresholds.receive - HEADER - 100;
+            for (len, expected) in [
+                (most, Results::Inline),
+                (most + 1, Results::ReplyChunk),
+                (1 << 20, Results::ReplyChunk),
+            ] {
+                same("results", results(&shape(len), &thresholds), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn read_result() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            let most = thresholds.receive - HEADER - 100;
+            for (len, expected) in [
+                (0, Results::Inline),
+                (1, Results::Inline),
+                (most, Results::Inline),
+                (most + 1, Results::WriteChunk),
+                (most + 2, Results::WriteChunk),
+                (most + 3, Results::WriteChunk),
+                ((1 << 20) - 1, Results::WriteChunk),
+                (1 << 20, Results::WriteChunk),
+                ((1 << 20) + 1, Results::WriteChunk),
+            ] {
+                same("results", results(&read(len, 100), &thresholds), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn read_result_with_a_long_rest() -> Result {
+        // What is not in the Write chunk has to fit inline too.
+        for thresholds in [SMALL, LARGE] {
+            let most = thresholds.receive - HEADER - WRITE_CHUNK;
+            for (rest, expected) in [
+                (most - 1, Results::WriteChunk),
+                (most, Results::WriteChunk),
+                (most + 1, Results::ReplyChunk),
+                (1 << 20, Results::ReplyChunk),
+            ] {
+                let shape = read(1 << 20, rest);
+                same("results", results(&shape, &thresholds), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn read_result_with_privacy() -> Result {
+        for thresholds in [SMALL, LARGE] {
+            let most = thresholds.receive - HEADER - 100;
+            for (len, expected) in [
+                (most, Results::Inline),
+                (most + 1, Results::ReplyChunk),
+                (1 << 20, Results::ReplyChunk),
+            ] {
+                let shape = private(read(len, 100));
+                same("results", results(&shape, &thresholds), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn empty_read_gets_no_chunk_of_nothing() -> Result {
+        let shape = read(0, 1 << 16);
+        let found = results(&shape, &SMALL);
+        same("results", found, Results::ReplyChunk)
+    }
+
+    #[test]
+    fn call_without_pages() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            let most = thresholds.send - HEADER;
+            for (call, expected) in [
+                (0, Arguments::Inline),
+                (most - 1, Arguments::Inline),
+                (most, Arguments::Inline),
+                (most + 1, Arguments::PositionZero),
+                (usize::MAX, Arguments::PositionZero),
+            ] {
+                let shape = Shape {
+                    call,
+                    call_head: call,
+                    ..PLAIN
+                };
+                same("arguments", arguments(&shape, &thresholds, 0, 0), expected)?;
+                let found = arguments(&private(shape), &thresholds, 0, 0);
+                same("arguments with privacy", found, expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn write_argument() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            for tail in [0, 4, 16] {
+                let most = (thresholds.send - HEADER - 100 - tail) & !3;
+                for (len, expected) in [
+                    (0, Arguments::Inline),
+                    (1, Arguments::Inline),
+                    // Padding counts: these all are `most` bytes of the Call.
+                    (most - 3, Arguments::Inline),
+                    (most - 2, Arguments::Inline),
+                    (most - 1, Arguments::Inline),
+                    (most, Arguments::Inline),
+                    (most + 1, Arguments::ReadChunk),
+                    (most + 4, Arguments::ReadChunk),
+                    ((1 << 20) - 1, Arguments::ReadChunk),
+                    (1 << 20, Arguments::ReadChunk),
+                    ((1 << 20) + 1, Arguments::ReadChunk),
+                ] {
+                    let shape = write(100, len, tail);
+                    same("arguments", arguments(&shape, &thresholds, 0, 0), expected)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn write_argument_with_a_long_rest() -> Result {
+        for thresholds in [SMALL, LARGE] {
+            let most = thresholds.send - HEADER - READ_CHUNK;
+            for (head, expected) in [
+                (most - 4, Arguments::ReadChunk),
+                (most, Arguments::ReadChunk),
+                (most + 4, Arguments::PositionZero),
+                (1 << 20, Arguments::PositionZero),
+            ] {
+                let shape = write(head, 1 << 20, 0);
+                same("arguments", arguments(&shape, &thresholds, 0, 0), expected)?;
+                // The same bytes, split over head and tail.
+                let shape = write(head - 100, 1 << 20, 100);
+                same("arguments", arguments(&shape, &thresholds, 0, 0), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn write_argument_with_privacy() -> Result {
+        for thresholds in [SMALL, LARGE] {
+            let most = (thresholds.send - HEADER - 100) & !3;
+            for (len, expected) in [
+                (most, Arguments::Inline),
+                (most + 1, Arguments::PositionZero),
+                (1 << 20, Arguments::PositionZero),
+            ] {
+                let shape = private(write(100, len, 0));
+                same("arguments", arguments(&shape, &thresholds, 0, 0), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn argument_not_for_placement() -> Result {
+        // SYMLINK with a long target, SETACL: pages, but nothing that may be placed.
+        let shape = Shape {
+            call_is_write: false,
+            ..write(100, 8192, 0)
+        };
+        let found = arguments(&shape, &LARGE, 0, 0);
+        same("arguments", found, Arguments::PositionZero)
+    }
+
+    #[test]
+    fn position_is_a_multiple_of_four() -> Result {
+        for head in [100, 101, 102, 103] {
+            let expected = if head == 100 {
+                Arguments::ReadChunk
+            } else {
+                Arguments::PositionZero
+            };
+            let found = arguments(&write(head, 8192, 0), &LARGE, 0, 0);
+            same("arguments", found, expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn chunks_for_results_leave_less_room() -> Result {
+        for thresholds in [SMALL, LARGE] {
+            for (write, reply, taken) in [
+                (0, 0, 0),
+                (1, 0, 8 + 16),
+                (MAX_REGIONS, 0, WRITE_CHUNK),
+                (0, 1, 4 + 16),
+                (0, MAX_REGIONS, REPLY_CHUNK),
+            ] {
+                let most = thresholds.send - HEADER - taken;
+                for (call, expected) in [
+                    (most, Arguments::Inline),
+                    (most + 1, Arguments::PositionZero),
+                ] {
+                    let shape = Shape {
+                        call,
+                        call_head: call,
+                        ..PLAIN
+                    };
+                    let found = arguments(&shape, &thresholds, write, reply);
+                    same("arguments", found, expected)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn sent_message_fits_its_threshold() -> Result {
+        // Whatever the shape: header and what goes inline are within the threshold, and a chunk is
+        // used only where the whole Call would not be.
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            for head in (0..6000).step_by(29) {
+                for len in [0, 1, 3, 512, 4095, 4096, 70_001] {
+                    for flags in 0..4 {
+                        let shape = Shape {
+                            call_is_write: flags & 1 != 0,
+                            may_place_directly: flags & 2 != 0,
+                            ..write(head, len, 8)
+                        };
+                        let chosen = arguments(&shape, &thresholds, 0, MAX_REGIONS);
+                        let reads = match chosen {
+                            Arguments::Inline => 0,
+                            Arguments::ReadChunk | Arguments::PositionZero => MAX_REGIONS,
+                        };
+                        let header = header_size(reads, [], Some(MAX_REGIONS));
+                        let sent = header + inline_call(&shape, chosen);
+                        claim(sent <= thresholds.send, "the message fits")?;
+                        let bare = header_size(0, [], Some(MAX_REGIONS));
+                        let fits = bare + shape.call <= thresholds.send;
+                        claim(
+                            fits == (chosen == Arguments::Inline),
+                            "what fits goes inline",
+                        )?;
+                        let direct = shape.call_is_write && shape.may_place_directly && len != 0;
+                        claim(
+                            direct || chosen != Arguments::ReadChunk,
+                            "nothing is taken out that must stay",
+                        )?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn expected_reply_fits_its_threshold() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            for rest in (0..6000).step_by(29) {
+                for len in [0, 1, 3, 512, 4095, 4096, 70_001] {
+                    for flags in 0..4 {
+                        let shape = Shape {
+                            reply_is_read: flags & 1 != 0,
+                            may_place_directly: flags & 2 != 0,
+                            ..read(len, rest)
+                        };
+                        let received = match results(&shape, &thresholds) {
+                            Results::Inline => HEADER + shape.reply,
+                            Results::WriteChunk => {
+                                let direct = shape.reply_is_read && shape.may_place_directly;
+                                claim(direct && len != 0, "nothing is taken out that must stay")?;
+                                HEADER + WRITE_CHUNK + rest
+                            }
+                            // The server may still send a short Reply inline.
+                            Results::ReplyChunk => {
+                                claim(
+                                    HEADER + shape.reply > thresholds.receive,
+                                    "what fits comes inline",
+                                )?;
+                                HEADER + REPLY_CHUNK
+                            }
+                        };
+                        claim(received <= thresholds.receive, "the Reply fits")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: never more Calls under way than the server granted, no credit lost or made, and a
+//! Receive posted for every message that may come.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+/// Takes credits for Calls from XID `first` on until there are no more; how many that were.
+fn take_all(credits: &mut Credits, first: u32) -> u32 {
+    let mut n = 0;
+    while n <= credits.max && credits.take(first + n) {
+        n += 1;
+    }
+    n
+}
+
+/// Posts Receives until `wanted` are posted, as the receive queue does.
+fn post(credits: &mut Credits, wanted: u32) {
+    let missing = i64::from(wanted) - credits.posted;
+    credits.posted(u32::try_from(missing).unwrap_or(0));
+}
+
+#[kunit_tests(rpcrdma_credits)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn one_call_before_the_first_grant() -> Result {
+        for max in [1, 2, 128, 16384] {
+            let mut credits = Credits::new(max)?;
+            claim(credits.take(1), "one Call may be sent")?;
+            claim(!credits.take(2), "a second may not")?;
+            claim(credits.give_back(1), "the first is answered")?;
+            claim(credits.take(2), "the next may, after the first")?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn grants_are_clamped() -> Result {
+        for (max, wire, expected) in [
+            (128, 0, 1),
+            (128, 1, 1),
+            (128, 2, 2),
+            (128, 127, 127),
+            (128, 128, 128),
+            (128, 129, 128),
+            (128, u32::MAX, 128),
+            (1, 0, 1),
+            (1, u32::MAX, 1),
+            // A mount that asks for nothing still gets one.
+            (0, 0, 1),
+            (0, u32::MAX, 1),
+        ] {
+            let mut credits = Credits::new(max)?;
+            let changed = (expected != 1).then_some(expected);
+            same("first grant", credits.granted(wire), changed)?;
+            same("the same again", credits.granted(wire), None)?;
+            same("Calls", take_all(&mut credits, 0), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_smaller_grant_holds_new_calls_back() -> Result {
+        let mut credits = Credits::new(32)?;
+        same("grant", credits.granted(32), Some(32))?;
+        same("Calls", take_all(&mut credits, 0), 32)?;
+        same("grant", credits.granted(8), Some(8))?;
+        // 32 are under way: 24 have to come back before one may be sent.
+        for xid in 0..24 {
+            claim(!credits.take(100), "the grant is used up")?;
+            claim(credits.give_back(xid), "answered")?;
+        }
+        claim(!credits.take(100), "8 are under way, and 8 granted")?;
+        claim(credits.give_back(31), "answered")?;
+        claim(credits.take(100), "one less is")?;
+        same("grant", credits.granted(u32::MAX), Some(32))?;
+        same("Calls", take_all(&mut credits, 200), 24)
+    }
+
+    #[test]
+    fn more_replies_than_calls_make_no_credit() -> Result {
+        let mut credits = Credits::new(4)?;
+        for xid in 0..3 {
+            claim(!credits.give_back(xid), "no such Call")?;
+        }
+        same("Calls", take_all(&mut credits, 0), 1)?;
+        claim(credits.give_back(0), "answered")?;
+        claim(!credits.give_back(0), "answered twice")?;
+        same("Calls", take_all(&mut credits, 0), 1)
+    }
+
+    #[test]
+    fn answers_come_in_any_order() -> Result {
+        for max in [0, 1, 2, 128] {
+            let mut credits = Credits::new(max)?;
+            credits.granted(max);
+            for round in 0..3 {
+                let first = round * 1000;
+                let calls = take_all(&mut credits, first);
+                same("Calls", calls, max.max(1))?;
+                // From the last, from the first, from the middle.
+                for i in 0..calls {
+                    let xid = match round {
+                        0 => calls - 1 - i,
+                        1 => i,
+                        _ => (i + calls / 2) % calls,
+                    };
+                    claim(
+                        !credits.give_back(first + 999),
+                        "a stranger's Reply brings nothing",
+                    )?;
+                    claim(credits.give_back(first + xid), "each answer is known")?;
+                    claim(!credits.give_back(first + xid), "and comes once")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_is_there_before_the_first_call() -> Result {
+        let credits = Credits::new(128)?;
+        same("wanted", credits.wanted_receives(), Some(RECEIVE_BATCH))
+    }
+
+    #[test]
+    fn receives_follow_the_calls() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(128);
+        post(&mut credits, RECEIVE_BATCH);
+        for calls in 1..=RECEIVE_BATCH {
+            claim(credits.take(1), "a Call")?;
+            same("wanted", credits.wanted_receives(), None)?;
+            claim(
+                i64::from(calls) <= credits.posted,
+                "a Receive for each Call",
+            )?;
+        }
+        claim(credits.take(100), "a Call")?;
+        let wanted = 2 * RECEIVE_BATCH + 1;
+        same("wanted", credits.wanted_receives(), Some(wanted))?;
+        post(&mut credits, wanted);
+        same("wanted", credits.wanted_receives(), None)
+    }
+
+    #[test]
+    fn receives_come_in_batches() -> Result {
+        // A Call and a Reply at a time: only every so often more are wanted.
+        let mut credits = Credits::new(128)?;
+        post(&mut credits, RECEIVE_BATCH);
+        let mut posts = 0;
+        for _ in 0..10 * RECEIVE_BATCH {
+            claim(credits.take(1), "a Call")?;
+            if let Some(wanted) = credits.wanted_receives() {
+                post(&mut credits, wanted);
+                posts += 1;
+            }
+            claim(credits.posted >= 1, "a Receive for the Reply")?;
+            credits.received();
+            claim(credits.give_back(1), "answered")?;
+        }
+        claim(posts <= 10, "one post for a batch")
+    }
+
+    #[test]
+    fn reverse_calls_need_receives_too() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(128);
+        post(&mut credits, RECEIVE_BATCH);
+        credits.expect_reverse_calls(RECEIVE_BATCH);
+        same("wanted", credits.wanted_receives(), None)?;
+        claim(credits.take(100), "a Call")?;
+        let wanted = 2 * RECEIVE_BATCH + 1;
+        same("wanted", credits.wanted_receives(), Some(wanted))?;
+        post(&mut credits, wanted);
+        // Both kinds of message use them up.
+        for _ in 0..RECEIVE_BATCH {
+            credits.received();
+            same("wanted", credits.wanted_receives(), None)?;
+        }
+        credits.received();
+        same("wanted", credits.wanted_receives(), Some(wanted))
+    }
+
+    #[test]
+    fn completions_before_their_post_was_counted() -> Result {
+        let mut credits = Credits::new(4)?;
+        // The completion handler may be faster than the one who posted.
+        for _ in 0..3 {
+            credits.received();
+        }
+        credits.posted(RECEIVE_BATCH + 3);
+        same("posted", credits.posted, i64::from(RECEIVE_BATCH))?;
+        same("wanted", credits.wanted_receives(), None)
+    }
+
+    #[test]
+    fn too_many_reverse_calls_are_no_overflow() -> Result {
+        let mut credits = Credits::new(4)?;
+        claim(credits.take(1), "a Call")?;
+        credits.expect_reverse_calls(u32::MAX);
+        same("wanted", credits.wanted_receives(), Some(u32::MAX))
+    }
+}

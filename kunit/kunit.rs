@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! KUnit suites, and what they share.
+//!
+//! A suite that looks into a module is that module's child: `kunit/<noun>.rs`, or `tests.rs` beside
+//! a noun of `rust/kapi`, where `unsafe` is allowed.
+//!
+//! A failed `assert!` ends the test's thread without running destructors, and outside of a test
+//! function it is a panic. So the suites use the functions below: a test returns at the first claim
+//! that does not hold, and cleans up.
+
+mod xdr;
+
+use core::{
+    fmt::Debug,
+    panic::Location, //
+};
+use kernel::prelude::*;
+
+/// Fails the test unless the claim holds.
+#[track_caller]
+pub(crate) fn claim(holds: bool, claim: &str) -> Result {
+    if holds {
+        return Ok(());
+    }
+    let at = Location::caller();
+    pr_err!("# {}:{}: not so: {claim}\n", at.file(), at.line());
+    Err(EINVAL)
+}
+
+/// Fails the test unless what was found is what was expected.
+#[track_caller]
+pub(crate) fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Result {
+    if found == expected {
+        return Ok(());
+    }
+    let at = Location::caller();
+    pr_err!(
+        "# {}:{}: {what}: found {found:?}, expected {expected:?}\n",
+        at.file(),
+        at.line()
+    );
+    Err(EINVAL)
+}

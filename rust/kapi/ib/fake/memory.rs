@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory to send from and to receive into, and whether all of it was unmapped.
+
+use super::super::{
+    super::{
+        bindings,
+        page::Pieces, //
+    },
+    ledger,
+};
+use crate::kunit::{
+    claim,
+    same, //
+};
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+/// Memory such as the RPC layer's.
+pub(in crate::kapi::ib) struct Memory {
+    data: NonNull<u8>,
+    len: usize,
+    pages: KVec<*mut bindings::page>,
+}
+
+impl Memory {
+    /// `pages` pages, one behind the other; a power of two.
+    pub(in crate::kapi::ib) fn new(pages: usize) -> Result<Self> {
+        let len = pages.next_power_of_two() * PAGE_SIZE;
+        // SAFETY: Allocating has no requirement.
+        let data = unsafe { bindings::kmalloc(len, bindings::GFP_KERNEL) };
+        let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
+        let mut memory = Self {
+            data,
+            len,
+            pages: KVec::new(),
+        };
+        // Memory of a power of two is aligned to its size.
+        same("alignment", data.as_ptr() as usize % PAGE_SIZE, 0)?;
+        for i in 0..len / PAGE_SIZE {
+            // SAFETY: The address is of the allocation above.
+            let page = unsafe { bindings::virt_to_page(data.as_ptr().add(i * PAGE_SIZE).cast()) };
+            memory.pages.push(page, GFP_KERNEL)?;
+        }
+        Ok(memory)
+    }
+
+    /// The address of the first byte.
+    pub(in crate::kapi::ib) fn addr(&self) -> u64 {
+        self.data.as_ptr() as u64
+    }
+
+    /// A head, pages and a tail, each at (offset, length) of this memory.
+    pub(in crate::kapi::ib) fn pieces(
+        &self,
+        head: (usize, usize),
+        paged: (usize, usize),
+        tail: (usize, usize),
+    ) -> Result<Pieces<'_>> {
+        for (offset, len) in [head, paged, tail] {
+            claim(offset + len <= self.len, "the piece is of this memory")?;
+        }
+        let at = |(offset, len): (usize, usize)| {
+            let addr = self.data.as_ptr().wrapping_add(offset).cast_const();
+            (addr, len)
+        };
+        // SAFETY: All is of this memory, checked above, which the result borrows.
+        Ok(unsafe { Pieces::new(at(head), self.pages.as_ptr(), paged.0, paged.1, at(tail)) })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: Allocated in `new`; nothing borrows it any more.
+        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
+    }
+}
+
+/// How many mappings are not undone; 0 where no ledger is kept.
+pub(in crate::kapi::ib) fn mappings() -> usize {
+    ledger::count()
+}
+
+/// Checks at the end of a test that the ledger of mappings is as it was at the start.
+pub(in crate::kapi::ib) struct Balance(usize);
+
+impl Balance {
+    pub(in crate::kapi::ib) fn begin() -> Self {
+        Self(ledger::count())
+    }
+
+    pub(in crate::kapi::ib) fn end(self) -> Result {
+        same("DMA mappings", ledger::count(), self.0)
+    }
+
+    /// Checks that there are `n` mappings more than at the start.
+    pub(in crate::kapi::ib) fn more(&self, n: usize) -> Result {
+        if cfg!(CONFIG_RPCRDMA_DEBUG) {
+            return same("DMA mappings", ledger::count(), self.0 + n);
+        }
+        Ok(())
+    }
+}
