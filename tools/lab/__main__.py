@@ -2,16 +2,35 @@
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 
+import demo
+import host
 import kernels
+import kunits
+import image
 import module
+import mounts
 import say
 import shortest
+from results import Results
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    plain: dict[str, tuple[Callable[[], int], str]] = {
+        "setup": (setup, "fill the cache without running a test"),
+        "try": (shortest.run, "the shortest way to a mount"),
+        "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
+        "check": (check, "all tests"),
+        "check-host": (host.run, "the tests that need no guest"),
+        "check-kunit": (kunits.run, "the KUnit suites"),
+        "check-mount": (mounts.run, "mounts between two guests"),
+    }
+    for name, (function, text) in plain.items():
+        commands.add_parser(name, help=text).set_defaults(function=lambda options, function=function: function())
 
     run = commands.add_parser("run", help="run a command in the tool root, in this directory")
     run.add_argument("argv", nargs=argparse.REMAINDER)
@@ -22,11 +41,30 @@ def main() -> int:
     build.add_argument("--kunit", action="store_true", help="with the KUnit suites")
     build.set_defaults(function=build_module)
 
-    attempt = commands.add_parser("try", help="the shortest way to a mount")
-    attempt.set_defaults(function=lambda options: shortest.run())
-
     options = parser.parse_args()
     return say.main_guard(lambda: options.function(options))
+
+
+def setup() -> int:
+    """Make everything that comes from the archive or is built once."""
+    for kernel in (kernels.stock(), kernels.debug()):
+        image.initramfs(kernel)
+    image.disk()
+    return 0
+
+
+def check() -> int:
+    """All parts; one that cannot even begin is one failed test."""
+    began = time.monotonic()
+    results = Results()
+    for name, part in (("host", host.check), ("kunit", kunits.check), ("mount", mounts.check)):
+        try:
+            part(results)
+        except say.Failure as failure:
+            failure.tell_log()
+            results.fail(f"{name}: could not run", failure.what)
+    say.line(f"all tests took {say.duration(time.monotonic() - began)}")
+    return results.finish()
 
 
 def build_module(options: argparse.Namespace) -> int:
@@ -35,4 +73,5 @@ def build_module(options: argparse.Namespace) -> int:
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -43,7 +43,7 @@ def choose(kernel: Kernel) -> str:
 def _boots(kernel: Kernel, directory: Path) -> bool:
     """Whether the kernel reaches its first program within a few seconds under KVM."""
     argv = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-M", kernel.board, "-accel", "kvm", "-cpu", "host", "-m", "512M",
+            "-M", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M",
             "-kernel", str(kernel.image), "-initrd", str(image.initramfs(kernel)),
             "-append", "console=ttyS0 panic=1 rdinit=/init", "-serial", "file:console"]
     command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(argv, directory=directory)]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import say
 
-POLL_SECONDS = 0.1
+# A guest pays for every question, the more the slower it is.
+FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.05, 1.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Agent:
 
     def start(self, command: str) -> int:
         """Begin a shell command; its process number in the guest."""
-        arguments = {"path": "/bin/bash", "arg": ["-c", command], "capture-output": True}
+        arguments = {"path": "/bin/sh", "arg": ["-c", command], "capture-output": True}
         return self._ask("guest-exec", arguments)["pid"]
 
     def finished(self, process: int) -> Result | None:
@@ -71,10 +72,12 @@ class Agent:
     def wait(self, process: int, seconds: float, what: str) -> Result:
         """Wait for a command; taking longer than `seconds` is a Failure."""
         deadline = time.monotonic() + seconds
+        pause = FIRST_POLL_SECONDS
         while (result := self.finished(process)) is None:
             if time.monotonic() > deadline:
                 raise say.TimedOut(f"{self._name}: still running after {seconds:.0f} s: {what}")
-            time.sleep(POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(1.5 * pause, LAST_POLL_SECONDS)
         return result
 
     def _ask(self, command: str, arguments: dict) -> dict:

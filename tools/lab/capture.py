@@ -1,18 +1,80 @@
-"""The referee: tshark's reading of a capture of the link."""
+"""The referee: what tshark, which knows nothing of our module, reads in a capture of the link."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import repository
 import roots
 import say
 
-# A form of message, and the display filter that finds it.
-FORMS = {
-    "an inline call or reply": "rpcordma.msg_type == 0 && !rpcordma.reads_count && !rpcordma.writes_count",
-    "a Read chunk": "rpcordma.msg_type == 0 && rpcordma.reads_count > 0",
-    "a Position Zero Read chunk": "rpcordma.msg_type == 1 && rpcordma.reads_count > 0",
-    "a Write chunk": "rpcordma.writes_count > 0",
-    "a Reply chunk": "rpcordma.reply_count > 0",
-}
+FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
+          "rpcordma.reply_count", "rpcordma.position", "infiniband.bth.opcode", "iwarp_rdma.opcode", "_ws.malformed")
+RDMA_MSG, RDMA_NOMSG = 0, 1
+# Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
+INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One frame as tshark reads it."""
+
+    frame: str
+    kind: int | None
+    reads: int
+    writes: int
+    replies: int
+    positions: list[int]
+    invalidates: bool
+    malformed: bool
+
+
+def forms(messages: list[Message]) -> dict[str, int]:
+    """How often each form of message is in a capture."""
+    return {
+        "inline": sum(m.kind == RDMA_MSG and not m.reads and not m.writes and not m.replies for m in messages),
+        "Read chunk": sum(m.reads > 0 and any(m.positions) for m in messages),
+        "Position Zero Read chunk": sum(m.kind == RDMA_NOMSG and m.reads > 0 and 0 in m.positions for m in messages),
+        "Write chunk": sum(m.writes > 0 for m in messages),
+        "Reply chunk": sum(m.replies > 0 for m in messages),
+        "remote invalidation": sum(m.invalidates for m in messages),
+    }
+
+
+def judge(path: Path) -> None:
+    """Fail unless every form is in the capture and no message is malformed."""
+    messages = read(path)
+    malformed = [message.frame for message in messages if message.malformed and message.kind is not None]
+    if malformed:
+        raise say.Failure(f"tshark finds {len(malformed)} malformed messages in {path}: frames "
+                          f"{', '.join(malformed[:10])}")
+    counts = forms(messages)
+    say.line("  in the capture: " + ", ".join(f"{count} {form}" for form, count in counts.items()))
+    absent = [form for form, count in counts.items() if not count]
+    if absent:
+        raise say.Failure(f"not in the capture {path}: {', '.join(absent)}")
+
+
+def read(path: Path) -> list[Message]:
+    """The RPC-over-RDMA messages and the invalidating Sends of a capture."""
+    wanted = ("rpcordma || infiniband.bth.opcode == 0x16 || infiniband.bth.opcode == 0x17 || "
+              "iwarp_rdma.opcode == 4 || iwarp_rdma.opcode == 6")
+    fields = [text for field in FIELDS for text in ("-e", field)]
+    log = path.with_suffix(".tshark")
+    log.unlink(missing_ok=True)
+    script = 'out="$1"; shift; exec "$@" > "$out"'
+    table = path.with_suffix(".fields")
+    roots.tool_root().run(["sh", "-c", script, "sh", str(table), "tshark", "-n", "-r", str(path), "-Y", wanted, "-T",
+                           "fields", "-E", "separator=;", *fields], log, "tshark could not read the capture")
+    return [_message(line) for line in table.read_text().splitlines()]
+
+
+def _message(line: str) -> Message:
+    frame, kind, reads, writes, replies, positions, infiniband, iwarp, malformed = line.split(";")
+    invalidates = (any(code in INFINIBAND_INVALIDATES for code in _numbers(infiniband))
+                   or any(code in IWARP_INVALIDATES for code in _numbers(iwarp)))
+    return Message(frame, _numbers(kind)[0] if kind else None, sum(_numbers(reads)), sum(_numbers(writes)),
+                   sum(_numbers(replies)), _numbers(positions), invalidates, bool(malformed))
+
+
+def _numbers(text: str) -> list[int]:
+    """A field can be in a frame more than once."""
+    return [int(part, 0) for part in text.split(",") if part]

@@ -25,7 +25,6 @@ class Kernel:
 
     flavour: str
     path: Path
-    make: tuple[str, ...]
 
     @property
     def kdir(self) -> Path:
@@ -39,15 +38,6 @@ class Kernel:
     @property
     def release(self) -> str:
         return (self.path / "release").read_text().strip()
-
-    @property
-    def board(self) -> str:
-        """The QEMU machine it starts on.
-
-        Under emulation the stock kernel finds no clock on the microvm, and the debug kernel takes longer to read the
-        firmware tables of a PC than for all the rest of its boot.
-        """
-        return "microvm,pcie=on,rtc=on" if self.flavour == "debug" else "q35"
 
     def modules(self, with_rpcrdma: bool) -> Path:
         """The /lib/modules for a guest; the in-tree rpcrdma.ko is in it only on request.
@@ -95,7 +85,7 @@ def stock() -> Kernel:
             _install_stock(packages, debs, path, log)
 
     recipe = "\n".join([repr(packages), STOCK_RECIPE])
-    return Kernel("stock", cache.entry(f"kernel-stock-{_plain(packages.version)}", recipe, make), ())
+    return Kernel("stock", cache.entry(f"kernel-stock-{_plain(packages.version)}", recipe, make))
 
 
 def debug() -> Kernel:
@@ -118,7 +108,7 @@ def debug() -> Kernel:
 
     texts = [fragment.read_text() for fragment in fragments]
     recipe = "\n".join([repr(packages), *texts, DEBUG_RECIPE])
-    return Kernel("debug", cache.entry(f"kernel-debug-{_plain(packages.version)}", recipe, make), ("LLVM=1",))
+    return Kernel("debug", cache.entry(f"kernel-debug-{_plain(packages.version)}", recipe, make))
 
 
 def _plain(version: str) -> str:

@@ -37,7 +37,7 @@ class KernelLog:
 
     def check(self) -> list[str]:
         """What is wrong with the lines since the last check, one text a line; nothing when all is well."""
-        lines = self._machine.must("dmesg --color=never --notime").splitlines()
+        lines = self._machine.log()
         fresh, self._seen = lines[self._seen:], len(lines)
         boot = 0
         if READY in lines and READY in fresh:

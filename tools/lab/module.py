@@ -30,6 +30,18 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
     return out / "rpcrdma.ko"
 
 
+def clippy(kernel: Kernel) -> None:
+    """Build the module with clippy instead of rustc, where a warning is an error."""
+    log = repository.BUILD / "logs/module-clippy.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    out = repository.BUILD / f"{kernel.flavour}-clippy"
+    with say.step("host: clippy on the module", log):
+        argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1", "KRUSTFLAGS=-Dwarnings",
+                "RPCRDMA_KUNIT=1", "RPCRDMA_DEBUG=1"]
+        roots.tool_root().run(argv, log, "clippy found something")
+
+
 def in_tool_root(argv: list[str]) -> int:
     """Run a developer's command in the tool root, on this terminal."""
     return subprocess.run(roots.tool_root().command(argv, directory=Path.cwd()), check=False).returncode

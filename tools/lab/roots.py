@@ -31,6 +31,8 @@ BACKPORTS = (
     r"""> "$1/etc/apt/sources.list.d/backports.list" """
 )
 
+TRUST = "/etc/ssl/certs/ca-certificates.crt"
+
 # Variables of the caller that would make the tools in the root behave as on the host.
 FOREIGN = ("CARGO", "RUST", "MAKE", "MFLAGS", "PYENV", "VIRTUAL_ENV", "XDG_", "LC_", "LANG")
 
@@ -54,6 +56,8 @@ class Root:
         script = ["set -e", 'r="$1"; shift', 'mount -t proc proc "$r/proc"', 'mount --rbind /dev "$r/dev"',
                   'mount --bind /sys "$r/sys"', 'mount -t tmpfs tmpfs "$r/tmp"', 'mount -t tmpfs tmpfs "$r/run"',
                   'mount --bind /etc/resolv.conf "$r/etc/resolv.conf"']
+        # The host's idea of whom to trust, which may include a network's own authority.
+        script.append(f'if [ -s {TRUST} ]; then mount --bind {TRUST} "$r{TRUST}"; fi')
         for bind in binds:
             script += [f'mkdir -p "$r{bind}"', f'mount --bind "{bind}" "$r{bind}"']
         variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
@@ -86,6 +90,7 @@ class Root:
 
 def tool_root() -> Root:
     """The root with the compilers, QEMU and the referee: the same versions on every host."""
+    _require_root_user()
     # The package lists stay, because the kernel packages are looked up in them.
     options = ["--skip=cleanup/apt/lists", f"--setup-hook={BACKPORTS}"]
     return _root("tools", TOOLS, options)
@@ -101,7 +106,6 @@ def _root(name: str, packages: list[str], options: list[str]) -> Root:
     options = ["--variant=minbase", *lean, *options, f"--include={','.join(packages)}", SUITE]
 
     def make(path: Path) -> None:
-        _require_root_user()
         _host_package("mmdebstrap")
         log = cache.logs() / f"root-{name}.log"
         with say.step(f"making the {name} root file system from Debian {SUITE} ({len(packages)} packages)", log):

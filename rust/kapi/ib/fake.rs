@@ -219,6 +219,11 @@ impl Device {
         Ok(())
     }
 
+    /// Lets the device complete nothing when its queues are drained.
+    pub(super) fn do_not_drain(&self) {
+        self.books.records.lock().drains = false;
+    }
+
     /// Completes the oldest posted Receive when the drain of the receive queue begins.
     pub(super) fn deliver_in_drain(&self, len: u32) {
         self.books.records.lock().deliver_in_drain = len;

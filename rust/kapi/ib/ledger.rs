@@ -13,6 +13,11 @@ use super::super::bindings::dma_data_direction;
 mod book {
     use super::dma_data_direction;
     use kernel::prelude::*;
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    use kernel::sync::atomic::{
+        Atomic,
+        Relaxed, //
+    };
 
     /// One mapping: where it is for the device, how long, and which way data may flow.
     #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,10 @@ mod book {
         BOOK.lock().len()
     }
 
+    /// How many mappings were undone that were not there.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) static FAULTS: Atomic<u32> = Atomic::new(0);
+
     /// Writes down a mapping.
     pub(crate) fn mapped(addr: u64, len: usize, direction: dma_data_direction) {
         let entry = Entry {
@@ -81,8 +90,13 @@ mod book {
         };
         drop(book);
         if !struck {
-            pr_warn!("DMA ledger: {addr:#x}+{len} (direction {}) is not mapped\n", direction.0);
+            pr_warn!(
+                "DMA ledger: {addr:#x}+{len} (direction {}) is not mapped\n",
+                direction.0
+            );
             kernel::warn_on!(true);
+            #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+            FAULTS.add(1, Relaxed);
         }
     }
 }
@@ -90,6 +104,8 @@ mod book {
 #[cfg(not(CONFIG_RPCRDMA_DEBUG))]
 mod book {
     use super::dma_data_direction;
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    use kernel::sync::atomic::Atomic;
 
     /// Opens the ledger.
     pub(crate) fn open() {}
@@ -100,6 +116,9 @@ mod book {
     pub(crate) fn count() -> usize {
         0
     }
+    /// How many mappings were undone that were not there.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) static FAULTS: Atomic<u32> = Atomic::new(0);
     /// Writes down a mapping.
     #[inline]
     pub(crate) fn mapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
@@ -109,7 +128,10 @@ mod book {
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(super) use self::book::count;
+pub(super) use self::book::{
+    count,
+    FAULTS, //
+};
 pub(super) use self::book::{
     mapped,
     unmapped, //

@@ -30,6 +30,7 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
+    alloc::Flags,
     error::{
         from_err_ptr,
         to_result, //

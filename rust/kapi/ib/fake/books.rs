@@ -68,6 +68,7 @@ pub(super) struct Records {
     pub(super) last_key: u32,
     pub(super) mapped_at_dereg: usize,
     pub(super) deliver_in_drain: u32,
+    pub(super) drains: bool,
 }
 
 /// What the driver knows.
@@ -91,6 +92,7 @@ impl Books {
             last_key: 0x4200_0000,
             mapped_at_dereg: 0,
             deliver_in_drain: 0,
+            drains: true,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -114,6 +116,27 @@ impl Books {
         match records.done.push(request, GFP_ATOMIC) {
             Ok(()) => 0,
             Err(_) => ENOMEM.to_errno(),
+        }
+    }
+
+    /// Ends all posted send requests, if the device is able to.
+    pub(super) fn drain_sends(&self) {
+        if self.records.lock().drains {
+            while self.complete_send(bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR) {}
+        }
+    }
+
+    /// Ends all posted Receives, if the device is able to. What came before the end is delivered
+    /// still.
+    pub(super) fn drain_receives(&self) {
+        let records = self.records.lock();
+        let (drains, len) = (records.drains, records.deliver_in_drain);
+        drop(records);
+        if len != 0 {
+            self.complete_receive(bindings::ib_wc_status_IB_WC_SUCCESS, len, None);
+        }
+        if drains {
+            while self.complete_receive(bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR, 0, None) {}
         }
     }
 

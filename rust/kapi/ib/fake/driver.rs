@@ -98,18 +98,13 @@ unsafe extern "C" fn destroy_qp(qp: *mut bindings::ib_qp, _: *mut bindings::ib_u
 unsafe extern "C" fn drain_rq(qp: *mut bindings::ib_qp) {
     let books = books!(qp);
     books.ask(Request::DrainReceives);
-    // What came before the end is delivered still.
-    let len = core::mem::take(&mut books.records.lock().deliver_in_drain);
-    if len != 0 {
-        books.complete_receive(bindings::ib_wc_status_IB_WC_SUCCESS, len, None);
-    }
-    while books.complete_receive(bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR, 0, None) {}
+    books.drain_receives();
 }
 
 unsafe extern "C" fn drain_sq(qp: *mut bindings::ib_qp) {
     let books = books!(qp);
     books.ask(Request::DrainSends);
-    while books.complete_send(bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR) {}
+    books.drain_sends();
 }
 
 unsafe extern "C" fn alloc_mr(

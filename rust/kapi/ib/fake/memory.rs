@@ -19,7 +19,8 @@ use core::{
 };
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::atomic::Relaxed, //
 };
 
 /// Memory such as the RPC layer's.
@@ -88,22 +89,29 @@ pub(in crate::kapi::ib) fn mappings() -> usize {
 }
 
 /// Checks at the end of a test that the ledger of mappings is as it was at the start.
-pub(in crate::kapi::ib) struct Balance(usize);
+pub(in crate::kapi::ib) struct Balance {
+    mappings: usize,
+    faults: u32,
+}
 
 impl Balance {
     pub(in crate::kapi::ib) fn begin() -> Self {
-        Self(ledger::count())
+        Self {
+            mappings: ledger::count(),
+            faults: ledger::FAULTS.load(Relaxed),
+        }
     }
 
     pub(in crate::kapi::ib) fn end(self) -> Result {
-        same("DMA mappings", ledger::count(), self.0)
+        self.more(0)
     }
 
     /// Checks that there are `n` mappings more than at the start.
     pub(in crate::kapi::ib) fn more(&self, n: usize) -> Result {
         if cfg!(CONFIG_RPCRDMA_DEBUG) {
-            return same("DMA mappings", ledger::count(), self.0 + n);
+            same("DMA mappings", ledger::count(), self.mappings + n)?;
         }
-        Ok(())
+        let faults = ledger::FAULTS.load(Relaxed);
+        same("wrong unmappings", faults, self.faults)
     }
 }

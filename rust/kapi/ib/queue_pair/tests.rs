@@ -61,7 +61,7 @@ const CONFIG: QueuePairConfig = QueuePairConfig {
     sg_gaps: false,
 };
 
-/// What the device is asked for when a connection comes up, and when it goes.
+/// What the device is asked for when a connection comes up, and when that fails or it goes.
 const MADE: [Request; 5] = [
     Request::CreateCq,
     Request::CreateCq,
@@ -75,7 +75,15 @@ const UNMADE: [Request; 4] = [
     Request::DestroyCq,
     Request::DeallocPd,
 ];
-const DRAINED: [Request; 2] = [Request::DrainReceives, Request::DrainSends];
+/// The same of a connection that was up, before its regions go and after.
+const ENDED: [Request; 5] = [
+    Request::DrainReceives,
+    Request::DrainSends,
+    Request::DestroyQp,
+    Request::DestroyCq,
+    Request::DestroyCq,
+];
+const LAST: Request = Request::DeallocPd;
 
 /// Counts itself when it goes.
 struct Gone(Arc<Atomic<u32>>);
@@ -246,11 +254,11 @@ impl Bench {
     fn shut_down(&self, mrs: usize) -> Result {
         self.qp.shutdown();
         let mut expected = KVec::new();
-        expected.extend_from_slice(&DRAINED, GFP_KERNEL)?;
+        expected.extend_from_slice(&ENDED, GFP_KERNEL)?;
         for _ in 0..mrs {
             expected.push(Request::DeregMr, GFP_KERNEL)?;
         }
-        expected.extend_from_slice(&UNMADE, GFP_KERNEL)?;
+        expected.push(LAST, GFP_KERNEL)?;
         self.device
             .expect_since(Request::DrainReceives, &expected)?;
         self.device.expect_nothing_left()?;
@@ -605,6 +613,22 @@ mod suite {
         for regions in [registered, invalidating, also, armed] {
             bench.expect_dead(regions)?;
         }
+        bench.end()
+    }
+
+    #[test]
+    fn a_device_that_does_not_drain() -> Result {
+        // It is dying: nothing is completed. Without its queues it uses nothing either.
+        let bench = Bench::new()?;
+        bench.receives(5)?;
+        let mut regions = bench.call(2)?;
+        bench.invalidate(&mut regions, 5)?;
+        bench.device.do_not_drain();
+        bench.qp.shutdown();
+        bench.device.forget();
+        bench.told(&[(5, false)], &[])?;
+        bench.expect_dead(regions)?;
+        bench.balance.more(0)?;
         bench.end()
     }
 

@@ -1,0 +1,160 @@
+#!/usr/bin/python3 -IS
+"""Makes and checks the files of the mount tests. A file's bytes follow from its name, so either end can judge it.
+
+files.py make DIR SIZE... [--direct] [--odd]    write one file for each size
+files.py check DIR [--direct] [--odd]           read every file and compare it with what it has to hold
+files.py link DIR                               make symbolic links with short and very long targets
+files.py follow DIR                             read them and compare
+files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
+files.py load DIR COUNT                         COUNT processes write and read until they are killed
+
+--odd uses memory and file offsets that are not multiples of anything.
+"""
+
+import mmap
+import os
+import random
+import sys
+
+PIECE = 1 << 20
+# The longest target there is, and some that fit one kind of message but not another.
+LINKS = (1, 100, 1000, 2000, 4000, 4095)
+
+
+def content(name: str, size: int) -> bytes:
+    """The bytes of the file `name`."""
+    piece = random.Random(name).randbytes(min(size, PIECE))
+    return (piece * (size // PIECE + 1))[:size]
+
+
+def size_of(name: str) -> int:
+    """A file's name ends with its size."""
+    return int(name.rsplit("-", 1)[1])
+
+
+def pieces(size: int, odd: bool):
+    """Offsets and lengths that cover a file, on or off page boundaries."""
+    step = PIECE - 511 if odd else PIECE
+    return [(offset, min(step, size - offset)) for offset in range(0, size, step)]
+
+
+def memory(odd: bool) -> memoryview:
+    """Room for a piece at a page boundary, or three bytes beyond one."""
+    view = memoryview(mmap.mmap(-1, PIECE + 4096))
+    return view[3:] if odd else view
+
+
+def write(path: str, data: bytes, direct: bool, odd: bool) -> None:
+    room = memory(odd)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | (os.O_DIRECT if direct else 0), 0o644)
+    for offset, length in pieces(len(data), odd):
+        room[:length] = data[offset:offset + length]
+        done = 0
+        while done < length:
+            done += os.pwrite(file, room[done:length], offset + done)
+    os.fsync(file)
+    os.close(file)
+
+
+def holds(path: str, data: bytes, direct: bool, odd: bool) -> bool:
+    """Whether a file reads as exactly these bytes."""
+    room = memory(odd)
+    file = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
+    try:
+        if os.fstat(file).st_size != len(data):
+            return False
+        for offset, length in pieces(len(data), odd):
+            done = 0
+            while done < length:
+                got = os.preadv(file, [room[done:length]], offset + done)
+                if got == 0:
+                    return False
+                done += got
+            if room[:length] != data[offset:offset + length]:
+                return False
+        return True
+    finally:
+        os.close(file)
+
+
+def make(directory: str, sizes: list[int], direct: bool, odd: bool) -> int:
+    for size in sizes:
+        name = f"file-{size}"
+        write(f"{directory}/{name}", content(name, size), direct, odd)
+    return 0
+
+
+def check(directory: str, direct: bool, odd: bool) -> int:
+    names = os.listdir(directory)
+    wrong = [name for name in names if not holds(f"{directory}/{name}", content(name, size_of(name)), direct, odd)]
+    if wrong or not names:
+        print("wrong bytes in:", *wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+def link(directory: str) -> int:
+    for length in LINKS:
+        os.symlink("x" * length, f"{directory}/link-{length}")
+    return 0
+
+
+def follow(directory: str) -> int:
+    wrong = [length for length in LINKS if os.readlink(f"{directory}/link-{length}") != "x" * length]
+    if wrong:
+        print("wrong targets of", *wrong, "bytes", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def each(count: int, function) -> int:
+    """Run `function(number)` in so many processes at the same time; how many of them failed."""
+    children = []
+    for number in range(count):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                function(number)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    return sum(os.waitpid(child, 0)[1] != 0 for child in children)
+
+
+def workers(directory: str, count: int, size: int) -> int:
+    def work(number: int) -> None:
+        name = f"worker-{number}-{size}"
+        data = content(name, size)
+        # Half of them go past the page cache, and some of those at odd places.
+        write(f"{directory}/{name}", data, number % 2 == 0, odd=False)
+        if not holds(f"{directory}/{name}", data, number % 2 == 0, number % 3 == 0):
+            raise ValueError(f"{name}: read other bytes than were written")
+
+    return each(count, work)
+
+
+def load(directory: str, count: int) -> int:
+    def work(number: int) -> None:
+        data = content(f"load-{number}", 256 * 1024)
+        while True:
+            write(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
+            holds(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
+
+    return each(count, work)
+
+
+def main(arguments: list[str]) -> int:
+    direct, odd = "--direct" in arguments, "--odd" in arguments
+    what, directory, *words = [word for word in arguments if not word.startswith("--")]
+    numbers = [int(word) for word in words]
+    os.makedirs(directory, exist_ok=True)
+    if what == "make":
+        return make(directory, numbers, direct, odd)
+    if what == "check":
+        return check(directory, direct, odd)
+    return {"link": link, "follow": follow, "workers": workers, "load": load}[what](directory, *numbers)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""`make check-tests`: plants each defect of tests/defects in a copy of the tree, and wants the test named in it to fail.
+
+A defect is a patch with a head:
+
+    What:   the mistake, in a sentence
+    Had:    where this transport has really had it
+    Caught: TARGET NAME   (make target, and what the name of the failing test contains)
+"""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import repository
+import say
+from results import Results
+
+DIRECTORY = repository.TESTS / "defects"
+COPY = repository.BUILD / "defects" / "tree"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One patch, and the test that has to find it."""
+
+    path: Path
+    what: str
+    target: str
+    test: str
+
+
+def run() -> int:
+    """Every defect, and the last line."""
+    results = Results()
+    _copy_tree()
+    for path in sorted(DIRECTORY.glob("*.patch")):
+        results.test(path.stem, lambda path=path: _try(_read(path)))
+    return results.finish()
+
+
+def _read(path: Path) -> Defect:
+    head: dict[str, str] = {}
+    for line in path.read_text().splitlines():
+        if line.startswith(("--- ", "diff ")):
+            break
+        key, _, value = line.partition(":")
+        head[key.strip()] = value.strip()
+    target, _, test = head.get("Caught", "").partition(" ")
+    if not head.get("What") or not target or not test.strip():
+        raise say.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
+    return Defect(path, head["What"], target, test.strip())
+
+
+def _copy_tree() -> None:
+    """What git knows of, and what it would take; objects of an earlier run stay, to build less."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=repository.ROOT, check=True, capture_output=True).stdout
+    COPY.mkdir(parents=True, exist_ok=True)
+    for name in filter(None, listed.decode().split("\0")):
+        source, target = repository.ROOT / name, COPY / name
+        if not source.exists():
+            target.unlink(missing_ok=True)
+        elif not target.exists() or source.read_bytes() != target.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+
+
+def _try(defect: Defect) -> None:
+    say.line(f"  {defect.what}")
+    _patch(defect.path, "--forward")
+    try:
+        log = repository.BUILD / "defects" / f"{defect.path.stem}.log"
+        with say.step(f"  make {defect.target}", log), log.open("w") as output:
+            status = subprocess.run(["make", defect.target], cwd=COPY, stdout=output, stderr=subprocess.STDOUT,
+                                    stdin=subprocess.DEVNULL, check=False).returncode
+    finally:
+        _patch(defect.path, "--reverse")
+    failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("failed: ")]
+    if status == 0:
+        raise say.Failure(f"`make {defect.target}` passes with the defect in it", log=log)
+    if not any(defect.test in line for line in failed):
+        raise say.Failure(f"`make {defect.target}` fails, but not in {defect.test}", log=log)
+
+
+def _patch(path: Path, way: str) -> None:
+    done = subprocess.run(["patch", "-p1", "--no-backup-if-mismatch", way, "-i", str(path)],
+                          cwd=COPY, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise say.Failure(f"{path.name} does not apply: {done.stdout.strip()}",
+                          "adapt the patch to the code as it is now")

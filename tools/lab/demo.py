@@ -1,0 +1,73 @@
+"""`make demo`: a mount over RDMA with our client, shown from the build to rmmod."""
+
+import kernels
+import module
+import say
+import statistics_line
+from pair import Pair, Setup, running
+from shortest import MOUNT
+
+# A real tree from the guest's own disk, with one large file beside it.
+SOURCES = ("/usr/lib/python3.*", "/usr/lib/x86_64-linux-gnu", "/usr/bin", "/usr/sbin", "/usr/share/perl5",
+           "/usr/share/zoneinfo", "/usr/share/bash-completion")
+LARGE_MEGABYTES = 64
+LEAST_FILES, LEAST_BYTES = 2000, 200_000_000
+# Whole lists of sums are compared by their sum; a name is part of its line.
+SUMS = "cd {} && find . -type f -print0 | sort -z | xargs -0 sha256sum"
+# Several at a time, so that both guests have work.
+COPY = "mkdir {1} && cd {0} && find . -type f -print0 | xargs -0 -n 50 -P 6 cp -a --parents -t {1}"
+COPY_SECONDS = 600
+
+
+def run() -> int:
+    """Every step with its time; PASS, or what failed."""
+    kernel = kernels.stock()
+    built = module.build(kernel)
+    with running(Setup("demo", kernel, kernel, built, "2G", "2G")) as guests:
+        with say.step("server: rxe, nfsd and the in-tree rpcrdma; client: rxe and `insmod rpcrdma.ko`, ours"):
+            guests.load("rxe")
+        with say.step("mount -t nfs -o vers=4.2,proto=rdma,port=20049 192.0.2.1:/ /mnt"):
+            guests.client.must(MOUNT.format(version="4.2"))
+            say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
+        _copy(guests)
+        with say.step("what the transport counted (mountstats)"):
+            line = guests.client.must("grep -A100 'mounted on /mnt ' /proc/self/mountstats | grep -m 1 xprt:")
+            for text in statistics_line.in_words(line):
+                say.line(f"  {text}")
+        with say.step("umount and rmmod"):
+            guests.client.must("umount /mnt")
+            guests.unload()
+        troubles = guests.log_troubles()
+        for trouble in troubles:
+            say.line(f"unexpected kernel message: {trouble}")
+        if troubles:
+            raise say.Failure(f"{len(troubles)} unexpected kernel messages", log=guests.client.console)
+    say.line("PASS")
+    return 0
+
+
+def _copy(guests: Pair) -> None:
+    """Copy the tree out and in again, and compare the checksums of all four copies."""
+    with say.step("collecting a tree of real files on the client"):
+        guests.client.must(f"mkdir /tmp/tree && cp -a --parents {' '.join(SOURCES)} /tmp/tree && find /tmp/tree -type l "
+                           f"-delete && dd if=/dev/urandom of=/tmp/tree/large bs=1M count={LARGE_MEGABYTES}", 300)
+        files, size = (int(word) for word in guests.client.must(
+            "find /tmp/tree -type f -printf '%s\\n' | awk '{ n += $1 } END { print NR, n }'").split())
+        say.line(f"  {files} files, {size / 1e6:.0f} MB")
+        if files < LEAST_FILES or size < LEAST_BYTES:
+            raise say.Failure("the tree is smaller than the demonstration promises")
+    with say.step("copying the tree to the server over RDMA"):
+        guests.client.must(COPY.format("/tmp/tree", "/mnt/tree") + " && sync -f /mnt", COPY_SECONDS)
+    with say.step("copying it back, past the client's cache"):
+        guests.client.must("echo 3 > /proc/sys/vm/drop_caches; " + COPY.format("/mnt/tree", "/tmp/back"), COPY_SECONDS)
+    with say.step("comparing SHA-256 sums: what was sent, what the server has, what came back"):
+        on_server = guests.server.start(SUMS.format("/export/tree"))
+        sent = guests.client.must(SUMS.format("/tmp/tree"), COPY_SECONDS)
+        back = guests.client.must(SUMS.format("/tmp/back"), COPY_SECONDS)
+        there = guests.server.wait(on_server, COPY_SECONDS, "sha256sum").out
+        for who, sums in (("the server has", there), ("came back", back)):
+            if sums != sent:
+                wrong = set(sums.splitlines()) ^ set(sent.splitlines())
+                raise say.Failure(f"what {who} differs from what was sent, in {len(wrong)} lines, such as "
+                                  f"{sorted(wrong)[0]}")
+        say.line(f"  {len(sent.splitlines())} files, the same in all three places")

@@ -1,0 +1,105 @@
+"""`make check-host`: the tests that need no guest. They run in the tool root, so a host needs no Rust."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import cache
+import kernels
+import module
+import repository
+import roots
+import say
+from results import Results
+
+FUZZ_SECONDS = 60
+XDR = repository.ROOT / "xdr"
+FUZZ = XDR / "fuzz"
+# The one place that may name what the safe layers are made of.
+UNSAFE_HOME = "rust/kapi"
+CONFINED = (("unsafe", re.compile(r"\bunsafe\b(?!_code)")),
+            ("raw bindings", re.compile(r"\bkernel::bindings\b|\bcrate::(kapi::)?bindings\b|\bbindings::")))
+
+
+def run() -> int:
+    """All of them, and the last line."""
+    results = Results()
+    check(results)
+    return results.finish()
+
+
+def check(results: Results) -> None:
+    """Cheap tests first."""
+    results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["python3", "-B", "-m", "unittest",
+                                                                          "discover", "-s", "tools/lab"]))
+    results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
+    results.test("host: rustfmt", _rustfmt)
+    results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
+    results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))
+    results.test("host: clippy on the module", lambda: module.clippy(kernels.debug()))
+    _fuzz(results)
+
+
+def confinement() -> None:
+    """Fail if code outside rust/kapi says `unsafe` or names raw bindings."""
+    wrong = []
+    for path in _sources():
+        name = str(path.relative_to(repository.ROOT))
+        if name.startswith(f"{UNSAFE_HOME}/") or name == f"{UNSAFE_HOME}.rs":
+            continue
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            wrong += [f"{name}:{number}: {what}" for what, pattern in CONFINED if pattern.search(line)]
+    if wrong:
+        raise say.Failure(f"outside {UNSAFE_HOME}: " + "; ".join(wrong[:20]))
+
+
+def without_comments(text: str) -> str:
+    """Rust source without comments and the contents of plain strings; line numbers stay."""
+    def blank(match: re.Match) -> str:
+        return "\n" * match[0].count("\n")
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', blank, text, flags=re.DOTALL)
+
+
+def _sources() -> list[Path]:
+    directories = ("rust", "kunit", "xdr/src", "xdr/tests", "xdr/fuzz/fuzz_targets")
+    return sorted(path for name in directories for path in (repository.ROOT / name).rglob("*.rs"))
+
+
+def _rustfmt() -> None:
+    _tool("rustfmt", ["rustfmt", "--check", "--color", "never", "--edition", "2021", *(str(path) for path in _sources())])
+
+
+def _tool(name: str, argv: list[str], directory: Path = repository.ROOT) -> None:
+    log = repository.BUILD / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    environment = {"CARGO_HOME": str(cache.directory() / "cargo"),
+                   "CARGO_TARGET_DIR": str(repository.BUILD / "host-xdr/target")}
+    with say.step(f"host: {' '.join(argv[:3])}", log):
+        roots.tool_root().run(argv, log, f"{name} found something", environment, directory)
+
+
+def _cargo(name: str, command: str, *arguments: str) -> None:
+    _tool(name, ["cargo", command, "--locked", *arguments], XDR)
+
+
+def _fuzz(results: Results) -> None:
+    """Each target from its corpus, two at a time."""
+    targets = roots.tool_root().output(["./run.sh", "--list"], FUZZ).split()
+    if not targets:
+        results.fail("host: fuzz targets", "there is none")
+
+    def one(target: str) -> say.Failure | None:
+        try:
+            _tool(f"fuzz-{target}", ["./run.sh", target, str(FUZZ_SECONDS)], FUZZ)
+        except say.Failure as failure:
+            return failure
+        return None
+
+    def outcome(failure: say.Failure | None) -> None:
+        if failure is not None:
+            raise failure
+
+    with ThreadPoolExecutor(max_workers=kernels.JOBS) as pool:
+        for target, failure in zip(targets, pool.map(one, targets)):
+            results.test(f"host: fuzz target {target}", lambda failure=failure: outcome(failure))

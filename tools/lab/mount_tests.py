@@ -1,0 +1,249 @@
+"""The tests of one cell: one RDMA device, one NFS version. Each mounts for itself and leaves nothing mounted."""
+
+import contextlib
+import functools
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import capture
+import repository
+import say
+from monitor import Monitor
+from pair import SAY_TAINT, Pair
+
+# The program of the guests that makes the files knows what is in them.
+sys.path.append(str(repository.TESTS / "guest"))
+import files  # noqa: E402
+
+SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
+ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
+MOUNTS = 50
+LONG_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The guests, and what is mounted how."""
+
+    guests: Pair
+    device: str
+    version: str
+
+    def client(self, command: str, seconds: float = 120) -> str:
+        return self.guests.client.must(command, seconds)
+
+    def server(self, command: str, seconds: float = 120) -> str:
+        return self.guests.server.must(command, seconds)
+
+    def mount_command(self, proto: str = "rdma") -> str:
+        host = "192.0.2.1" if proto == "rdma" else "[fd00:2::1]"
+        if self.version == "3":
+            # Without lockd, and without the MOUNT protocol over UDP.
+            return f"mount -t nfs -o vers=3,proto={proto},port=20049,nolock,mountproto=tcp {host}:/export /mnt"
+        return f"mount -t nfs -o vers={self.version},proto={proto},port=20049 {host}:/ /mnt"
+
+    @contextlib.contextmanager
+    def mounted(self, proto: str = "rdma") -> Iterator[None]:
+        """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is."""
+        prove = self.guests.prove
+        prove("server", self.server(f"rm -rf /export/t && mkdir -p -m 777 /export/t && {SAY_TAINT}"))
+        prove("client", self.client(f"mkdir -p /mnt && {self.mount_command(proto)} && {SAY_TAINT}"))
+        yield
+        prove("server", self.server(SAY_TAINT))
+        prove("client", self.client(f"umount /mnt && {SAY_TAINT}"))
+
+    def clear(self) -> bool:
+        """After a failed test: bring the client back to no mount; False when that does not work."""
+        try:
+            result = self.guests.client.run("umount -f /mnt; ! mountpoint -q /mnt", 60)
+        except say.Failure:
+            return False
+        return result.status == 0
+
+    def same(self, directory: str, mode: str = "") -> None:
+        """Fail unless both ends read in `directory` what its files have to hold, the server by checksum.
+
+        The client has to ask the server again for what it has cached.
+        """
+        sums = f"cd /export/t/{directory} && sha256sum *"
+        process = self.guests.server.start(sums)
+        self.client(f"sync; echo 3 > /proc/sys/vm/drop_caches; /lab/files.py check /mnt/t/{directory} {mode}",
+                    LONG_SECONDS)
+        result = self.guests.server.wait(process, LONG_SECONDS, sums)
+        if result.status != 0:
+            raise say.Failure(f"server: {sums}: {result.err.strip()}")
+        for line in result.out.splitlines():
+            found, name = line.split()
+            if found != checksum(name):
+                raise say.Failure(f"{directory}/{name}: the server has other bytes than it should")
+
+
+@functools.cache
+def checksum(name: str) -> str:
+    """The SHA-256 sum of a test file, which follows from its name."""
+    return hashlib.sha256(files.content(name, files.size_of(name))).hexdigest()
+
+
+@dataclass(frozen=True)
+class Test:
+    """One named test."""
+
+    name: str
+    function: Callable[[Cell], None]
+
+
+def small_files(cell: Cell) -> None:
+    """Files around the limits of pages and of the inline threshold, each way."""
+    with cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/out {SMALL_SIZES}")
+        cell.same("out")
+        cell.server(f"/lab/files.py make /export/t/in {SMALL_SIZES}")
+        cell.same("in", "--direct")
+
+
+def buffered(cell: Cell) -> None:
+    with cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/buffered {ALL_SIZES}", LONG_SECONDS)
+        cell.same("buffered")
+
+
+def direct(cell: Cell) -> None:
+    with cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/direct --direct {ALL_SIZES}", LONG_SECONDS)
+        cell.same("direct", "--direct")
+
+
+def direct_odd(cell: Cell) -> None:
+    """Memory and offsets that no page boundary helps with."""
+    with cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/odd --direct --odd {SMALL_SIZES}", LONG_SECONDS)
+        cell.same("odd", "--direct --odd")
+
+
+def from_server(cell: Cell) -> None:
+    with cell.mounted():
+        cell.server(f"/lab/files.py make /export/t/in {ALL_SIZES}", LONG_SECONDS)
+        cell.same("in")
+        cell.same("in", "--direct --odd")
+
+
+def symlinks(cell: Cell) -> None:
+    """Targets too long for an inline message, made at either end and read at the other."""
+    with cell.mounted():
+        cell.client("/lab/files.py link /mnt/t/client")
+        cell.server("/lab/files.py follow /export/t/client && /lab/files.py link /export/t/server")
+        cell.client("/lab/files.py follow /mnt/t/server")
+
+
+def directory(cell: Cell) -> None:
+    """5,000 entries, listed with their attributes."""
+    names = "mkdir /export/t/many && cd /export/t/many && seq -f 'entry-with-a-name-of-some-length-%06g' 5000"
+    with cell.mounted():
+        cell.server(f"{names} | xargs touch")
+        listed = cell.client("ls -l /mnt/t/many | tail -n +2 | awk '{print $NF}' | sha256sum", LONG_SECONDS)
+        if listed != cell.server("ls /export/t/many | sha256sum"):
+            raise say.Failure("the client lists other names than the server has")
+
+
+def large_acls(cell: Cell) -> None:
+    """ACLs too long for an inline message, set at the server and read at the client, and back."""
+    entries = "$(seq -f 'u:%g:rwx' -s , 1001 1150)"
+    with cell.mounted():
+        cell.server(f"touch /export/t/a /export/t/b && setfacl -m {entries} /export/t/a")
+        if cell.version == "3":
+            count = int(cell.client("getfacl -n /mnt/t/a | grep -c '^user:1'"))
+            cell.client(f"setfacl -m {entries} /mnt/t/b")
+        else:
+            count = int(cell.client("nfs4_getfacl /mnt/t/a | grep -c '^A::1[0-9]*[:@]'"))
+            cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+        if count != 150:
+            raise say.Failure(f"the client sees {count} of 150 entries")
+        there = int(cell.server("getfacl -n /export/t/b | grep -c '^user:1'"))
+        if there != 150:
+            raise say.Failure(f"the server got {there} of 150 entries")
+
+
+def workers(cell: Cell) -> None:
+    """100 processes write, read back and compare at the same time."""
+    with cell.mounted():
+        cell.client("/lab/files.py workers /mnt/t/workers 100 100000", LONG_SECONDS)
+        cell.same("workers")
+
+
+def killed(cell: Cell) -> None:
+    """Processes killed in the middle of their I/O; the mount goes on working."""
+    with cell.mounted():
+        cell.client("/lab/files.py load /mnt/t/load 12 & sleep 5; kill -9 $(pgrep -f 'files.py load') ; wait; exit 0", 180)
+        cell.client(f"/lab/files.py make /mnt/t/after {SMALL_SIZES}")
+        cell.same("after")
+
+
+def remount(cell: Cell) -> None:
+    """Mounted and unmounted many times, each time used."""
+    with cell.mounted():
+        pass
+    cell.client(f"for n in $(seq {MOUNTS}); do {cell.mount_command()} && echo $n > /mnt/t/n && umount /mnt || exit 1; "
+                "done", LONG_SECONDS)
+    if cell.server("cat /export/t/n").strip() != str(MOUNTS):
+        raise say.Failure("the last mount's write is not on the server")
+
+
+def over_ipv6(cell: Cell) -> None:
+    with cell.mounted("rdma6"):
+        cell.client(f"/lab/files.py make /mnt/t/six {SMALL_SIZES}")
+        cell.same("six")
+
+
+def forms(cell: Cell) -> None:
+    """Every form of message is in a capture, and tshark finds none malformed."""
+    monitor = Monitor(cell.guests.server.directory / "monitor")
+    path = cell.guests.run / f"{cell.device}-{cell.version}.pcap"
+    try:
+        with monitor.capture(path), cell.mounted():
+            cell.client("/lab/files.py make /mnt/t/out 100 5000 300000")
+            cell.same("out")
+            # A long call that has nothing to reduce, and a long reply.
+            cell.server(f"touch /export/t/a /export/t/b && setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 1150) /export/t/a")
+            cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+            cell.client("ls -l /mnt/t/out")
+    finally:
+        monitor.close()
+    capture.judge(path)
+
+
+def statistics(cell: Cell) -> None:
+    """The line that nfs-utils reads: the word rdma and 27 numbers."""
+    with cell.mounted():
+        cell.client("/lab/files.py make /mnt/t/some 100000")
+        line = cell.client("grep 'xprt:' /proc/self/mountstats").split()
+        if line[:2] != ["xprt:", "rdma"] or len(line) != 29 or not all(word.isdigit() for word in line[2:]):
+            raise say.Failure(f"mountstats has: {' '.join(line)}")
+
+
+def removed(cell: Cell) -> None:
+    """rmmod succeeds after the last umount, and no object of the RDMA device stays behind."""
+    cell.guests.unload()
+    left = cell.guests.resources()
+    if left != cell.guests.resources_before:
+        raise say.Failure(f"RDMA objects on the client: {left} after, {cell.guests.resources_before} before")
+
+
+def no_leak(cell: Cell) -> None:
+    """After rmmod nothing is left that nobody points to. Two looks, because a pointer can be in a register."""
+    leaks = cell.client("echo scan > /sys/kernel/debug/kmemleak; sleep 6; echo scan > /sys/kernel/debug/kmemleak; "
+                        "cat /sys/kernel/debug/kmemleak", LONG_SECONDS)
+    if leaks.strip():
+        raise say.Failure(f"kmemleak: {leaks[:3000]}")
+
+
+SHORT = [Test("small files each way", small_files), Test("long symlinks", symlinks),
+         Test("module removed, nothing left", removed)]
+FULL = [Test("small files each way", small_files), Test("every form in a capture", forms),
+        Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
+        Test("O_DIRECT, not aligned", direct_odd), Test("written by the server", from_server),
+        Test("long symlinks", symlinks), Test("directory of 5,000", directory), Test("large ACLs", large_acls),
+        Test("100 readers and writers", workers), Test("kill -9 under load", killed),
+        Test("over IPv6", over_ipv6), Test("mountstats", statistics), Test(f"{MOUNTS} mounts", remount),
+        Test("module removed, nothing left", removed), Test("no memory leaked", no_leak)]

@@ -1,0 +1,50 @@
+"""Tests of the judgement of kernel logs and captures."""
+
+import re
+import unittest
+
+import capture
+import host
+import messages
+import statistics_line
+from messages import Expected
+
+
+class Messages(unittest.TestCase):
+    def test_checked_in_list_parses(self) -> None:
+        self.assertTrue(messages.read_expected())
+
+    def test_only_listed_lines_pass_and_only_so_often(self) -> None:
+        expected = [Expected(1, re.compile("link (up|down)"), "why")]
+        self.assertEqual(messages.unexpected(["link up"], expected), [])
+        self.assertEqual(len(messages.unexpected(["link up", "link down"], expected)), 1)
+        self.assertEqual(messages.unexpected(["a link up"], expected), ["a link up"])
+
+    def test_reports_of_a_boot(self) -> None:
+        lines = ["BUG: KASAN: slab-use-after-free in x", "eth0: up", "WARNING: possible circular locking dependency",
+                 "INFO: task kworker/0:1 blocked for more than 120 seconds."]
+        self.assertEqual(len(messages.reports(lines)), 3)
+
+
+class Capture(unittest.TestCase):
+    def test_forms_of_one_frame(self) -> None:
+        message = capture._message("7;1;1;0;1;0;0x17;;")
+        counts = capture.forms([message])
+        self.assertEqual(counts["Position Zero Read chunk"], 1)
+        self.assertEqual(counts["Reply chunk"], 1)
+        self.assertEqual(counts["remote invalidation"], 1)
+        self.assertEqual(counts["Read chunk"], 0)
+        self.assertEqual(counts["inline"], 0)
+
+
+class Confinement(unittest.TestCase):
+    def test_comments_and_strings_do_not_count(self) -> None:
+        text = host.without_comments('// unsafe\nlet a = "unsafe"; /* unsafe\n */ b\n')
+        self.assertNotIn("unsafe", text)
+        self.assertEqual(text.count("\n"), 3)
+
+
+class Statistics(unittest.TestCase):
+    def test_every_number_has_a_name(self) -> None:
+        line = "\txprt:\trdma " + " ".join(str(number) for number in range(27))
+        self.assertEqual(len(statistics_line.in_words(line)), 27)
