@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import defects
 import demo
 import host
 import kernels
@@ -28,6 +29,7 @@ def main() -> int:
         "check-host": (host.run, "the tests that need no guest"),
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
+        "check-tests": (defects.run, "that planted defects are found"),
     }
     for name, (function, text) in plain.items():
         commands.add_parser(name, help=text).set_defaults(function=lambda options, function=function: function())

@@ -1,5 +1,6 @@
 """The referee: what tshark, which knows nothing of our module, reads in a capture of the link."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +72,19 @@ def _message(line: str) -> Message:
     frame, kind, reads, writes, replies, positions, infiniband, iwarp, malformed = line.split(";")
     invalidates = (any(code in INFINIBAND_INVALIDATES for code in _numbers(infiniband))
                    or any(code in IWARP_INVALIDATES for code in _numbers(iwarp)))
+    moved = sum(_numbers(reads)) + sum(_numbers(writes)) > 0
     return Message(frame, _numbers(kind)[0] if kind else None, sum(_numbers(reads)), sum(_numbers(writes)),
-                   sum(_numbers(replies)), _numbers(positions), invalidates, bool(malformed))
+                   sum(_numbers(replies)), _numbers(positions), invalidates, _is_malformed(malformed, moved))
+
+
+def _is_malformed(text: str, moved: bool) -> bool:
+    """Whether tshark found a mistake of this transport.
+
+    Where a data item was moved by RDMA beside a message, tshark does not always put the two together again when
+    several are under way; it then says so of NFS, whose data are missing, and not of RPC-over-RDMA.
+    """
+    protocols = re.findall(r"\[Malformed Packet: ([^\]]+)\]", text)
+    return bool(text) and not (moved and protocols and all(protocol == "NFS" for protocol in protocols))
 
 
 def _numbers(text: str) -> list[int]:

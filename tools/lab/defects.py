@@ -7,6 +7,7 @@ A defect is a patch with a head:
     Caught: TARGET NAME   (make target, and what the name of the failing test contains)
 """
 
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def _copy_tree() -> None:
 
 def _try(defect: Defect) -> None:
     say.line(f"  {defect.what}")
-    _patch(defect.path, "--forward")
+    _patch(defect.path)
     try:
         log = repository.BUILD / "defects" / f"{defect.path.stem}.log"
         with say.step(f"  make {defect.target}", log), log.open("w") as output:
@@ -83,9 +84,11 @@ def _try(defect: Defect) -> None:
         raise say.Failure(f"`make {defect.target}` fails, but not in {defect.test}", log=log)
 
 
-def _patch(path: Path, way: str) -> None:
-    done = subprocess.run(["patch", "-p1", "--no-backup-if-mismatch", way, "-i", str(path)],
-                          cwd=COPY, capture_output=True, text=True, check=False)
+def _patch(path: Path, *options: str) -> None:
+    # Git alone is sure to be there. The copy is not to be taken for a part of the repository around it.
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(COPY.parent)}
+    done = subprocess.run(["git", "apply", *options, str(path)], cwd=COPY, env=environment,
+                          capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise say.Failure(f"{path.name} does not apply: {done.stdout.strip()}",
+        raise say.Failure(f"{path.name} does not apply: {done.stderr.strip()}",
                           "adapt the patch to the code as it is now")

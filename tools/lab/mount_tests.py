@@ -17,9 +17,14 @@ from pair import SAY_TAINT, Pair
 sys.path.append(str(repository.TESTS / "guest"))
 import files  # noqa: E402
 
+# 150 entries whose users have names of ten characters on the wire: longer than the inline threshold of the server.
+ACL_ENTRIES = "$(seq -f 'u:400000%g:rwx' -s , 1001 1150)"
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
 ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
 MOUNTS = 50
+# Enough for a call and a reply that fit no inline message.
+ACL_ENTRIES = 400
+SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
 
 
@@ -149,20 +154,19 @@ def directory(cell: Cell) -> None:
 
 def large_acls(cell: Cell) -> None:
     """ACLs too long for an inline message, set at the server and read at the client, and back."""
-    entries = "$(seq -f 'u:%g:rwx' -s , 1001 1150)"
     with cell.mounted():
-        cell.server(f"touch /export/t/a /export/t/b && setfacl -m {entries} /export/t/a")
+        cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
         if cell.version == "3":
-            count = int(cell.client("getfacl -n /mnt/t/a | grep -c '^user:1'"))
-            cell.client(f"setfacl -m {entries} /mnt/t/b")
+            count = int(cell.client("getfacl -n /mnt/t/a | grep -c '^user:4'"))
+            cell.client(f"{SET_ACL} /mnt/t/b")
         else:
-            count = int(cell.client("nfs4_getfacl /mnt/t/a | grep -c '^A::1[0-9]*[:@]'"))
+            count = int(cell.client("nfs4_getfacl /mnt/t/a | grep -c '^A::4[0-9]*[:@]'"))
             cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
-        if count != 150:
-            raise say.Failure(f"the client sees {count} of 150 entries")
-        there = int(cell.server("getfacl -n /export/t/b | grep -c '^user:1'"))
-        if there != 150:
-            raise say.Failure(f"the server got {there} of 150 entries")
+        if count != ACL_ENTRIES:
+            raise say.Failure(f"the client sees {count} of {ACL_ENTRIES} entries")
+        there = int(cell.server("getfacl -n /export/t/b | grep -c '^user:4'"))
+        if there != ACL_ENTRIES:
+            raise say.Failure(f"the server got {there} of {ACL_ENTRIES} entries")
 
 
 def workers(cell: Cell) -> None:
@@ -205,7 +209,7 @@ def forms(cell: Cell) -> None:
             cell.client("/lab/files.py make /mnt/t/out 100 5000 300000")
             cell.same("out")
             # A long call that has nothing to reduce, and a long reply.
-            cell.server(f"touch /export/t/a /export/t/b && setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 1150) /export/t/a")
+            cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
             cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
             cell.client("ls -l /mnt/t/out")
     finally:

@@ -8,7 +8,9 @@ import pair
 import say
 from kernels import Kernel
 
-MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049 192.0.2.1:/ /mnt"
+MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049{more} 192.0.2.1:{path} /mnt"
+# NFS 3: without lockd, and without the MOUNT protocol over UDP.
+V3 = {"more": ",nolock,mountproto=tcp", "path": "/export"}
 COPY_OUT = "dd if=/dev/urandom of=/tmp/out bs=1M count=8 status=none && cp /tmp/out /mnt/out && sync /mnt/out"
 COPY_IN = "dd if=/dev/urandom of=/export/in bs=1M count=8 status=none"
 
@@ -32,7 +34,8 @@ def _try(kernel: Kernel, ours: bool, device: str, version: str) -> int:
         with say.step(f"setting up {device}, nfsd and {'our' if ours else 'the in-tree'} client module"):
             guests.load(device)
         with say.step(f"mounting with vers={version},proto=rdma"):
-            guests.client.must(MOUNT.format(version=version))
+            more = V3 if version == "3" else {"more": "", "path": "/"}
+            guests.client.must(MOUNT.format(version=version, **more))
             say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
         with say.step("copying 8 MiB each way and comparing checksums at both ends"):
             _copy(guests)

@@ -37,6 +37,13 @@ class Capture(unittest.TestCase):
         self.assertEqual(counts["inline"], 0)
 
 
+    def test_what_counts_as_malformed(self) -> None:
+        text = "[Malformed Packet: NFS],_ws.malformed"
+        self.assertFalse(capture._message(f"7;0;0;1;0;;0x17;;{text}").malformed)
+        self.assertTrue(capture._message(f"7;0;0;0;0;;0x04;;{text}").malformed)
+        self.assertTrue(capture._message("7;0;0;1;0;;0x04;;[Malformed Packet: RPCoRDMA]").malformed)
+
+
 class Confinement(unittest.TestCase):
     def test_comments_and_strings_do_not_count(self) -> None:
         text = host.without_comments('// unsafe\nlet a = "unsafe"; /* unsafe\n */ b\n')
