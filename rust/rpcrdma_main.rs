@@ -44,7 +44,9 @@ impl kernel::Module for RpcRdma {
         let _ledger = Ledger::open();
         // First of all: where the in-tree module is built in, this is refused.
         let _client = ClassRegistration::new(module).inspect_err(|e| {
-            pr_err!("the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n");
+            pr_err!(
+                "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
+            );
         })?;
         let _sysctl = Sysctl::register()?;
         Ok(Self {

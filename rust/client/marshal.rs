@@ -149,14 +149,18 @@ fn encode(
         Results::Inline => (),
         Results::WriteChunk => {
             let pieces = reply.page_pieces();
-            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| &mut s.write)?;
+            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| {
+                &mut s.write
+            })?;
             stats.write_segments.add(n as u64);
             stats.offered_bytes.add(shape.reply_pages as u64);
         }
         Results::ReplyChunk => {
             let pieces = reply.pieces();
             let bytes = pieces.remaining();
-            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| &mut s.reply)?;
+            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| {
+                &mut s.reply
+            })?;
             stats.reply_segments.add(n as u64);
             stats.offered_bytes.add(bytes as u64);
         }
@@ -167,12 +171,16 @@ fn encode(
         Arguments::Inline => (),
         Arguments::ReadChunk => {
             let pieces = call.page_pieces();
-            let n = offer(connection, state, pieces, Access::RemoteRead, |s| &mut s.read)?;
+            let n = offer(connection, state, pieces, Access::RemoteRead, |s| {
+                &mut s.read
+            })?;
             stats.read_segments.add(n as u64);
         }
         Arguments::PositionZero => {
             let pieces = call.pieces();
-            let n = offer(connection, state, pieces, Access::RemoteRead, |s| &mut s.read)?;
+            let n = offer(connection, state, pieces, Access::RemoteRead, |s| {
+                &mut s.read
+            })?;
             stats.read_segments.add(n as u64);
             stats.long_calls.add(1);
         }
@@ -263,7 +271,5 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &Rqst<'_, Mount>
     let body = to.get_mut(header..).ok_or(ENOTCONN)?;
     copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
     rqst.note_sent();
-    connection
-        .post_message(buffer, len)
-        .map_err(|_| ENOTCONN)
+    connection.post_message(buffer, len).map_err(|_| ENOTCONN)
 }

@@ -286,7 +286,11 @@ impl Transport for Mount {
             state.bad_replies = 0;
         }
         // Without memory to keep it, it is freed.
-        let _ = self.shared.calls.lock().push(call, GFP_NOWAIT | __GFP_NOWARN);
+        let _ = self
+            .shared
+            .calls
+            .lock()
+            .push(call, GFP_NOWAIT | __GFP_NOWARN);
     }
 
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {

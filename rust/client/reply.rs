@@ -54,7 +54,7 @@ use xdr::{
 /// further, and a reverse Call with chunks is refused whatever they are.
 const LIMITS: Limits = Limits {
     read_segments: 1024,
-    read_chunks: 64,
+    read_chunks: 1024,
     write_chunks: 1024,
     chunk_segments: 1024,
     ..Limits::floor(u32::MAX)
@@ -66,9 +66,14 @@ pub(crate) fn received(requester: &Requester, connection: &Connection, message: 
     match Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {
             let (xid, credits) = (reply.xid, reply.credits);
-            answer(requester, connection, xid, Some(credits), key, |rqst, state| {
-                Answer::check(requester, rqst, state, &reply)
-            });
+            answer(
+                requester,
+                connection,
+                xid,
+                Some(credits),
+                key,
+                |rqst, state| Answer::check(requester, rqst, state, &reply),
+            );
         }
         Ok(Message::Error(error)) => {
             let (xid, credits) = (error.xid, error.credits);
@@ -99,7 +104,9 @@ fn refuse(
             if rejected.direction != Some(Direction::Call)
                 && rejected.reason != DecodeError::Done =>
         {
-            answer(requester, connection, header.xid, None, key, |_, _| Err(reason));
+            answer(requester, connection, header.xid, None, key, |_, _| {
+                Err(reason)
+            });
         }
         header => bad_reply(requester, header.map(|h| h.xid), reason),
     }
@@ -199,10 +206,7 @@ impl<'a> Answer<'a> {
     /// Puts it where it belongs.
     fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Outcome {
         match *self {
-            Self::Ready(result) => Outcome::Placed {
-                result,
-                head: None,
-            },
+            Self::Ready(result) => Outcome::Placed { result, head: None },
             Self::Inline { bytes, written } => place_inline(requester, rqst, bytes, written),
         }
     }
@@ -218,7 +222,9 @@ fn place_inline(
     let mut room = rqst.receive_buf();
     let head = room.head_len();
     let stats = &requester.shared.stats;
-    stats.fixup_bytes.add(bytes.len().saturating_sub(head) as u64);
+    stats
+        .fixup_bytes
+        .add(bytes.len().saturating_sub(head) as u64);
     if room.copy_from(0, bytes).is_err() {
         return Outcome::Placed {
             result: Err(EIO),
@@ -274,7 +280,9 @@ fn answer<'a>(
         let call = rqst.call();
         let mut state = call.state.lock();
         let checked = check(&rqst, &state);
-        judge(requester, connection, &rqst, &mut state, credits, key, checked)
+        judge(
+            requester, connection, &rqst, &mut state, credits, key, checked,
+        )
     };
     match verdict {
         Verdict::Complete(fenced, outcome) => complete(requester, rqst, fenced, outcome),
@@ -408,9 +416,8 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
 
 /// A Call of the server came (RFC 8167).
 fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCall<'_>) {
-    let chunks = !call.reads.is_empty()
-        || call.writes.chunk_count() != 0
-        || call.reply_chunk.is_some();
+    let chunks =
+        !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
     let inline = match &call.payload {
         CallPayload::Inline(inline) if !chunks => inline.bytes,
         // Reverse Calls use no chunks (RFC 8167, section 5.3).

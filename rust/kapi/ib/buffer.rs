@@ -12,10 +12,8 @@ use kernel::prelude::*;
 
 /// How buffers are allocated: the task's memory scope narrows it down. Not to be retried for ever,
 /// since the sender may be the one who is to write dirty memory out.
-const FLAGS: bindings::gfp_t = bindings::GFP_KERNEL
-    | bindings::__GFP_ZERO
-    | bindings::__GFP_NORETRY
-    | bindings::__GFP_NOWARN;
+const FLAGS: bindings::gfp_t =
+    bindings::GFP_KERNEL | bindings::__GFP_ZERO | bindings::__GFP_NORETRY | bindings::__GFP_NOWARN;
 
 /// Which way data may flow between a buffer and the device.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -42,8 +42,7 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    new_mutex,
-    new_spinlock,
+    new_mutex, new_spinlock,
     prelude::*,
     sync::{
         Arc,
@@ -129,7 +128,10 @@ impl<E: CmHandler> Hardware<E> {
             // SAFETY: The id has a queue pair, both queues of which are drained or were not used.
             unsafe { bindings::rdma_destroy_qp(self.id.as_raw()) };
         }
-        for cq in [self.recv_cq.take(), self.send_cq.take()].into_iter().flatten() {
+        for cq in [self.recv_cq.take(), self.send_cq.take()]
+            .into_iter()
+            .flatten()
+        {
             // SAFETY: Valid by the type invariant, and the queue pair that used it is gone.
             unsafe { bindings::ib_free_cq(cq.as_ptr()) };
         }
@@ -394,7 +396,11 @@ impl<H: Handler> QueuePair<H> {
             // lets the device go, which it cannot while `hardware` is locked.
             let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice)? };
             let mut recv = self.recv.lock();
-            let added = if recv.open { recv.add(buffer) } else { Err(buffer) };
+            let added = if recv.open {
+                recv.add(buffer)
+            } else {
+                Err(buffer)
+            };
             drop(recv);
             if let Err(buffer) = added {
                 drop(buffer);
@@ -599,8 +605,8 @@ impl<H: Handler> QueuePair<H> {
             // SAFETY: After a success all members are valid; the key is when the flag is set.
             unsafe {
                 let flag = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as i32;
-                let key = ((*wc).wc_flags & flag != 0)
-                    .then(|| InvalidatedKey((*wc).ex.invalidate_rkey));
+                let key =
+                    ((*wc).wc_flags & flag != 0).then(|| InvalidatedKey((*wc).ex.invalidate_rkey));
                 ((*wc).byte_len as usize, key)
             }
         } else {

@@ -334,10 +334,7 @@ impl Mr {
         // SAFETY: The region is valid, and used by nobody else while this token exists.
         let segment = unsafe {
             let mr = mr.as_ptr();
-            bindings::ib_update_fast_reg_key(
-                mr,
-                bindings::ib_inc_rkey((*mr).rkey) as u8,
-            );
+            bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
             let in_page = (*mr).iova & (kernel::page::PAGE_SIZE as u64 - 1);
             (*mr).iova = (u64::from(tag) << 32) | in_page;
             Segment {

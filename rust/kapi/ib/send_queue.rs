@@ -57,7 +57,10 @@ enum Held<C> {
     Nothing,
     Buffer(DmaBuffer),
     /// `whole` says whether all of the chain was posted that the cookie is for.
-    Cookie { cookie: C, whole: bool },
+    Cookie {
+        cookie: C,
+        whole: bool,
+    },
 }
 
 /// Room for one work request of a chain.
@@ -284,11 +287,11 @@ impl<C> SendQueue<C> {
     /// Whether the chain of `n` requests is to be signaled; keeps count.
     fn signal(&mut self, n: usize, must: bool) -> bool {
         self.unsignaled += n as u32;
-        // Half of the queue must always be in reach of a completion, and the last buffer must
-        // come back.
+        // At least one chain in every half of the queue is signaled, whatever their lengths, and
+        // the last buffer must come back.
         let last = self.buffers.is_empty() && self.made == self.limit;
-        let half = u64::from(self.unsignaled) >= self.slots.len() as u64 / 4;
-        if must || last || half || self.unsignaled >= UNSIGNALED_RUN {
+        let quarter = u64::from(self.unsignaled) >= self.slots.len() as u64 / 4;
+        if must || last || quarter || self.unsignaled >= UNSIGNALED_RUN {
             self.unsignaled = 0;
             return true;
         }
@@ -487,10 +490,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
         let pooled = qp.send.lock().take_buffer()?;
         // From here on dropping `lent` undoes the count, whatever happens.
-        let mut lent = Self {
-            qp,
-            buffer: pooled,
-        };
+        let mut lent = Self { qp, buffer: pooled };
         if lent.buffer.is_none() {
             match qp.make_send_buffer() {
                 Ok(buffer) => lent.buffer = Some(buffer),

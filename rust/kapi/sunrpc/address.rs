@@ -59,12 +59,15 @@ impl SocketAddress {
         // `sin_addr` is 4 bytes after family and port, `sin6_addr` 16 after the flow label too.
         let (offset, len) = if self.is_ipv6() { (8, 16) } else { (4, 4) };
         // SAFETY: By the type invariant it is a socket address, which is longer than that.
-        let bytes = unsafe {
-            core::slice::from_raw_parts(self.as_raw().cast::<u8>().add(offset), len)
-        };
+        let bytes =
+            unsafe { core::slice::from_raw_parts(self.as_raw().cast::<u8>().add(offset), len) };
         for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
             for (digit, value) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
-                *digit = if value < 10 { b'0' + value } else { b'a' - 10 + value };
+                *digit = if value < 10 {
+                    b'0' + value
+                } else {
+                    b'a' - 10 + value
+                };
             }
         }
         core::str::from_utf8(&buffer[..2 * len]).unwrap_or("")
@@ -82,9 +85,8 @@ impl fmt::Display for SocketAddress {
         let mut text = [0u8; 64];
         // SAFETY: By the type invariant it is a socket address; the buffer is of the given
         // length, and what is written stays below it.
-        let len = unsafe {
-            bindings::format_addr(text.as_mut_ptr().cast(), text.len(), self.as_raw())
-        };
+        let len =
+            unsafe { bindings::format_addr(text.as_mut_ptr().cast(), text.len(), self.as_raw()) };
         let len = usize::try_from(len).unwrap_or(0).min(text.len());
         f.write_str(core::str::from_utf8(&text[..len]).unwrap_or("?"))
     }

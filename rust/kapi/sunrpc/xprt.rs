@@ -605,7 +605,9 @@ impl<T: Transport> XprtOps<T> {
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: Called with a transport of ours, which the task has locked.
         unsafe {
-            let Some(transport) = Self::transport(xprt) else { return };
+            let Some(transport) = Self::transport(xprt) else {
+                return;
+            };
             kernel::warn_on!(!bindings::xprt_lock_connect(xprt, task, xprt.cast()));
             let mut delay = 0;
             if transport.backs_off() {
@@ -689,8 +691,7 @@ impl<T: Transport> XprtOps<T> {
         // buffer is of the backchannel.
         unsafe {
             let raw_xprt = (*rqst).rq_xprt;
-            let (Some(transport), Some(raw)) =
-                (Self::transport(raw_xprt), NonNull::new(rqst))
+            let (Some(transport), Some(raw)) = (Self::transport(raw_xprt), NonNull::new(rqst))
             else {
                 return EIO.to_errno();
             };
@@ -780,10 +781,7 @@ impl<T: Transport> XprtOps<T> {
     /// # Safety
     ///
     /// As for [`Self::setup`].
-    unsafe extern "C" fn print_stats(
-        xprt: *mut bindings::rpc_xprt,
-        seq: *mut bindings::seq_file,
-    ) {
+    unsafe extern "C" fn print_stats(xprt: *mut bindings::rpc_xprt, seq: *mut bindings::seq_file) {
         // SAFETY: Called with a transport of ours, and a file to print to.
         unsafe {
             if let Some(transport) = Self::transport(xprt) {
@@ -835,7 +833,10 @@ impl<T: Transport> XprtOps<T> {
         };
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
-        match data.backchannel.setup(2 * transport.reverse_slots() as usize) {
+        match data
+            .backchannel
+            .setup(2 * transport.reverse_slots() as usize)
+        {
             Ok(()) => {
                 transport.reverse_enabled();
                 0
@@ -944,10 +945,7 @@ unsafe fn set_port_strings(xprt: *mut bindings::rpc_xprt, port: u16) -> Result {
 /// # Safety
 ///
 /// `xprt` must be a fresh transport of ours.
-unsafe fn set_address_strings(
-    xprt: *mut bindings::rpc_xprt,
-    address: &SocketAddress,
-) -> Result {
+unsafe fn set_address_strings(xprt: *mut bindings::rpc_xprt, address: &SocketAddress) -> Result {
     let mut host = [0u8; 128];
     let len = address.host(&mut host).min(host.len());
     let host = core::str::from_utf8(&host[..len]).unwrap_or("");
@@ -956,8 +954,7 @@ unsafe fn set_address_strings(
     // SAFETY: By contract. The two that are not allocated are static, and are not freed.
     unsafe {
         let strings = &raw mut (*xprt).address_strings;
-        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_NETID as usize] =
-            netid.as_char_ptr();
+        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_NETID as usize] = netid.as_char_ptr();
         (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_PROTO as usize] =
             protocol.as_char_ptr();
         set_string(

@@ -2,7 +2,8 @@
 
 //! Tunables of the client under `/proc/sys/sunrpc`.
 //!
-//! The table itself is C, in `bindings/sysctl.c`. A value is read when a transport is created.
+//! The table itself is C, in `bindings/sysctl.c`. The number of credits is read when a
+//! transport is made, the sizes for each of its connections.
 
 use crate::kapi::bindings;
 use kernel::{
@@ -43,13 +44,13 @@ pub(crate) fn slot_table_entries() -> u32 {
     unsafe { bindings::sysctl_slot_table_entries() }
 }
 
-/// Bytes that a Receive of a new transport holds, 1024 to 65536.
+/// Bytes that a Receive of a new connection holds, 1024 to 65536.
 pub(crate) fn max_inline_read() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_max_inline_read() }
 }
 
-/// Bytes that a Send of a new transport holds, 1024 to 65536.
+/// Bytes that a Send of a new connection holds, 1024 to 65536.
 pub(crate) fn max_inline_write() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_max_inline_write() }
