@@ -141,7 +141,8 @@ class Machine:
         if accel == "kvm":
             processor = "host"
         else:
-            processor = "max"
+            # Five-level paging would be slower, and an interrupt early in the boot then looks like a wild access to KASAN.
+            processor = "max,la57=off"
             # An emulated time stamp counter is as good as the host's clock, but the watchdog does not know.
             arguments.append("tsc=reliable")
         link = "link"

@@ -47,6 +47,7 @@ pub const CHECKS: &[Named] = &[
     ("reply_chunk", check_reply_chunk),
     ("long_messages", check_long_messages),
     ("error_messages", check_error_messages),
+    ("in_tree_replies", check_in_tree_replies),
     ("direction", check_direction),
     ("malformed", check_malformed),
     ("limits", check_limits),

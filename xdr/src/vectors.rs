@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Golden vectors: whole messages worked out by hand from RFC 8166 and RFC 8797.
+//! Golden vectors: whole messages worked out by hand from RFC 8166 and RFC 8797, and some that were
+//! captured from the in-tree module.
 //!
 //! Chunk lists follow the examples of RFC 8166, section 4.7, and are written as there: `H` handle,
 //! `L` length, `OO` offset, `P` Position. The crate's own encoder has no part in them.
@@ -191,6 +192,33 @@ pub const MSGP: &[u8] = words! {
 
 /// `RDMA_DONE` (section 4.6.2), padded to the least length that is parsed at all.
 pub const DONE: &[u8] = words![XID, 1, 32, 3, 0, 0, 0];
+
+/// Captured: the in-tree responder of Linux 7.3.4 answers a NULL Call.
+pub const IN_TREE_SHORT_REPLY: &[u8] = words! {
+    0x8aa3_4bed, 1, 128, 0, // fixed fields
+    0, 0, 0, // no chunks
+    0x8aa3_4bed, 1, 0, 0, 0, 0, // accepted, AUTH_NONE, SUCCESS
+};
+
+/// Captured: the in-tree responder returns an EXCHANGE_ID result in the Reply chunk.
+pub const IN_TREE_LONG_REPLY: &[u8] = words! {
+    0x8ba3_4bed, 1, 128, 1, // fixed fields: RDMA_NOMSG
+    0, 0, // no Read list, no Write list
+    1, 1, 0x29a7, 196, 0x8ba3_4bed, 0x0ac4, // Reply chunk of one segment
+};
+
+/// Captured: the in-tree responder returns 262144 octets of a READ in the Write chunk.
+pub const IN_TREE_READ_REPLY: &[u8] = words! {
+    0xafa3_4bed, 1, 128, 0, // fixed fields
+    0, // no Read list
+    1, 1, 0x276a, 0x0004_0000, 0xafa3_4bed, 0, 0, // Write chunk of one segment
+    0, // no Reply chunk
+    0xafa3_4bed, 1, 0, 0, 0, 0, // accepted, AUTH_NONE, SUCCESS
+    0, 0, 3, // NFS4_OK, empty tag, three results
+    0x35, 0, 0xc90f_016b, 0x5e44_f69a, 0x0400_0000, 0, 0x21, 0, 0x3f, 0x3f, 0, // SEQUENCE
+    0x16, 0, // PUTFH
+    0x19, 0, 0, 0x0004_0000, // READ: no end of file, the length of what was moved
+};
 
 /// All messages that decode, by name.
 pub const VALID: &[(&str, &[u8])] = &[

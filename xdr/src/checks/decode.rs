@@ -277,3 +277,41 @@ pub fn check_direction() -> Check {
         "fifteen octets are too few",
     )
 }
+
+/// What another implementation sends decodes to what it offered and wrote.
+pub fn check_in_tree_replies() -> Check {
+    let short = reply(vectors::IN_TREE_SHORT_REPLY)?;
+    require(short.xid == 0x8aa3_4bed, "XID of the short Reply")?;
+    require(short.credits == 128, "credits granted")?;
+    require(
+        short.nothing_written().is_ok() && short.no_reply_written().is_ok(),
+        "no chunk comes back",
+    )?;
+    let ReplyPayload::Inline(inline) = short.payload else {
+        return Err("the short Reply is inline");
+    };
+    require(inline.bytes.len() == 24, "a NULL Reply has 24 octets")?;
+
+    let long = reply(vectors::IN_TREE_LONG_REPLY)?;
+    require(
+        matches!(long.payload, ReplyPayload::ReplyChunk),
+        "the long Reply is in the Reply chunk",
+    )?;
+    let offered = [segment(0x29a7, 0x0400, 0x8ba3_4bed_0000_0ac4)];
+    require(
+        long.reply_written(offered) == Ok(196),
+        "196 octets of what was offered are written",
+    )?;
+
+    let read = reply(vectors::IN_TREE_READ_REPLY)?;
+    let offered = [segment(0x276a, 0x0004_0000, 0xafa3_4bed_0000_0000)];
+    require(
+        read.written(offered) == Ok(0x0004_0000),
+        "the whole Write chunk is written",
+    )?;
+    let ReplyPayload::Inline(inline) = read.payload else {
+        return Err("the rest of the READ Reply is inline");
+    };
+    require(inline.offset == 52, "one Write segment makes 52 octets")?;
+    require(inline.bytes.len() == 104, "the rest has 104 octets")
+}
