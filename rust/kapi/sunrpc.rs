@@ -9,9 +9,13 @@ mod address;
 mod backchannel;
 mod buffer;
 mod class;
+mod display;
 mod rqst;
+mod transport;
 mod xdr_buf;
 mod xprt;
+mod xprt_handle;
+mod xprt_ops;
 
 pub(crate) use self::{
     address::{
@@ -26,10 +30,8 @@ pub(crate) use self::{
         PinnedRqst,
         Rqst, //
     },
+    transport::Transport,
     xdr_buf::XdrBuf,
-    xprt::{
-        Transport,
-        Xprt,
-        XprtHandle, //
-    },
+    xprt::Xprt,
+    xprt_handle::XprtHandle, //
 };

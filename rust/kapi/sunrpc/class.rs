@@ -3,9 +3,9 @@
 //! Transport classes: what the RPC layer knows a transport by.
 
 use super::super::bindings;
-use super::xprt::{
-    Transport,
-    XprtOps, //
+use super::{
+    transport::Transport,
+    xprt_ops::XprtOps, //
 };
 use core::marker::PhantomData;
 use kernel::{

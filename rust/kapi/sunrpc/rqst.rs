@@ -9,11 +9,9 @@ use super::super::{
 use super::{
     backchannel::Backchannel,
     buffer,
+    transport::Transport,
     xdr_buf::XdrBuf,
-    xprt::{
-        Transport,
-        Xprt, //
-    },
+    xprt::Xprt, //
 };
 use core::{
     marker::PhantomData,

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The strings by which the RPC layer shows the address of a transport.
+
+use super::super::bindings;
+use super::address::SocketAddress;
+use core::ffi::{
+    c_void,
+    CStr, //
+};
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+
+/// Sets one of the strings that describe the address, and frees the old one.
+///
+/// # Safety
+///
+/// `xprt` must be a transport of ours, and `which` a string that is allocated.
+unsafe fn set_string(
+    xprt: *mut bindings::rpc_xprt,
+    which: bindings::rpc_display_format_t,
+    text: kernel::fmt::Arguments<'_>,
+) -> Result {
+    let text = CString::try_from_fmt(text)?;
+    // SAFETY: A terminated string.
+    let copy = unsafe { bindings::kstrdup(text.as_char_ptr(), bindings::GFP_KERNEL) };
+    if copy.is_null() {
+        return Err(ENOMEM);
+    }
+    // SAFETY: By contract the old one is null or of `kstrdup`.
+    unsafe {
+        let slot = &raw mut (*xprt).address_strings[which as usize];
+        bindings::kfree((*slot).cast::<c_void>());
+        *slot = copy;
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// `xprt` must be a transport of ours.
+pub(super) unsafe fn set_port_strings(xprt: *mut bindings::rpc_xprt, port: u16) -> Result {
+    // SAFETY: By contract; both are allocated strings.
+    unsafe {
+        set_string(
+            xprt,
+            bindings::rpc_display_format_t_RPC_DISPLAY_PORT,
+            fmt!("{port}"),
+        )?;
+        set_string(
+            xprt,
+            bindings::rpc_display_format_t_RPC_DISPLAY_HEX_PORT,
+            fmt!("{port:4x}"),
+        )
+    }
+}
+
+/// # Safety
+///
+/// `xprt` must be a fresh transport of ours.
+pub(super) unsafe fn set_address_strings(
+    xprt: *mut bindings::rpc_xprt,
+    address: &SocketAddress,
+) -> Result {
+    let mut host = [0u8; 128];
+    let len = address.host(&mut host).min(host.len());
+    let host = core::str::from_utf8(&host[..len]).unwrap_or("");
+    let netid: &CStr = if address.is_ipv6() { c"rdma6" } else { c"rdma" };
+    let protocol = c"rdma";
+    // SAFETY: By contract. The two that are not allocated are static, and are not freed.
+    unsafe {
+        let strings = &raw mut (*xprt).address_strings;
+        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_NETID as usize] = netid.as_char_ptr();
+        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_PROTO as usize] =
+            protocol.as_char_ptr();
+        set_string(
+            xprt,
+            bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
+            fmt!("{host}"),
+        )?;
+        let mut hex = [0u8; 32];
+        let hex = address.hex(&mut hex);
+        set_string(
+            xprt,
+            bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
+            fmt!("{hex}"),
+        )?;
+        set_port_strings(xprt, address.port())
+    }
+}
+
+/// # Safety
+///
+/// `xprt` must be a transport of ours whose strings are not used any more.
+pub(super) unsafe fn free_address_strings(xprt: *mut bindings::rpc_xprt) {
+    for which in [
+        bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
+        bindings::rpc_display_format_t_RPC_DISPLAY_PORT,
+        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
+        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_PORT,
+    ] {
+        // SAFETY: By contract; null or of `kstrdup`.
+        unsafe { bindings::kfree((*xprt).address_strings[which as usize].cast::<c_void>()) };
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What a client transport does for the RPC layer.
+
+use super::{
+    class::Class,
+    rqst::Rqst,
+    xprt::Xprt,
+    xprt_handle::XprtHandle, //
+};
+use crate::kapi::ib::Fenced;
+use core::ffi::{
+    c_int,
+    CStr, //
+};
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+    time::Jiffies,
+};
+
+/// What a client transport does for the RPC layer.
+pub(crate) trait Transport: Sized + Send + Sync + 'static {
+    /// The transport's state of one RPC.
+    type Call: Send + Sync + 'static;
+    /// The identifier of the class.
+    const IDENT: c_int;
+    /// The name of the class.
+    const NAME: &'static CStr;
+    /// The network identifiers of the class, for IPv4 and IPv6.
+    const NETIDS: [&'static CStr; 2];
+    /// Bytes that one READ or WRITE may carry.
+    const MAX_PAYLOAD: usize;
+
+    /// Where the class is registered.
+    fn class() -> &'static Class;
+    /// Makes the transport of a mount. May sleep.
+    fn new(xprt: XprtHandle) -> Result<Self>;
+    /// How many RPCs the transport may have under way.
+    fn slots() -> u32;
+
+    /// Starts to connect after `delay`. The outcome is reported with [`Xprt::connected`] or
+    /// [`Xprt::not_connected`], once. May not sleep long: called from an RPC task.
+    fn connect(&self, delay: Jiffies);
+    /// Whether the next attempt to connect is to be delayed: the last one failed, or the server
+    /// answers badly.
+    fn backs_off(&self) -> bool;
+    /// Ends the connection; returns when nothing of it is left. May sleep. The RPC layer has
+    /// locked the transport, so nothing is being sent.
+    fn close(&self);
+    /// The RPC layer will make no further call. May sleep.
+    fn destroy(&self);
+    /// Breaks the connection as if the network had, for the kernel's fault injection.
+    fn inject_disconnect(&self);
+
+    /// State for a new RPC. Called from an RPC task: may sleep as that may.
+    fn new_call(&self) -> Result<Arc<Self::Call>>;
+    /// The RPC ends; no peer may reach its memory afterwards. May sleep until that is so.
+    fn fence(&self, call: ArcBorrow<'_, Self::Call>) -> Fenced;
+    /// The RPC has ended.
+    fn end_call(&self, call: Arc<Self::Call>);
+
+    /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
+    ///
+    /// `ENOTCONN`: to be sent again on a new connection; the caller closes this one. `EAGAIN` and
+    /// `ENOBUFS`: to be sent again later. `EBADSLT`: no credit. Other errors end the RPC.
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result;
+    /// Sends the Reply of a reverse request, as [`Self::send`].
+    fn send_reverse_reply(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result;
+
+    /// The RPC layer is going to answer reverse Calls. May sleep.
+    fn reverse_enabled(&self);
+    /// The RPC layer does not answer reverse Calls any more.
+    fn reverse_disabled(&self);
+    /// How many reverse Calls it can take at once.
+    fn reverse_slots(&self) -> u32;
+    /// Bytes of a reverse Call or Reply, at most.
+    fn reverse_payload(&self) -> usize;
+
+    /// Writes the transport's part of a mount's statistics.
+    fn print_stats(&self, xprt: &Xprt, seq: &SeqFile);
+}
