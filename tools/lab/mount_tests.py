@@ -180,7 +180,7 @@ def killed(cell: Cell) -> None:
     with cell.mounted():
         # A session of their own, so that one kill reaches all of them, also those just forked.
         cell.client("setsid /lab/files.py load /mnt/t/load 12 > /tmp/load 2>&1 < /dev/null & "
-                    "sleep 15; kill -9 -- -$! || exit 1; wait; ! pgrep -g $!", 180)
+                    "sleep 15; kill -9 -$! || exit 1; wait; ! pgrep -g $!", 180)
         cell.client(f"/lab/files.py make /mnt/t/after {SMALL_SIZES}")
         cell.same("after")
 
