@@ -37,7 +37,7 @@ clean:
 python3:
 	@command -v python3 >/dev/null || { apt-get update && apt-get install -y --no-install-recommends python3; }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests setup
+LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests soak setup
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	+@$(LAB) $@
@@ -54,6 +54,7 @@ help:
 	@echo '  make check-host  the tests that need no virtual machine'
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
+	@echo '  make soak        the mounts that are hardest on connections and memory, for SOAK_MINUTES=30'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
 	@echo '                   CLIENT=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'

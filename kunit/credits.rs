@@ -169,6 +169,28 @@ mod suite {
     }
 
     #[test]
+    fn a_connection_is_stuck_when_every_credit_is_abandoned() -> Result {
+        let mut credits = Credits::new(8)?;
+        claim(!credits.all_abandoned(), "nothing is under way")?;
+        credits.granted(2);
+        claim(credits.take(1) && credits.take(2), "two Calls")?;
+        claim(!credits.all_abandoned(), "somebody waits for both")?;
+        credits.abandon(1);
+        credits.abandon(7);
+        claim(!credits.all_abandoned(), "somebody waits for one")?;
+        credits.abandon(2);
+        claim(credits.all_abandoned(), "nobody waits for either")?;
+        claim(!credits.take(3), "they keep their credits")?;
+        credits.granted(3);
+        claim(!credits.all_abandoned(), "there is a credit more")?;
+        claim(credits.take(3), "which can be taken")?;
+        claim(!credits.all_abandoned(), "somebody waits for that one")?;
+        claim(credits.give_back(1), "a late Reply")?;
+        credits.abandon(3);
+        claim(!credits.all_abandoned(), "its credit can be taken")
+    }
+
+    #[test]
     fn reverse_calls_need_receives_too() -> Result {
         let mut credits = Credits::new(128)?;
         credits.granted(128);

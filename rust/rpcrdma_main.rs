@@ -34,7 +34,7 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
-    _sysctl: Sysctl,
+    _sysctl: Option<Sysctl>,
     _client: ClassRegistration<client::Mount>,
     _ledger: Ledger,
 }
@@ -48,7 +48,10 @@ impl kernel::Module for RpcRdma {
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         })?;
-        let _sysctl = Sysctl::register()?;
+        // From here on there may be mounts, so nothing can fail any more.
+        let _sysctl = Sysctl::register()
+            .inspect_err(|e| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n"))
+            .ok();
         Ok(Self {
             _sysctl,
             _client,

@@ -129,9 +129,6 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
     let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls)?;
     let connection = QueuePair::new(id, config, requester)?;
     let requester = connection.handler();
-    if shared.reverse_enabled() {
-        requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
-    }
     let up = bring_up(shared, &connection, &events, &device);
     if up.is_err() {
         // Its end is no news: the outcome of the attempt is reported anyway.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     kapi::{
         ib::{
+            status_words,
             Handler,
             QueuePair,
             Received,
@@ -174,8 +175,9 @@ impl Handler for Requester {
     fn failed(&self, status: u32) {
         if self.alarm.raise() {
             log::info(format_args!(
-                "connection to {} lost: work completion status {status}",
+                "connection to {} lost: {}",
                 self.shared.xprt.address(),
+                status_words(status),
             ));
         }
     }

@@ -65,6 +65,9 @@ pub(crate) const REVERSE_SLOTS: u32 = 16;
 /// How long the local invalidation of a cancelled RPC's regions may take. It comes after the Sends
 /// in front of it, and a connection on which those do not get out is of no use.
 const FENCE_TIMEOUT: Jiffies = 5 * HZ;
+/// How long all credits may be with Calls that nobody waits for: as long as an RPC waits that
+/// somebody does wait for.
+const PATIENCE: Jiffies = 60 * HZ;
 /// Regions that are made at once when they are short.
 const MORE_REGIONS: u32 = 4;
 
@@ -93,6 +96,20 @@ impl Shared {
         self.back_off.store(false, Relaxed);
         let old = self.connection.lock().replace(connection);
         drop(old);
+        // They may have been enabled while there was no connection to be seen.
+        if self.reverse_enabled() {
+            self.expect_reverse_calls();
+        }
+    }
+
+    /// Makes the present connection ready for reverse Calls. May sleep.
+    fn expect_reverse_calls(&self) {
+        if let Some(connection) = self.connection() {
+            let requester = connection.handler();
+            requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+            // Without memory now the next Call provides them.
+            let _ = requester.provide_receives(&connection);
+        }
     }
 
     /// Ends the present connection, if there is one. Sleeps until nothing of it is left.
@@ -138,10 +155,10 @@ impl WorkItem for RegionMaker {
                 Ok(made) => self.0.stats.regions_made.add(u64::from(made)),
                 // Nobody waits for regions of a connection that is going.
                 Err(e) if e == ENOTCONN => (),
-                Err(_) => {
+                Err(_) if connection.idle_regions() == 0 => {
                     timer.queue(HZ / 10);
-                    return;
                 }
+                Err(_) => (),
             }
             // Where there can be no more, they come back with the RPCs that have them.
             if connection.idle_regions() == 0 {
@@ -152,11 +169,30 @@ impl WorkItem for RegionMaker {
     }
 }
 
+/// The work item that gives a connection up whose credits do not come back.
+///
+/// The RPC layer times out only Calls that were sent. Those that wait for a credit wait for the
+/// Reply of another, which the server may have dropped, and which nobody times out if it was
+/// cancelled.
+struct Patience(Arc<Shared>);
+
+impl WorkItem for Patience {
+    fn run(&self, _timer: Timer<'_>) {
+        if let Some(connection) = self.0.connection() {
+            let requester = connection.handler();
+            if requester.credits.lock().all_abandoned() {
+                requester.alarm.raise();
+            }
+        }
+    }
+}
+
 /// The transport of a mount.
 pub(crate) struct Mount {
     // The work items go first: they use the shared part.
     connector: DelayedWork<Connector>,
     region_maker: DelayedWork<RegionMaker>,
+    patience: DelayedWork<Patience>,
     shared: Arc<Shared>,
 }
 
@@ -195,9 +231,15 @@ impl Transport for Mount {
                 GFP_KERNEL,
             )?,
             region_maker: DelayedWork::new(
-                queue,
+                queue.clone(),
                 work_class!(c"rpcrdma_regions"),
                 Ok::<_, Error>(RegionMaker(shared.clone())),
+                GFP_KERNEL,
+            )?,
+            patience: DelayedWork::new(
+                queue,
+                work_class!(c"rpcrdma_patience"),
+                Ok::<_, Error>(Patience(shared.clone())),
                 GFP_KERNEL,
             )?,
             shared,
@@ -223,6 +265,7 @@ impl Transport for Mount {
     fn destroy(&self) {
         self.connector.cancel_sync();
         self.region_maker.cancel_sync();
+        self.patience.cancel_sync();
         self.shared.end_connection();
         let calls = core::mem::take(&mut *self.shared.calls.lock());
         drop(calls);
@@ -255,6 +298,9 @@ impl Transport for Mount {
             if sent {
                 // A Reply finds nothing to do any more; its credit comes back only with it.
                 state.phase = Phase::Fencing;
+                if let Some(connection) = &connection {
+                    connection.handler().credits.lock().abandon(state.xid);
+                }
             }
             if let Some(fenced) = state.regions.fenced() {
                 state.phase = Phase::Idle;
@@ -297,8 +343,14 @@ impl Transport for Mount {
         let _nofs = NofsScope::enter();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         let result = marshal::send(&connection, xprt, &rqst);
-        if result == Err(EAGAIN) && connection.handler().regions_short() {
-            self.region_maker.queue(0);
+        if result == Err(EAGAIN) {
+            let requester = connection.handler();
+            if requester.regions_short() {
+                self.region_maker.queue(0);
+            }
+            if requester.credits.lock().all_abandoned() {
+                self.patience.queue(PATIENCE);
+            }
         }
         result
     }
@@ -311,12 +363,7 @@ impl Transport for Mount {
 
     fn reverse_enabled(&self) {
         self.shared.reverse.store(true, Relaxed);
-        if let Some(connection) = self.shared.connection() {
-            let requester = connection.handler();
-            requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
-            // Without memory now the next Call provides them.
-            let _ = requester.provide_receives(&connection);
-        }
+        self.shared.expect_reverse_calls();
     }
 
     fn reverse_disabled(&self) {

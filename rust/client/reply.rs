@@ -185,7 +185,8 @@ impl<'a> Answer<'a> {
             room.head_len()
         };
         if bytes.len() > most {
-            return Err("reply longer than the room for it");
+            // It is well formed, and another answer would not be shorter.
+            return Ok(Self::Ready(Err(EIO)));
         }
         requester.shared.stats.written_bytes.add(written as u64);
         Ok(Self::Inline { bytes, written })
@@ -265,37 +266,68 @@ fn answer<'a>(
 ) {
     let Some(rqst) = requester.shared.xprt.find::<Mount>(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
+        let late = requester.credits.lock().give_back(xid);
         match credits {
-            Some(credits) => {
-                if requester.credits.lock().give_back(xid) {
-                    grant(requester, credits);
+            Some(credits) if late => grant(requester, credits),
+            Some(_) => (),
+            None => {
+                bad_reply(requester, Some(xid), "not well formed");
+                if late {
+                    give_up(requester);
                 }
             }
-            None => bad_reply(requester, Some(xid), "not well formed"),
         }
         requester.shared.xprt.space();
         return;
     };
-    let verdict = {
+    let (verdict, malformed) = {
         let call = rqst.call();
         let mut state = call.state.lock();
-        let checked = check(&rqst, &state);
-        judge(
-            requester, connection, &rqst, &mut state, credits, key, checked,
-        )
+        if state.phase == Phase::Sent(requester.id) {
+            let checked = check(&rqst, &state);
+            let malformed = checked.is_err();
+            let verdict = judge(
+                requester, connection, &rqst, &mut state, credits, key, checked,
+            );
+            (verdict, malformed)
+        } else {
+            // A Reply to a Call that was not sent here, or a second one. What it is compared with
+            // is another's now.
+            (Verdict::Ignore, credits.is_none())
+        }
+    };
+    let end = match &verdict {
+        Verdict::Complete(..) | Verdict::Fence(_) => malformed,
+        Verdict::Ignore => {
+            if malformed {
+                bad_reply(requester, Some(xid), "not well formed");
+            }
+            false
+        }
+        Verdict::Resend => true,
     };
     match verdict {
         Verdict::Complete(fenced, outcome) => complete(requester, rqst, fenced, outcome),
         Verdict::Fence(outcome) => fence(requester, connection, rqst, outcome),
-        Verdict::Ignore => (),
-        Verdict::Resend => {
-            requester.shared.keep_backoff();
-            requester.alarm.raise();
-        }
+        Verdict::Ignore | Verdict::Resend => (),
+    }
+    if end {
+        give_up(requester);
     }
     requester.shared.xprt.space();
 }
 
+/// The connection ends because of what the server sent, and the next one is not to follow too soon.
+///
+/// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
+/// than one Call be under way (RFC 8166, section 3.3.3).
+fn give_up(requester: &Requester) {
+    requester.shared.keep_backoff();
+    requester.shared.xprt.increase_backoff();
+    requester.alarm.raise();
+}
+
+/// What is to be done with an RPC that waits for this Reply.
 fn judge(
     requester: &Requester,
     connection: &Connection,
@@ -305,13 +337,6 @@ fn judge(
     key: Option<InvalidatedKey>,
     checked: Result<Answer<'_>, &'static str>,
 ) -> Verdict {
-    // A Reply to a Call that was not sent here, or a second one.
-    if state.phase != Phase::Sent(requester.id) {
-        if let Err(reason) = checked {
-            bad_reply(requester, Some(state.xid), reason);
-        }
-        return Verdict::Ignore;
-    }
     let answer = match checked {
         Ok(answer) => answer,
         Err(reason) => {
@@ -404,12 +429,16 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
     if fenced.is_some() {
         state.phase = Phase::Idle;
     }
+    if waiting.is_none() {
+        // Under the lock, so that it cannot be a signal to the next user of the call's state.
+        call.fenced.complete_all();
+    }
     drop(state);
     match (waiting, fenced) {
         (Some((rqst, outcome)), Some(fenced)) => complete(requester, rqst, fenced, outcome),
         // The Reply is dropped, and the RPC sent again on the next connection.
         (Some((rqst, _)), None) => drop(rqst),
-        (None, _) => call.fenced.complete_all(),
+        (None, _) => (),
     }
     requester.shared.xprt.space();
 }
@@ -440,7 +469,7 @@ fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCa
             "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long",
             requester.shared.xprt.address(),
         ));
-        requester.alarm.raise();
+        give_up(requester);
     }
 }
 
@@ -453,6 +482,6 @@ fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessa
             .is_ok_and(|len| connection.post_message(buffer, len).is_ok())
     });
     if !sent {
-        requester.alarm.raise();
+        give_up(requester);
     }
 }

@@ -31,11 +31,12 @@ pub(crate) use self::{
     device::DeviceLimits,
     ledger::Ledger,
     queue_pair::{
+        status_words, //
         Handler,
         InvalidatedKey,
         QueuePair,
         QueuePairConfig,
-        Received, //
+        Received,
     },
     region::{
         Access,

@@ -11,16 +11,23 @@ use kernel::prelude::*;
 /// Receives that are posted in one go, beyond those that are needed.
 pub(crate) const RECEIVE_BATCH: u32 = 16;
 
+/// A Call that has a credit.
+struct Unanswered {
+    xid: u32,
+    /// Nobody waits for its Reply any more, and nothing ends the wait for its credit.
+    abandoned: bool,
+}
+
 /// The credits of one connection.
 ///
 /// # Invariants
 ///
-/// `1 <= grant <= max`. `unanswered` has the XIDs of the Calls that were sent here, or are about to
-/// be, and that the server has not answered, whether somebody still waits for that or not.
+/// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and that
+/// the server has not answered, whether somebody still waits for that or not.
 pub(crate) struct Credits {
     max: u32,
     grant: u32,
-    unanswered: KVVec<u32>,
+    unanswered: KVVec<Unanswered>,
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
@@ -59,7 +66,13 @@ impl Credits {
     pub(crate) fn take(&mut self, xid: u32) -> bool {
         // There is room for `max`, and the grant is no more than that.
         self.unanswered.len() < self.grant as usize
-            && self.unanswered.push_within_capacity(xid).is_ok()
+            && self
+                .unanswered
+                .push_within_capacity(Unanswered {
+                    xid,
+                    abandoned: false,
+                })
+                .is_ok()
     }
 
     /// The Call of this XID was answered, or was not sent after all: its credit is back. False
@@ -69,7 +82,7 @@ impl Credits {
     /// before: the server may still be at work on it.
     pub(crate) fn give_back(&mut self, xid: u32) -> bool {
         // The oldest are the likeliest.
-        let Some(i) = self.unanswered.iter().position(|x| *x == xid) else {
+        let Some(i) = self.unanswered.iter().position(|call| call.xid == xid) else {
             return false;
         };
         if let Some(last) = self.unanswered.pop() {
@@ -79,6 +92,20 @@ impl Credits {
             }
         }
         true
+    }
+
+    /// Nobody waits for the Reply to this Call any more.
+    pub(crate) fn abandon(&mut self, xid: u32) {
+        for call in self.unanswered.iter_mut() {
+            call.abandoned |= call.xid == xid;
+        }
+    }
+
+    /// Whether every credit is with a Call that nobody waits for: where the server has dropped
+    /// those, no Call can be sent on this connection any more, and none times out.
+    pub(crate) fn all_abandoned(&self) -> bool {
+        self.unanswered.len() >= self.grant as usize
+            && self.unanswered.iter().all(|call| call.abandoned)
     }
 
     /// Reverse Calls may come from now on, `n` at once.

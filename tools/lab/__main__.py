@@ -29,6 +29,7 @@ def main() -> int:
         "check-host": (host.run, "the tests that need no guest"),
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
+        "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),
     }
     for name, (function, text) in plain.items():

@@ -8,7 +8,7 @@ import roots
 import say
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
-          "rpcordma.reply_count", "rpcordma.position", "infiniband.bth.opcode", "iwarp_rdma.opcode", "_ws.malformed")
+          "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode", "iwarp_rdma.opcode", "_ws.malformed")
 RDMA_MSG, RDMA_NOMSG = 0, 1
 # Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
 INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
@@ -24,6 +24,7 @@ class Message:
     writes: int
     replies: int
     positions: list[int]
+    lengths: list[int]
     invalidates: bool
     malformed: bool
 
@@ -40,8 +41,12 @@ def forms(messages: list[Message]) -> dict[str, int]:
     }
 
 
-def judge(path: Path) -> None:
-    """Fail unless every form is in the capture and no message is malformed."""
+def judge(path: Path, payload: int) -> None:
+    """Fail unless every form is in the capture and no message is malformed.
+
+    A payload of so many bytes, not a multiple of four, went each way: its chunks have to be just as long, since padding
+    is not part of a chunk (RFC 8166, sections 3.4.5.2 and 3.4.6.2).
+    """
     messages = read(path)
     malformed = [message.frame for message in messages if message.malformed and message.kind is not None]
     if malformed:
@@ -49,6 +54,12 @@ def judge(path: Path) -> None:
                           f"{', '.join(malformed[:10])}")
     counts = forms(messages)
     say.line("  in the capture: " + ", ".join(f"{count} {form}" for form, count in counts.items()))
+    padded = payload + -payload % 4
+    for form, found in (("Read", [m for m in messages if m.reads and not m.writes and not m.replies]),
+                        ("Write", [m for m in messages if m.writes and not m.reads and not m.replies])):
+        lengths = {sum(message.lengths) for message in found}
+        if payload not in lengths or padded in lengths:
+            raise say.Failure(f"no {form} chunk of {payload} bytes, or one with padding, in {path}: {sorted(lengths)}")
     absent = [form for form, count in counts.items() if not count]
     if absent:
         raise say.Failure(f"not in the capture {path}: {', '.join(absent)}")
@@ -69,12 +80,12 @@ def read(path: Path) -> list[Message]:
 
 
 def _message(line: str) -> Message:
-    frame, kind, reads, writes, replies, positions, infiniband, iwarp, malformed = line.split(";")
+    frame, kind, reads, writes, replies, positions, lengths, infiniband, iwarp, malformed = line.split(";")
     invalidates = (any(code in INFINIBAND_INVALIDATES for code in _numbers(infiniband))
                    or any(code in IWARP_INVALIDATES for code in _numbers(iwarp)))
     moved = sum(_numbers(reads)) + sum(_numbers(writes)) > 0
     return Message(frame, _numbers(kind)[0] if kind else None, sum(_numbers(reads)), sum(_numbers(writes)),
-                   sum(_numbers(replies)), _numbers(positions), invalidates, _is_malformed(malformed, moved))
+                   sum(_numbers(replies)), _numbers(positions), _numbers(lengths), invalidates, _is_malformed(malformed, moved))
 
 
 def _is_malformed(text: str, moved: bool) -> bool:

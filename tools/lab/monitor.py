@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import say
 
@@ -26,7 +27,10 @@ class Monitor:
         self._file.readline()
         self._ask("qmp_capabilities", {})
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         self._socket.close()
 

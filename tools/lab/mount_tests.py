@@ -3,13 +3,16 @@
 import contextlib
 import functools
 import hashlib
+import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import capture
 import repository
 import say
+from messages import Expected
 from monitor import Monitor
 from pair import SAY_TAINT, Pair
 
@@ -19,11 +22,20 @@ import files  # noqa: E402
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
 ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
+ODD_SIZE = 200_001
 MOUNTS = 50
 # Enough for a call and a reply that fit no inline message.
 ACL_ENTRIES = 400
 SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
+LOAD_SECONDS = 10
+SILENT_SECONDS = 40
+IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
+FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
+LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: connection to \S+ lost: .*"), "the test breaks connections")
+NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, still trying|OK)"), "the server is silent")
+# Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
+GONE = "for try in $(seq 100); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
 
 
 @dataclass(frozen=True)
@@ -48,14 +60,14 @@ class Cell:
         return f"mount -t nfs -o vers={self.version},proto={proto},port=20049 {host}:/ /mnt"
 
     @contextlib.contextmanager
-    def mounted(self, proto: str = "rdma") -> Iterator[None]:
+    def mounted(self, proto: str = "rdma", unmount: str = "umount /mnt") -> Iterator[None]:
         """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is."""
         prove = self.guests.prove
         prove("server", self.server(f"rm -rf /export/t && mkdir -p -m 777 /export/t && {SAY_TAINT}"))
         prove("client", self.client(f"mkdir -p /mnt && {self.mount_command(proto)} && {SAY_TAINT}"))
         yield
         prove("server", self.server(SAY_TAINT))
-        prove("client", self.client(f"umount /mnt && {SAY_TAINT}"))
+        prove("client", self.client(f"{{ {unmount}; }} && {SAY_TAINT}"))
 
     def clear(self) -> bool:
         """After a failed test: bring the client back to no mount; False when that does not work."""
@@ -64,6 +76,37 @@ class Cell:
         except say.Failure:
             return False
         return result.status == 0
+
+    @contextlib.contextmanager
+    def load(self) -> Iterator[None]:
+        """Processes that write and read for the length of a block, then are killed in the middle of it."""
+        # A session of their own, so that one kill reaches all of them, also those just forked.
+        self.client("cd /mnt/t && { setsid /lab/files.py load load 12 > /tmp/load 2>&1 < /dev/null & echo $! > /tmp/load.pid; }")
+        try:
+            yield
+        finally:
+            # The signal is only asked for here: each process ends when it sees it.
+            self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")
+
+    @contextlib.contextmanager
+    def silent_server(self) -> Iterator[None]:
+        """A server of which no packet arrives, for the length of a block."""
+        # Not a stopped guest: its full queue would hold up the client's packets, and rxe does not
+        # expect one to outlive its queue pair.
+        self.server("tc qdisc replace dev eth0 root netem loss 100%")
+        try:
+            yield
+        finally:
+            self.server("tc qdisc delete dev eth0 root")
+
+    def still_works(self) -> None:
+        """Fail unless files can be written and read."""
+        self.client(f"/lab/files.py make /mnt/t/after {SMALL_SIZES}", LONG_SECONDS)
+        self.same("after")
+
+    def connects(self) -> int:
+        """How many connections the mount's transport has made so far."""
+        return int(self.client("grep -m 1 'xprt:' /proc/self/mountstats").split()[4])
 
     def same(self, directory: str, mode: str = "") -> None:
         """Fail unless both ends read in `directory` what its files have to hold, the server by checksum.
@@ -95,6 +138,8 @@ class Test:
 
     name: str
     function: Callable[[Cell], None]
+    # Kernel messages that it provokes.
+    provokes: tuple[Expected, ...] = ()
 
 
 def small_files(cell: Cell) -> None:
@@ -178,11 +223,57 @@ def workers(cell: Cell) -> None:
 def killed(cell: Cell) -> None:
     """Processes killed in the middle of their I/O; the mount goes on working."""
     with cell.mounted():
-        # A session of their own, so that one kill reaches all of them, also those just forked.
-        cell.client("setsid /lab/files.py load /mnt/t/load 12 > /tmp/load 2>&1 < /dev/null & "
-                    "sleep 15; kill -9 -$! || exit 1; wait; ! pgrep -g $!", 180)
-        cell.client(f"/lab/files.py make /mnt/t/after {SMALL_SIZES}")
-        cell.same("after")
+        with cell.load():
+            time.sleep(LOAD_SECONDS)
+        cell.still_works()
+
+
+def forced(cell: Cell) -> None:
+    """`umount -f` with a server that says nothing: what waits for it fails, and the mount can go."""
+    with cell.mounted(unmount=f"if {IS_MOUNTED}; then umount /mnt; fi"), cell.load():
+        time.sleep(LOAD_SECONDS)
+        with cell.silent_server():
+            time.sleep(LOAD_SECONDS)
+            # Each one ends the RPCs that wait at that moment, and a process may begin another before it gives up.
+            cell.client("read -r group < /tmp/load.pid; for try in $(seq 30); do pgrep -g $group > /dev/null || exit 0; "
+                        "umount -f /mnt; sleep 1; done; exit 1", 180)
+    with cell.mounted():
+        cell.still_works()
+
+
+def lazy(cell: Cell) -> None:
+    """`umount -l` under load: the load goes on, and its end is the end of the mount."""
+    with cell.mounted(unmount=f"! {IS_MOUNTED}"), cell.load():
+        time.sleep(LOAD_SECONDS)
+        cell.client("umount -l /mnt")
+        time.sleep(LOAD_SECONDS)
+        cell.client("kill -0 $(cat /tmp/load.pid)")
+
+
+def disconnected(cell: Cell) -> None:
+    """The kernel's fault injection breaks the connection again and again under load; no byte is wrong."""
+    with cell.mounted():
+        before = cell.connects()
+        cell.client(f"cd /sys/kernel/debug/fail_sunrpc && echo 0 > verbose && echo 100 > probability && "
+                    f"echo {FAULT_INTERVAL} > interval && echo {FAULTS} > times")
+        try:
+            cell.client("/lab/files.py workers /mnt/t/workers 24 200000", LONG_SECONDS)
+        finally:
+            cell.client("echo 0 > /sys/kernel/debug/fail_sunrpc/times")
+        cell.same("workers")
+        reconnects = cell.connects() - before
+        if reconnects < LEAST_RECONNECTS:
+            raise say.Failure(f"only {reconnects} new connections; the faults did not reach the transport")
+
+
+def silent(cell: Cell) -> None:
+    """The server says nothing for longer than a queue pair retries; the mount recovers by itself."""
+    with cell.mounted():
+        with cell.load():
+            time.sleep(LOAD_SECONDS)
+            with cell.silent_server():
+                time.sleep(SILENT_SECONDS)
+            cell.still_works()
 
 
 def remount(cell: Cell) -> None:
@@ -203,19 +294,16 @@ def over_ipv6(cell: Cell) -> None:
 
 def forms(cell: Cell) -> None:
     """Every form of message is in a capture, and tshark finds none malformed."""
-    monitor = Monitor(cell.guests.server.directory / "monitor")
     path = cell.guests.run / f"{cell.device}-{cell.version}.pcap"
-    try:
-        with monitor.capture(path), cell.mounted():
-            cell.client("/lab/files.py make /mnt/t/out 100 5000 300000")
-            cell.same("out")
-            # A long call that has nothing to reduce, and a long reply.
-            cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
-            cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
-            cell.client("ls -l /mnt/t/out")
-    finally:
-        monitor.close()
-    capture.judge(path)
+    with Monitor(cell.guests.server.directory / "monitor") as monitor, monitor.capture(path), cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/out 100 5000 {ODD_SIZE}")
+        # Past the page cache, which would read whole pages.
+        cell.same("out", "--direct")
+        # A long call that has nothing to reduce, and a long reply.
+        cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
+        cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+        cell.client("ls -l /mnt/t/out")
+    capture.judge(path, ODD_SIZE)
 
 
 def statistics(cell: Cell) -> None:
@@ -225,6 +313,13 @@ def statistics(cell: Cell) -> None:
         line = cell.client("grep 'xprt:' /proc/self/mountstats").split()
         if line[:2] != ["xprt:", "rdma"] or len(line) != 29 or not all(word.isdigit() for word in line[2:]):
             raise say.Failure(f"mountstats has: {' '.join(line)}")
+
+
+def callbacks(cell: Cell) -> None:
+    """The server's probe of the callback channel was answered over the mount's own connection."""
+    with cell.mounted():
+        cell.server("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
+                    "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
 
 
 def removed(cell: Cell) -> None:
@@ -243,12 +338,28 @@ def no_leak(cell: Cell) -> None:
         raise say.Failure(f"kmemleak: {leaks[:3000]}")
 
 
-SHORT = [Test("small files each way", small_files), Test("long symlinks", symlinks),
-         Test("module removed, nothing left", removed)]
-FULL = [Test("small files each way", small_files), Test("every form in a capture", forms),
-        Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
-        Test("O_DIRECT, not aligned", direct_odd), Test("written by the server", from_server),
-        Test("long symlinks", symlinks), Test("directory of 5,000", directory), Test("large ACLs", large_acls),
-        Test("100 readers and writers", workers), Test("kill -9 under load", killed),
-        Test("over IPv6", over_ipv6), Test("mountstats", statistics), Test(f"{MOUNTS} mounts", remount),
-        Test("module removed, nothing left", removed), Test("no memory leaked", no_leak)]
+SMALL = Test("small files each way", small_files)
+LINKS = Test("long symlinks", symlinks)
+# What is hard on connections, memory and life times.
+HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
+        Test("O_DIRECT, not aligned", direct_odd), Test("100 readers and writers", workers),
+        Test("kill -9 under load", killed),
+        Test("umount -f, silent server", forced, (LOST, NOT_RESPONDING)), Test("umount -l under load", lazy),
+        Test("connection broken under load", disconnected, (LOST,)),
+        Test("server silent for a while", silent, (LOST, NOT_RESPONDING)), Test(f"{MOUNTS} mounts", remount)]
+CALLBACKS = Test("callback channel", callbacks)
+REMOVED = Test("module removed, nothing left", removed)
+NO_LEAK = Test("no memory leaked", no_leak)
+
+SHORT = [SMALL, LINKS]
+# By NFS version: the full list once, and what a version is likeliest to have for itself in the others.
+LISTS = {
+    "3": [*SHORT, REMOVED],
+    "4.0": [*SHORT, REMOVED],
+    "4.1": [*SHORT, CALLBACKS, REMOVED],
+    "4.2": [*SHORT, CALLBACKS, Test("every form in a capture", forms), Test("written by the server", from_server),
+            Test("directory of 5,000", directory), Test("large ACLs", large_acls), Test("over IPv6", over_ipv6),
+            Test("mountstats", statistics), *HARD, REMOVED, NO_LEAK],
+}
+SOAK = [*HARD, REMOVED, NO_LEAK]
+SOAK_VERSION = "4.2"

@@ -4,7 +4,7 @@ import contextlib
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import repository
 import say
 from kernels import Kernel
 from machine import CLIENT, SERVER, Machine
-from messages import KernelLog
+from messages import Expected, KernelLog
 
 LINK_SECONDS = 20
 # What tells our module from the in-tree one. In the shell's own words, because a process more is slow in a guest.
@@ -115,11 +115,20 @@ class Pair:
         self.client.must("for try in $(seq 50); do rmmod rpcrdma 2>/tmp/rmmod && exit; sleep 0.2; done; "
                          "cat /tmp/rmmod >&2; exit 1")
 
-    def log_troubles(self) -> list[str]:
-        """What the kernels said since the last call that they should not have said."""
+    def tell_troubles(self, provoked: Sequence[Expected] = ()) -> int:
+        """Print what the kernels said since the last call that they should not have said; how many lines it was."""
         with ThreadPoolExecutor() as pool:
-            found = pool.map(KernelLog.check, self._logs.values())
-        return [f"{name}: {line}" for name, lines in zip(self._logs, found) for line in lines]
+            found = pool.map(lambda log: log.check(provoked), self._logs.values())
+        troubles = [f"{name}: {line}" for name, lines in zip(self._logs, found) for line in lines]
+        for trouble in troubles:
+            say.line(f"  unexpected kernel message: {trouble}")
+        return len(troubles)
+
+    def must_be_quiet(self, provoked: Sequence[Expected] = ()) -> None:
+        """Fail if there were such lines."""
+        count = self.tell_troubles(provoked)
+        if count:
+            raise say.Failure(f"{count} unexpected kernel messages", log=self.client.console)
 
     def _start(self, role, kernel: Kernel, memory: str, in_tree: bool) -> Machine:
         machine = Machine(role, kernel, accel.choose(kernel), self.run, memory, in_tree)

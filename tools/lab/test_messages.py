@@ -28,7 +28,7 @@ class Messages(unittest.TestCase):
 
 class Capture(unittest.TestCase):
     def test_forms_of_one_frame(self) -> None:
-        message = capture._message("7;1;1;0;1;0;0x17;;")
+        message = capture._message("7;1;1;0;1;0;100;0x17;;")
         counts = capture.forms([message])
         self.assertEqual(counts["Position Zero Read chunk"], 1)
         self.assertEqual(counts["Reply chunk"], 1)
@@ -39,9 +39,9 @@ class Capture(unittest.TestCase):
 
     def test_what_counts_as_malformed(self) -> None:
         text = "[Malformed Packet: NFS],_ws.malformed"
-        self.assertFalse(capture._message(f"7;0;0;1;0;;0x17;;{text}").malformed)
-        self.assertTrue(capture._message(f"7;0;0;0;0;;0x04;;{text}").malformed)
-        self.assertTrue(capture._message("7;0;0;1;0;;0x04;;[Malformed Packet: RPCoRDMA]").malformed)
+        self.assertFalse(capture._message(f"7;0;0;1;0;;;0x17;;{text}").malformed)
+        self.assertTrue(capture._message(f"7;0;0;0;0;;;0x04;;{text}").malformed)
+        self.assertTrue(capture._message("7;0;0;1;0;;;0x04;;[Malformed Packet: RPCoRDMA]").malformed)
 
 
 class Confinement(unittest.TestCase):

@@ -21,7 +21,7 @@ use crate::{
 pub enum ReturnError {
     /// A chunk comes back where none, or fewer, were offered.
     NotOffered,
-    /// Another number of segments.
+    /// More segments.
     SegmentCount,
     /// Another handle.
     Handle,
@@ -40,7 +40,7 @@ impl ReturnError {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::NotOffered => "chunk returned that was not offered",
-            Self::SegmentCount => "returned chunk has another number of segments",
+            Self::SegmentCount => "returned chunk has more segments",
             Self::Handle => "returned segment has another handle",
             Self::Offset => "returned segment has another offset",
             Self::Length => "returned segment longer than offered",
@@ -64,20 +64,20 @@ impl WriteChunk<'_> {
     /// The responder copies count and segments and changes only the lengths (RFC 8166,
     /// section 3.4.6). It fills "contiguously and in segment array order" (same section), so a
     /// segment that is not full is the last with octets in it: anything after it would leave stale
-    /// bytes inside the result. An empty chunk stands for an unused one: RFC 8267, section 6.4.1,
-    /// has servers return it where RFC 8166, section 4.3.2.2, keeps the count.
+    /// bytes inside the result. Segments left out at the end count as not written: responders of
+    /// RFC 5666 return only those they used, and RFC 8267, section 6.4.1, has servers return an
+    /// empty chunk for an unused one.
     pub fn written<I>(&self, offered: I) -> Result<u32, ReturnError>
     where
         I: IntoIterator<Item: Borrow<Segment>>,
     {
-        if self.segment_count() == 0 {
-            return Ok(0);
-        }
         let mut returned = self.segments();
         let mut full = true;
         for offered in offered {
             let offered = offered.borrow();
-            let segment = returned.next().ok_or(ReturnError::SegmentCount)?;
+            let Some(segment) = returned.next() else {
+                break;
+            };
             if segment.handle != offered.handle {
                 return Err(ReturnError::Handle);
             }

@@ -219,6 +219,12 @@ int rpcrdma_rs_bc_prealloc(struct rpc_rqst *req)
 	return bc_prealloc(req);
 }
 
+void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service)
+{
+	lwq_enqueue(&req->rq_bc_list, &service->sv_cb_list);
+	svc_pool_wake_idle_thread(&service->sv_pools[0]);
+}
+
 int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task)
 {
 	return rpc_reply_expected(task);

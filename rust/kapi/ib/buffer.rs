@@ -83,7 +83,8 @@ impl DmaBuffer {
         if unsafe { bindings::ib_dma_mapping_error(device.as_ptr(), addr) } != 0 {
             // SAFETY: The allocation above, not used elsewhere.
             unsafe { bindings::kfree(data.as_ptr().cast::<c_void>()) };
-            return Err(EIO);
+            // Bounce buffers may be short for a moment. The RPC layer tries again later.
+            return Err(ENOBUFS);
         }
         ledger::mapped(addr, len, direction.as_raw());
         // INVARIANT: Allocated and mapped above; the device outlives it by contract.

@@ -29,12 +29,16 @@ use super::{
     },
     send_queue::{
         Gate,
+        Poster,
         SendBuffer,
         SendQueue, //
     },
 };
 use core::{
-    ffi::c_void,
+    ffi::{
+        c_void,
+        CStr, //
+    },
     ptr::NonNull, //
 };
 use kernel::{
@@ -69,6 +73,13 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn send_space(&self, qp: &QueuePair<Self>);
     /// A work request ended in an error: the connection is lost. `status` is the kernel's number.
     fn failed(&self, status: u32);
+}
+
+/// What the status of a failed work request means.
+pub(crate) fn status_words(status: u32) -> &'static str {
+    // SAFETY: The function takes any number, and returns a constant string.
+    let words = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(status)) };
+    words.to_str().unwrap_or("unknown")
 }
 
 /// A received message.
@@ -355,29 +366,33 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
+    ///
+    /// An error only if it made none.
     pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result<u32> {
         let room = most.saturating_sub(self.send.lock().region_count());
-        let n = n.min(room);
-        for _ in 0..n {
-            let hardware = self.hardware.lock();
-            let hw = hardware.as_ref().ok_or(ENOTCONN)?;
-            let (pd, device) = (hw.pd.ok_or(ENOTCONN)?, hw.id.device()?);
-            let gaps = self.config.sg_gaps;
-            // SAFETY: Both are valid, and stay so until `shutdown` has killed all regions of the
-            // table; it cannot begin to let them go while `hardware` is locked.
-            let mr = unsafe { Mr::new(pd, device, self.config.region_pages, gaps)? };
-            let mut send = self.send.lock();
-            let added = match send.gate {
-                Gate::Open => send.add_region(mr.clone()),
-                _ => Err(ENOTCONN),
-            };
-            drop(send);
-            if let Err(e) = added {
-                mr.kill();
-                return Err(e);
+        for made in 0..n.min(room) {
+            match self.make_region() {
+                Err(e) if made == 0 => return Err(e),
+                Err(_) => return Ok(made),
+                Ok(()) => (),
             }
         }
-        Ok(n)
+        Ok(n.min(room))
+    }
+
+    fn make_region(&self) -> Result {
+        // Not under the lock of `hardware`, which senders need, and which may depend on the memory
+        // that is waited for here.
+        let _poster = Poster::enter(self)?;
+        let hardware = self.hardware.lock();
+        let hw = hardware.as_ref().ok_or(ENOTCONN)?;
+        let (pd, device) = (hw.pd.ok_or(ENOTCONN)?, hw.id.device()?);
+        drop(hardware);
+        // SAFETY: Both are valid, and stay so until `shutdown` has killed all regions of the
+        // table; it waits for posters before it begins to let them go.
+        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps)? };
+        let added = self.send.lock().add_region(mr.clone());
+        added.inspect_err(|_| mr.kill())
     }
 
     /// How many regions are idle.

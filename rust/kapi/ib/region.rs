@@ -97,7 +97,7 @@ struct Core {
     mr: Option<NonNull<bindings::ib_mr>>,
     dead: bool,
     device: NonNull<bindings::ib_device>,
-    sg: KVec<bindings::scatterlist>,
+    sg: KVVec<bindings::scatterlist>,
     mapped: u32,
     direction: Direction,
 }
@@ -153,7 +153,7 @@ impl Mr {
         } else {
             bindings::ib_mr_type_IB_MR_TYPE_MEM_REG
         };
-        let mut sg = KVec::zeroed(pages as usize, GFP_KERNEL)?;
+        let mut sg = KVVec::zeroed(pages as usize, GFP_KERNEL)?;
         // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
         // SAFETY: The protection domain is valid by contract.

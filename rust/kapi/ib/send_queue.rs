@@ -83,7 +83,7 @@ union WorkRequest {
 /// - `head - tail + reserved <= slots.len()`, which is one less than the device's queue holds
 ///   (the drain needs one).
 /// - `qp` is valid while `gate` is `Open` or `Fencing`.
-/// - `lent` buffers are in the hands of posters.
+/// - `lent` counts the posters: buffers in their hands, and makers of regions.
 pub(super) struct SendQueue<C> {
     qp: *mut bindings::ib_qp,
     lkey: u32,
@@ -204,6 +204,15 @@ impl<C> SendQueue<C> {
         self.made += 1;
         self.lent += 1;
         Ok(None)
+    }
+
+    /// Lets somebody in who makes a region; tear-down waits for them as for posters.
+    pub(super) fn enter(&mut self) -> Result {
+        if self.gate != Gate::Open {
+            return Err(ENOTCONN);
+        }
+        self.lent += 1;
+        Ok(())
     }
 
     /// Takes a buffer of the pool, if there is one and room for a Send.
@@ -476,10 +485,39 @@ impl<C> SendQueue<C> {
     }
 }
 
+/// Somebody whom tear-down waits for.
+///
+/// # Invariants
+///
+/// It is counted in `lent` of the queue pair's send queue.
+pub(super) struct Poster<'a, H: Handler>(&'a QueuePair<H>);
+
+impl<'a, H: Handler> Poster<'a, H> {
+    /// `ENOTCONN` when the connection is being torn down.
+    pub(super) fn enter(qp: &'a QueuePair<H>) -> Result<Self> {
+        qp.send.lock().enter()?;
+        // INVARIANT: Counted above.
+        Ok(Self(qp))
+    }
+}
+
+impl<H: Handler> Drop for Poster<'_, H> {
+    fn drop(&mut self) {
+        let mut queue = self.0.send.lock();
+        queue.lent -= 1;
+        let last = queue.lent == 0 && queue.gate != Gate::Open;
+        drop(queue);
+        if last {
+            self.0.posters_left.complete_all();
+        }
+    }
+}
+
 /// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
 pub(crate) struct SendBuffer<'a, H: Handler> {
-    qp: &'a QueuePair<H>,
     buffer: Option<DmaBuffer>,
+    // Goes last: once it has, the tear-down takes the pool.
+    poster: Poster<'a, H>,
 }
 
 impl<'a, H: Handler> SendBuffer<'a, H> {
@@ -488,9 +526,12 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
     /// [`Handler::send_space`] will be called.
     pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
-        let pooled = qp.send.lock().take_buffer()?;
-        // From here on dropping `lent` undoes the count, whatever happens.
-        let mut lent = Self { qp, buffer: pooled };
+        let buffer = qp.send.lock().take_buffer()?;
+        // INVARIANT: Counted by the call above.
+        let mut lent = Self {
+            buffer,
+            poster: Poster(qp),
+        };
         if lent.buffer.is_none() {
             match qp.make_send_buffer() {
                 Ok(buffer) => lent.buffer = Some(buffer),
@@ -506,9 +547,10 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// Takes a buffer that is there already, if any. Does not sleep.
     pub(super) fn take_pooled(qp: &'a QueuePair<H>) -> Option<Self> {
         let buffer = qp.send.lock().take_pooled()?;
+        // INVARIANT: Counted by the call above.
         Some(Self {
-            qp,
             buffer: Some(buffer),
+            poster: Poster(qp),
         })
     }
 
@@ -524,20 +566,14 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     pub(super) fn post(mut self, armed: &[Region<Armed>], len: usize) -> Result {
         let buffer = self.buffer.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
-        self.qp.send.lock().post_send(armed, buffer, len)
+        self.poster.0.send.lock().post_send(armed, buffer, len)
     }
 }
 
 impl<H: Handler> Drop for SendBuffer<'_, H> {
     fn drop(&mut self) {
-        let mut queue = self.qp.send.lock();
         if let Some(buffer) = self.buffer.take() {
-            queue.give_back_buffer(buffer);
-        }
-        queue.lent -= 1;
-        if queue.lent == 0 && queue.gate != Gate::Open {
-            drop(queue);
-            self.qp.posters_left.complete_all();
+            self.poster.0.send.lock().give_back_buffer(buffer);
         }
     }
 }

@@ -94,15 +94,11 @@ impl Backchannel {
         if call.len() > PAGE_SIZE {
             return Err(EMSGSIZE);
         }
-        if !xprt.has_callback_service() {
-            // Nobody answers, or not any more: the RPC layer would only give it back.
-            return Ok(());
-        }
         let slot = self.free.lock().pop().ok_or(ENOBUFS)?;
         let slot = core::mem::ManuallyDrop::new(slot).0.as_ptr();
-        // SAFETY: The slot is owned; the RPC layer owns it from `xprt_enqueue_bc_request` until
-        // it gives it back through `bc_free_rqst`. Both buffers are a page long.
-        unsafe {
+        // SAFETY: The slot is owned; the RPC layer owns it from the enqueueing until it gives it
+        // back through `bc_free_rqst`. Both buffers are a page long.
+        let taken = unsafe {
             let memory = &mut (*slot).call;
             if let Some(to) = memory.get_mut(..call.len()) {
                 to.copy_from_slice(call);
@@ -122,7 +118,12 @@ impl Backchannel {
             rqst.rq_snd_buf.head[0].iov_base = room.cast();
             rqst.rq_snd_buf.head[0].iov_len = PAGE_SIZE;
             rqst.rq_snd_buf.buflen = PAGE_SIZE as u32;
-            bindings::xprt_enqueue_bc_request(rqst);
+            xprt.enqueue_reverse_request(rqst)
+        };
+        if !taken {
+            // Nobody answers, or not any more.
+            // SAFETY: The request is in the slot that was taken above, and still ours.
+            unsafe { self.give_back(&raw mut (*slot).rqst) };
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::{
     },
     rqst::PinnedRqst,
     transport::Transport,
+    xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
     ffi::c_ulong,
@@ -76,15 +77,29 @@ impl Xprt {
         result
     }
 
-    /// Whether there is a service for reverse Calls.
-    pub(super) fn has_callback_service(&self) -> bool {
-        // SAFETY: The lock is part of the transport and initialised, and protects the service.
+    /// Hands a reverse request to the callback service, if there is one, with a reference to the
+    /// transport that is dropped when the service gives the request back. Does not sleep.
+    ///
+    /// While a service is set, its NFS client holds a reference to the transport: taking one more
+    /// cannot fail, and none that the service drops on another thread is the last one here.
+    ///
+    /// # Safety
+    ///
+    /// `rqst` must be a reverse request of this transport, which the service owns if this returns
+    /// true.
+    pub(super) unsafe fn enqueue_reverse_request(&self, rqst: *mut bindings::rpc_rqst) -> bool {
+        // SAFETY: The lock is part of the transport and initialised, and protects the service,
+        // which has at least one pool. The request is valid by contract, and on no list.
         unsafe {
             let xprt = self.as_raw();
             bindings::spin_lock(&raw mut (*xprt).bc_pa_lock);
-            let found = !(*xprt).bc_serv.is_null();
+            let service = (*xprt).bc_serv;
+            if !service.is_null() {
+                bindings::xprt_get(xprt);
+                bindings::bc_enqueue(rqst, service);
+            }
             bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock);
-            found
+            !service.is_null()
         }
     }
 
@@ -136,6 +151,13 @@ impl Xprt {
                 *timeout = 0;
             }
         }
+    }
+
+    /// A useless answer came: a reconnect that follows soon upon the last one is to be delayed.
+    pub(crate) fn increase_backoff(&self) {
+        // SAFETY: The transport is valid. The function changes one word, which the RPC layer reads
+        // whole.
+        unsafe { bindings::xprt_reconnect_backoff(self.as_raw(), INITIAL_BACKOFF) };
     }
 
     /// Finds the request that waits for a Reply of this XID.

@@ -69,7 +69,7 @@ struct Data<T> {
 }
 
 /// The least delay before a reconnect, and its growth (as users of the C module know it).
-const INITIAL_BACKOFF: Jiffies = 5 * HZ;
+pub(super) const INITIAL_BACKOFF: Jiffies = 5 * HZ;
 const BIND_TIMEOUT: Jiffies = 60 * HZ;
 const IDLE_TIMEOUT: Jiffies = 5 * 60 * HZ;
 
