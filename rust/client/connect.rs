@@ -128,13 +128,12 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
     let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
     let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls)?;
     let connection = QueuePair::new(id, config, requester)?;
-    let requester = connection.handler();
-    let up = bring_up(shared, &connection, &events, &device);
-    if up.is_err() {
-        // Its end is no news: the outcome of the attempt is reported anyway.
-        requester.alarm.silence();
+    if let Err(e) = bring_up(shared, &connection, &events, &device) {
+        connection.shutdown();
+        return Err(e);
     }
-    up.map(|()| connection)
+    connection.handler().alarm.arm();
+    Ok(connection)
 }
 
 /// Gives a new connection what it needs, and asks the server for it.

@@ -5,7 +5,10 @@
 use super::{
     call::Call,
     chunks::Thresholds,
-    mount::Shared,
+    mount::{
+        Mount,
+        Shared, //
+    },
     reply, //
 };
 use crate::{
@@ -34,6 +37,7 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
+            Full,
             Relaxed, //
         },
         Arc,
@@ -45,28 +49,41 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
-/// Tells the RPC layer once that a connection has to be given up.
+/// Tells the RPC layer once that a connection has to be given up. Nothing is said of one that is
+/// not up yet: the outcome of the attempt is reported anyway.
 pub(crate) struct Alarm {
-    xprt: XprtHandle,
+    xprt: XprtHandle<Mount>,
+    armed: Atomic<bool>,
     raised: Atomic<bool>,
 }
 
 impl Alarm {
     /// For a new connection.
-    pub(crate) fn new(xprt: XprtHandle) -> Result<Arc<Self>> {
+    pub(crate) fn new(xprt: XprtHandle<Mount>) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
                 xprt,
+                armed: Atomic::new(false),
                 raised: Atomic::new(false),
             },
             GFP_KERNEL,
         )?)
     }
 
+    /// The connection is up.
+    pub(crate) fn arm(&self) {
+        // Both this and `raise` write first and look then, so that one of them sees the other.
+        self.armed.xchg(true, Full);
+        if self.raised.load(Relaxed) {
+            self.xprt.force_disconnect();
+        }
+    }
+
     /// The RPC layer is to close the connection. Tells whether that was news. Any context that
     /// may take a spin lock.
     pub(crate) fn raise(&self) -> bool {
-        let news = !self.raised.xchg(true, Relaxed);
+        let first = !self.raised.xchg(true, Full);
+        let news = first && self.armed.load(Relaxed);
         if news {
             self.xprt.force_disconnect();
         }

@@ -26,6 +26,7 @@ use crate::kapi::{
     ib::Access,
     page::Pieces,
     sunrpc::{
+        ReverseRqst,
         Rqst,
         XdrBuf,
         Xprt, //
@@ -248,10 +249,10 @@ fn header(
 }
 
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
-pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &Rqst<'_, Mount>) -> Result {
+pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
     let requester = connection.handler();
     // A Reply belongs to the connection of its Call; the server sends that again on a new one.
-    if rqst.reverse_connection() != Some(requester.id.0) {
+    if rqst.connection() != requester.id.0 {
         return Err(EPIPE);
     }
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.2).

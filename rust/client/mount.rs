@@ -20,6 +20,7 @@ use crate::kapi::{
     ib::Fenced,
     sunrpc::{
         Class,
+        ReverseRqst,
         Rqst,
         Transport,
         Xprt,
@@ -74,7 +75,7 @@ const MORE_REGIONS: u32 = 4;
 /// What the parts of a mount's transport share.
 #[pin_data]
 pub(crate) struct Shared {
-    pub(crate) xprt: XprtHandle,
+    pub(crate) xprt: XprtHandle<Mount>,
     pub(crate) stats: Stats,
     #[pin]
     connection: SpinLock<Option<Arc<Connection>>>,
@@ -209,7 +210,7 @@ impl Transport for Mount {
         &CLASS
     }
 
-    fn new(xprt: XprtHandle) -> Result<Self> {
+    fn new(xprt: XprtHandle<Self>) -> Result<Self> {
         let shared = Arc::pin_init(
             pin_init!(Shared {
                 xprt,
@@ -355,7 +356,7 @@ impl Transport for Mount {
         result
     }
 
-    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
+    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
         let _nofs = NofsScope::enter();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         marshal::send_reverse_reply(&connection, &rqst)

@@ -264,7 +264,7 @@ fn answer<'a>(
     key: Option<InvalidatedKey>,
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
-    let Some(rqst) = requester.shared.xprt.find::<Mount>(xid) else {
+    let Some(rqst) = requester.shared.xprt.find(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
         let late = requester.credits.lock().give_back(xid);
         match credits {
@@ -379,7 +379,7 @@ fn judge(
 }
 
 /// Gives an RPC its result: no peer can reach its memory any more.
-fn complete(requester: &Requester, rqst: PinnedRqst<Mount>, fenced: Fenced, outcome: Outcome) {
+fn complete(requester: &Requester, mut rqst: PinnedRqst<Mount>, fenced: Fenced, outcome: Outcome) {
     let placed = match outcome {
         Outcome::Inline { bytes, written } => place_inline(requester, &rqst, &bytes, written),
         placed => placed,

@@ -28,6 +28,7 @@ pub(crate) use self::{
     },
     rqst::{
         PinnedRqst,
+        ReverseRqst,
         Rqst, //
     },
     transport::Transport,

@@ -20,6 +20,7 @@ use super::{
         CmId,
         ConnectParams, //
     },
+    hardware::Hardware,
     recv_queue::RecvQueue,
     region::{
         Access,
@@ -35,17 +36,10 @@ use super::{
     },
 };
 use core::{
-    ffi::{
-        c_void,
-        CStr, //
-    },
+    ffi::CStr,
     ptr::NonNull, //
 };
 use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
@@ -115,51 +109,6 @@ pub(crate) struct QueuePairConfig {
     pub(crate) sg_gaps: bool,
 }
 
-/// The objects of ib_core and rdma_cm, in the order in which they are let go.
-///
-/// # Invariants
-///
-/// All pointers are valid, those that are set; the queue pair uses the others, and the id pins
-/// the device under all of them.
-struct Hardware<E: CmHandler> {
-    has_qp: bool,
-    recv_cq: Option<NonNull<bindings::ib_cq>>,
-    send_cq: Option<NonNull<bindings::ib_cq>>,
-    pd: Option<NonNull<bindings::ib_pd>>,
-    id: CmId<E>,
-}
-
-// SAFETY: These objects may be used from any thread.
-unsafe impl<E: CmHandler> Send for Hardware<E> {}
-
-impl<E: CmHandler> Hardware<E> {
-    /// Takes the queues from the device: no completion handler runs afterwards. May sleep.
-    fn destroy_queues(&mut self) {
-        if core::mem::take(&mut self.has_qp) {
-            // SAFETY: The id has a queue pair, both queues of which are drained or were not used.
-            unsafe { bindings::rdma_destroy_qp(self.id.as_raw()) };
-        }
-        for cq in [self.recv_cq.take(), self.send_cq.take()]
-            .into_iter()
-            .flatten()
-        {
-            // SAFETY: Valid by the type invariant, and the queue pair that used it is gone.
-            unsafe { bindings::ib_free_cq(cq.as_ptr()) };
-        }
-    }
-}
-
-impl<E: CmHandler> Drop for Hardware<E> {
-    fn drop(&mut self) {
-        self.destroy_queues();
-        if let Some(pd) = self.pd {
-            // SAFETY: Valid by the type invariant; its queue pair and its regions are gone.
-            unsafe { bindings::ib_dealloc_pd(pd.as_ptr()) };
-        }
-        // The id goes last, as a field: it pins the device, and no event handler runs afterwards.
-    }
-}
-
 /// A queue pair and all that belongs to it.
 ///
 /// Completion handlers borrow it; the drain in [`Self::shutdown`] proves that they have ended.
@@ -215,61 +164,13 @@ impl<H: Handler> QueuePair<H> {
 
     /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<H::Cm>) -> Result {
-        let device = id.device()?;
         let mut guard = self.hardware.lock();
-        let hw = guard.insert(Hardware {
-            has_qp: false,
-            recv_cq: None,
-            send_cq: None,
-            pd: None,
-            id,
-        });
-
+        let hw = guard.insert(Hardware::new(id));
         let context: *const Self = self;
-        let new_cq = |entries: u32| {
-            // SAFETY: The device is valid, pinned by the id. The context outlives the queue by
-            // the type invariant.
-            let cq = from_err_ptr(unsafe {
-                bindings::ib_alloc_cq_any(
-                    device.as_ptr(),
-                    context.cast_mut().cast::<c_void>(),
-                    entries as i32,
-                    bindings::ib_poll_context_IB_POLL_WORKQUEUE,
-                )
-            })?;
-            NonNull::new(cq).ok_or(ENOMEM)
-        };
-        hw.send_cq = Some(new_cq(self.config.send_entries)?);
-        // One more for the drain.
-        let recv_entries = self.config.receives + 1;
-        hw.recv_cq = Some(new_cq(recv_entries)?);
-
-        // SAFETY: The device is valid, pinned by the id.
-        let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_ptr(), 0) })?;
-        let pd = NonNull::new(pd).ok_or(ENOMEM)?;
-        hw.pd = Some(pd);
-
-        let mut attr = bindings::ib_qp_init_attr {
-            send_cq: hw.send_cq.map_or(core::ptr::null_mut(), NonNull::as_ptr),
-            recv_cq: hw.recv_cq.map_or(core::ptr::null_mut(), NonNull::as_ptr),
-            cap: bindings::ib_qp_cap {
-                max_send_wr: self.config.send_entries,
-                max_recv_wr: recv_entries,
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                ..Default::default()
-            },
-            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-            qp_type: bindings::ib_qp_type_IB_QPT_RC,
-            port_num: u32::MAX,
-            ..Default::default()
-        };
-        // SAFETY: The id is bound to the device of the protection domain and the queues.
-        to_result(unsafe { bindings::rdma_create_qp(hw.id.as_raw(), pd.as_ptr(), &mut attr) })?;
-        hw.has_qp = true;
-
-        // SAFETY: The id has a queue pair since the call above; the protection domain is valid.
-        let (qp, lkey) = unsafe { ((*hw.id.as_raw()).qp, (*pd.as_ptr()).local_dma_lkey) };
+        let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
+        // SAFETY: The context outlives the queues by the type invariant.
+        let (qp, lkey) =
+            unsafe { hw.make_queues(context.cast_mut().cast(), send_entries, recv_entries)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callback is for entries of this ring.
         unsafe { self.send.lock().open(qp, lkey, Self::send_done)? };
@@ -291,7 +192,7 @@ impl<H: Handler> QueuePair<H> {
     /// Starts to connect; the outcome comes as an event of the id. May sleep.
     pub(crate) fn connect(&self, params: &ConnectParams<'_>) -> Result {
         match &*self.hardware.lock() {
-            Some(hw) => hw.id.connect(params),
+            Some(hw) => hw.id().connect(params),
             None => Err(ENOTCONN),
         }
     }
@@ -299,7 +200,7 @@ impl<H: Handler> QueuePair<H> {
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.
     pub(crate) fn disconnect(&self) {
         if let Some(hw) = &*self.hardware.lock() {
-            hw.id.disconnect();
+            hw.id().disconnect();
         }
     }
 
@@ -324,7 +225,7 @@ impl<H: Handler> QueuePair<H> {
     }
 
     fn device(&self) -> Option<NonNull<bindings::ib_device>> {
-        self.hardware.lock().as_ref()?.id.device().ok()
+        self.hardware.lock().as_ref()?.id().device().ok()
     }
 
     /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk
@@ -386,7 +287,7 @@ impl<H: Handler> QueuePair<H> {
         let _poster = Poster::enter(self)?;
         let hardware = self.hardware.lock();
         let hw = hardware.as_ref().ok_or(ENOTCONN)?;
-        let (pd, device) = (hw.pd.ok_or(ENOTCONN)?, hw.id.device()?);
+        let (pd, device) = (hw.pd().ok_or(ENOTCONN)?, hw.id().device()?);
         drop(hardware);
         // SAFETY: Both are valid, and stay so until `shutdown` has killed all regions of the
         // table; it waits for posters before it begins to let them go.
@@ -405,7 +306,7 @@ impl<H: Handler> QueuePair<H> {
         let missing = self.recv.lock().missing(want);
         for _ in 0..missing {
             let hardware = self.hardware.lock();
-            let device = hardware.as_ref().ok_or(ENOTCONN)?.id.device()?;
+            let device = hardware.as_ref().ok_or(ENOTCONN)?.id().device()?;
             let size = self.config.receive_size;
             // SAFETY: The buffer goes to the receive queue, which `shutdown` empties before it
             // lets the device go, which it cannot while `hardware` is locked.
@@ -557,10 +458,8 @@ impl<H: Handler> QueuePair<H> {
 
     /// Waits until the adapter has completed all that was posted to one of the queues.
     fn drain(&self, queue: unsafe extern "C" fn(*mut bindings::ib_qp)) {
-        let qp = match &*self.hardware.lock() {
-            // SAFETY: The id is valid and has a queue pair, if `has_qp`.
-            Some(hw) if hw.has_qp => unsafe { (*hw.id.as_raw()).qp },
-            _ => return,
+        let Some(qp) = self.hardware.lock().as_ref().and_then(Hardware::qp) else {
+            return;
         };
         // SAFETY: Only `shutdown` destroys the queue pair, and it is running this.
         unsafe { queue(qp) };

@@ -413,6 +413,14 @@ pub(crate) struct Regions {
     pub(super) invalidating: KVec<Region<Invalidating>>,
 }
 
+impl Drop for Regions {
+    fn drop(&mut self) {
+        self.bury();
+        // The RPC's memory may be reused while a peer can reach it.
+        kernel::warn_on!(self.fenced().is_none());
+    }
+}
+
 /// Proof that no peer can reach memory of an RPC (RFC 8166, section 4.4.1).
 pub(crate) struct Fenced(());
 

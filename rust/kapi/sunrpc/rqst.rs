@@ -15,6 +15,7 @@ use super::{
 };
 use core::{
     marker::PhantomData,
+    ops::Deref,
     ptr::NonNull, //
 };
 use kernel::{
@@ -26,22 +27,21 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request of a transport of type `T`, which nobody else changes for `'a`. If it
-/// is not one of the backchannel, its buffer is of [`buffer::allocate`].
-pub(crate) struct Rqst<'a, T: Transport> {
+/// `raw` is a valid request, which nobody else changes for `'a`.
+pub(crate) struct Message<'a> {
     raw: NonNull<bindings::rpc_rqst>,
-    _transport: PhantomData<&'a T>,
+    _borrow: PhantomData<&'a bindings::rpc_rqst>,
 }
 
-impl<'a, T: Transport> Rqst<'a, T> {
+impl<'a> Message<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+    unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
         // INVARIANT: By contract.
         Self {
             raw,
-            _transport: PhantomData,
+            _borrow: PhantomData,
         }
     }
 
@@ -55,21 +55,6 @@ impl<'a, T: Transport> Rqst<'a, T> {
         u32::from_be(self.raw().rq_xid)
     }
 
-    /// The transport's state of the RPC. Not for requests of the backchannel.
-    pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
-        // SAFETY: By the type invariant.
-        unsafe { buffer::call_of(self.raw().rq_buffer.cast()) }
-    }
-
-    /// The connection that the Call came by, for a request of the backchannel.
-    pub(crate) fn reverse_connection(&self) -> Option<u64> {
-        // SAFETY: Valid by the type invariant; the backchannel made those with the mark.
-        unsafe {
-            let rqst = self.raw.as_ptr();
-            (bindings::bc_prealloc(rqst) != 0).then(|| Backchannel::connection_of(rqst))
-        }
-    }
-
     /// The message to send.
     pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
         // SAFETY: The buffer is part of the request, and its memory is the RPC layer's, which
@@ -77,9 +62,57 @@ impl<'a, T: Transport> Rqst<'a, T> {
         unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_snd_buf) }
     }
 
+    /// Notes that the message goes out now, with its full length.
+    pub(crate) fn note_sent(&self) {
+        // SAFETY: Valid, and nobody else changes it, by the type invariant.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            (*rqst).rq_xtime = bindings::ktime_get();
+            (*rqst).rq_xmit_bytes_sent += (*rqst).rq_snd_buf.len as usize;
+        }
+    }
+}
+
+/// A Call to send.
+///
+/// # Invariants
+///
+/// The request is of a transport of type `T`, and its buffer of [`buffer::allocate`].
+pub(crate) struct Rqst<'a, T: Transport> {
+    message: Message<'a>,
+    _transport: PhantomData<T>,
+}
+
+impl<'a, T: Transport> Deref for Rqst<'a, T> {
+    type Target = Message<'a>;
+
+    fn deref(&self) -> &Message<'a> {
+        &self.message
+    }
+}
+
+impl<'a, T: Transport> Rqst<'a, T> {
+    /// # Safety
+    ///
+    /// `raw` must be as the type invariants of this and of [`Message`] say.
+    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+        // INVARIANT: By contract.
+        Self {
+            // SAFETY: By contract.
+            message: unsafe { Message::from_raw(raw) },
+            _transport: PhantomData,
+        }
+    }
+
+    /// The transport's state of the RPC.
+    pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
+        // SAFETY: By the type invariant.
+        unsafe { buffer::call_of(self.raw().rq_buffer.cast()) }
+    }
+
     /// Room for the Reply.
     pub(crate) fn receive_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: As above.
+        // SAFETY: As for `send_buf`.
         unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_rcv_buf) }
     }
 
@@ -117,15 +150,37 @@ impl<'a, T: Transport> Rqst<'a, T> {
         // SAFETY: Both are valid.
         unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw.as_ptr()) }
     }
+}
 
-    /// Notes that the message goes out now, with its full length.
-    pub(crate) fn note_sent(&self) {
-        // SAFETY: Valid, and nobody else changes it, by the type invariant.
-        unsafe {
-            let rqst = self.raw.as_ptr();
-            (*rqst).rq_xtime = bindings::ktime_get();
-            (*rqst).rq_xmit_bytes_sent += (*rqst).rq_snd_buf.len as usize;
-        }
+/// A Reply of the callback service to send.
+///
+/// # Invariants
+///
+/// The request is one that [`Backchannel::receive`] handed out, and not given back yet.
+pub(crate) struct ReverseRqst<'a>(Message<'a>);
+
+impl<'a> Deref for ReverseRqst<'a> {
+    type Target = Message<'a>;
+
+    fn deref(&self) -> &Message<'a> {
+        &self.0
+    }
+}
+
+impl ReverseRqst<'_> {
+    /// # Safety
+    ///
+    /// `raw` must be as the type invariants of this and of [`Message`] say.
+    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+        // INVARIANT: By contract.
+        // SAFETY: By contract.
+        Self(unsafe { Message::from_raw(raw) })
+    }
+
+    /// The connection that the Call came by.
+    pub(crate) fn connection(&self) -> u64 {
+        // SAFETY: By the type invariant.
+        unsafe { Backchannel::connection_of(self.raw.as_ptr()) }
     }
 }
 
@@ -147,7 +202,11 @@ unsafe impl<T: Transport> Send for PinnedRqst<T> {}
 
 impl<T: Transport> PinnedRqst<T> {
     /// Finds the request that waits for a Reply of this XID.
-    pub(super) fn find(xprt: &Xprt, xid: u32) -> Option<Self> {
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of type `T`.
+    pub(super) unsafe fn find(xprt: &Xprt, xid: u32) -> Option<Self> {
         let raw = xprt.with_queue_lock(|xprt| {
             // SAFETY: The queue lock is held; a request that is found stays while it is.
             unsafe {
@@ -185,7 +244,7 @@ impl<T: Transport> PinnedRqst<T> {
 
     /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed
     /// directly into the pages.
-    pub(crate) fn trim_head(&self, len: usize) {
+    pub(crate) fn trim_head(&mut self, len: usize) {
         // SAFETY: As for `receive_buf`. The RPC layer keeps a copy that must stay the same.
         unsafe {
             let rqst = self.raw.as_ptr();

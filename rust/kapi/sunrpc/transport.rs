@@ -4,7 +4,10 @@
 
 use super::{
     class::Class,
-    rqst::Rqst,
+    rqst::{
+        ReverseRqst,
+        Rqst, //
+    },
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };
@@ -39,7 +42,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Where the class is registered.
     fn class() -> &'static Class;
     /// Makes the transport of a mount. May sleep.
-    fn new(xprt: XprtHandle) -> Result<Self>;
+    fn new(xprt: XprtHandle<Self>) -> Result<Self>;
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
 
@@ -70,7 +73,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// `ENOBUFS`: to be sent again later. `EBADSLT`: no credit. Other errors end the RPC.
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result;
     /// Sends the Reply of a reverse request, as [`Self::send`].
-    fn send_reverse_reply(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result;
+    fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result;
 
     /// The RPC layer is going to answer reverse Calls. May sleep.
     fn reverse_enabled(&self);

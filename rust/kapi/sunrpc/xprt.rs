@@ -14,8 +14,6 @@ use super::{
         Net,
         SocketAddress, //
     },
-    rqst::PinnedRqst,
-    transport::Transport,
     xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
@@ -158,11 +156,6 @@ impl Xprt {
         // SAFETY: The transport is valid. The function changes one word, which the RPC layer reads
         // whole.
         unsafe { bindings::xprt_reconnect_backoff(self.as_raw(), INITIAL_BACKOFF) };
-    }
-
-    /// Finds the request that waits for a Reply of this XID.
-    pub(crate) fn find<T: Transport>(&self, xid: u32) -> Option<PinnedRqst<T>> {
-        PinnedRqst::find(self, xid)
     }
 
     /// Makes the RPC layer close the connection. Any context that may take a spin lock.

@@ -11,9 +11,12 @@ use super::super::{
 };
 use super::{
     backchannel::Backchannel,
+    rqst::PinnedRqst,
+    transport::Transport,
     xprt::Xprt, //
 };
 use core::{
+    marker::PhantomData,
     ops::Deref,
     ptr::NonNull, //
 };
@@ -46,15 +49,43 @@ impl Drop for Shared {
 ///
 /// # Invariants
 ///
-/// The transport and its backchannel are valid as long as the shared part is.
-#[derive(Clone)]
-pub(crate) struct XprtHandle(pub(super) Arc<Shared>);
+/// The transport, which is of type `T`, and its backchannel are valid as long as the shared part is.
+pub(crate) struct XprtHandle<T> {
+    shared: Arc<Shared>,
+    _transport: PhantomData<fn() -> T>,
+}
 
-impl XprtHandle {
+impl<T> Clone for XprtHandle<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            _transport: PhantomData,
+        }
+    }
+}
+
+impl<T: Transport> XprtHandle<T> {
+    /// # Safety
+    ///
+    /// The transport must be one of type `T`.
+    pub(super) unsafe fn new(shared: Arc<Shared>) -> Self {
+        // INVARIANT: By contract; `destroy` waits until the shared part is gone.
+        Self {
+            shared,
+            _transport: PhantomData,
+        }
+    }
+
+    /// Finds the request that waits for a Reply of this XID.
+    pub(crate) fn find(&self, xid: u32) -> Option<PinnedRqst<T>> {
+        // SAFETY: The transport is of type `T` by the type invariant.
+        unsafe { PinnedRqst::find(self, xid) }
+    }
+
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
     pub(crate) fn receive_reverse_call(&self, xid: u32, call: &[u8], connection: u64) -> Result {
         // SAFETY: Valid by the type invariant.
-        unsafe { self.0.backchannel.as_ref() }.receive(self, xid, call, connection)
+        unsafe { self.shared.backchannel.as_ref() }.receive(self, xid, call, connection)
     }
 
     /// The connection attempt succeeded. Ends what [`Transport::connect`] began.
@@ -101,11 +132,11 @@ impl XprtHandle {
     }
 }
 
-impl Deref for XprtHandle {
+impl<T> Deref for XprtHandle<T> {
     type Target = Xprt;
 
     fn deref(&self) -> &Xprt {
         // SAFETY: Valid by the type invariant.
-        unsafe { Xprt::from_raw(self.0.xprt.as_ptr()) }
+        unsafe { Xprt::from_raw(self.shared.xprt.as_ptr()) }
     }
 }

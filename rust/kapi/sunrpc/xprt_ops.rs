@@ -20,7 +20,10 @@ use super::{
         set_address_strings,
         set_port_strings, //
     },
-    rqst::Rqst,
+    rqst::{
+        ReverseRqst,
+        Rqst, //
+    },
     transport::Transport,
     xprt::Xprt,
     xprt_handle::{
@@ -238,7 +241,8 @@ impl<T: Transport> XprtOps<T> {
             GFP_KERNEL,
         )?;
         // On an error the transport has dropped its handle, and with it the last.
-        let transport = T::new(XprtHandle(handle))?;
+        // SAFETY: The transport is being made here, with `T`.
+        let transport = T::new(unsafe { XprtHandle::new(handle) })?;
         let mut data = data;
         // SAFETY: The pinned fields are not touched.
         unsafe {
@@ -365,8 +369,8 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
-        // SAFETY: A request on a transport of ours, which the caller has locked. One without
-        // buffer is of the backchannel.
+        // SAFETY: A request on a transport of ours, which the caller has locked. Its buffer is of
+        // `buf_alloc`, unless it is of the backchannel.
         unsafe {
             let raw_xprt = (*rqst).rq_xprt;
             let (Some(transport), Some(raw)) = (Self::transport(raw_xprt), NonNull::new(rqst))
@@ -377,11 +381,11 @@ impl<T: Transport> XprtOps<T> {
             if !xprt.is_connected() {
                 return ENOTCONN.to_errno();
             }
-            let rqst = Rqst::from_raw(raw);
+            // Those with the mark are of the backchannel.
             let result = if bindings::bc_prealloc(raw.as_ptr()) != 0 {
-                transport.send_reverse_reply(xprt, rqst)
+                transport.send_reverse_reply(xprt, ReverseRqst::from_raw(raw))
             } else {
-                transport.send(xprt, rqst)
+                transport.send(xprt, Rqst::from_raw(raw))
             };
             match result {
                 Ok(()) => 0,

@@ -421,8 +421,9 @@ mod suite {
     fn nothing_can_be_done_after_the_end() -> Result {
         let bench = Bench::new()?;
         bench.receives(1)?;
-        drop(bench.call(1)?);
+        let registered = bench.call(1)?;
         bench.shut_down(1)?;
+        drop(registered);
         let posts = bench.device.posts();
         let qp = &bench.qp;
         same("buffer", qp.send_buffer().err(), Some(ENOTCONN))?;
@@ -735,9 +736,12 @@ mod suite {
     fn regions_to_be_had() -> Result {
         let bench = Bench::new()?;
         bench.device.refuse(Request::AllocMr, 2);
+        // What was made before the device had no more counts.
+        same("grown", bench.qp.grow_regions(5, 100)?, 2)?;
+        same("made", bench.device.count(Request::AllocMr), 2)?;
+        bench.device.refuse(Request::AllocMr, 0);
         let grown = bench.qp.grow_regions(5, 100);
         same("error", grown.err(), Some(ENOMEM))?;
-        same("made", bench.device.count(Request::AllocMr), 2)?;
         // No more than the most, however many are asked for.
         bench.qp.grow_regions(5, 4)?;
         same("made", bench.device.count(Request::AllocMr), 4)?;

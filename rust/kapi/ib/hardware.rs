@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The objects of ib_core and rdma_cm under a queue pair.
+
+use super::super::bindings;
+use super::cm::{
+    CmHandler,
+    CmId, //
+};
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    prelude::*,
+};
+
+/// The objects, in the order in which they are let go.
+///
+/// # Invariants
+///
+/// All pointers are valid, those that are set; the queue pair uses the others, and the id pins
+/// the device under all of them. The id has a queue pair if `has_qp`.
+pub(super) struct Hardware<E: CmHandler> {
+    has_qp: bool,
+    recv_cq: Option<NonNull<bindings::ib_cq>>,
+    send_cq: Option<NonNull<bindings::ib_cq>>,
+    pd: Option<NonNull<bindings::ib_pd>>,
+    id: CmId<E>,
+}
+
+// SAFETY: These objects may be used from any thread.
+unsafe impl<E: CmHandler> Send for Hardware<E> {}
+
+impl<E: CmHandler> Hardware<E> {
+    /// An id alone, bound to a device.
+    pub(super) fn new(id: CmId<E>) -> Self {
+        // INVARIANT: Nothing is set.
+        Self {
+            has_qp: false,
+            recv_cq: None,
+            send_cq: None,
+            pd: None,
+            id,
+        }
+    }
+
+    /// Makes the queues, the protection domain and the queue pair; the queue pair and the key for
+    /// local memory. May sleep. On an error dropping `self` undoes what was done.
+    ///
+    /// # Safety
+    ///
+    /// `context`, which the completion handlers find at their queue, must be valid for them until
+    /// [`Self::destroy_queues`] has returned.
+    pub(super) unsafe fn make_queues(
+        &mut self,
+        context: *mut c_void,
+        send_entries: u32,
+        recv_entries: u32,
+    ) -> Result<(*mut bindings::ib_qp, u32)> {
+        let device = self.id.device()?;
+        let new_cq = |entries: u32| {
+            // SAFETY: The device is valid, pinned by the id. The context is by contract.
+            let cq = from_err_ptr(unsafe {
+                bindings::ib_alloc_cq_any(
+                    device.as_ptr(),
+                    context,
+                    entries as i32,
+                    bindings::ib_poll_context_IB_POLL_WORKQUEUE,
+                )
+            })?;
+            NonNull::new(cq).ok_or(ENOMEM)
+        };
+        let send_cq = new_cq(send_entries)?;
+        self.send_cq = Some(send_cq);
+        let recv_cq = new_cq(recv_entries)?;
+        self.recv_cq = Some(recv_cq);
+
+        // SAFETY: The device is valid, pinned by the id.
+        let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_ptr(), 0) })?;
+        let pd = NonNull::new(pd).ok_or(ENOMEM)?;
+        self.pd = Some(pd);
+
+        let mut attr = bindings::ib_qp_init_attr {
+            send_cq: send_cq.as_ptr(),
+            recv_cq: recv_cq.as_ptr(),
+            cap: bindings::ib_qp_cap {
+                max_send_wr: send_entries,
+                max_recv_wr: recv_entries,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                ..Default::default()
+            },
+            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            qp_type: bindings::ib_qp_type_IB_QPT_RC,
+            port_num: u32::MAX,
+            ..Default::default()
+        };
+        // SAFETY: The id is bound to the device of the protection domain and the queues.
+        to_result(unsafe { bindings::rdma_create_qp(self.id.as_raw(), pd.as_ptr(), &mut attr) })?;
+        // INVARIANT: Since the call above.
+        self.has_qp = true;
+        // SAFETY: The id has a queue pair; the protection domain is valid.
+        Ok(unsafe { ((*self.id.as_raw()).qp, (*pd.as_ptr()).local_dma_lkey) })
+    }
+
+    /// Takes the queues from the device: no completion handler runs afterwards. May sleep.
+    ///
+    /// Both must be drained, or not used.
+    pub(super) fn destroy_queues(&mut self) {
+        if core::mem::take(&mut self.has_qp) {
+            // SAFETY: The id has a queue pair by the type invariant.
+            unsafe { bindings::rdma_destroy_qp(self.id.as_raw()) };
+        }
+        for cq in [self.recv_cq.take(), self.send_cq.take()]
+            .into_iter()
+            .flatten()
+        {
+            // SAFETY: Valid by the type invariant, and the queue pair that used it is gone.
+            unsafe { bindings::ib_free_cq(cq.as_ptr()) };
+        }
+    }
+
+    /// The id.
+    pub(super) fn id(&self) -> &CmId<E> {
+        &self.id
+    }
+
+    /// The protection domain, once it is made.
+    pub(super) fn pd(&self) -> Option<NonNull<bindings::ib_pd>> {
+        self.pd
+    }
+
+    /// The queue pair, while there is one.
+    pub(super) fn qp(&self) -> Option<*mut bindings::ib_qp> {
+        // SAFETY: The id is valid, and has a queue pair if `has_qp`.
+        self.has_qp.then(|| unsafe { (*self.id.as_raw()).qp })
+    }
+}
+
+impl<E: CmHandler> Drop for Hardware<E> {
+    fn drop(&mut self) {
+        self.destroy_queues();
+        if let Some(pd) = self.pd {
+            // SAFETY: Valid by the type invariant; its queue pair and its regions are gone.
+            unsafe { bindings::ib_dealloc_pd(pd.as_ptr()) };
+        }
+        // The id goes last, as a field: it pins the device, and no event handler runs afterwards.
+    }
+}
