@@ -51,10 +51,10 @@ use xdr::{
 };
 
 /// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
-/// further, and a reverse Call with chunks is refused whatever they are.
+/// further, and a reverse Call with chunks is refused whatever they are, so that few will do.
 const LIMITS: Limits = Limits {
-    read_segments: 1024,
-    read_chunks: 1024,
+    read_segments: 64,
+    read_chunks: 16,
     write_chunks: 1024,
     chunk_segments: 1024,
     ..Limits::floor(u32::MAX)

@@ -8,7 +8,8 @@ import roots
 import say
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
-          "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode", "iwarp_rdma.opcode", "_ws.malformed")
+          "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
+          "iwarp_rdma.opcode", "_ws.malformed")
 RDMA_MSG, RDMA_NOMSG = 0, 1
 # Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
 INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
@@ -85,7 +86,8 @@ def _message(line: str) -> Message:
                    or any(code in IWARP_INVALIDATES for code in _numbers(iwarp)))
     moved = sum(_numbers(reads)) + sum(_numbers(writes)) > 0
     return Message(frame, _numbers(kind)[0] if kind else None, sum(_numbers(reads)), sum(_numbers(writes)),
-                   sum(_numbers(replies)), _numbers(positions), _numbers(lengths), invalidates, _is_malformed(malformed, moved))
+                   sum(_numbers(replies)), _numbers(positions), _numbers(lengths), invalidates,
+                   _is_malformed(malformed, moved))
 
 
 def _is_malformed(text: str, moved: bool) -> bool:

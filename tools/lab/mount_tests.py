@@ -56,19 +56,18 @@ class Cell:
     def server(self, command: str, seconds: float = 120) -> str:
         return self.guests.server.must(command, seconds)
 
-    def mount_command(self, proto: str = "rdma") -> str:
-        host = "192.0.2.1" if proto == "rdma" else "[fd00:2::1]"
+    def mount_command(self, host: str = "192.0.2.1", option: str = "proto=rdma") -> str:
         if self.version == "3":
             # Without lockd, and without the MOUNT protocol over UDP.
-            return f"mount -t nfs -o vers=3,proto={proto},port=20049,nolock,mountproto=tcp {host}:/export /mnt"
-        return f"mount -t nfs -o vers={self.version},proto={proto},port=20049 {host}:/ /mnt"
+            return f"mount -t nfs -o vers=3,{option},port=20049,nolock,mountproto=tcp {host}:/export /mnt"
+        return f"mount -t nfs -o vers={self.version},{option},port=20049 {host}:/ /mnt"
 
     @contextlib.contextmanager
-    def mounted(self, proto: str = "rdma", unmount: str = "umount /mnt") -> Iterator[None]:
+    def mounted(self, mount: str = "", unmount: str = "umount /mnt") -> Iterator[None]:
         """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is."""
         prove = self.guests.prove
         prove("server", self.server(f"rm -rf /export/t && mkdir -p -m 777 /export/t && {SAY_TAINT}"))
-        prove("client", self.client(f"mkdir -p /mnt && {self.mount_command(proto)} && {SAY_TAINT}"))
+        prove("client", self.client(f"mkdir -p /mnt && {mount or self.mount_command()} && {SAY_TAINT}"))
         yield
         prove("server", self.server(SAY_TAINT))
         prove("client", self.client(f"{{ {unmount}; }} && {SAY_TAINT}"))
@@ -85,7 +84,8 @@ class Cell:
     def load(self) -> Iterator[None]:
         """Processes that write and read for the length of a block, then are killed in the middle of it."""
         # A session of their own, so that one kill reaches all of them, also those just forked.
-        self.client("cd /mnt/t && { setsid /lab/files.py load load 12 > /tmp/load 2>&1 < /dev/null & echo $! > /tmp/load.pid; }")
+        self.client("cd /mnt/t && { setsid /lab/files.py load load 12 > /tmp/load 2>&1 < /dev/null & "
+                    "echo $! > /tmp/load.pid; }")
         try:
             yield
         finally:
@@ -295,7 +295,7 @@ def remount(cell: Cell) -> None:
 
 
 def over_ipv6(cell: Cell) -> None:
-    with cell.mounted("rdma6"):
+    with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6")):
         cell.client(f"/lab/files.py make /mnt/t/six {SMALL_SIZES}")
         cell.same("six")
 
@@ -338,6 +338,18 @@ def removed(cell: Cell) -> None:
         raise say.Failure(f"RDMA objects on the client: {left} after, {cell.guests.resources_before} before")
 
 
+def loaded_by_mount(cell: Cell) -> None:
+    """`mount -o rdma` has modprobe load the module where `make install` and depmod have put it."""
+    cell.client("release=$(uname -r) && mkdir -p /tmp/modules && cp -a /lib/modules/$release /tmp/modules/ && "
+                "install -D -m 644 -t /tmp/modules/$release/updates /lab/rpcrdma.ko && "
+                "mount --bind /tmp/modules /lib/modules && depmod")
+    with cell.mounted(cell.mount_command(option="rdma")):
+        cell.client("/lab/files.py make /mnt/t/some 100000")
+        cell.same("some")
+    cell.guests.unload()
+    cell.client("umount /lib/modules && rm -r /tmp/modules")
+
+
 def no_leak(cell: Cell) -> None:
     """After rmmod nothing is left that nobody points to. Two looks, because a pointer can be in a register."""
     leaks = cell.client("echo scan > /sys/kernel/debug/kmemleak; sleep 6; echo scan > /sys/kernel/debug/kmemleak; "
@@ -368,7 +380,7 @@ LISTS = {
     "4.1": [*SHORT, CALLBACKS, REMOVED],
     "4.2": [*SHORT, CALLBACKS, Test("every form in a capture", forms), Test("written by the server", from_server),
             Test("directory of 5,000", directory), Test("large ACLs", large_acls), Test("over IPv6", over_ipv6),
-            Test("mountstats", statistics), *HARD, REMOVED, NO_LEAK],
+            Test("mountstats", statistics), *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK],
 }
 SOAK = [*HARD, REMOVED, NO_LEAK]
 SOAK_VERSION = "4.2"

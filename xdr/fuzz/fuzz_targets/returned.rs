@@ -29,11 +29,8 @@ fuzz_target!(|input: &[u8]| {
     };
 
     let check = |returned: Vec<Segment>, written: u32| {
-        if returned.is_empty() {
-            assert_eq!(written, 0);
-            return;
-        }
-        assert_eq!(returned.len(), offer.len());
+        // Segments that were not used may be left out.
+        assert!(returned.len() <= offer.len());
         let mut left = written;
         for (returned, offered) in returned.iter().zip(&offer) {
             assert_eq!(returned.handle, offered.handle);

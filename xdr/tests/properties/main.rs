@@ -246,6 +246,10 @@ proptest! {
         let filled: Vec<_> = chunk.filled(len).unwrap().collect();
         prop_assert_eq!(written(&reply_of(&filled)), Ok(len));
         prop_assert!(chunk.filled(chunk.length() + 1).is_none());
+        // Some return only the segments that they used.
+        let used = filled.iter().rposition(|segment| segment.length != 0);
+        let short = &filled[..used.map_or(0, |last| last + 1)];
+        prop_assert_eq!(written(&reply_of(short)), Ok(len));
 
         // Any other lengths are accepted just if no octet follows a gap.
         let returned: Vec<_> = offer

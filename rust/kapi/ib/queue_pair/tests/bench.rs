@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A queue pair over a device without hardware, and what it tells its user.
+
+use super::*;
+
+/// An invalidation that is posted by the handler of a Receive.
+pub(super) const LATE: u32 = 99;
+
+pub(super) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+pub(super) const BROKEN: u32 = bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR;
+
+pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
+    send_entries: 33,
+    regions_per_call: 3,
+    send_buffers: 8,
+    send_size: 1024,
+    receives: 8,
+    receive_size: 256,
+    region_pages: 8,
+    sg_gaps: false,
+};
+
+/// What the device is asked for when a connection comes up, and when that fails or it goes.
+pub(super) const MADE: [Request; 5] = [
+    Request::CreateCq,
+    Request::CreateCq,
+    Request::AllocPd,
+    Request::CreateQp,
+    Request::ModifyQp,
+];
+pub(super) const UNMADE: [Request; 4] = [
+    Request::DestroyQp,
+    Request::DestroyCq,
+    Request::DestroyCq,
+    Request::DeallocPd,
+];
+/// The same of a connection that was up, before its regions go and after.
+pub(super) const ENDED: [Request; 5] = [
+    Request::DrainReceives,
+    Request::DrainSends,
+    Request::DestroyQp,
+    Request::DestroyCq,
+    Request::DestroyCq,
+];
+pub(super) const LAST: Request = Request::DeallocPd;
+
+/// Counts itself when it goes.
+pub(super) struct Gone(Arc<Atomic<u32>>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Full);
+    }
+}
+
+/// Of the connection manager nothing is expected.
+pub(super) struct Silent {
+    pub(super) _gone: Gone,
+}
+
+impl CmHandler for Silent {
+    fn event(&self, _: CmEvent<'_>) {}
+}
+
+/// What a handler was told.
+pub(super) struct Told {
+    pub(super) messages: KVec<(usize, Option<u32>)>,
+    pub(super) cookies: KVec<(u32, bool)>,
+    pub(super) spaces: u32,
+    pub(super) failures: KVec<u32>,
+}
+
+#[pin_data]
+pub(super) struct Listener {
+    #[pin]
+    pub(super) told: SpinLock<Told>,
+    /// Regions that a received message has invalidated.
+    #[pin]
+    pub(super) regions: SpinLock<Option<Regions>>,
+    pub(super) _gone: Gone,
+}
+
+impl Handler for Listener {
+    type Cookie = u32;
+    type Cm = Silent;
+
+    fn received(&self, qp: &QueuePair<Self>, message: Received<'_>) {
+        let key = message.invalidated.map(|key| key.0);
+        let noted = (message.bytes.len(), key);
+        let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
+        if let Some(regions) = &mut *self.regions.lock() {
+            if qp.invalidate(regions, LATE).is_err() {
+                pr_err!("# a late invalidation was not posted\n");
+            }
+        }
+    }
+
+    fn invalidated(&self, _: &QueuePair<Self>, cookie: u32, ok: bool) {
+        let _ = self.told.lock().cookies.push((cookie, ok), GFP_ATOMIC);
+    }
+
+    fn send_space(&self, _: &QueuePair<Self>) {
+        self.told.lock().spaces += 1;
+    }
+
+    fn failed(&self, status: u32) {
+        let _ = self.told.lock().failures.push(status, GFP_ATOMIC);
+    }
+}
+
+/// Makes a queue pair on `id`, if that is possible.
+pub(super) fn make(
+    id: CmId<Silent>,
+    config: QueuePairConfig,
+    gone: &Arc<Atomic<u32>>,
+) -> Result<Arc<QueuePair<Listener>>> {
+    let told = Told {
+        messages: KVec::new(),
+        cookies: KVec::new(),
+        spaces: 0,
+        failures: KVec::new(),
+    };
+    let gone = Gone(gone.clone());
+    let listener = pin_init!(Listener {
+        told <- new_spinlock!(told, "rpcrdma_test_told"),
+        regions <- new_spinlock!(None, "rpcrdma_test_regions"),
+        _gone: gone,
+    });
+    QueuePair::new(id, config, listener)
+}
+
+/// A handler for an id, that counts itself when it goes.
+pub(super) fn silent(gone: &Arc<Atomic<u32>>) -> Result<Arc<Silent>> {
+    let _gone = Gone(gone.clone());
+    Ok(Arc::new(Silent { _gone }, GFP_KERNEL)?)
+}
+
+pub(super) fn counter() -> Result<Arc<Atomic<u32>>> {
+    Ok(Arc::new(Atomic::new(0), GFP_KERNEL)?)
+}
+
+/// A queue pair over a fake device.
+pub(super) struct Bench {
+    pub(super) qp: Arc<QueuePair<Listener>>,
+    pub(super) gone: Arc<Atomic<u32>>,
+    pub(super) memory: Memory,
+    pub(super) balance: Balance,
+    pub(super) device: Device,
+}
+
+impl Bench {
+    pub(super) fn new() -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        let gone = counter()?;
+        let qp = make(device.id(silent(&gone)?)?, CONFIG, &gone)?;
+        Ok(Self {
+            qp,
+            gone,
+            memory: Memory::new(8)?,
+            balance,
+            device,
+        })
+    }
+
+    /// Covers `n` pages with a region each.
+    pub(super) fn arm(&self, n: usize) -> Result<Regions> {
+        let mut regions = Regions::new(3, GFP_KERNEL)?;
+        self.qp.grow_regions(n as u32, u32::MAX)?;
+        for i in 0..n {
+            let page = (i * PAGE_SIZE, PAGE_SIZE);
+            let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
+            self.qp
+                .arm(&mut regions, &mut pieces, Access::RemoteWrite, 7)?;
+        }
+        Ok(regions)
+    }
+
+    /// Posts a call with `n` regions.
+    pub(super) fn call(&self, n: usize) -> Result<Regions> {
+        let mut regions = self.arm(n)?;
+        let mut buffer = self.qp.send_buffer()?;
+        buffer.bytes().fill(0x55);
+        self.qp.post(buffer, 100, &mut regions)?;
+        Ok(regions)
+    }
+
+    pub(super) fn invalidate(&self, regions: &mut Regions, cookie: u32) -> Result {
+        self.qp.invalidate(regions, cookie).map_err(|(e, _)| e)
+    }
+
+    /// Posts `n` Receives.
+    pub(super) fn receives(&self, n: u32) -> Result {
+        self.qp.grow_receives(n)?;
+        same("posted", self.qp.post_receives(n)?, n)
+    }
+
+    pub(super) fn told(&self, cookies: &[(u32, bool)], failures: &[u32]) -> Result {
+        let told = self.qp.handler().told.lock();
+        same("cookies", &told.cookies[..], cookies)?;
+        same("failures", &told.failures[..], failures)
+    }
+
+    /// Checks that the regions are dead after a tear-down, and so no obstacle.
+    pub(super) fn expect_dead(&self, mut regions: Regions) -> Result {
+        self.qp.disarm(&mut regions);
+        regions.bury();
+        same("room", regions.room(), 3)?;
+        claim(matches!(regions.fenced(), Some(Fenced { .. })), "fenced")
+    }
+
+    /// Ends the connection and checks what the device was asked for.
+    pub(super) fn shut_down(&self, mrs: usize) -> Result {
+        self.qp.shutdown();
+        let mut expected = KVec::new();
+        expected.extend_from_slice(&ENDED, GFP_KERNEL)?;
+        for _ in 0..mrs {
+            expected.push(Request::DeregMr, GFP_KERNEL)?;
+        }
+        expected.push(LAST, GFP_KERNEL)?;
+        self.device
+            .expect_since(Request::DrainReceives, &expected)?;
+        self.device.expect_nothing_left()?;
+        self.balance.more(0)?;
+        // The id is gone, and its handler with it.
+        same("gone", self.gone.load(Acquire), 1)
+    }
+
+    /// Checks that the queue pair goes when nobody has it any more.
+    pub(super) fn end(self) -> Result {
+        let Self {
+            qp,
+            gone,
+            memory,
+            balance,
+            device,
+        } = self;
+        drop(qp);
+        same("gone", gone.load(Acquire), 2)?;
+        device.expect_nothing_left()?;
+        drop((device, memory));
+        balance.end()
+    }
+}
+
+/// Shuts a queue pair down, on another thread.
+pub(super) struct Closer {
+    pub(super) qp: Arc<QueuePair<Listener>>,
+    pub(super) state: Arc<Atomic<u32>>,
+}
+
+pub(super) const CLOSING: u32 = 1;
+pub(super) const CLOSED: u32 = 2;
+
+impl WorkItem for Closer {
+    fn run(&self, _: Timer<'_>) {
+        self.state.store(CLOSING, Release);
+        self.qp.shutdown();
+        self.state.store(CLOSED, Release);
+    }
+}
+
+impl Closer {
+    pub(super) fn start(
+        qp: &Arc<QueuePair<Listener>>,
+        queue: &Arc<OwnedQueue>,
+    ) -> Result<DelayedWork<Self>> {
+        let state = counter()?;
+        let qp = qp.clone();
+        let class = work_class!(c"rpcrdma_test_closer");
+        let work = DelayedWork::new(queue.clone(), class, Self { qp, state }, GFP_KERNEL)?;
+        claim(work.queue(0), "queued")?;
+        Ok(work)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.load(Acquire) == CLOSED
+    }
+}
+
+/// Waits until something is so, for ten seconds at most.
+pub(super) fn wait_for(what: &str, so: impl Fn() -> bool) -> Result {
+    for _ in 0..10_000 {
+        if so() {
+            return Ok(());
+        }
+        fsleep(Delta::from_millis(1));
+    }
+    claim(false, what)
+}
+
+/// Gives other threads time to do what they should not.
+pub(super) fn a_while() {
+    fsleep(Delta::from_millis(50));
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A send ring over a device without hardware.
+
+use super::*;
+
+/// A ring over a fake device.
+pub(super) struct Bench {
+    pub(super) queue: SendQueue<u32>,
+    pub(super) size: usize,
+    pub(super) mrs: KVec<Arc<Mr>>,
+    pub(super) memory: Memory,
+    pub(super) balance: Balance,
+    // They go in this order.
+    pub(super) qp: PlainQp,
+    pub(super) pd: Pd,
+    pub(super) device: Device,
+}
+
+impl Bench {
+    /// An open ring of `slots`, for calls of `registrations` at most, with `limit` buffers of 1024
+    /// bytes.
+    pub(super) fn new(slots: u32, registrations: u32, limit: u32) -> Result<Self> {
+        Self::with_size(slots, registrations, limit, 1024)
+    }
+
+    pub(super) fn with_size(
+        slots: u32,
+        registrations: u32,
+        limit: u32,
+        size: usize,
+    ) -> Result<Self> {
+        let mut bench = Self::closed(slots, registrations, limit, size)?;
+        // SAFETY: The queue pair lives as long as the ring.
+        unsafe {
+            bench
+                .queue
+                .open(bench.qp.as_raw(), fake::LKEY, fake::ignore)?
+        };
+        Ok(bench)
+    }
+
+    pub(super) fn closed(slots: u32, registrations: u32, limit: u32, size: usize) -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        Ok(Self {
+            queue: SendQueue::new(slots, registrations + 1, limit)?,
+            size,
+            mrs: KVec::new(),
+            memory: Memory::new(1)?,
+            balance,
+            qp: PlainQp::new(&device)?,
+            pd: device.pd()?,
+            device,
+        })
+    }
+
+    /// Takes a buffer as a poster does.
+    pub(super) fn buffer(&mut self) -> Result<DmaBuffer> {
+        if let Some(buffer) = self.queue.take_buffer()? {
+            return Ok(buffer);
+        }
+        // SAFETY: The device lives as long as the ring.
+        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice) }
+    }
+
+    /// Posts a Send with registrations, as a poster does.
+    pub(super) fn post(&mut self, armed: &[Region<Armed>], len: usize) -> Result {
+        let buffer = self.buffer()?;
+        let result = self.queue.post_send(armed, buffer, len);
+        self.queue.lent -= 1;
+        result
+    }
+
+    /// Posts `n` Sends of 100 bytes.
+    pub(super) fn sends(&mut self, n: usize) -> Result {
+        for _ in 0..n {
+            self.post(&[], 100)?;
+        }
+        Ok(())
+    }
+
+    /// Makes `n` regions and arms them. The ring does not mind if they are posted again.
+    pub(super) fn armed(&mut self, n: usize) -> Result<KVec<Region<Armed>>> {
+        let mut armed = KVec::with_capacity(n, GFP_KERNEL)?;
+        for _ in 0..n {
+            // SAFETY: `drop` kills the region before either goes.
+            let mr = unsafe { Mr::new(self.pd.as_ptr(), self.device.as_ptr(), 1, false)? };
+            if let Err(e) = self.mrs.push(mr.clone(), GFP_KERNEL) {
+                mr.kill();
+                return Err(e.into());
+            }
+            let mut pieces = self.memory.pieces((0, 0), (0, PAGE_SIZE), (0, 0))?;
+            let region = Region::new(mr)
+                .arm(&mut pieces, false, Access::RemoteRead, 1)
+                .map_err(|(e, _)| e)?;
+            armed.push(region, GFP_KERNEL)?;
+        }
+        Ok(armed)
+    }
+
+    /// Posts invalidations of `keys`. The error and whether the cookie came back at once.
+    pub(super) fn invalidate(
+        &mut self,
+        keys: &[u32],
+        cookie: u32,
+    ) -> Result<(), (Error, Option<u32>)> {
+        self.queue.post_invalidations(keys.iter().copied(), cookie)
+    }
+
+    /// Retires everything below `end`; the cookies that came back.
+    pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
+        let mut cookies = KVec::new();
+        while let Some(cookie) = self.queue.retire(end) {
+            cookies.push(cookie, GFP_KERNEL)?;
+        }
+        Ok(cookies)
+    }
+
+    /// Retires all that is posted.
+    pub(super) fn retire_all(&mut self) -> Result<KVec<(u32, bool)>> {
+        self.device.forget();
+        self.retire(self.queue.head)
+    }
+
+    /// Checks the send requests that the device holds: opcode and whether it is signaled.
+    pub(super) fn expect(&self, expected: &[(u32, bool)]) -> Result {
+        same("requests", self.device.sends(), expected.len())?;
+        for (i, expected) in expected.iter().enumerate() {
+            let posted = self.device.send(i)?;
+            same("request", (posted.opcode, posted.signaled), *expected)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that every buffer is in the pool, and that no slot holds anything.
+    pub(super) fn expect_all_back(&self, buffers: u32) -> Result {
+        same("buffers made", self.queue.made, buffers)?;
+        same(
+            "buffers in the pool",
+            self.queue.buffers.len(),
+            buffers as usize,
+        )?;
+        same("lent", self.queue.lent, 0)?;
+        same("tail", self.queue.tail, self.queue.head)?;
+        for held in &self.queue.slots {
+            claim(matches!(held, Held::Nothing), "no slot holds anything")?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing stays mapped once the ring is gone.
+    pub(super) fn end(mut self) -> Result {
+        for mr in &self.mrs {
+            mr.kill();
+        }
+        let size = self.queue.slots.len();
+        same("slots", size, self.queue.entries.len())?;
+        self.queue = SendQueue::new(1, 1, 1)?;
+        self.balance.more(0)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for mr in &self.mrs {
+            mr.kill();
+        }
+    }
+}
