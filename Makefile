@@ -4,13 +4,16 @@
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # Where the objects go; the source tree stays free of them, so that several kernels can be built for side by side.
-OUT ?= $(CURDIR)/build/module
+# Not taken from the environment, where the name is too common.
+OUT := $(CURDIR)/build/module
+override OUT := $(abspath $(OUT))
 
 LAB := python3 -B tools/lab
 
 # A kernel built with clang wants its modules built with clang.
-KDIR_LLVM = $(shell grep -qs '^CONFIG_CC_IS_CLANG=y' $(KDIR)/include/config/auto.conf && echo LLVM=1)
-KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM)
+KDIR_LLVM = $(if $(LLVM),,$(shell grep -qs '^CONFIG_CC_IS_CLANG=y' $(KDIR)/include/config/auto.conf && echo LLVM=1))
+# Kbuild takes these from the command line alone.
+KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM) $(if $(RUSTC),RUSTC=$(RUSTC))
 
 .PHONY: all module kdir install clean help python3
 .DEFAULT_GOAL := all
@@ -23,35 +26,36 @@ module: kdir
 
 kdir:
 	@tools/check-kdir $(KDIR)
-	@mkdir -p $(OUT)
-	@# Objects made for another kernel must not be taken for this one's.
-	@cmp -s $(KDIR)/.config $(OUT)/.kernel || { rm -rf $(OUT)/*; cp $(KDIR)/.config $(OUT)/.kernel; }
+	@tools/clean-for-kernel $(KDIR) $(OUT)
 
 install: module
 	+$(KBUILD) modules_install
+	@# Kbuild leaves it out for a tree without System.map; without it mount would load the in-tree module.
+	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$(cat $(KDIR)/include/config/kernel.release)
 
 clean:
 	rm -rf build
 
 # The lab needs nothing but Python 3 to start; it installs the rest by itself.
 python3:
-	@command -v python3 >/dev/null || { apt-get update && apt-get install -y --no-install-recommends python3; }
+	@command -v python3 >/dev/null || { apt-get update && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests soak setup
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
-	+@$(LAB) $@
+	@$(LAB) $@
 
 help:
 	@echo 'Building:'
 	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
-	@echo '  make clean       remove the build directory'
+	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
 	@echo
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13; nothing else needs to be installed):'
 	@echo '  make demo        mount a server over RDMA with our client between two virtual machines'
 	@echo '  make check       all tests; the last line is "N passed, N failed"'
-	@echo '  make check-host  the tests that need no virtual machine'
+	@echo '  make check-host  the tests that need no virtual machine (clippy needs the debugging kernel, though)'
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make soak        the mounts that are hardest on connections and memory, for SOAK_MINUTES=30'
@@ -60,6 +64,7 @@ help:
 	@echo '                   CLIENT=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo
-	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds.'
+	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds;'
+	@echo 'OUT=dir puts the objects there, RUSTC= and LLVM= are handed to the kernel build.'
 	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe.'
-	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed at any time.'
+	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed when no run is under way.'

@@ -13,6 +13,7 @@ import kunits
 import image
 import module
 import mounts
+import roots
 import say
 import shortest
 from results import Results
@@ -59,6 +60,9 @@ def setup() -> int:
 def check() -> int:
     """All parts; one that cannot even begin is one failed test."""
     began = time.monotonic()
+    # Without these nothing can run, and each part would try to make them anew.
+    roots.tool_root()
+    kernels.debug()
     results = Results()
     for name, part in (("host", host.check), ("kunit", kunits.check), ("mount", mounts.check)):
         try:
@@ -66,6 +70,8 @@ def check() -> int:
         except say.Failure as failure:
             failure.tell_log()
             results.fail(f"{name}: could not run", failure.what)
+        except OSError as error:
+            results.fail(f"{name}: could not run", str(error))
     say.line(f"all tests took {say.duration(time.monotonic() - began)}")
     return results.finish()
 

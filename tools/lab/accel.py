@@ -36,7 +36,8 @@ def choose(kernel: Kernel) -> str:
     recipe = f"{platform.release()} {models} {kernel.path.name}"
     accel = (cache.entry("accel", recipe, make) / "accel").read_text()
     if accel == "tcg":
-        say.line("using emulation: /dev/kvm is here but does not boot a kernel")
+        say.line(f"using emulation for the {kernel.flavour} kernel: with /dev/kvm it does not boot here "
+                 "(ACCEL=kvm overrides that)")
     return accel
 
 

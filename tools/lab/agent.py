@@ -96,7 +96,10 @@ class Agent:
     def _answer(self, deadline: float):
         while b"\n" not in self._received:
             self._socket.settimeout(max(0.01, deadline - time.monotonic()))
-            data = self._socket.recv(1 << 20)
+            try:
+                data = self._socket.recv(1 << 20)
+            except ConnectionError:
+                data = b""
             if not data:
                 raise say.TimedOut(f"{self._name}: the guest is gone")
             self._received += data

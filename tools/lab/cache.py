@@ -60,6 +60,11 @@ def entry(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
         if unfinished.exists():
             shutil.rmtree(unfinished)
         unfinished.mkdir()
-        make(unfinished)
+        try:
+            make(unfinished)
+        except BaseException:
+            # It may have been the disk that was full.
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
         unfinished.rename(path)
     return path

@@ -131,7 +131,8 @@ def _packages() -> Packages:
     if known is None:
         tried = ", ".join(version for version, _ in _candidates(root)) or "none in the archive"
         raise say.Failure(f"no complete set of packages of a {SERIES} kernel in {roots.SUITE}-backports "
-                          f"(versions seen: {tried})", "try again when the archive has finished its update")
+                          f"(versions seen: {tried})", "try again later if the archive is being updated; otherwise it has no "
+                          f"{SERIES} any more, and only an existing cache still works")
     return known
 
 
@@ -173,13 +174,13 @@ def _debs(packages: Packages) -> Path:
                 # The lists in the root may be older than what the archive still has.
                 root.run(["apt-get", "update"], log, "apt-get update failed in the tool root")
                 root.run(["apt-get", "download", *names], log, "the kernel packages could not be downloaded",
-                         directory=path, todo="run the same again; if that fails, `make clean-cache` forgets the old "
-                         "package lists")
+                         directory=path, todo="run the same again; if that fails, remove root-tools-* from the "
+                         f"cache directory {cache.directory()}, which has the old package lists")
             for name in packages.names.values():
                 deb = next(path.glob(f"{name}_*.deb"))
                 deb.rename(path / f"{name}.deb")
 
-    return cache.entry("kernel-packages", repr(packages.names), make)
+    return cache.entry("kernel-packages", repr(packages), make)
 
 
 def _unpack_source(debs: Path, path: Path, log: Path) -> None:

@@ -16,13 +16,13 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
     out = repository.BUILD / flavour
     log = repository.BUILD / "logs" / f"module-{flavour}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
     options = []
     if kernel.flavour == "debug":
         options.append("RPCRDMA_DEBUG=1")
     if kunit:
         options.append("RPCRDMA_KUNIT=1")
     with cache.lock(f"module-{flavour}", f"builds rpcrdma.ko ({flavour})"):
+        log.unlink(missing_ok=True)
         with say.step(f"building rpcrdma.ko ({flavour})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
             roots.tool_root().run(argv, log, "rpcrdma.ko does not build",
@@ -34,9 +34,9 @@ def clippy(kernel: Kernel) -> None:
     """Build the module with clippy instead of rustc, where a warning is an error."""
     log = repository.BUILD / "logs/module-clippy.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
     out = repository.BUILD / f"{kernel.flavour}-clippy"
-    with say.step("host: clippy on the module", log):
+    with cache.lock("module-clippy", "runs clippy on the module"), say.step("host: clippy on the module", log):
+        log.unlink(missing_ok=True)
         argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1", "KRUSTFLAGS=-Dwarnings",
                 "RPCRDMA_KUNIT=1", "RPCRDMA_DEBUG=1"]
         roots.tool_root().run(argv, log, "clippy found something")

@@ -45,9 +45,18 @@ class Monitor:
             self._ask("object-del", {"id": "capture"})
 
     def _ask(self, command: str, arguments: dict) -> None:
-        self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise say.TimedOut(f"QEMU is gone ({error})") from None
         # Events come in between.
-        while "return" not in (answer := json.loads(self._file.readline())):
+        while "return" not in (answer := self._answer()):
             if "error" in answer:
                 raise say.Failure(f"QEMU refused {command}: {answer['error'].get('desc')}")
+
+    def _answer(self) -> dict:
+        text = self._file.readline()
+        if not text:
+            raise say.TimedOut("QEMU is gone")
+        return json.loads(text)

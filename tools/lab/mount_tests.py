@@ -343,11 +343,13 @@ def loaded_by_mount(cell: Cell) -> None:
     cell.client("release=$(uname -r) && mkdir -p /tmp/modules && cp -a /lib/modules/$release /tmp/modules/ && "
                 "install -D -m 644 -t /tmp/modules/$release/updates /lab/rpcrdma.ko && "
                 "mount --bind /tmp/modules /lib/modules && depmod")
-    with cell.mounted(cell.mount_command(option="rdma")):
-        cell.client("/lab/files.py make /mnt/t/some 100000")
-        cell.same("some")
-    cell.guests.unload()
-    cell.client("umount /lib/modules && rm -r /tmp/modules")
+    try:
+        with cell.mounted(cell.mount_command(option="rdma")):
+            cell.client("/lab/files.py make /mnt/t/some 100000")
+            cell.same("some")
+        cell.guests.unload()
+    finally:
+        cell.client("umount /lib/modules && rm -r /tmp/modules")
 
 
 def no_leak(cell: Cell) -> None:

@@ -1,6 +1,7 @@
 """Counting tests: what passed, what failed and why, and the last line."""
 
 import time
+import traceback
 from collections.abc import Callable
 
 import say
@@ -26,13 +27,17 @@ class Results:
         say.line(f"FAILED  {name}: {why}")
 
     def test(self, name: str, function: Callable[[], None]) -> bool:
-        """Run one test, which fails by raising a Failure."""
+        """Run one test, which fails by raising a Failure, or by a mistake of its own."""
         began = time.monotonic()
         try:
             function()
         except say.Failure as failure:
             self.fail(name, failure.what)
             failure.tell_log()
+            return False
+        except Exception as error:  # noqa: BLE001
+            self.fail(name, f"{type(error).__name__}: {error}")
+            traceback.print_exc()
             return False
         self.ok(name, say.duration(time.monotonic() - began))
         return True

@@ -33,8 +33,8 @@ BACKPORTS = (
 
 TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
-# Variables of the caller that would make the tools in the root behave as on the host.
-FOREIGN = ("CARGO", "RUST", "MAKE", "MFLAGS", "PYENV", "VIRTUAL_ENV", "XDG_", "LC_", "LANG")
+# The variables of the caller that mean something in the root, too; others would change what is built.
+KEPT = ("TERM", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ class Root:
         variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
                      "LC_ALL": "C.UTF-8", **(environment or {})}
         settings = [f"{name}={value}" for name, value in variables.items()]
-        unset = [text for name in os.environ if name.startswith(FOREIGN) for text in ("-u", name)]
-        enter = ["/usr/bin/env", *unset, *settings, "/bin/sh", "-c", 'cd "$1"; shift; exec "$@"', "sh",
+        settings += [f"{name}={os.environ[name]}" for name in KEPT if name in os.environ]
+        enter = ["/usr/bin/env", "-i", *settings, "/bin/sh", "-c", 'cd "$1"; shift; exec "$@"', "sh",
                  str(directory or repository.ROOT), *argv]
         script.append('exec chroot "$r" "$@"')
-        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", "\n".join(script), "sh",
-                str(self.path), *enter]
+        # Nothing of it outlives this process, however that ends: the next run begins anew.
+        return ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
+                "\n".join(script), "sh", str(self.path), *enter]
 
     def run(self, argv: list[str], log: Path, what: str, environment: dict[str, str] | None = None,
             directory: Path | None = None, todo: str = "") -> None:
@@ -84,8 +85,12 @@ class Root:
 
     def output(self, argv: list[str], directory: Path | None = None) -> str:
         """What `argv` prints in this root."""
-        return subprocess.run(self.command(argv, directory=directory), stdin=subprocess.DEVNULL, check=True,
-                              capture_output=True, text=True).stdout
+        done = subprocess.run(self.command(argv, directory=directory), stdin=subprocess.DEVNULL, check=False,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise say.Failure(f"`{' '.join(argv[:3])}` failed in the tool root (status {done.returncode}): "
+                              f"{done.stderr.strip()[-500:]}")
+        return done.stdout
 
 
 def tool_root() -> Root:
@@ -110,7 +115,8 @@ def _root(name: str, packages: list[str], options: list[str]) -> Root:
         log = cache.logs() / f"root-{name}.log"
         with say.step(f"making the {name} root file system from Debian {SUITE} ({len(packages)} packages)", log):
             with log.open("wb") as output:
-                status = subprocess.run(["mmdebstrap", *options, str(path)], stdin=subprocess.DEVNULL, stdout=output,
+                argv = ["setpriv", "--pdeathsig", "KILL", "mmdebstrap", *options, str(path)]
+                status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output,
                                         stderr=subprocess.STDOUT, check=False).returncode
             if status != 0:
                 raise say.Failure(f"mmdebstrap could not make the {name} root", "see that Debian's archive is in "

@@ -1,6 +1,7 @@
 """What the user reads: one line when a step begins, now and then how far it is, one line when it ends."""
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -88,11 +89,16 @@ def step(title: str, log: Path | None = None) -> Iterator[None]:
 
 
 def main_guard(function) -> int:
-    """Run a command; a Failure becomes its message and exit status 1."""
+    """Run a command; a Failure becomes its message and exit status 1. Being told to end is being interrupted."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         return function()
     except Failure as failure:
         failure.tell()
+        return 1
+    except OSError as error:
+        line(f"FAILED: {error}")
         return 1
     except KeyboardInterrupt:
         line("interrupted")

@@ -4,13 +4,14 @@ import say
 
 # In the order of the line. Words in brackets are the unit.
 NAMES = (
-    "local port", "binds", "connects", "time spent connecting [s]", "idle for [s]", "calls sent", "replies received",
-    "replies with an unknown XID", "requests in use, summed over the sends", "backlog, summed over the sends",
-    "calls with a Read chunk", "calls with a Write chunk", "calls with a Reply chunk",
-    "bytes moved by RDMA in calls", "bytes moved by RDMA in replies", "bytes copied to send inline",
-    "bytes copied from inline replies", "buffers registered the slow way", "calls that could not be marshalled",
-    "bad replies", "calls sent whole by RDMA (RDMA_NOMSG)", "regions recycled", "regions orphaned",
-    "regions allocated", "regions invalidated by the client", "waits for a send slot", "(always 0)",
+    "local port (always 0)", "binds", "connects", "time spent connecting [s]", "idle for [s]", "RPCs sent",
+    "RPCs with a result from a Reply", "messages whose XID no RPC waited for", "RPCs under way, summed over the sends",
+    "RPCs that waited for a slot, summed over the sends", "segments of Read chunks sent",
+    "segments of Write chunks sent", "segments of Reply chunks sent", "bytes that the server was offered to write",
+    "bytes that the server has written", "bytes of pages and tails copied into inline Calls",
+    "bytes copied from inline Replies behind the head", "(always 0)", "Calls that could not be encoded at once",
+    "bad replies", "Calls sent through a Position Zero Read chunk", "(always 0)", "(always 0)", "memory regions made",
+    "RPCs whose regions the client invalidated", "waits for a send buffer", "(always 0)",
 )
 
 

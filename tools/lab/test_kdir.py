@@ -10,6 +10,8 @@ import repository
 
 CHECK = repository.ROOT / "tools/check-kdir"
 RUSTC = "rustc 1.99.0 (made up)"
+OPTIONS = ("CONFIG_RUST=y", "CONFIG_SUNRPC=m", "CONFIG_INFINIBAND=m", "CONFIG_INFINIBAND_ADDR_TRANS=y",
+           f'CONFIG_RUSTC_VERSION_TEXT="{RUSTC}"')
 
 
 class KernelTree(unittest.TestCase):
@@ -39,9 +41,10 @@ class KernelTree(unittest.TestCase):
     def metadata(self) -> None:
         (self.tree / "rust").mkdir()
         (self.tree / "rust/libkernel.rmeta").touch()
+        (self.tree / "Module.symvers").write_text("0x0\tsymbol\tvmlinux\tEXPORT_SYMBOL\n")
 
-    def rustc(self, version: str) -> None:
-        program = self.programs / "rustc"
+    def program(self, name: str, version: str) -> None:
+        program = self.programs / name
         program.write_text(f"#!/bin/sh\necho '{version}'\n")
         program.chmod(0o755)
 
@@ -53,7 +56,7 @@ class KernelTree(unittest.TestCase):
         self.refused("make modules_prepare")
 
     def test_too_old(self) -> None:
-        for release in ("6.12.48+deb13-amd64", "7.2.9", ""):
+        for release in ("6.12.48+deb13-amd64", "7.2.9"):
             self.prepare(release, "CONFIG_RUST=y")
             self.refused("needs 7.3 or newer")
 
@@ -62,19 +65,34 @@ class KernelTree(unittest.TestCase):
         self.refused("CONFIG_RUST=y")
 
     def test_without_metadata(self) -> None:
-        self.prepare("7.10.0", "CONFIG_RUST=y")
+        self.prepare("7.10.0", *OPTIONS)
         self.refused("libkernel.rmeta is missing")
 
-    def test_another_compiler(self) -> None:
-        self.prepare("8.0.0-rc1", "CONFIG_RUST=y", f'CONFIG_RUSTC_VERSION_TEXT="{RUSTC}"')
+    def test_without_rdma(self) -> None:
+        self.prepare("7.3.4", *(option for option in OPTIONS if "ADDR_TRANS" not in option))
+        self.refused("CONFIG_INFINIBAND_ADDR_TRANS")
+
+    def test_in_tree_transport_built_in(self) -> None:
+        self.prepare("7.3.4", *OPTIONS, "CONFIG_SUNRPC_XPRT_RDMA=y")
+        self.refused("CONFIG_SUNRPC_XPRT_RDMA=m")
+
+    def test_without_symbols(self) -> None:
+        self.prepare("7.3.4", *OPTIONS)
         self.metadata()
-        self.rustc("rustc 1.98.0 (made up)")
+        (self.tree / "Module.symvers").unlink()
+        self.refused("Module.symvers is missing")
+
+    def test_another_compiler(self) -> None:
+        self.prepare("8.0.0-rc1", *OPTIONS)
+        self.metadata()
+        self.program("rustc", "rustc 1.98.0 (made up)")
         self.refused(f"built with {RUSTC}")
 
     def test_all_is_well(self) -> None:
-        self.prepare("7.3.4", "CONFIG_RUST=y", f'CONFIG_RUSTC_VERSION_TEXT="{RUSTC}"')
+        self.prepare("7.3.4", *OPTIONS)
         self.metadata()
-        self.rustc(RUSTC)
+        self.program("rustc", RUSTC)
+        self.program("bindgen", "bindgen 0.0")
         self.assertEqual(self.check(), (0, ""))
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Tunables of the client under /proc/sys/sunrpc. A value takes effect when the
- * next transport is created; those marked dead are accepted and ignored.
+ * Tunables of the client under /proc/sys/sunrpc. The number of slots
+ * takes effect when the next transport is created, the inline sizes when it
+ * connects next; those marked dead are accepted and ignored.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
