@@ -391,13 +391,16 @@ int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)
 	return scnprintf(buf, size, "%pISpc", sap);
 }
 
-/* Whether the rate of log lines of this level allows one more. */
+/*
+ * Whether the rate of log lines of this level allows one more. The kernel says
+ * how many it did not, in our name.
+ */
 bool rpcrdma_rs_may_warn(void)
 {
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
 				      DEFAULT_RATELIMIT_BURST);
 
-	return __ratelimit(&limit);
+	return ___ratelimit(&limit, "rpcrdma");
 }
 
 bool rpcrdma_rs_may_inform(void)
@@ -405,5 +408,5 @@ bool rpcrdma_rs_may_inform(void)
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
 				      DEFAULT_RATELIMIT_BURST);
 
-	return __ratelimit(&limit);
+	return ___ratelimit(&limit, "rpcrdma");
 }
