@@ -36,7 +36,7 @@ LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection to \S+ lost: .*|\d
                 "the test breaks connections")
 # Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
 # the connection ends.
-TERMINATED = Expected(10, re.compile(r"siw: got TERMINATE\. layer 1, type 1, code 0"), "no such region any more")
+TERMINATED = Expected(10, re.compile(r"siw: got TERMINATE\. layer [01], type 1, code 0"), "no such region any more")
 CANCELS = (LOST, TERMINATED)
 NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, still trying|OK)"), "the server is silent")
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
