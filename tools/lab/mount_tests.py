@@ -37,8 +37,11 @@ LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection to \S+ lost: .*|\d
 # Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
 # the connection ends.
 TERMINATED = Expected(10, re.compile(r"siw: got TERMINATE\. layer [01], type 1, code 0"), "no such region any more")
-CANCELS = (LOST, TERMINATED)
 NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, still trying|OK)"), "the server is silent")
+# ERESTARTSYS: a killed process was giving back its delegation.
+KILLED_IN_RECALL = Expected(10, re.compile(r"NFS: nfs4_handle_delegation_recall_error: unhandled error -512\."),
+                            "its process was killed")
+CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
 GONE = "for try in $(seq 100); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
 

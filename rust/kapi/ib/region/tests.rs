@@ -527,6 +527,7 @@ mod suite {
         for region in regions.armed.drain_all() {
             let _ = regions.registered.push_within_capacity(region.posted());
         }
+        claim(regions.fenced().is_none(), "a registered one is in the way")?;
         let invalidating = second.register(second.idle())?.invalidation_posted();
         let _ = regions.invalidating.push_within_capacity(invalidating);
         same("room", regions.room(), 1)?;
