@@ -11,6 +11,7 @@ mod malformed;
 mod private_data;
 mod refuse;
 mod returned;
+mod rpc;
 
 use crate::{
     Call,
@@ -31,6 +32,7 @@ pub use malformed::check_malformed;
 pub use private_data::*;
 pub use refuse::*;
 pub use returned::*;
+pub use rpc::*;
 
 /// What a check returns: on failure, the claim that does not hold.
 pub type Check = Result<(), &'static str>;
@@ -49,6 +51,7 @@ pub const CHECKS: &[Named] = &[
     ("error_messages", check_error_messages),
     ("in_tree_replies", check_in_tree_replies),
     ("direction", check_direction),
+    ("call_header", check_call_header),
     ("malformed", check_malformed),
     ("limits", check_limits),
     ("length_sums", check_length_sums),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The first two words of an RPC message.
+//! What a transport has to know of an RPC message: its first two words, and what a Call is for.
+
+use crate::wire::Reader;
 
 /// Octets of the shortest RPC Call header (RFC 5531, section 9): XID, `msg_type`, RPC version,
 /// program, version, procedure, and a credential and a verifier without body.
@@ -51,5 +53,63 @@ impl RpcPrefix {
             1 => Some(Direction::Reply),
             _ => None,
         }
+    }
+}
+
+/// What the header of an RPC Call says of the procedure (RFC 5531, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallHeader {
+    /// Number of the program.
+    pub program: u32,
+    /// Its version.
+    pub version: u32,
+    /// Number of the procedure.
+    pub procedure: u32,
+    /// The arguments are under integrity or privacy (RFC 2203, section 5.3.3).
+    pub wrapped: bool,
+    /// Octets of the header, that is, up to the arguments.
+    pub size: usize,
+}
+
+/// The flavor of a credential whose fourth word is the service.
+const RPCSEC_GSS: u32 = 6;
+
+impl CallHeader {
+    /// Whether the service of an RPCSEC_GSS credential is integrity (2) or privacy (3).
+    fn gss_wraps(credential: &[u8]) -> bool {
+        let mut reader = Reader::new(credential);
+        // Version, procedure, sequence number.
+        let service = reader.items(3, 4).and_then(|_| reader.word());
+        matches!(service, Ok(2 | 3))
+    }
+
+    /// Looks at the beginning of a Payload stream; `None` when it is no Call with a whole header.
+    pub fn peek(payload: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(payload);
+        let prefix = RpcPrefix::peek(reader.array::<{ RpcPrefix::SIZE }>().ok()?)?;
+        if prefix.direction() != Some(Direction::Call) {
+            return None;
+        }
+        // The version of RPC itself is for the RPC layer to judge.
+        let _rpc_version = reader.word().ok()?;
+        let (program, version, procedure) = (
+            reader.word().ok()?,
+            reader.word().ok()?,
+            reader.word().ok()?,
+        );
+        let mut auth = || {
+            let flavor = reader.word().ok()?;
+            let words = reader.count().ok()?.div_ceil(4);
+            Some((flavor, reader.items(words, 4).ok()?))
+        };
+        let (flavor, body) = auth()?;
+        let _verifier = auth()?;
+        Some(Self {
+            program,
+            version,
+            procedure,
+            wrapped: flavor == RPCSEC_GSS && Self::gss_wraps(body),
+            size: payload.len().checked_sub(reader.rest().len())?,
+        })
     }
 }

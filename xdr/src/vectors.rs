@@ -239,3 +239,97 @@ pub const VALID: &[(&str, &[u8])] = &[
 
 /// Private data (RFC 8797, section 4): remote invalidation, sends 4096 octets, receives 8192.
 pub const PRIVATE_DATA: &[u8] = &[0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 7];
+
+/// The header of an RPC Call (RFC 5531, section 9): WRITE of NFS 3, with a credential of five
+/// octets and a verifier of four.
+pub const CALL_HEADER: &[u8] = words![
+    0x0102_0304,
+    0,
+    2,
+    100_003,
+    3,
+    7, //
+    1,
+    5,
+    0x6162_6364,
+    0x6500_0000, //
+    6,
+    4,
+    0xffff_ffff,
+];
+
+/// The same with arguments behind it.
+pub const CALL_HEADER_WITH_ARGUMENTS: &[u8] = words![
+    0x0102_0304,
+    0,
+    2,
+    100_003,
+    3,
+    7, //
+    1,
+    5,
+    0x6162_6364,
+    0x6500_0000, //
+    6,
+    4,
+    0xffff_ffff, //
+    1,
+    2,
+    3,
+];
+
+/// The same as a Reply.
+pub const REPLY_HEADER: &[u8] = words![
+    0x0102_0304,
+    1,
+    2,
+    100_003,
+    3,
+    7, //
+    1,
+    5,
+    0x6162_6364,
+    0x6500_0000, //
+    6,
+    4,
+    0xffff_ffff,
+];
+
+/// The same with a credential that claims to be as long as can be.
+pub const CALL_HEADER_TOO_LONG: &[u8] = words![
+    0x0102_0304,
+    0,
+    2,
+    100_003,
+    3,
+    7, //
+    1,
+    0xffff_ffff,
+    0x6162_6364,
+    0x6500_0000, //
+    6,
+    4,
+    0xffff_ffff,
+];
+
+/// A Call with an RPCSEC_GSS credential (RFC 2203, section 5) of this service.
+pub const fn gss_call_header(service: u32) -> [u8; 64] {
+    to_bytes(&[
+        0x0102_0304,
+        0,
+        2,
+        100_003,
+        3,
+        7, //
+        6,
+        24,
+        1,
+        0,
+        9,
+        service,
+        4,
+        0xabcd_abcd, //
+        0,
+        0,
+    ])
+}
