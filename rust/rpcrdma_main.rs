@@ -14,12 +14,21 @@ mod client;
 #[path = "../kunit/kunit.rs"]
 mod kunit;
 #[forbid(unsafe_code)]
+mod server;
+#[forbid(unsafe_code)]
 mod transport;
 
 use kapi::{
     ib::Ledger,
-    sunrpc::ClassRegistration,
-    sys::sysctl::Sysctl, //
+    sunrpc::{
+        ClassRegistration,
+        ReverseRegistration,
+        SvcClassRegistration, //
+    },
+    sys::{
+        svc_sysctl::SvcSysctl,
+        sysctl::Sysctl, //
+    },
 };
 use kernel::prelude::*;
 
@@ -34,8 +43,10 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
-    _sysctl: Option<Sysctl>,
+    _sysctl: (Option<Sysctl>, Option<SvcSysctl>),
     _client: ClassRegistration<client::Mount>,
+    _server: SvcClassRegistration<server::Server>,
+    _reverse: ReverseRegistration<server::Server>,
     _ledger: Ledger,
 }
 
@@ -48,13 +59,19 @@ impl kernel::Module for RpcRdma {
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         })?;
+        let _reverse = ReverseRegistration::new(module)?;
+        let _server = SvcClassRegistration::new(module)?;
         // From here on there may be mounts, so nothing can fail any more.
-        let _sysctl = Sysctl::register()
-            .inspect_err(|e| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n"))
-            .ok();
+        let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
+        let _sysctl = (
+            Sysctl::register().inspect_err(warn).ok(),
+            SvcSysctl::register().inspect_err(warn).ok(),
+        );
         Ok(Self {
             _sysctl,
             _client,
+            _server,
+            _reverse,
             _ledger,
         })
     }

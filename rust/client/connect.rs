@@ -104,6 +104,7 @@ fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
         receive_size: sysctl::max_inline_read() as usize,
         region_pages: device.max_region_pages.min(REGION_PAGES),
         sg_gaps: device.sg_gaps,
+        transfers: None,
     })
 }
 

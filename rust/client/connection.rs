@@ -14,7 +14,7 @@ use super::{
 use crate::{
     kapi::{
         ib::{
-            status_words,
+            Failure,
             Handler,
             QueuePair,
             Received,
@@ -171,7 +171,7 @@ impl Handler for Requester {
     type Cookie = Arc<Call>;
     type Cm = Events<Arc<Alarm>>;
 
-    fn received(&self, connection: &Connection, message: Received<'_>) {
+    fn received(&self, connection: &Connection, message: Received<'_, Self>) {
         self.credits.lock().received();
         reply::received(self, connection, message);
         // Those that are there already: the sender makes more, since it may sleep.
@@ -189,12 +189,12 @@ impl Handler for Requester {
         self.shared.xprt.space();
     }
 
-    fn failed(&self, status: u32) {
+    fn failed(&self, failure: Failure) {
         if self.alarm.raise() {
             log::info(format_args!(
                 "connection to {} lost: {}",
                 self.shared.xprt.address(),
-                status_words(status),
+                failure.words(),
             ));
         }
     }

@@ -61,7 +61,11 @@ const LIMITS: Limits = Limits {
 };
 
 /// A message was received.
-pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
+pub(crate) fn received(
+    requester: &Requester,
+    connection: &Connection,
+    message: Received<'_, Requester>,
+) {
     let key = message.invalidated;
     match Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {

@@ -14,35 +14,51 @@ mod cm;
 mod device;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod fake;
+mod handler;
 mod hardware;
 mod ledger;
 mod queue_pair;
 mod recv_queue;
 mod region;
+mod send_buffer;
 mod send_queue;
+mod transfer;
 
 pub(crate) use self::{
     cm::{
+        AcceptParams,
         CmEvent,
         CmEventKind,
         CmHandler,
         CmId,
-        ConnectParams, //
+        ConnectParams,
+        ConnectRequest,
+        ListenHandler,
+        ListenId, //
     },
     device::DeviceLimits,
-    ledger::Ledger,
-    queue_pair::{
-        status_words, //
+    handler::{
+        Failure,
         Handler,
         InvalidatedKey,
+        Received, //
+    },
+    ledger::Ledger,
+    queue_pair::{
         QueuePair,
         QueuePairConfig,
-        Received,
+        TransferConfig, //
     },
+    recv_queue::KeptReceive,
     region::{
         Access,
         Fenced,
         Regions, //
     },
-    send_queue::SendBuffer,
+    send_buffer::SendBuffer,
+    send_queue::UNSIGNALED_RUN,
+    transfer::{
+        NewTransfer,
+        TransferKind, //
+    },
 };

@@ -11,15 +11,19 @@ mod buffer;
 mod class;
 mod display;
 mod rqst;
+mod svc;
 mod transport;
 mod xdr_buf;
 mod xprt;
 mod xprt_handle;
 mod xprt_ops;
 
+pub(crate) use super::page::Gathered as Memory;
+
 pub(crate) use self::{
     address::{
         Net,
+        NetRef,
         SocketAddress, //
     },
     class::{
@@ -27,9 +31,20 @@ pub(crate) use self::{
         ClassRegistration, //
     },
     rqst::{
+        Message as RpcMessage,
         PinnedRqst,
         ReverseRqst,
         Rqst, //
+    },
+    svc::{
+        Argument,
+        Payload,
+        ReverseRegistration,
+        Service,
+        SvcClass,
+        SvcClassRegistration,
+        SvcHandle,
+        SvcRqst, //
     },
     transport::Transport,
     xdr_buf::XdrBuf,

@@ -269,6 +269,16 @@ void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
 	svc_xprt_set_remote(xprt, sa, salen);
 }
 
+struct net *rpcrdma_rs_get_net(struct net *net)
+{
+	return get_net(net);
+}
+
+void rpcrdma_rs_put_net(struct net *net)
+{
+	put_net(net);
+}
+
 size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa)
 {
 	return svc_addr_len(sa);
@@ -324,6 +334,16 @@ void rpcrdma_rs_get_page(struct page *page)
 void rpcrdma_rs_put_page(struct page *page)
 {
 	put_page(page);
+}
+
+int rpcrdma_rs_page_count(const struct page *page)
+{
+	return page_count(page);
+}
+
+void rpcrdma_rs_release_pages(struct page **pages, int nr)
+{
+	release_pages(pages, nr);
 }
 
 void *rpcrdma_rs_page_address(const struct page *page)

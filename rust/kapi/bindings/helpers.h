@@ -97,6 +97,8 @@ void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 				   const struct sockaddr *sa, size_t salen);
 void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
 				    const struct sockaddr *sa, size_t salen);
+struct net *rpcrdma_rs_get_net(struct net *net);
+void rpcrdma_rs_put_net(struct net *net);
 size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa);
 unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv);
 
@@ -110,6 +112,8 @@ struct page *rpcrdma_rs_alloc_page(gfp_t flags);
 void rpcrdma_rs___free_page(struct page *page);
 void rpcrdma_rs_get_page(struct page *page);
 void rpcrdma_rs_put_page(struct page *page);
+int rpcrdma_rs_page_count(const struct page *page);
+void rpcrdma_rs_release_pages(struct page **pages, int nr);
 void *rpcrdma_rs_page_address(const struct page *page);
 struct page *rpcrdma_rs_virt_to_page(const void *addr);
 void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
@@ -140,5 +144,24 @@ unsigned int rpcrdma_rs_sysctl_slot_table_entries(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_read(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
 bool rpcrdma_rs_sysctl_pad_optimize(void);
+
+/* Tunables and counters of the server, see svc_sysctl.c. */
+enum rpcrdma_rs_svc_counter {
+	/* RDMA Reads, of whole messages. */
+	RPCRDMA_RS_SVC_READ,
+	/* Messages received. */
+	RPCRDMA_RS_SVC_RECV,
+	/* Replies with RDMA Writes. */
+	RPCRDMA_RS_SVC_WRITE,
+	/* Times that something had to wait for room in a send queue. */
+	RPCRDMA_RS_SVC_SQ_STARVE,
+	RPCRDMA_RS_SVC_COUNTERS,
+};
+
+int rpcrdma_rs_svc_sysctl_register(void);
+void rpcrdma_rs_svc_sysctl_unregister(void);
+unsigned int rpcrdma_rs_svc_max_requests(void);
+unsigned int rpcrdma_rs_svc_max_req_size(void);
+void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which);
 
 #endif /* RPCRDMA_RS_HELPERS_H */

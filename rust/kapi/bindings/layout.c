@@ -199,9 +199,17 @@ int main(void)
 	FIELD(svc_rqst, rq_pages);
 	FIELD(svc_rqst, rq_respages);
 	FIELD(svc_rqst, rq_next_page);
+	FIELD(svc_rqst, rq_maxpages);
+	FIELD(svc_rqst, rq_pages_nfree);
+	FIELD(svc_rqst, rq_flags);
+	FIELD(svc_rqst, rq_auth_slack);
 	FIELD(svc_rqst, rq_xprt_ctxt);
 	FIELD(svc_rqst, rq_xid);
 	FIELD(svc_rqst, rq_prot);
+
+	SIZE(svc_serv);
+	FIELD(svc_serv, sv_max_mesg);
+	FIELD(svc_serv, sv_nrthreads);
 
 	SIZE(rpcrdma_notification);
 	FIELD(rpcrdma_notification, rn_done);

@@ -13,6 +13,7 @@ use super::super::{
 };
 use super::device::DeviceLimits;
 use core::{
+    cell::Cell,
     ffi::c_void,
     ptr::NonNull, //
 };
@@ -101,6 +102,178 @@ pub(crate) trait CmHandler: Send + Sync + 'static {
     fn event(&self, event: CmEvent<'_>);
 }
 
+/// A peer's wish to connect, for the time of the call that reports it.
+pub(crate) struct ConnectRequest<'a> {
+    id: NonNull<bindings::rdma_cm_id>,
+    adopted: Cell<bool>,
+    /// The peer's private data (RFC 8797), of exactly the length received.
+    pub(crate) private_data: &'a [u8],
+    /// RDMA Reads that the peer can serve at once. Zero if it serves none.
+    pub(crate) initiator_depth: u8,
+}
+
+impl ConnectRequest<'_> {
+    /// Takes the id of the connection over, with somebody to receive its events; none if that has
+    /// been done.
+    pub(crate) fn adopt<E: CmHandler>(&self, handler: Arc<E>) -> Option<CmId<E>> {
+        if self.adopted.replace(true) {
+            return None;
+        }
+        // SAFETY: The id is new and nobody else's, and its event handler is not called before
+        // that of the listener returns. The context stays valid until the id is destroyed, since
+        // the id owns a reference to it that it drops only afterwards.
+        unsafe {
+            let id = self.id.as_ptr();
+            (*id).context = Arc::as_ptr(&handler).cast_mut().cast::<c_void>();
+            (*id).event_handler = Some(CmId::<E>::event_callback);
+        }
+        // INVARIANT: Set above.
+        Some(CmId {
+            id: self.id,
+            _handler: handler,
+        })
+    }
+}
+
+/// Receives connection requests.
+pub(crate) trait ListenHandler: Send + Sync + 'static {
+    /// A peer wants to connect. Called by the connection manager's work queue, one at a time; may
+    /// sleep. A request that is not adopted is refused.
+    fn request(&self, request: &ConnectRequest<'_>);
+    /// The listener is of no use any more: its device goes, or its address moves. As `request`.
+    fn ended(&self);
+}
+
+/// An id that listens; dropping it destroys it, which waits for running event handlers.
+///
+/// # Invariants
+///
+/// `id` is a valid id whose context points to the object that `handler` holds. Nobody else
+/// destroys it: our event handler returns 0 for its own events.
+pub(crate) struct ListenId<L: ListenHandler> {
+    id: NonNull<bindings::rdma_cm_id>,
+    _handler: Arc<L>,
+}
+
+// SAFETY: The functions of rdma_cm that are called here may be called from any thread.
+unsafe impl<L: ListenHandler> Send for ListenId<L> {}
+// SAFETY: As above.
+unsafe impl<L: ListenHandler> Sync for ListenId<L> {}
+
+impl<L: ListenHandler> ListenId<L> {
+    /// Listens on an address; port 0 stands for any. May sleep.
+    pub(crate) fn new(
+        net: &Net,
+        address: &SocketAddress,
+        backlog: i32,
+        handler: Arc<L>,
+    ) -> Result<Self> {
+        // SAFETY: The namespace is alive while borrowed. The context stays valid until the id is
+        // destroyed, because the id owns a reference to it that it drops only afterwards.
+        let id = from_err_ptr(unsafe {
+            bindings::rdma_create_id(
+                net.as_raw(),
+                Some(Self::event_callback),
+                Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
+                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+                bindings::ib_qp_type_IB_QPT_RC,
+            )
+        })?;
+        // INVARIANT: Created above with that context.
+        let listener = Self {
+            id: NonNull::new(id).ok_or(ENOMEM)?,
+            _handler: handler,
+        };
+        // SAFETY: The id is valid. rdma_cm copies the address, which it does not write to.
+        unsafe {
+            // So that IPv4 and IPv6 can share a port.
+            to_result(bindings::rdma_set_afonly(id, 1))?;
+            to_result(bindings::rdma_bind_addr(id, address.as_raw().cast_mut()))?;
+            to_result(bindings::rdma_listen(id, backlog))?;
+        }
+        Ok(listener)
+    }
+
+    /// The address that it listens on, with the port.
+    pub(crate) fn local_address(&self) -> SocketAddress {
+        // SAFETY: The id is valid by the type invariant, and bound.
+        SocketAddress::new(unsafe { (*self.id.as_ptr()).route.addr.src_addr })
+    }
+
+    /// Called by the connection manager for each event of the id, or of one that asks to connect.
+    ///
+    /// # Safety
+    ///
+    /// To be called by rdma_cm alone, with a valid event.
+    unsafe extern "C" fn event_callback(
+        id: *mut bindings::rdma_cm_id,
+        event: *mut bindings::rdma_cm_event,
+    ) -> c_int {
+        // SAFETY: The context is that of the listener, which an id that asks to connect inherits,
+        // and rdma_destroy_id() of the listener waits for this function to return.
+        let handler = unsafe { &*(*id).context.cast::<L>().cast_const() };
+        // SAFETY: The event is valid for the time of this call.
+        let event = unsafe { &*event };
+        match event.event {
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {
+                let Some(id) = NonNull::new(id) else {
+                    return 1;
+                };
+                let request = ConnectRequest {
+                    id,
+                    adopted: Cell::new(false),
+                    // SAFETY: The `conn` member is the valid one for this event.
+                    private_data: unsafe { private_data(&event.param.conn) },
+                    // SAFETY: As above.
+                    initiator_depth: unsafe { event.param.conn.initiator_depth },
+                };
+                handler.request(&request);
+                // Anything else than 0 has rdma_cm destroy an id that nobody has taken.
+                c_int::from(!request.adopted.get())
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => {
+                handler.ended();
+                0
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl<L: ListenHandler> Drop for ListenId<L> {
+    fn drop(&mut self) {
+        // SAFETY: Valid and ours by the type invariant; not used afterwards.
+        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
+    }
+}
+
+/// The private data of an event.
+///
+/// # Safety
+///
+/// `conn` must be the parameters of an event of rdma_cm, valid for `'a`.
+unsafe fn private_data(conn: &bindings::rdma_conn_param) -> &[u8] {
+    if conn.private_data.is_null() {
+        return &[];
+    }
+    // SAFETY: rdma_cm gives `private_data_len` bytes at `private_data`, by contract.
+    unsafe {
+        core::slice::from_raw_parts(
+            conn.private_data.cast::<u8>(),
+            usize::from(conn.private_data_len),
+        )
+    }
+}
+
+/// What to say when accepting a connection.
+pub(crate) struct AcceptParams<'a> {
+    /// Private data for the peer (RFC 8797).
+    pub(crate) private_data: &'a [u8],
+    /// RDMA Reads that are started at once.
+    pub(crate) initiator_depth: u8,
+}
+
 /// What to ask for when connecting.
 pub(crate) struct ConnectParams<'a> {
     /// Private data for the peer (RFC 8797); at most 56 bytes reach it.
@@ -168,19 +341,7 @@ impl<E: CmHandler> CmId<E> {
         let private_data = match kind {
             CmEventKind::Established | CmEventKind::Rejected => {
                 // SAFETY: The `conn` member is the valid one for these events.
-                let conn = unsafe { &event.param.conn };
-                if conn.private_data.is_null() {
-                    &[][..]
-                } else {
-                    // SAFETY: rdma_cm gives `private_data_len` bytes at `private_data`, valid
-                    // for the time of this call.
-                    unsafe {
-                        core::slice::from_raw_parts(
-                            conn.private_data.cast::<u8>(),
-                            usize::from(conn.private_data_len),
-                        )
-                    }
-                }
+                unsafe { private_data(&event.param.conn) }
             }
             _ => &[][..],
         };
@@ -231,6 +392,44 @@ impl<E: CmHandler> CmId<E> {
         };
         // SAFETY: The id is valid by the type invariant; the parameters are copied.
         to_result(unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut raw) })
+    }
+
+    /// Accepts the connection that the id was made for. The id must have a queue pair. May sleep.
+    pub(super) fn accept(&self, params: &AcceptParams<'_>) -> Result {
+        let mut raw = bindings::rdma_conn_param {
+            private_data: params.private_data.as_ptr().cast::<c_void>(),
+            private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
+            // A responder starts RDMA Reads and serves none.
+            responder_resources: 0,
+            initiator_depth: params.initiator_depth,
+            ..Default::default()
+        };
+        // SAFETY: The id is valid by the type invariant; the parameters are copied. rdma_accept()
+        // wants the lock of the event handler.
+        unsafe {
+            bindings::rdma_lock_handler(self.id.as_ptr());
+            let result = to_result(bindings::rdma_accept(self.id.as_ptr(), &mut raw));
+            bindings::rdma_unlock_handler(self.id.as_ptr());
+            result
+        }
+    }
+
+    /// The local and the peer's address.
+    pub(crate) fn addresses(&self) -> (SocketAddress, SocketAddress) {
+        // SAFETY: The id is valid by the type invariant. Both are set on an id that connects.
+        unsafe {
+            let addr = &(*self.id.as_ptr()).route.addr;
+            (
+                SocketAddress::new(addr.src_addr),
+                SocketAddress::new(addr.dst_addr),
+            )
+        }
+    }
+
+    /// The port of the device.
+    pub(super) fn port(&self) -> u32 {
+        // SAFETY: The id is valid by the type invariant.
+        unsafe { (*self.id.as_ptr()).port_num }
     }
 
     /// Starts to disconnect. Without effect on an id that is not connected.

@@ -16,6 +16,12 @@ pub(crate) struct DeviceLimits {
     pub(crate) max_region_pages: u32,
     /// RDMA Reads that the device can serve at once on one connection.
     pub(crate) max_rdma_reads: u8,
+    /// RDMA Reads that the device can begin at once on one connection.
+    pub(crate) max_rdma_reads_begun: u8,
+    /// Elements of one RDMA Read.
+    pub(crate) max_read_elements: u32,
+    /// Elements of one work request.
+    pub(crate) max_send_elements: u32,
     /// A region may have gaps: elements that begin or end off a page boundary.
     pub(crate) sg_gaps: bool,
 }
@@ -43,6 +49,11 @@ impl DeviceLimits {
             max_cqe: attrs.max_cqe,
             max_region_pages: attrs.max_fast_reg_page_list_len,
             max_rdma_reads: u8::try_from(attrs.max_qp_rd_atom).unwrap_or(u8::MAX),
+            // Drivers do not agree on which of the two is which.
+            max_rdma_reads_begun: u8::try_from(attrs.max_qp_rd_atom.min(attrs.max_qp_init_rd_atom))
+                .unwrap_or(u8::MAX),
+            max_read_elements: attrs.max_sge_rd,
+            max_send_elements: attrs.max_send_sge,
             sg_gaps: attrs.kernel_cap_flags
                 & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
                 != 0,

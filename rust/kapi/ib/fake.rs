@@ -19,7 +19,8 @@ pub(super) use self::{
     memory::{
         mappings,
         Balance,
-        Memory, //
+        Memory,
+        Pages, //
     },
 };
 
@@ -90,6 +91,8 @@ impl Device {
             device.phys_port_cnt = 1;
             device.num_comp_vectors = 1;
             device.local_dma_lkey = LKEY;
+            device.attrs.max_sge_rd = 4;
+            device.attrs.max_fast_reg_page_list_len = 8;
             device.attrs.kernel_cap_flags =
                 u64::from(bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY);
             (*raw.as_ptr().cast::<Raw>()).books = Arc::as_ptr(&books);
@@ -161,6 +164,17 @@ impl Device {
     pub(super) fn receive(&self, i: usize) -> Result<Posted> {
         let records = self.books.records.lock();
         records.receives.get(i).copied().ok_or(ENOENT)
+    }
+
+    /// Takes the oldest posted send request from the device, to be completed later.
+    pub(super) fn take_send(&self) -> Result<Posted> {
+        let mut records = self.books.records.lock();
+        records.sends.remove(0).map_err(|_| ENOENT)
+    }
+
+    /// Completes a request that was taken, well.
+    pub(super) fn complete(&self, posted: Posted) {
+        self.books.complete_taken(posted);
     }
 
     /// Takes the oldest posted Receive from the device, without completing it.

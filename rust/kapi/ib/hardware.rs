@@ -3,9 +3,12 @@
 //! The objects of ib_core and rdma_cm under a queue pair.
 
 use super::super::bindings;
-use super::cm::{
-    CmHandler,
-    CmId, //
+use super::{
+    cm::{
+        CmHandler,
+        CmId, //
+    },
+    queue_pair::TransferConfig, //
 };
 use core::{
     ffi::c_void,
@@ -59,8 +62,9 @@ impl<E: CmHandler> Hardware<E> {
     pub(super) unsafe fn make_queues(
         &mut self,
         context: *mut c_void,
-        send_entries: u32,
+        mut send_entries: u32,
         recv_entries: u32,
+        transfers: Option<TransferConfig>,
     ) -> Result<(*mut bindings::ib_qp, u32)> {
         let device = self.id.device()?;
         let new_cq = |entries: u32| {
@@ -75,6 +79,18 @@ impl<E: CmHandler> Hardware<E> {
             })?;
             NonNull::new(cq).ok_or(ENOMEM)
         };
+        let (elements, contexts) = transfers.map_or((1, 0), |t| (t.elements, t.contexts));
+        // SAFETY: The device is valid, pinned by the id.
+        let iwarp = unsafe { bindings::rdma_protocol_iwarp(device.as_ptr(), self.id.port()) };
+        // Only these need registered sinks, for which the core makes room in the queue.
+        let contexts = if iwarp { contexts } else { 0 };
+        let wanted = send_entries;
+        if contexts != 0 {
+            // SAFETY: As above.
+            send_entries += unsafe {
+                bindings::rdma_rw_max_send_wr(device.as_ptr(), self.id.port(), contexts, 0)
+            };
+        }
         let send_cq = new_cq(send_entries)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(recv_entries)?;
@@ -89,10 +105,11 @@ impl<E: CmHandler> Hardware<E> {
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {
-                max_send_wr: send_entries,
+                max_send_wr: wanted,
                 max_recv_wr: recv_entries,
-                max_send_sge: 1,
+                max_send_sge: elements,
                 max_recv_sge: 1,
+                max_rdma_ctxs: contexts,
                 ..Default::default()
             },
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,

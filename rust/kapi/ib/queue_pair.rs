@@ -2,12 +2,17 @@
 
 //! A reliable connection: queue pair, completion queues, protection domain, and all that they use.
 
+mod completions;
+mod tear_down;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
 use super::super::{
     bindings,
-    page::Pieces,
+    page::{
+        Gathered,
+        Pieces, //
+    },
     sys::completion::Completion, //
 };
 use super::{
@@ -16,9 +21,14 @@ use super::{
         DmaBuffer, //
     },
     cm::{
-        CmHandler,
+        AcceptParams,
         CmId,
         ConnectParams, //
+    },
+    handler::{
+        Failure,
+        Handler,
+        InvalidatedKey, //
     },
     hardware::Hardware,
     recv_queue::RecvQueue,
@@ -28,17 +38,22 @@ use super::{
         Region,
         Regions, //
     },
-    send_queue::{
-        Gate,
+    send_buffer::{
         Poster,
-        SendBuffer,
-        SendQueue, //
+        SendBuffer, //
+    },
+    send_queue::{
+        Handlers,
+        SendQueue,
+        Turn,
+        Work, //
+    },
+    transfer::{
+        NewTransfer,
+        TransferKind, //
     },
 };
-use core::{
-    ffi::CStr,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
@@ -49,44 +64,6 @@ use kernel::{
     },
 };
 use xdr::Segment;
-
-/// What a queue pair tells its user. All are called in process context, from the work queue of
-/// the completion queues: they must not sleep on memory and must not wait for the tear-down.
-pub(crate) trait Handler: Sized + Send + Sync + 'static {
-    /// What comes back with the completion of local invalidations.
-    type Cookie: Send + 'static;
-    /// Receives the events of the id.
-    type Cm: CmHandler;
-
-    /// A message was received.
-    fn received(&self, qp: &QueuePair<Self>, message: Received<'_>);
-    /// Local invalidations have ended, well or not; after a failure nothing is known of the
-    /// regions until the tear-down.
-    fn invalidated(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, ok: bool);
-    /// Send buffers or room in the send queue came back.
-    fn send_space(&self, qp: &QueuePair<Self>);
-    /// A work request ended in an error: the connection is lost. `status` is the kernel's number.
-    fn failed(&self, status: u32);
-}
-
-/// What the status of a failed work request means.
-pub(crate) fn status_words(status: u32) -> &'static str {
-    // SAFETY: The function takes any number, and returns a constant string.
-    let words = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(status)) };
-    words.to_str().unwrap_or("unknown")
-}
-
-/// A received message.
-pub(crate) struct Received<'a> {
-    /// The bytes received, no more.
-    pub(crate) bytes: &'a [u8],
-    /// The key that the peer invalidated with this message.
-    pub(crate) invalidated: Option<InvalidatedKey>,
-}
-
-/// A key that a completed Receive said to be invalidated.
-#[derive(Clone, Copy)]
-pub(crate) struct InvalidatedKey(u32);
 
 /// Sizes of a queue pair.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +84,19 @@ pub(crate) struct QueuePairConfig {
     pub(crate) region_pages: u32,
     /// Regions may have gaps.
     pub(crate) sg_gaps: bool,
+    /// What a responder's transfers need; none for a requester.
+    pub(crate) transfers: Option<TransferConfig>,
+}
+
+/// What transfers need of a queue pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TransferConfig {
+    /// Elements of one work request, at most.
+    pub(crate) elements: u32,
+    /// Segments that are transferred at once on devices that have to register memory for that.
+    pub(crate) contexts: u32,
+    /// Messages whose RDMA Reads are under way at once.
+    pub(crate) reads: u32,
 }
 
 /// A queue pair and all that belongs to it.
@@ -124,11 +114,13 @@ pub(crate) struct QueuePair<H: Handler> {
     #[pin]
     pub(super) send: SpinLock<SendQueue<H::Cookie>>,
     #[pin]
-    recv: SpinLock<RecvQueue>,
+    pub(super) recv: SpinLock<RecvQueue>,
     #[pin]
     hardware: Mutex<Option<Hardware<H::Cm>>>,
     #[pin]
     pub(super) posters_left: Completion,
+    #[pin]
+    pub(super) kept_left: Completion,
     #[pin]
     ended: Completion,
     config: QueuePairConfig,
@@ -144,7 +136,9 @@ impl<H: Handler> QueuePair<H> {
         handler: impl PinInit<H>,
     ) -> Result<Arc<Self>> {
         let slots = config.send_entries.checked_sub(1).ok_or(EINVAL)?;
-        let send = SendQueue::new(slots, config.regions_per_call + 1, config.send_buffers)?;
+        let chain = config.regions_per_call + 1;
+        let reads = config.transfers.map_or(0, |transfers| transfers.reads);
+        let send = SendQueue::new(slots, chain, config.send_buffers, reads)?;
         let recv = RecvQueue::new(config.receives)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
@@ -152,6 +146,7 @@ impl<H: Handler> QueuePair<H> {
                 recv <- new_spinlock!(recv, "rpcrdma_recv_queue"),
                 hardware <- new_mutex!(None, "rpcrdma_hardware"),
                 posters_left <- Completion::new(),
+                kept_left <- Completion::new(),
                 ended <- Completion::new(),
                 config,
                 handler <- handler,
@@ -169,11 +164,24 @@ impl<H: Handler> QueuePair<H> {
         let context: *const Self = self;
         let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
         // SAFETY: The context outlives the queues by the type invariant.
-        let (qp, lkey) =
-            unsafe { hw.make_queues(context.cast_mut().cast(), send_entries, recv_entries)? };
+        let (qp, lkey) = unsafe {
+            hw.make_queues(
+                context.cast_mut().cast(),
+                send_entries,
+                recv_entries,
+                self.config.transfers,
+            )?
+        };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
-        // entry more than the ring has slots. The callback is for entries of this ring.
-        unsafe { self.send.lock().open(qp, lkey, Self::send_done)? };
+        // entry more than the ring has slots. The callbacks are for entries of this ring.
+        unsafe {
+            let handlers = Handlers {
+                done: Self::send_done,
+                read_done: Self::read_done,
+                read_failed: Self::read_failed,
+            };
+            self.send.lock().open(qp, lkey, &handlers)?
+        };
         // SAFETY: As above.
         unsafe { self.recv.lock().open(qp, lkey, Self::receive_done) };
         Ok(())
@@ -195,6 +203,21 @@ impl<H: Handler> QueuePair<H> {
             Some(hw) => hw.id().connect(params),
             None => Err(ENOTCONN),
         }
+    }
+
+    /// Accepts the connection that the id was made for. May sleep.
+    pub(crate) fn accept(&self, params: &AcceptParams<'_>) -> Result {
+        match &*self.hardware.lock() {
+            Some(hw) => hw.id().accept(params),
+            None => Err(ENOTCONN),
+        }
+    }
+
+    /// The queue pair and the port of its device, while there is one.
+    pub(super) fn raw(&self) -> Option<(*mut bindings::ib_qp, u32)> {
+        let hardware = self.hardware.lock();
+        let hw = hardware.as_ref()?;
+        Some((hw.qp()?, hw.id().port()))
     }
 
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.
@@ -326,6 +349,16 @@ impl<H: Handler> QueuePair<H> {
         Ok(())
     }
 
+    /// Posts all receive buffers that are free, if they are at least `batch`. Returns how many
+    /// received messages are being kept.
+    ///
+    /// On an error the connection is to be dropped.
+    pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {
+        let mut recv = self.recv.lock();
+        recv.post_batch(batch)?;
+        Ok(recv.kept)
+    }
+
     /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how
     /// many that were.
     pub(crate) fn post_receives(&self, want: u32) -> Result<u32> {
@@ -349,6 +382,57 @@ impl<H: Handler> QueuePair<H> {
             let _ = regions.registered.push_within_capacity(region.posted());
         }
         result
+    }
+
+    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.
+    pub(crate) fn transfer(
+        &self,
+        kind: TransferKind,
+        memory: Gathered,
+        parts: usize,
+    ) -> Result<NewTransfer<'_, H>> {
+        NewTransfer::new(self, kind, memory, parts)
+    }
+
+    /// Posts RDMA Writes, if any, and the Send of the buffer's first `len` bytes in one chain; it
+    /// waits for room if there is none, without the caller. `invalidate` is a key of the peer's. A
+    /// failure is reported with `tag`.
+    ///
+    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
+    /// going. If the device refuses it, [`Handler::failed`] is called.
+    pub(crate) fn reply(
+        &self,
+        buffer: SendBuffer<'_, H>,
+        len: usize,
+        tag: Option<u32>,
+        invalidate: Option<u32>,
+        transfer: Option<NewTransfer<'_, H>>,
+    ) -> Result {
+        buffer.reply(len, tag, invalidate, transfer)
+    }
+
+    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
+    pub(super) fn submit(&self, work: Work<H::Cookie>) -> Result {
+        let submitted = self.send.lock().submit(work);
+        match submitted {
+            Ok(Turn::Posted) => Ok(()),
+            Ok(Turn::Waits) => {
+                self.handler.starved();
+                Ok(())
+            }
+            // Nobody knows what of it the device has: it comes back with the tear-down.
+            Ok(Turn::Failed) => {
+                self.handler.failed(Failure::post());
+                Ok(())
+            }
+            // Dropped outside the lock.
+            Err((e, work)) => {
+                if let Work::Reply(reply) = work {
+                    self.send.lock().give_back_buffer(reply.buffer);
+                }
+                Err(e)
+            }
+        }
     }
 
     /// Posts the Send of the buffer's first `len` bytes alone. After an error the connection must
@@ -402,143 +486,6 @@ impl<H: Handler> QueuePair<H> {
         for region in regions.invalidating.drain_all() {
             let idle = region.completed();
             self.send.lock().give_back_region(idle, false);
-        }
-    }
-
-    /// Ends the connection and lets everything go. May sleep, for as long as the adapter takes to
-    /// flush its queues. Returns when all is gone, whoever did it.
-    ///
-    /// Never to be called from a completion or connection manager handler: it waits for them.
-    pub(crate) fn shutdown(&self) {
-        let mut send = self.send.lock();
-        match send.gate {
-            // It did not come up all the way: nobody can have posted.
-            Gate::New => return,
-            Gate::Open => send.gate = Gate::Fencing,
-            Gate::Fencing | Gate::Closed => {
-                drop(send);
-                self.ended.wait();
-                return;
-            }
-        }
-        let lent = send.lent;
-        drop(send);
-        self.recv.lock().open = false;
-        if lent != 0 {
-            self.posters_left.wait();
-        }
-
-        self.disconnect();
-        // Receives first: their handlers may still post local invalidations.
-        self.drain(bindings::ib_drain_rq);
-        self.send.lock().gate = Gate::Closed;
-        self.drain(bindings::ib_drain_sq);
-        // A device that is dying may fail to drain: without its queues it uses nothing either.
-        if let Some(hw) = &mut *self.hardware.lock() {
-            hw.destroy_queues();
-        }
-        let head = self.send.lock().head();
-        self.retire(head, false);
-
-        // Nothing is posted any more, and nobody posts.
-        let (regions, idle) = self.send.lock().take_all_regions();
-        drop(idle);
-        for mr in &regions {
-            mr.kill();
-        }
-        let send_buffers = self.send.lock().take_all_buffers();
-        drop(send_buffers);
-        let receive_buffers = self.recv.lock().take_all();
-        drop(receive_buffers);
-
-        let hardware = self.hardware.lock().take();
-        drop(hardware);
-        self.ended.complete_all();
-    }
-
-    /// Waits until the adapter has completed all that was posted to one of the queues.
-    fn drain(&self, queue: unsafe extern "C" fn(*mut bindings::ib_qp)) {
-        let Some(qp) = self.hardware.lock().as_ref().and_then(Hardware::qp) else {
-            return;
-        };
-        // SAFETY: Only `shutdown` destroys the queue pair, and it is running this.
-        unsafe { queue(qp) };
-    }
-
-    /// Retires slots below `end` and hands out the cookies among them.
-    fn retire(&self, end: u64, ok: bool) {
-        loop {
-            let cookie = self.send.lock().retire(end);
-            match cookie {
-                // The completion of a later request says nothing of one that was not posted.
-                Some((cookie, whole)) => self.handler.invalidated(self, cookie, ok && whole),
-                None => break,
-            }
-        }
-    }
-
-    /// Called by the completion queue's worker for each completed entry of the send ring.
-    ///
-    /// # Safety
-    ///
-    /// To be called by ib_core alone, for an entry of this type's ring.
-    unsafe extern "C" fn send_done(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: The context points to the queue pair by the type invariant, and the drain in
-        // `shutdown` waits for this function.
-        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
-        // SAFETY: The completion is valid for the time of this call; entry and status are valid
-        // members whatever the status.
-        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
-        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
-
-        let send = this.send.lock();
-        let position = send.index_of(entry).and_then(|i| send.position_of(i));
-        drop(send);
-        if let Some(position) = position {
-            this.retire(position + 1, ok);
-        }
-        if ok {
-            this.handler.send_space(this);
-        } else {
-            this.handler.failed(status);
-        }
-    }
-
-    /// Called by the completion queue's worker for each completed Receive.
-    ///
-    /// # Safety
-    ///
-    /// To be called by ib_core alone, for an entry of this type's receive queue.
-    unsafe extern "C" fn receive_done(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: As in `send_done`.
-        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
-        // SAFETY: As in `send_done`.
-        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
-        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
-        let (len, invalidated) = if ok {
-            // SAFETY: After a success all members are valid; the key is when the flag is set.
-            unsafe {
-                let flag = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as i32;
-                let key =
-                    ((*wc).wc_flags & flag != 0).then(|| InvalidatedKey((*wc).ex.invalidate_rkey));
-                ((*wc).byte_len as usize, key)
-            }
-        } else {
-            (0, None)
-        };
-
-        let Some((index, bytes)) = this.recv.lock().complete(entry, len) else {
-            return;
-        };
-        if ok {
-            // SAFETY: The buffer is neither free nor posted until it is given back below, and it
-            // is not freed before the drain has waited for this function.
-            let bytes = unsafe { &*bytes };
-            this.handler.received(this, Received { bytes, invalidated });
-        }
-        this.recv.lock().give_back(index);
-        if !ok {
-            this.handler.failed(status);
         }
     }
 }

@@ -6,7 +6,12 @@
 mod tests;
 
 use super::super::bindings;
-use super::buffer::DmaBuffer;
+use super::{
+    buffer::DmaBuffer,
+    handler::Handler,
+    queue_pair::QueuePair, //
+};
+use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     prelude::*, //
@@ -18,8 +23,8 @@ use kernel::{
 ///
 /// - Buffer `i` has the completion entry, work request and scatter element of the same index;
 ///   none of them moves: the vectors have the capacity for all from the start.
-/// - An index is in `free`, or posted, or in the hands of the completion handler, never two of
-///   them. `posted` counts those posted.
+/// - An index is in `free`, or posted, or in the hands of the completion handler or of a
+///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those kept.
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,
@@ -33,6 +38,9 @@ pub(super) struct RecvQueue {
     requests: KVVec<bindings::ib_recv_wr>,
     free: KVVec<u32>,
     posted: u32,
+    pub(super) kept: u32,
+    /// Somebody waits for those that are kept.
+    pub(super) ending: bool,
 }
 
 // SAFETY: The raw pointers are to objects of ib_core that may be used from any thread, and are
@@ -55,6 +63,8 @@ impl RecvQueue {
             requests: KVVec::with_capacity(n, GFP_KERNEL)?,
             free: KVVec::with_capacity(n, GFP_KERNEL)?,
             posted: 0,
+            kept: 0,
+            ending: false,
         })
     }
 
@@ -157,6 +167,15 @@ impl RecvQueue {
         result.map(|()| count)
     }
 
+    /// Posts all free buffers if they are at least `batch`. On an error the connection is to be
+    /// dropped.
+    pub(super) fn post_batch(&mut self, batch: usize) -> Result {
+        if self.free.len() < batch || !self.open {
+            return Ok(());
+        }
+        self.post(u32::MAX).map(|_| ())
+    }
+
     /// The buffer whose completion entry is at `entry` was completed: it is the processor's now.
     ///
     /// Returns its index, and its bytes, `received` of them at most.
@@ -184,9 +203,64 @@ impl RecvQueue {
         let _ = self.free.push_within_capacity(index);
     }
 
+    /// As [`Self::give_back`], for one that was kept. Returns whether the tear-down waits for it.
+    fn give_back_kept(&mut self, index: u32) -> bool {
+        self.give_back(index);
+        self.kept -= 1;
+        self.ending && self.kept == 0
+    }
+
     /// Takes all buffers, for tear-down.
     pub(super) fn take_all(&mut self) -> KVVec<DmaBuffer> {
         self.free.clear();
         core::mem::take(&mut self.buffers)
+    }
+}
+
+/// A received message, with the buffer that it is in. Dropping it gives the buffer back, for
+/// another Receive; tear-down waits for that.
+///
+/// # Invariants
+///
+/// - It is counted in `kept` of the queue pair's receive queue, so the queue pair is valid.
+/// - `bytes` are in the buffer, which nobody else uses.
+pub(crate) struct KeptReceive<H: Handler> {
+    qp: NonNull<QueuePair<H>>,
+    index: u32,
+    bytes: NonNull<[u8]>,
+}
+
+// SAFETY: The queue pair may be used from any thread; the bytes are ours.
+unsafe impl<H: Handler> Send for KeptReceive<H> {}
+
+impl<H: Handler> KeptReceive<H> {
+    /// # Safety
+    ///
+    /// `bytes` must be in the buffer of that index, which is in the caller's hands, and not used
+    /// elsewhere afterwards.
+    pub(super) unsafe fn new(qp: &QueuePair<H>, index: u32, bytes: &[u8]) -> Self {
+        qp.recv.lock().kept += 1;
+        // INVARIANT: Counted above; the rest by contract.
+        Self {
+            qp: NonNull::from(qp),
+            index,
+            bytes: NonNull::from(bytes),
+        }
+    }
+
+    /// The bytes received. They stay where they are if this is moved.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: By the type invariant.
+        unsafe { self.bytes.as_ref() }
+    }
+}
+
+impl<H: Handler> Drop for KeptReceive<H> {
+    fn drop(&mut self) {
+        // SAFETY: Valid by the type invariant: the tear-down waits for this.
+        let qp = unsafe { self.qp.as_ref() };
+        if qp.recv.lock().give_back_kept(self.index) {
+            qp.kept_left.complete_all();
+        }
     }
 }

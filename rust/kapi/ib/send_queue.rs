@@ -3,27 +3,31 @@
 //! The send ring: every posted work request has a slot, and the slot owns what the request uses.
 //!
 //! Requests of a reliable connection complete in order, so a completion at one position retires
-//! every slot up to it, and most requests need no completion of their own. This transport's
-//! client posts registrations, Sends and local invalidations; none of them completes out of
-//! order.
+//! every slot up to it, and most requests need no completion of their own. RDMA Reads alone, of a
+//! responder, complete out of order with some devices: they have no slot in the ring.
 
+mod responder;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
+
+pub(super) use self::responder::{
+    Read,
+    Reply,
+    Turn,
+    Work, //
+};
 
 use super::super::bindings;
 use super::{
     buffer::DmaBuffer,
-    queue_pair::{
-        Handler,
-        QueuePair, //
-    },
     region::{
         Armed,
         Idle,
         Mr,
         Region,
         Registration, //
-    }, //
+    },
+    transfer::Transfer, //
 };
 use core::mem::MaybeUninit;
 use kernel::{
@@ -35,7 +39,20 @@ use kernel::{
 /// How many work requests may go unsignaled in a row.
 ///
 /// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many.
-pub(super) const UNSIGNALED_RUN: u32 = 16;
+pub(crate) const UNSIGNALED_RUN: u32 = 16;
+
+/// A completion handler.
+pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+
+/// The completion handlers of a send queue.
+pub(super) struct Handlers {
+    /// Of the slots.
+    pub(super) done: Done,
+    /// Of the last RDMA Read of a message.
+    pub(super) read_done: Done,
+    /// Of those before, which are not signaled, so only when they fail.
+    pub(super) read_failed: Done,
+}
 
 /// Who may post.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,11 +73,21 @@ enum Held<C> {
     #[default]
     Nothing,
     Buffer(DmaBuffer),
+    /// RDMA Writes that go before a Reply.
+    Transfer(KBox<Transfer>),
     /// `whole` says whether all of the chain was posted that the cookie is for.
     Cookie {
         cookie: C,
         whole: bool,
     },
+}
+
+/// What comes back when a slot is retired.
+pub(super) enum Retired<C> {
+    /// To be dropped outside the lock.
+    Transfer(KBox<Transfer>),
+    /// `whole` says whether all of the cookie's chain was posted.
+    Cookie { cookie: C, whole: bool },
 }
 
 /// Room for one work request of a chain.
@@ -80,8 +107,9 @@ union WorkRequest {
 ///
 /// - Positions `tail..head` are posted and not retired; position `p` has slot `p % slots.len()`
 ///   and the completion entry of the same index, which do not move.
-/// - `head - tail + reserved <= slots.len()`, which is one less than the device's queue holds
-///   (the drain needs one).
+/// - `head - tail + reserved + reads <= slots.len()`, which is one less than the device's queue
+///   holds (the drain needs one). `reads` counts the requests of all of `reading`, each of which
+///   has the entry of `read_entries` with its index.
 /// - `qp` is valid while `gate` is `Open` or `Fencing`.
 /// - `lent` counts the posters: buffers in their hands, and makers of regions.
 pub(super) struct SendQueue<C> {
@@ -93,11 +121,19 @@ pub(super) struct SendQueue<C> {
     head: u64,
     tail: u64,
     reserved: u32,
+    reads: u32,
+    reading: KVVec<Option<Read<C>>>,
+    read_entries: KVVec<bindings::ib_cqe>,
+    /// Of those RDMA Reads that are not the last of their message.
+    earlier_entries: KVVec<bindings::ib_cqe>,
+    /// For whom the request of each slot is; empty unless this is a responder's.
+    tags: KVVec<Option<u32>>,
+    turns: KVVec<Work<C>>,
     unsignaled: u32,
     chain: KVec<MaybeUninit<WorkRequest>>,
     element: bindings::ib_sge,
     buffers: KVVec<DmaBuffer>,
-    made: u32,
+    pub(super) made: u32,
     limit: u32,
     pub(super) lent: u32,
     idle: KVec<Region<Idle>>,
@@ -109,9 +145,9 @@ pub(super) struct SendQueue<C> {
 unsafe impl<C: Send> Send for SendQueue<C> {}
 
 impl<C> SendQueue<C> {
-    /// Room for `slots` work requests, `chain` of them in one post, and `limit` buffers. The
-    /// queue is closed until [`Self::open`]. May sleep.
-    pub(super) fn new(slots: u32, chain: u32, limit: u32) -> Result<Self> {
+    /// Room for `slots` work requests, `chain` of them in one post, `limit` buffers, and RDMA Reads
+    /// of `reads` messages, none for a requester. The queue is closed until [`Self::open`]. May sleep.
+    pub(super) fn new(slots: u32, chain: u32, limit: u32, reads: u32) -> Result<Self> {
         let mut queue = Self {
             qp: core::ptr::null_mut(),
             lkey: 0,
@@ -121,6 +157,12 @@ impl<C> SendQueue<C> {
             head: 0,
             tail: 0,
             reserved: 0,
+            reads: 0,
+            reading: KVVec::new(),
+            read_entries: KVVec::new(),
+            earlier_entries: KVVec::new(),
+            tags: KVVec::new(),
+            turns: KVVec::new(),
             unsignaled: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
             element: bindings::ib_sge::default(),
@@ -137,6 +179,7 @@ impl<C> SendQueue<C> {
         for _ in 0..chain {
             queue.chain.push(MaybeUninit::uninit(), GFP_KERNEL)?;
         }
+        queue.make_room_for_reads(reads, slots)?;
         Ok(queue)
     }
 
@@ -145,17 +188,24 @@ impl<C> SendQueue<C> {
     /// # Safety
     ///
     /// `qp` must be valid, with a send queue of more entries than this has slots, until
-    /// [`Gate::Closed`] is set. `done` must expect completions of this queue's entries.
+    /// [`Gate::Closed`] is set. The handlers must expect completions of this queue's entries.
     pub(super) unsafe fn open(
         &mut self,
         qp: *mut bindings::ib_qp,
         lkey: u32,
-        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
+        handlers: &Handlers,
     ) -> Result {
-        for _ in 0..self.slots.len() {
-            self.entries
-                .push_within_capacity(bindings::ib_cqe { done: Some(done) })
-                .map_err(|_| EINVAL)?;
+        let reads = self.reading.len();
+        for (entries, n, done) in [
+            (&mut self.entries, self.slots.len(), handlers.done),
+            (&mut self.read_entries, reads, handlers.read_done),
+            (&mut self.earlier_entries, reads, handlers.read_failed),
+        ] {
+            for _ in 0..n {
+                entries
+                    .push_within_capacity(bindings::ib_cqe { done: Some(done) })
+                    .map_err(|_| EINVAL)?;
+            }
         }
         self.qp = qp;
         self.lkey = lkey;
@@ -177,7 +227,8 @@ impl<C> SendQueue<C> {
 
     /// Slots that neither hold a request nor wait for the invalidation of a registered region.
     fn room(&self) -> u64 {
-        (self.slots.len() as u64).saturating_sub(self.head - self.tail + u64::from(self.reserved))
+        let used = self.head - self.tail + u64::from(self.reserved) + u64::from(self.reads);
+        (self.slots.len() as u64).saturating_sub(used)
     }
 
     /// The longest chain of one call: its registrations, their invalidations, and the Send.
@@ -186,11 +237,12 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes a buffer for a Send, if there is one and room for the longest chain.
-    fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
         if self.gate != Gate::Open {
             return Err(ENOTCONN);
         }
-        if self.room() < self.longest_call() {
+        // What a responder posts waits for room by itself.
+        if !self.takes_turns() && self.room() < self.longest_call() {
             return Err(EAGAIN);
         }
         if let Some(buffer) = self.buffers.pop() {
@@ -216,7 +268,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes a buffer of the pool, if there is one and room for a Send.
-    fn take_pooled(&mut self) -> Option<DmaBuffer> {
+    pub(super) fn take_pooled(&mut self) -> Option<DmaBuffer> {
         if self.gate != Gate::Open || self.room() < self.longest_call() {
             return None;
         }
@@ -225,7 +277,7 @@ impl<C> SendQueue<C> {
         Some(buffer)
     }
 
-    fn give_back_buffer(&mut self, buffer: DmaBuffer) {
+    pub(super) fn give_back_buffer(&mut self, buffer: DmaBuffer) {
         // There is always room: the vector has the capacity for all buffers that can be made.
         if self.buffers.push_within_capacity(buffer).is_err() {
             self.made -= 1;
@@ -419,11 +471,10 @@ impl<C> SendQueue<C> {
         self.head
     }
 
-    /// Retires slots below `end`, up to the first that holds a cookie, which it returns, and
-    /// whether all of the cookie's chain was posted.
+    /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns.
     ///
     /// To be called again until it returns none.
-    pub(super) fn retire(&mut self, end: u64) -> Option<(C, bool)> {
+    pub(super) fn retire(&mut self, end: u64) -> Option<Retired<C>> {
         while self.tail < end.min(self.head) {
             let slot = self.slot_of(self.tail);
             self.tail += 1;
@@ -431,7 +482,8 @@ impl<C> SendQueue<C> {
             match held.unwrap_or_default() {
                 Held::Nothing => (),
                 Held::Buffer(buffer) => self.give_back_buffer(buffer),
-                Held::Cookie { cookie, whole } => return Some((cookie, whole)),
+                Held::Transfer(transfer) => return Some(Retired::Transfer(transfer)),
+                Held::Cookie { cookie, whole } => return Some(Retired::Cookie { cookie, whole }),
             }
         }
         None
@@ -482,98 +534,5 @@ impl<C> SendQueue<C> {
     /// Takes all pooled buffers, for tear-down.
     pub(super) fn take_all_buffers(&mut self) -> KVVec<DmaBuffer> {
         core::mem::take(&mut self.buffers)
-    }
-}
-
-/// Somebody whom tear-down waits for.
-///
-/// # Invariants
-///
-/// It is counted in `lent` of the queue pair's send queue.
-pub(super) struct Poster<'a, H: Handler>(&'a QueuePair<H>);
-
-impl<'a, H: Handler> Poster<'a, H> {
-    /// `ENOTCONN` when the connection is being torn down.
-    pub(super) fn enter(qp: &'a QueuePair<H>) -> Result<Self> {
-        qp.send.lock().enter()?;
-        // INVARIANT: Counted above.
-        Ok(Self(qp))
-    }
-}
-
-impl<H: Handler> Drop for Poster<'_, H> {
-    fn drop(&mut self) {
-        let mut queue = self.0.send.lock();
-        queue.lent -= 1;
-        let last = queue.lent == 0 && queue.gate != Gate::Open;
-        drop(queue);
-        if last {
-            self.0.posters_left.complete_all();
-        }
-    }
-}
-
-/// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
-pub(crate) struct SendBuffer<'a, H: Handler> {
-    buffer: Option<DmaBuffer>,
-    // Goes last: once it has, the tear-down takes the pool.
-    poster: Poster<'a, H>,
-}
-
-impl<'a, H: Handler> SendBuffer<'a, H> {
-    /// Takes a buffer. May sleep to allocate one.
-    ///
-    /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
-    /// [`Handler::send_space`] will be called.
-    pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
-        let buffer = qp.send.lock().take_buffer()?;
-        // INVARIANT: Counted by the call above.
-        let mut lent = Self {
-            buffer,
-            poster: Poster(qp),
-        };
-        if lent.buffer.is_none() {
-            match qp.make_send_buffer() {
-                Ok(buffer) => lent.buffer = Some(buffer),
-                Err(e) => {
-                    qp.send.lock().made -= 1;
-                    return Err(e);
-                }
-            }
-        }
-        Ok(lent)
-    }
-
-    /// Takes a buffer that is there already, if any. Does not sleep.
-    pub(super) fn take_pooled(qp: &'a QueuePair<H>) -> Option<Self> {
-        let buffer = qp.send.lock().take_pooled()?;
-        // INVARIANT: Counted by the call above.
-        Some(Self {
-            buffer: Some(buffer),
-            poster: Poster(qp),
-        })
-    }
-
-    /// The bytes to fill.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        match &mut self.buffer {
-            Some(buffer) => buffer.as_mut_slice(),
-            None => &mut [],
-        }
-    }
-
-    /// Posts registrations and the Send of the first `len` bytes.
-    pub(super) fn post(mut self, armed: &[Region<Armed>], len: usize) -> Result {
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
-        let len = len.min(buffer.len());
-        self.poster.0.send.lock().post_send(armed, buffer, len)
-    }
-}
-
-impl<H: Handler> Drop for SendBuffer<'_, H> {
-    fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.poster.0.send.lock().give_back_buffer(buffer);
-        }
     }
 }

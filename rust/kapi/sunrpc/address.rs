@@ -3,7 +3,11 @@
 //! Network namespaces and socket addresses.
 
 use super::super::bindings;
-use core::fmt;
+use core::{
+    fmt,
+    ops::Deref,
+    ptr::NonNull, //
+};
 use kernel::types::Opaque;
 
 /// A network namespace.
@@ -22,6 +26,42 @@ impl Net {
     pub(in crate::kapi) fn as_raw(&self) -> *mut bindings::net {
         self.0.get()
     }
+
+    /// Takes a reference.
+    pub(crate) fn hold(&self) -> NetRef {
+        // SAFETY: The namespace is valid while borrowed.
+        unsafe { bindings::get_net(self.as_raw()) };
+        // INVARIANT: Taken above.
+        NetRef(NonNull::from(self))
+    }
+}
+
+/// A reference to a network namespace.
+///
+/// # Invariants
+///
+/// Owns one reference to a valid namespace.
+pub(crate) struct NetRef(NonNull<Net>);
+
+// SAFETY: A namespace may be used, and let go, by any thread.
+unsafe impl Send for NetRef {}
+// SAFETY: As above.
+unsafe impl Sync for NetRef {}
+
+impl Deref for NetRef {
+    type Target = Net;
+
+    fn deref(&self) -> &Net {
+        // SAFETY: Valid by the type invariant.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for NetRef {
+    fn drop(&mut self) {
+        // SAFETY: Ours by the type invariant.
+        unsafe { bindings::put_net(self.as_raw()) };
+    }
 }
 
 /// A copy of a socket address, IPv4 or IPv6.
@@ -32,8 +72,13 @@ impl Net {
 #[derive(Clone, Copy)]
 pub(crate) struct SocketAddress(bindings::__kernel_sockaddr_storage);
 
+// SAFETY: Plain data: the pointer among its forms is for alignment alone.
+unsafe impl Send for SocketAddress {}
+// SAFETY: As above.
+unsafe impl Sync for SocketAddress {}
+
 impl SocketAddress {
-    pub(super) fn new(raw: bindings::__kernel_sockaddr_storage) -> Self {
+    pub(in crate::kapi) fn new(raw: bindings::__kernel_sockaddr_storage) -> Self {
         // INVARIANT: The caller's is initialised, being a value.
         Self(raw)
     }
@@ -42,10 +87,42 @@ impl SocketAddress {
         (&raw const self.0).cast()
     }
 
+    /// An IPv4 address that ends with `last`.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn for_test(last: u8) -> Self {
+        let mut raw = bindings::__kernel_sockaddr_storage::default();
+        let bytes = (&raw mut raw).cast::<u8>();
+        // SAFETY: The family comes first, then port and address, in a storage that is longer.
+        unsafe {
+            bytes.cast::<u16>().write(bindings::AF_INET as u16);
+            bytes.add(7).write(last);
+        }
+        Self::new(raw)
+    }
+
+    /// Whether it is of IPv4 or IPv6.
+    pub(crate) fn is_ip(&self) -> bool {
+        // SAFETY: By the type invariant it is a socket address, which begins with the family.
+        let family = unsafe { u32::from((*self.as_raw()).sa_family) };
+        matches!(family, bindings::AF_INET | bindings::AF_INET6)
+    }
+
     /// Whether it is of IPv6.
     pub(super) fn is_ipv6(&self) -> bool {
         // SAFETY: By the type invariant it is a socket address, which begins with the family.
         unsafe { u32::from((*self.as_raw()).sa_family) == bindings::AF_INET6 }
+    }
+
+    /// Bytes of the address, which must be of IPv4 or IPv6.
+    pub(super) fn len(&self) -> usize {
+        // SAFETY: By the type invariant it is a socket address.
+        unsafe { bindings::svc_addr_len(self.as_raw()) }
+    }
+
+    /// Makes the port 0.
+    pub(super) fn forget_port(&mut self) {
+        // SAFETY: By the type invariant it is a socket address.
+        unsafe { bindings::rpc_set_port((&raw mut self.0).cast(), 0) }
     }
 
     /// The port in host byte order; 0 where none is known.
@@ -54,13 +131,23 @@ impl SocketAddress {
         unsafe { bindings::rpc_get_port(self.as_raw()) }
     }
 
-    /// The address in hexadecimal, as the RPC layer shows it: its bytes in network order.
-    pub(super) fn hex<'a>(&self, buffer: &'a mut [u8; 32]) -> &'a str {
+    /// Whether it is of the same family and host, whatever the port.
+    pub(crate) fn is_same_host(&self, other: &Self) -> bool {
+        self.is_ipv6() == other.is_ipv6() && self.host_bytes() == other.host_bytes()
+    }
+
+    /// The bytes of the host in network order.
+    fn host_bytes(&self) -> &[u8] {
         // `sin_addr` is 4 bytes after family and port, `sin6_addr` 16 after the flow label too.
         let (offset, len) = if self.is_ipv6() { (8, 16) } else { (4, 4) };
         // SAFETY: By the type invariant it is a socket address, which is longer than that.
-        let bytes =
-            unsafe { core::slice::from_raw_parts(self.as_raw().cast::<u8>().add(offset), len) };
+        unsafe { core::slice::from_raw_parts(self.as_raw().cast::<u8>().add(offset), len) }
+    }
+
+    /// The address in hexadecimal, as the RPC layer shows it: its bytes in network order.
+    pub(super) fn hex<'a>(&self, buffer: &'a mut [u8; 32]) -> &'a str {
+        let bytes = self.host_bytes();
+        let len = bytes.len();
         for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
             for (digit, value) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
                 *digit = if value < 10 {

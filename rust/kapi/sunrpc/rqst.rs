@@ -37,7 +37,7 @@ impl<'a> Message<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says.
-    unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
         // INVARIANT: By contract.
         Self {
             raw,

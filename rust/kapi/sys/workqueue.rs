@@ -64,6 +64,13 @@ impl OwnedQueue {
     }
 }
 
+impl OwnedQueue {
+    /// The queue, for work that is done before this is dropped.
+    pub(in crate::kapi) fn as_raw(&self) -> *mut bindings::workqueue_struct {
+        self.wq.as_ptr()
+    }
+}
+
 impl Drop for OwnedQueue {
     /// Runs what is queued and destroys the queue. Sleeps; not for work on this queue.
     fn drop(&mut self) {
@@ -272,4 +279,39 @@ impl Timer<'_> {
             bindings::queue_delayed_work_on(UNBOUND, self.queue.wq.as_ptr(), self.work.get(), delay)
         }
     }
+}
+
+/// Initialises a plain work.
+///
+/// # Safety
+///
+/// `work` must be valid for writes, and stay where it is; `run` must be the function for it.
+pub(in crate::kapi) unsafe fn init_plain_work(
+    work: *mut bindings::work_struct,
+    run: unsafe extern "C" fn(*mut bindings::work_struct),
+    class: WorkClass,
+) {
+    // SAFETY: By contract. The keys are static.
+    unsafe {
+        bindings::init_work_with_key(
+            work,
+            Some(run),
+            false,
+            class.name.as_char_ptr(),
+            class.work.as_ptr(),
+        )
+    };
+}
+
+/// Queues a plain work. Any context.
+///
+/// # Safety
+///
+/// Both must be valid and initialised, and stay so until the work has begun.
+pub(in crate::kapi) unsafe fn queue_plain_work(
+    queue: *mut bindings::workqueue_struct,
+    work: *mut bindings::work_struct,
+) {
+    // SAFETY: By contract.
+    unsafe { bindings::queue_work_on(UNBOUND, queue, work) };
 }

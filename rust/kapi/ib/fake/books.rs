@@ -145,12 +145,21 @@ impl Books {
         let Ok(posted) = self.records.lock().sends.remove(0) else {
             return false;
         };
-        if posted.signaled || status != bindings::ib_wc_status_IB_WC_SUCCESS {
+        // ib_core expects no more of a request without an entry than that it is not signaled.
+        let expected = posted.signaled || status != bindings::ib_wc_status_IB_WC_SUCCESS;
+        if expected && !posted.entry.is_null() {
             // SAFETY: The queue pair lives while something is posted to it.
             let cq = unsafe { (*posted.qp).send_cq };
             complete(cq, posted, status, 0, None);
         }
         true
+    }
+
+    /// Completes a send request that is not in the books any more, well.
+    pub(super) fn complete_taken(&self, posted: Posted) {
+        // SAFETY: As in `complete_send`.
+        let cq = unsafe { (*posted.qp).send_cq };
+        complete(cq, posted, bindings::ib_wc_status_IB_WC_SUCCESS, 0, None);
     }
 
     /// Completes the oldest posted Receive. False when there is none.

@@ -198,7 +198,8 @@ unsafe extern "C" fn post_send(
                     let registration = wr.cast::<bindings::ib_reg_wr>();
                     ((*registration).key, (*registration).access)
                 }
-                bindings::ib_wr_opcode_IB_WR_LOCAL_INV => ((*wr).ex.invalidate_rkey, 0),
+                bindings::ib_wr_opcode_IB_WR_LOCAL_INV
+                | bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => ((*wr).ex.invalidate_rkey, 0),
                 _ => (0, 0),
             };
             let sge = match (*wr).num_sge {

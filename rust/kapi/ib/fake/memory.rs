@@ -5,7 +5,11 @@
 use super::super::{
     super::{
         bindings,
-        page::Pieces, //
+        page::{
+            Gathered,
+            PageList,
+            Pieces, //
+        },
     },
     ledger,
 };
@@ -113,5 +117,50 @@ impl Balance {
         }
         let faults = ledger::FAULTS.load(Relaxed);
         same("wrong unmappings", faults, self.faults)
+    }
+}
+
+/// Pages, each with a reference that the test keeps.
+pub(in crate::kapi::ib) struct Pages(KVec<*mut bindings::page>);
+
+impl Pages {
+    /// `n` pages.
+    pub(in crate::kapi::ib) fn new(n: usize) -> Result<Self> {
+        let mut pages = Self(KVec::with_capacity(n, GFP_KERNEL)?);
+        for _ in 0..n {
+            // SAFETY: No precondition.
+            let page = unsafe { bindings::alloc_page(bindings::GFP_KERNEL) };
+            claim(!page.is_null(), "there is memory")?;
+            pages.0.push(page, GFP_KERNEL)?;
+        }
+        Ok(pages)
+    }
+
+    /// The first `len` bytes, with references of their own.
+    pub(in crate::kapi::ib) fn gather(&self, len: usize) -> Result<Gathered> {
+        let mut entries = KVec::new();
+        entries.extend_from_slice(&self.0, GFP_KERNEL)?;
+        for page in &entries {
+            // SAFETY: The page is valid, since the test has a reference.
+            unsafe { bindings::get_page(*page) };
+        }
+        // SAFETY: The references were taken above.
+        Gathered::new(unsafe { PageList::take(&mut entries)? }, len)
+    }
+
+    /// How many references there are to the pages beside the test's.
+    pub(in crate::kapi::ib) fn references(&self) -> usize {
+        // SAFETY: The pages are valid, since the test has references.
+        let count = |page: &*mut bindings::page| unsafe { bindings::page_count(*page) } as usize;
+        self.0.iter().map(count).sum::<usize>() - self.0.len()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        for page in &self.0 {
+            // SAFETY: Allocated in `new`.
+            unsafe { bindings::put_page(*page) };
+        }
     }
 }

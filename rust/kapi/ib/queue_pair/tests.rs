@@ -5,7 +5,10 @@
 //! memory that is given back.
 
 use super::super::{
-    cm::CmEvent,
+    cm::{
+        CmEvent,
+        CmHandler, //
+    },
     fake::{
         self,
         Balance,
@@ -15,6 +18,7 @@ use super::super::{
         Request, //
     },
     region::Fenced,
+    send_queue::Gate, //
 };
 use super::*;
 use crate::{

@@ -3,6 +3,7 @@
 //! A queue pair over a device without hardware, and what it tells its user.
 
 use super::*;
+use crate::kapi::ib::handler::Received;
 
 /// An invalidation that is posted by the handler of a Receive.
 pub(super) const LATE: u32 = 99;
@@ -19,6 +20,7 @@ pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
     receive_size: 256,
     region_pages: 8,
     sg_gaps: false,
+    transfers: None,
 };
 
 /// What the device is asked for when a connection comes up, and when that fails or it goes.
@@ -85,7 +87,7 @@ impl Handler for Listener {
     type Cookie = u32;
     type Cm = Silent;
 
-    fn received(&self, qp: &QueuePair<Self>, message: Received<'_>) {
+    fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>) {
         let key = message.invalidated.map(|key| key.0);
         let noted = (message.bytes.len(), key);
         let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
@@ -104,7 +106,8 @@ impl Handler for Listener {
         self.told.lock().spaces += 1;
     }
 
-    fn failed(&self, status: u32) {
+    fn failed(&self, failure: Failure) {
+        let status = failure.status;
         let _ = self.told.lock().failures.push(status, GFP_ATOMIC);
     }
 }

@@ -4,6 +4,12 @@
 
 use super::*;
 
+const HANDLERS: Handlers = Handlers {
+    done: fake::ignore,
+    read_done: fake::ignore,
+    read_failed: fake::ignore,
+};
+
 /// A ring over a fake device.
 pub(super) struct Bench {
     pub(super) queue: SendQueue<u32>,
@@ -32,11 +38,7 @@ impl Bench {
     ) -> Result<Self> {
         let mut bench = Self::closed(slots, registrations, limit, size)?;
         // SAFETY: The queue pair lives as long as the ring.
-        unsafe {
-            bench
-                .queue
-                .open(bench.qp.as_raw(), fake::LKEY, fake::ignore)?
-        };
+        unsafe { bench.queue.open(bench.qp.as_raw(), fake::LKEY, &HANDLERS)? };
         Ok(bench)
     }
 
@@ -44,7 +46,7 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         Ok(Self {
-            queue: SendQueue::new(slots, registrations + 1, limit)?,
+            queue: SendQueue::new(slots, registrations + 1, limit, 0)?,
             size,
             mrs: KVec::new(),
             memory: Memory::new(1)?,
@@ -111,8 +113,10 @@ impl Bench {
     /// Retires everything below `end`; the cookies that came back.
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
         let mut cookies = KVec::new();
-        while let Some(cookie) = self.queue.retire(end) {
-            cookies.push(cookie, GFP_KERNEL)?;
+        while let Some(retired) = self.queue.retire(end) {
+            if let Retired::Cookie { cookie, whole } = retired {
+                cookies.push((cookie, whole), GFP_KERNEL)?;
+            }
         }
         Ok(cookies)
     }
@@ -156,7 +160,7 @@ impl Bench {
         }
         let size = self.queue.slots.len();
         same("slots", size, self.queue.entries.len())?;
-        self.queue = SendQueue::new(1, 1, 1)?;
+        self.queue = SendQueue::new(1, 1, 1, 0)?;
         self.balance.more(0)
     }
 }

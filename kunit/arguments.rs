@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: what is read for a Call goes exactly where the unreduced Payload stream has it,
+//! whatever the order and number of its chunks, and positions that cannot be are refused.
+
+use super::{
+    super::eligible::has_eligible_argument,
+    *, //
+};
+use crate::kunit::{
+    claim,
+    same, //
+};
+use xdr::{
+    CallHeader,
+    Encoder,
+    Limits,
+    Segment, //
+};
+
+const ROOM: usize = 1000;
+
+fn segment(length: u32) -> Segment {
+    Segment {
+        handle: 1,
+        length,
+        offset: 0x1000,
+    }
+}
+
+/// A Call with Read chunks at these positions, of these lengths, before `inline` bytes; without
+/// any, the chunk at position zero holds the message.
+fn with_call<R>(
+    chunks: &[(u32, u32)],
+    inline: Option<usize>,
+    look: impl FnOnce(&Call<'_>) -> Result<R>,
+) -> Result<R> {
+    with_words(chunks, inline, &[], look)
+}
+
+/// A Call with Read chunks at these positions, whose inline message begins with these words and
+/// goes on to 100 bytes.
+fn with_rpc<R>(
+    chunks: &[(u32, u32)],
+    rpc: &[u32],
+    look: impl FnOnce(&Call<'_>, &[u8]) -> Result<R>,
+) -> Result<R> {
+    with_words(chunks, Some(100), rpc, |call| match &call.payload {
+        CallPayload::Inline(inline) => look(call, inline.bytes),
+        CallPayload::PositionZero(_) => Err(EPROTO),
+    })
+}
+
+fn with_words<R>(
+    chunks: &[(u32, u32)],
+    inline: Option<usize>,
+    rpc: &[u32],
+    look: impl FnOnce(&Call<'_>) -> Result<R>,
+) -> Result<R> {
+    let mut buffer = [0; ROOM];
+    let mut reads = match inline {
+        Some(_) => Encoder::msg(&mut buffer, 7, 1),
+        None => Encoder::nomsg(&mut buffer, 7, 1),
+    };
+    for (position, length) in chunks {
+        reads.read_chunk(*position, [segment(*length)]);
+    }
+    let encoded = reads.end_reads().end_writes().no_reply_chunk();
+    let len = encoded.map_err(|_| EINVAL)?;
+    let end = len + inline.unwrap_or(0);
+    if inline.is_some() {
+        let words = Iterator::chain([7, 0].iter(), rpc.get(2..).unwrap_or(&[]));
+        for (i, word) in words.enumerate() {
+            let place = buffer.get_mut(len + 4 * i..len + 4 * i + 4).ok_or(EINVAL)?;
+            place.copy_from_slice(&u32::to_be_bytes(*word));
+        }
+    }
+    let bytes = buffer.get(..end).ok_or(EINVAL)?;
+    let limits = Limits {
+        read_chunks: 8,
+        ..Limits::floor(1 << 20)
+    };
+    match xdr::Message::decode(bytes, &limits) {
+        Ok(xdr::Message::Call(call)) => look(&call),
+        _ => Err(EPROTO),
+    }
+}
+
+/// A part of the unreduced stream: offset, length, and whether it is a chunk.
+type Part = (usize, usize, bool);
+
+/// The parts of the unreduced stream, and its length.
+fn parts(call: &Call<'_>) -> Result<(KVec<Part>, usize)> {
+    let reduced = match &call.payload {
+        CallPayload::Inline(inline) => inline.bytes.len(),
+        CallPayload::PositionZero(chunk) => chunk.length() as usize,
+    };
+    let mut parts = KVec::new();
+    let length = run_through(call, reduced, |offset, source| {
+        let (len, chunk) = match source {
+            Source::Chunk(chunk) => (chunk.length() as usize, true),
+            Source::Stream(len) => (len, false),
+        };
+        if len != 0 {
+            parts.push((offset, len, chunk), GFP_KERNEL)?;
+        }
+        Ok(())
+    })?;
+    Ok((parts, length))
+}
+
+#[kunit_tests(rpcrdma_arguments)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn one_chunk_in_the_middle() -> Result {
+        with_call(&[(80, 1000)], Some(100), |call| {
+            let (parts, length) = parts(call)?;
+            let expected = [(0, 80, false), (80, 1000, true), (1080, 20, false)];
+            same("parts", &parts[..], &expected)?;
+            same("length", length, 1100)
+        })
+    }
+
+    #[test]
+    fn positions_count_in_the_unreduced_stream() -> Result {
+        // Two WRITEs of a COMPOUND; the first has one byte of padding.
+        with_call(&[(80, 999), (1100, 50)], Some(120), |call| {
+            let (parts, length) = parts(call)?;
+            let expected = [
+                (0, 80, false),
+                (80, 999, true),
+                (1080, 20, false),
+                (1100, 50, true),
+                (1152, 20, false),
+            ];
+            same("parts", &parts[..], &expected)?;
+            same("length", length, 1172)
+        })
+    }
+
+    #[test]
+    fn the_order_of_the_list_is_of_no_matter() -> Result {
+        let ordered = with_call(&[(80, 999), (1100, 50)], Some(120), parts)?;
+        let other = with_call(&[(1100, 50), (80, 999)], Some(120), parts)?;
+        same("parts", &other.0[..], &ordered.0[..])
+    }
+
+    #[test]
+    fn chunks_next_to_each_other() -> Result {
+        with_call(&[(80, 100), (180, 100)], Some(80), |call| {
+            let (parts, length) = parts(call)?;
+            let expected = [(0, 80, false), (80, 100, true), (180, 100, true)];
+            same("parts", &parts[..], &expected)?;
+            same("length", length, 280)
+        })
+    }
+
+    #[test]
+    fn a_long_call_with_a_chunk_taken_out() -> Result {
+        with_call(&[(0, 2000), (80, 1000)], None, |call| {
+            let (parts, length) = parts(call)?;
+            let expected = [(0, 80, false), (80, 1000, true), (1080, 1920, false)];
+            same("parts", &parts[..], &expected)?;
+            same("length", length, 3000)
+        })
+    }
+
+    #[test]
+    fn positions_that_cannot_be() -> Result {
+        for chunks in [
+            // Behind the stream.
+            &[(104, 10)][..],
+            // In the chunk before.
+            &[(80, 100), (120, 10)],
+            // In its padding.
+            &[(80, 97), (176, 10)],
+            // So far that there is not enough in between.
+            &[(80, 100), (204, 10)],
+        ] {
+            // The decoder does, so that nobody gets to see them.
+            let seen = with_call(chunks, Some(100), |_| Ok(()));
+            same("refused", seen.err(), Some(EPROTO))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn only_what_the_binding_allows() -> Result {
+        const NFS: u32 = 100_003;
+        for (program, version, procedure, allowed) in [
+            (NFS, 2, 8, true),
+            (NFS, 2, 13, true),
+            (NFS, 2, 6, false),
+            (NFS, 3, 7, true),
+            (NFS, 3, 10, true),
+            (NFS, 3, 6, false),
+            (NFS, 4, 1, true),
+            (NFS, 4, 0, false),
+            (NFS, 5, 1, false),
+            // NFSACL, MOUNT.
+            (100_227, 3, 2, false),
+            (100_005, 3, 1, false),
+        ] {
+            let header = CallHeader {
+                program,
+                version,
+                procedure,
+                wrapped: false,
+                size: 40,
+            };
+            same("allowed", has_eligible_argument(&header), allowed)?;
+            let wrapped = CallHeader {
+                wrapped: true,
+                ..header
+            };
+            same("under privacy", has_eligible_argument(&wrapped), false)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_of_the_rpc_header() -> Result {
+        // NFS 3 WRITE, with a credential of 20 bytes: the header has 60.
+        for (position, allowed) in [(40, false), (56, false), (60, true), (64, true)] {
+            let rpc = [7, 0, 2, 100_003, 3, 7, 1, 20, 0, 0, 0, 0, 0, 0, 0];
+            let allows = with_rpc(&[(position, 100)], &rpc, |call, rpc| {
+                Ok(may_reduce(call, rpc))
+            })?;
+            same("allowed", allows, allowed)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_cannot_be_told_is_left_to_the_service() -> Result {
+        // The header is not whole.
+        let rpc = [7, 0, 2, 100_003, 3, 6, 1, 400];
+        with_rpc(&[(40, 100)], &rpc, |call, rpc| {
+            claim(may_reduce(call, rpc), "not known to be wrong")
+        })
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What a queue pair tells its user.
+
+use super::super::{
+    bindings,
+    page::Gathered, //
+};
+use super::{
+    cm::CmHandler,
+    queue_pair::QueuePair,
+    recv_queue::KeptReceive, //
+};
+use core::{
+    cell::Cell,
+    ffi::CStr, //
+};
+use kernel::prelude::*;
+
+/// What a queue pair tells its user. All are called in process context, from the work queue of
+/// the completion queues: they must not sleep on memory and must not wait for the tear-down.
+pub(crate) trait Handler: Sized + Send + Sync + 'static {
+    /// What comes back with the completion of local invalidations, or of RDMA Reads.
+    type Cookie: Send + 'static;
+    /// Receives the events of the id.
+    type Cm: CmHandler;
+
+    /// A message was received.
+    fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>);
+    /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May
+    /// sleep.
+    fn no_more(&self) {}
+    /// Local invalidations have ended, well or not; after a failure nothing is known of the
+    /// regions until the tear-down.
+    fn invalidated(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, ok: bool) {
+        let _ = (qp, cookie, ok);
+    }
+    /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
+    fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Gathered, ok: bool) {
+        let _ = (qp, cookie, memory, ok);
+    }
+    /// Send buffers or room in the send queue came back.
+    fn send_space(&self, qp: &QueuePair<Self>);
+    /// Something waits for room in the send queue. Must not call the queue pair.
+    fn starved(&self) {}
+    /// A work request ended in an error: the connection is lost.
+    fn failed(&self, failure: Failure);
+}
+
+/// How a work request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    pub(super) status: u32,
+    pub(super) tag: Option<u32>,
+}
+
+impl Failure {
+    /// A post failed.
+    pub(super) fn post() -> Self {
+        Self {
+            status: bindings::ib_wc_status_IB_WC_GENERAL_ERR,
+            tag: None,
+        }
+    }
+
+    /// What the status means.
+    pub(crate) fn words(&self) -> &'static str {
+        // SAFETY: The function takes any number, and returns a constant string.
+        let words = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(self.status)) };
+        words.to_str().unwrap_or("unknown")
+    }
+
+    /// Whether the status only says that the connection had ended before.
+    pub(crate) fn is_flush(&self) -> bool {
+        self.status == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
+    }
+
+    /// The tag of the request, if the request itself was at fault, and not the link or the peer's
+    /// state.
+    pub(crate) fn culprit(&self) -> Option<u32> {
+        let at_fault = matches!(
+            self.status,
+            bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR
+                | bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR
+                | bindings::ib_wc_status_IB_WC_REM_OP_ERR
+                | bindings::ib_wc_status_IB_WC_LOC_LEN_ERR
+                | bindings::ib_wc_status_IB_WC_LOC_PROT_ERR
+        );
+        self.tag.filter(|_| at_fault)
+    }
+}
+
+/// A received message.
+pub(crate) struct Received<'a, H: Handler> {
+    /// The bytes received, no more.
+    pub(crate) bytes: &'a [u8],
+    /// The key that the peer invalidated with this message.
+    pub(crate) invalidated: Option<InvalidatedKey>,
+    pub(super) qp: &'a QueuePair<H>,
+    pub(super) index: u32,
+    pub(super) kept: &'a Cell<bool>,
+}
+
+impl<H: Handler> Received<'_, H> {
+    /// Keeps the message, and so its receive buffer.
+    pub(crate) fn keep(self) -> KeptReceive<H> {
+        self.kept.set(true);
+        // SAFETY: The buffer was completed and is not given back, since it was marked as kept.
+        unsafe { KeptReceive::new(self.qp, self.index, self.bytes) }
+    }
+}
+
+/// A key that a completed Receive said to be invalidated.
+#[derive(Clone, Copy)]
+pub(crate) struct InvalidatedKey(pub(super) u32);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the worker of the completion queues calls.
+
+use super::super::{
+    super::bindings,
+    handler::{
+        Failure,
+        Handler,
+        InvalidatedKey,
+        Received, //
+    },
+};
+use super::QueuePair;
+use core::cell::Cell;
+
+impl<H: Handler> QueuePair<H> {
+    /// Called by the completion queue's worker for each completed entry of the send ring.
+    ///
+    /// # Safety
+    ///
+    /// To be called by ib_core alone, for an entry of this type's ring.
+    pub(super) unsafe extern "C" fn send_done(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+        // SAFETY: The context points to the queue pair by the type invariant, and the drain in
+        // `shutdown` waits for this function.
+        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
+        // SAFETY: The completion is valid for the time of this call; entry and status are valid
+        // members whatever the status.
+        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
+        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+
+        let send = this.send.lock();
+        let index = send.index_of(entry);
+        let position = index.and_then(|i| send.position_of(i));
+        let tag = index.and_then(|i| send.tag_of_slot(i));
+        drop(send);
+        if let Some(position) = position {
+            this.retire(position + 1, ok);
+        }
+        this.make_room((!ok).then_some(Failure { status, tag }));
+    }
+
+    /// There is room in the send queue: who waits for it comes next.
+    fn make_room(&self, failure: Option<Failure>) {
+        if let Some(failure) = failure {
+            self.handler.failed(failure);
+        } else if self.send.lock().next_turns().is_err() {
+            self.handler.failed(Failure::post());
+        } else {
+            self.handler.send_space(self);
+        }
+    }
+
+    /// Called by the completion queue's worker for the last of a message's RDMA Reads.
+    ///
+    /// # Safety
+    ///
+    /// To be called by ib_core alone, for a read entry of this type's ring.
+    pub(super) unsafe extern "C" fn read_done(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
+        // SAFETY: As in `send_done`.
+        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
+        // SAFETY: As in `send_done`.
+        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
+        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        let mut send = this.send.lock();
+        let tag = send.tag_of_read(entry);
+        let read = send.end_read(entry);
+        drop(send);
+        if let Some(read) = read {
+            this.end_read(read, ok);
+        }
+        this.make_room((!ok).then_some(Failure { status, tag }));
+    }
+
+    /// Called by the completion queue's worker for one of a message's RDMA Reads before the last,
+    /// which failed.
+    ///
+    /// # Safety
+    ///
+    /// To be called by ib_core alone, for a read entry of this type's ring.
+    pub(super) unsafe extern "C" fn read_failed(
+        cq: *mut bindings::ib_cq,
+        wc: *mut bindings::ib_wc,
+    ) {
+        // SAFETY: As in `send_done`.
+        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
+        // SAFETY: As in `send_done`.
+        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
+        let tag = this.send.lock().tag_of_read(entry);
+        this.handler.failed(Failure { status, tag });
+    }
+
+    /// Called by the completion queue's worker for each completed Receive.
+    ///
+    /// # Safety
+    ///
+    /// To be called by ib_core alone, for an entry of this type's receive queue.
+    pub(super) unsafe extern "C" fn receive_done(
+        cq: *mut bindings::ib_cq,
+        wc: *mut bindings::ib_wc,
+    ) {
+        // SAFETY: As in `send_done`.
+        let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
+        // SAFETY: As in `send_done`.
+        let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
+        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        let (len, invalidated) = if ok {
+            // SAFETY: After a success all members are valid; the key is when the flag is set.
+            unsafe {
+                let flag = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as i32;
+                let key =
+                    ((*wc).wc_flags & flag != 0).then(|| InvalidatedKey((*wc).ex.invalidate_rkey));
+                ((*wc).byte_len as usize, key)
+            }
+        } else {
+            (0, None)
+        };
+
+        let Some((index, bytes)) = this.recv.lock().complete(entry, len) else {
+            return;
+        };
+        let kept = Cell::new(false);
+        if ok {
+            let message = Received {
+                // SAFETY: The buffer is neither free nor posted until it is given back, below or
+                // by who keeps it, and not freed before the tear-down has waited for both.
+                bytes: unsafe { &*bytes },
+                invalidated,
+                qp: this,
+                index,
+                kept: &kept,
+            };
+            this.handler.received(this, message);
+        }
+        if !kept.get() {
+            this.recv.lock().give_back(index);
+        }
+        if !ok {
+            this.handler.failed(Failure { status, tag: None });
+        }
+    }
+}

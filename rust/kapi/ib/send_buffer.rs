@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Buffers that are filled and sent, and those whom the tear-down waits for.
+
+use super::{
+    buffer::DmaBuffer,
+    handler::Handler,
+    queue_pair::QueuePair,
+    region::{
+        Armed,
+        Region, //
+    },
+    send_queue::{
+        Gate,
+        Reply,
+        Work, //
+    },
+    transfer::NewTransfer, //
+};
+use kernel::prelude::*;
+
+/// Somebody whom tear-down waits for.
+///
+/// # Invariants
+///
+/// It is counted in `lent` of the queue pair's send queue.
+pub(super) struct Poster<'a, H: Handler>(&'a QueuePair<H>);
+
+impl<'a, H: Handler> Poster<'a, H> {
+    /// `ENOTCONN` when the connection is being torn down.
+    pub(super) fn enter(qp: &'a QueuePair<H>) -> Result<Self> {
+        qp.send.lock().enter()?;
+        // INVARIANT: Counted above.
+        Ok(Self(qp))
+    }
+
+    /// The queue pair.
+    pub(super) fn owner(&self) -> &'a QueuePair<H> {
+        self.0
+    }
+}
+
+impl<H: Handler> Drop for Poster<'_, H> {
+    fn drop(&mut self) {
+        let mut queue = self.0.send.lock();
+        queue.lent -= 1;
+        let last = queue.lent == 0 && queue.gate != Gate::Open;
+        drop(queue);
+        if last {
+            self.0.posters_left.complete_all();
+        }
+    }
+}
+
+/// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
+pub(crate) struct SendBuffer<'a, H: Handler> {
+    buffer: Option<DmaBuffer>,
+    // Goes last: once it has, the tear-down takes the pool.
+    poster: Poster<'a, H>,
+}
+
+impl<'a, H: Handler> SendBuffer<'a, H> {
+    /// Takes a buffer. May sleep to allocate one.
+    ///
+    /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
+    /// [`Handler::send_space`] will be called.
+    pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
+        let buffer = qp.send.lock().take_buffer()?;
+        // INVARIANT: Counted by the call above.
+        let mut lent = Self {
+            buffer,
+            poster: Poster(qp),
+        };
+        if lent.buffer.is_none() {
+            match qp.make_send_buffer() {
+                Ok(buffer) => lent.buffer = Some(buffer),
+                Err(e) => {
+                    qp.send.lock().made -= 1;
+                    return Err(e);
+                }
+            }
+        }
+        Ok(lent)
+    }
+
+    /// Takes a buffer that is there already, if any. Does not sleep.
+    pub(super) fn take_pooled(qp: &'a QueuePair<H>) -> Option<Self> {
+        let buffer = qp.send.lock().take_pooled()?;
+        // INVARIANT: Counted by the call above.
+        Some(Self {
+            buffer: Some(buffer),
+            poster: Poster(qp),
+        })
+    }
+
+    /// The bytes to fill.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match &mut self.buffer {
+            Some(buffer) => buffer.as_mut_slice(),
+            None => &mut [],
+        }
+    }
+
+    /// Posts RDMA Writes and the Send of the first `len` bytes in one chain, or lets them wait for
+    /// room. `invalidate` is a key of the peer's. A failure is reported with `tag`.
+    pub(super) fn reply(
+        mut self,
+        len: usize,
+        tag: Option<u32>,
+        invalidate: Option<u32>,
+        transfer: Option<NewTransfer<'_, H>>,
+    ) -> Result {
+        let owner = self.poster.0;
+        let transfer = match transfer {
+            Some(transfer) => Some(transfer.into_transfer(owner)?),
+            None => None,
+        };
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        owner.submit(Work::Reply(Reply {
+            buffer,
+            len,
+            invalidate,
+            transfer,
+            tag,
+        }))
+    }
+
+    /// Posts registrations and the Send of the first `len` bytes.
+    pub(super) fn post(mut self, armed: &[Region<Armed>], len: usize) -> Result {
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        self.poster.0.send.lock().post_send(armed, buffer, len)
+    }
+}
+
+impl<H: Handler> Drop for SendBuffer<'_, H> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.poster.0.send.lock().give_back_buffer(buffer);
+        }
+    }
+}

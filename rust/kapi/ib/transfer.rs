@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! RDMA Reads and Writes of a responder.
+//!
+//! C header: [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
+use super::super::{
+    bindings,
+    page::Gathered, //
+};
+use super::{
+    handler::Handler,
+    queue_pair::QueuePair,
+    send_buffer::Poster,
+    send_queue::{
+        Read,
+        Work, //
+    },
+};
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+use xdr::Segment;
+
+/// Which way data go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TransferKind {
+    /// From the peer's memory.
+    Read,
+    /// Into the peer's memory.
+    Write,
+}
+
+impl TransferKind {
+    fn as_raw(self) -> bindings::dma_data_direction {
+        match self {
+            Self::Read => bindings::dma_data_direction::DMA_FROM_DEVICE,
+            Self::Write => bindings::dma_data_direction::DMA_TO_DEVICE,
+        }
+    }
+}
+
+/// What belongs to one segment.
+struct Part {
+    context: bindings::rdma_rw_ctx,
+    first: usize,
+    count: usize,
+}
+
+/// Requests between memory and the segments of a peer, with the memory.
+///
+/// # Invariants
+///
+/// - Each part's context is initialised for `count` elements from `first` on, and neither moves:
+///   no vector is resized.
+/// - The queue pair is valid as long as there are parts.
+/// - The elements name pieces of `memory`.
+pub(super) struct Transfer {
+    parts: KVec<Part>,
+    elements: KVVec<bindings::bio_vec>,
+    kind: TransferKind,
+    qp: *mut bindings::ib_qp,
+    port: u32,
+    requests: usize,
+    memory: Gathered,
+}
+
+// SAFETY: The queue pair may be used from any thread, and the rest is owned.
+unsafe impl Send for Transfer {}
+
+impl Transfer {
+    /// Adds bytes of the memory that are next to each other, `EMSGSIZE` if there is no room.
+    fn add(&mut self, offset: usize, len: usize, segment: &Segment) -> Result {
+        let mut pieces = self.memory.pieces();
+        pieces.skip(offset);
+        let first = self.elements.len();
+        let mut left = len;
+        while left != 0 {
+            let piece = pieces.take(left).ok_or(EMSGSIZE)?;
+            left -= piece.len;
+            let element = bindings::bio_vec {
+                bv_page: piece.page,
+                bv_len: piece.len as u32,
+                bv_offset: piece.offset as u32,
+            };
+            self.elements
+                .push_within_capacity(element)
+                .map_err(|_| EMSGSIZE)?;
+        }
+        let iter = bindings::bvec_iter {
+            bi_size: u32::try_from(len).map_err(|_| EMSGSIZE)?,
+            ..Default::default()
+        };
+        let elements = self.elements.as_ptr().wrapping_add(first);
+        let part = Part {
+            context: bindings::rdma_rw_ctx::default(),
+            first,
+            count: self.elements.len() - first,
+        };
+        let at = self.parts.len();
+        // The context is initialised in its place, since it points into itself.
+        self.parts
+            .push_within_capacity(part)
+            .map_err(|_| EMSGSIZE)?;
+        let Some(part) = self.parts.get_mut(at) else {
+            return Err(EMSGSIZE);
+        };
+        // SAFETY: The queue pair is valid: its owner's `Poster` is held. The elements name memory
+        // that stays as long as `self`. Neither they nor the context move.
+        let requests = unsafe {
+            bindings::rdma_rw_ctx_init_bvec(
+                &mut part.context,
+                self.qp,
+                self.port,
+                elements,
+                part.count as u32,
+                iter,
+                segment.offset,
+                segment.handle,
+                self.kind.as_raw(),
+            )
+        };
+        if requests < 0 {
+            // It is not initialised, so it must not be destroyed.
+            let _ = self.parts.pop();
+            return to_result(requests);
+        }
+        // INVARIANT: Initialised above.
+        self.requests += requests as usize;
+        Ok(())
+    }
+
+    /// How many work requests that is.
+    pub(super) fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// Links all requests before `last`; without one, the end is signaled to `done`. Returns the
+    /// first. To be called once.
+    ///
+    /// # Safety
+    ///
+    /// The requests may be used only as long as the transfer stays.
+    pub(super) unsafe fn link(
+        &mut self,
+        mut last: *mut bindings::ib_send_wr,
+        done: *mut bindings::ib_cqe,
+    ) -> *mut bindings::ib_send_wr {
+        for part in self.parts.iter_mut().rev() {
+            // SAFETY: The context is initialised, and the queue pair valid, by the type invariant.
+            last = unsafe {
+                bindings::rdma_rw_ctx_wrs(&mut part.context, self.qp, self.port, done, last)
+            };
+        }
+        last
+    }
+
+    /// Takes the memory from the device, which must not use it any more, or be past asking.
+    pub(super) fn unmap(&mut self) {
+        for part in self.parts.iter_mut() {
+            let elements = self.elements.as_ptr().wrapping_add(part.first);
+            // SAFETY: Initialised with these, and the queue pair valid, by the type invariant.
+            unsafe {
+                bindings::rdma_rw_ctx_destroy_bvec(
+                    &mut part.context,
+                    self.qp,
+                    self.port,
+                    elements,
+                    part.count as u32,
+                    self.kind.as_raw(),
+                )
+            };
+        }
+        self.parts.clear();
+    }
+
+    /// Takes the memory out, and lets the rest go.
+    pub(super) fn into_memory(mut this: KBox<Self>) -> Gathered {
+        this.unmap();
+        core::mem::replace(&mut this.memory, Gathered::nothing())
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+/// A transfer that is not posted yet.
+pub(crate) struct NewTransfer<'a, H: Handler> {
+    transfer: KBox<Transfer>,
+    // The queue pair stays as long as this, which goes after the transfer.
+    poster: Poster<'a, H>,
+}
+
+impl<'a, H: Handler> NewTransfer<'a, H> {
+    /// For `parts` calls of [`Self::add`]. May sleep.
+    pub(super) fn new(
+        owner: &'a QueuePair<H>,
+        kind: TransferKind,
+        memory: Gathered,
+        parts: usize,
+    ) -> Result<Self> {
+        if kind == TransferKind::Read && !memory.is_writable() {
+            return Err(EINVAL);
+        }
+        let poster = Poster::enter(owner)?;
+        let (qp, port) = owner.raw().ok_or(ENOTCONN)?;
+        // No byte is transferred twice, so each end of a run is passed once at most.
+        let parts = parts + 2;
+        // Each part may begin and end within a page.
+        let elements = memory.len() / kernel::page::PAGE_SIZE + 2 * parts;
+        // INVARIANT: There are no parts, and room for all that `add` takes.
+        let transfer = Transfer {
+            parts: KVec::with_capacity(parts, GFP_KERNEL)?,
+            elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
+            kind,
+            qp,
+            port,
+            requests: 0,
+            memory,
+        };
+        Ok(Self {
+            transfer: KBox::new(transfer, GFP_KERNEL)?,
+            poster,
+        })
+    }
+
+    /// Adds `len` bytes of the memory, from `offset`, and as many at the front of the peer's
+    /// segment. `EMSGSIZE` when there is no room for it, or not so much memory; `EAGAIN` when the
+    /// device needs regions for it, and all are in use. May sleep.
+    pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
+        let mut segment = *segment;
+        while len != 0 {
+            // Memory that an adapter is to see as one piece must be without gaps.
+            let mut pieces = self.transfer.memory.pieces();
+            pieces.skip(offset);
+            let part = len.min(pieces.front());
+            if part == 0 {
+                return Err(EMSGSIZE);
+            }
+            self.transfer.add(offset, part, &segment)?;
+            // The peer's addresses may end anywhere.
+            segment.offset = segment.offset.wrapping_add(part as u64);
+            offset += part;
+            len -= part;
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to post.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transfer.requests() == 0
+    }
+
+    /// Takes the memory back.
+    pub(crate) fn into_memory(self) -> Gathered {
+        Transfer::into_memory(self.transfer)
+    }
+
+    /// Posts the RDMA Reads, or lets them wait for room. [`Handler::read_ended`] brings the cookie
+    /// and the memory back, unless this returns an error. A failure is reported with `tag`.
+    pub(crate) fn read(self, tag: Option<u32>, cookie: H::Cookie) -> Result {
+        let Self { transfer, poster } = self;
+        poster.owner().submit(Work::Read(Read {
+            transfer,
+            tag,
+            cookie,
+        }))
+    }
+
+    /// The transfer, if it is for that queue pair.
+    pub(super) fn into_transfer(self, owner: &QueuePair<H>) -> Result<KBox<Transfer>> {
+        if core::ptr::eq(self.poster.owner(), owner) {
+            Ok(self.transfer)
+        } else {
+            Err(EINVAL)
+        }
+    }
+}

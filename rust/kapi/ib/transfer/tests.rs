@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: memory of RDMA Reads and Writes comes back once, after the device has let go of it,
+//! whatever fails; what finds no room is posted later; and into a received message that is kept
+//! nothing is received.
+
+use super::super::{
+    cm::{
+        CmEvent,
+        CmHandler, //
+    },
+    fake::{
+        Balance,
+        Device,
+        Pages,
+        Refusal, //
+    },
+    handler::{
+        Failure,
+        Received, //
+    },
+    queue_pair::{
+        QueuePairConfig,
+        TransferConfig, //
+    },
+    recv_queue::KeptReceive,
+};
+use super::*;
+use crate::{
+    kapi::sys::workqueue::{
+        work_class,
+        DelayedWork,
+        OwnedQueue,
+        Timer,
+        WorkItem, //
+    },
+    kunit::{
+        claim,
+        same, //
+    },
+};
+use kernel::{
+    new_spinlock,
+    page::PAGE_SIZE,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Arc,
+        SpinLock, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+
+const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+const BROKEN: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;
+/// What Replies are tagged with; RDMA Reads by their cookie in addition.
+const TAG: u32 = 100;
+const WRITE: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_WRITE;
+const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
+const SEND_WITH_INV: u32 = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
+const READ: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV;
+
+const CONFIG: QueuePairConfig = QueuePairConfig {
+    send_entries: 33,
+    regions_per_call: 1,
+    send_buffers: 24,
+    send_size: 1024,
+    receives: 8,
+    receive_size: 256,
+    region_pages: 1,
+    sg_gaps: false,
+    transfers: Some(TransferConfig {
+        elements: 4,
+        contexts: 8,
+        reads: 2,
+    }),
+};
+
+/// What a handler was told.
+struct Told {
+    kept: KVec<KeptReceive<Keeper>>,
+    reads: KVec<(u32, bool)>,
+    memory: KVec<Gathered>,
+    /// Those who are at fault.
+    failures: KVec<Option<u32>>,
+    starved: u32,
+}
+
+/// Keeps all messages.
+#[pin_data]
+struct Keeper {
+    #[pin]
+    told: SpinLock<Told>,
+}
+
+/// Of the connection manager nothing is expected.
+struct Silent;
+
+impl CmHandler for Silent {
+    fn event(&self, _: CmEvent<'_>) {}
+}
+
+impl Handler for Keeper {
+    type Cookie = u32;
+    type Cm = Silent;
+
+    fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
+        let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
+    }
+
+    fn no_more(&self) {
+        let kept = core::mem::take(&mut self.told.lock().kept);
+        drop(kept);
+    }
+
+    fn read_ended(&self, _: &QueuePair<Self>, cookie: u32, memory: Gathered, ok: bool) {
+        let mut told = self.told.lock();
+        let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
+        let _ = told.memory.push(memory, GFP_ATOMIC);
+    }
+
+    fn send_space(&self, _: &QueuePair<Self>) {}
+
+    fn starved(&self) {
+        self.told.lock().starved += 1;
+    }
+
+    fn failed(&self, failure: Failure) {
+        let culprit = failure.culprit();
+        let _ = self.told.lock().failures.push(culprit, GFP_ATOMIC);
+    }
+}
+
+/// A responder over a device without hardware.
+struct Bench {
+    qp: Arc<QueuePair<Keeper>>,
+    pages: Pages,
+    balance: Balance,
+    device: Device,
+}
+
+const PAGES: usize = 4;
+
+impl Bench {
+    fn new() -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        let told = Told {
+            kept: KVec::new(),
+            reads: KVec::new(),
+            memory: KVec::new(),
+            failures: KVec::new(),
+            starved: 0,
+        };
+        let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
+        let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
+        Ok(Self {
+            qp: QueuePair::new(id, CONFIG, keeper)?,
+            pages: Pages::new(PAGES)?,
+            balance,
+            device,
+        })
+    }
+
+    /// A transfer of 100 bytes to or from each of `parts` segments.
+    fn transfer(&self, kind: TransferKind, parts: usize) -> Result<NewTransfer<'_, Keeper>> {
+        let memory = self.pages.gather(PAGES * PAGE_SIZE)?;
+        let mut transfer = self.qp.transfer(kind, memory, parts)?;
+        for i in 0..parts {
+            transfer.add(100 * i, 100, &segment(i as u32))?;
+        }
+        Ok(transfer)
+    }
+
+    /// Posts a Reply behind `writes` RDMA Writes.
+    fn reply(&self, writes: usize) -> Result {
+        let transfer = match writes {
+            0 => None,
+            n => Some(self.transfer(TransferKind::Write, n)?),
+        };
+        self.qp
+            .reply(self.qp.send_buffer()?, 50, Some(TAG), None, transfer)
+    }
+
+    fn read(&self, parts: usize, cookie: u32) -> Result {
+        self.transfer(TransferKind::Read, parts)?
+            .read(Some(TAG + cookie), cookie)
+    }
+
+    /// Checks opcodes of what is posted, and that no more than the last is signaled.
+    fn expect_posted(&self, opcodes: &[u32]) -> Result {
+        let mut found = KVec::new();
+        for i in 0..self.device.sends() {
+            let posted = self.device.send(i)?;
+            let last = i + 1 == opcodes.len();
+            same("signaled", posted.signaled, last)?;
+            found.push(posted.opcode, GFP_KERNEL)?;
+        }
+        same("posted", &found[..], opcodes)
+    }
+
+    fn told(&self, reads: &[(u32, bool)], failures: &[Option<u32>]) -> Result {
+        let told = self.qp.handler().told.lock();
+        same("reads", &told.reads[..], reads)?;
+        same("failures", &told.failures[..], failures)
+    }
+
+    /// Lets go of the memory that came back.
+    fn forget_memory(&self) {
+        let memory = core::mem::take(&mut self.qp.handler().told.lock().memory);
+        drop(memory);
+    }
+
+    fn end(self) -> Result {
+        let Self {
+            qp,
+            pages,
+            balance,
+            device,
+        } = self;
+        drop(qp);
+        same("references", pages.references(), 0)?;
+        device.expect_nothing_left()?;
+        drop(device);
+        balance.end()
+    }
+}
+
+fn segment(handle: u32) -> Segment {
+    Segment {
+        handle,
+        length: 100,
+        offset: 0x1000,
+    }
+}
+
+/// Shuts a queue pair down, on another thread.
+struct Closer {
+    qp: Arc<QueuePair<Keeper>>,
+    closed: Arc<Atomic<u32>>,
+}
+
+impl WorkItem for Closer {
+    fn run(&self, _: Timer<'_>) {
+        self.qp.shutdown();
+        self.closed.store(1, Release);
+    }
+}
+
+#[kunit_tests(rpcrdma_transfer)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn a_reply_with_writes_is_one_post() -> Result {
+        let bench = Bench::new()?;
+        bench.reply(3)?;
+        same("posts", bench.device.posts(), 1)?;
+        bench.expect_posted(&[WRITE, WRITE, WRITE, SEND])?;
+        same("references", bench.pages.references(), PAGES)?;
+        bench.device.complete_sends(3)?;
+        same("references", bench.pages.references(), PAGES)?;
+        bench.device.complete_sends(1)?;
+        same("references", bench.pages.references(), 0)?;
+        bench.told(&[], &[])?;
+        bench.end()
+    }
+
+    #[test]
+    fn more_elements_than_a_request_takes() -> Result {
+        let bench = Bench::new()?;
+        let memory = bench.pages.gather(PAGES * PAGE_SIZE)?;
+        let mut transfer = bench.qp.transfer(TransferKind::Write, memory, 1)?;
+        // Off the page boundaries, so five pieces; a request has four.
+        let len = PAGES * PAGE_SIZE - 200;
+        let short = transfer.add(200, len + 1, &segment(1));
+        same("past the end", short, Err(EMSGSIZE))?;
+        drop(transfer);
+        same("references", bench.pages.references(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_reply_alone_is_not_signaled() -> Result {
+        let bench = Bench::new()?;
+        let buffer = bench.qp.send_buffer()?;
+        bench.qp.reply(buffer, 50, Some(TAG), Some(9), None)?;
+        let posted = bench.device.send(0)?;
+        same("opcode", posted.opcode, SEND_WITH_INV)?;
+        same("key", posted.key, 9)?;
+        same("signaled", posted.signaled, false)?;
+        bench.end()
+    }
+
+    #[test]
+    fn reads_bring_memory_back() -> Result {
+        let bench = Bench::new()?;
+        bench.read(2, 7)?;
+        same("posts", bench.device.posts(), 1)?;
+        bench.expect_posted(&[REG, READ, REG, READ])?;
+        bench.device.complete_sends(3)?;
+        bench.told(&[], &[])?;
+        bench.device.complete_sends(1)?;
+        bench.told(&[(7, true)], &[])?;
+        same("references", bench.pages.references(), PAGES)?;
+        bench.forget_memory();
+        same("references", bench.pages.references(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn failed_reads_bring_it_back_too() -> Result {
+        let bench = Bench::new()?;
+        bench.read(1, 7)?;
+        bench.device.complete_sends(1)?;
+        bench.device.fail_send(BROKEN)?;
+        bench.told(&[(7, false)], &[Some(TAG + 7)])?;
+        bench.forget_memory();
+        bench.end()
+    }
+
+    #[test]
+    fn a_request_at_fault_is_named() -> Result {
+        // The first or the second Read, each with its registration, or one of two Writes and the
+        // Send.
+        for failing in [1, 3, 4, 5, 6] {
+            let bench = Bench::new()?;
+            bench.read(2, 7)?;
+            bench.reply(2)?;
+            bench.device.complete_sends(failing)?;
+            bench.device.fail_send(BROKEN)?;
+            let told = bench.qp.handler().told.lock();
+            let culprit = if failing < 4 { TAG + 7 } else { TAG };
+            same("culprit", &told.failures[..], &[Some(culprit)])?;
+            drop(told);
+            bench.qp.shutdown();
+            bench.forget_memory();
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_lost_link_is_nobodys_fault() -> Result {
+        for status in [
+            FLUSHED,
+            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR,
+            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR,
+        ] {
+            let bench = Bench::new()?;
+            bench.reply(2)?;
+            bench.device.fail_send(status)?;
+            bench.told(&[], &[None])?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn reads_do_not_wait_for_replies() -> Result {
+        // Some devices complete a later Send before an earlier Read: the Send retires no Read.
+        let bench = Bench::new()?;
+        bench.read(1, 7)?;
+        bench.reply(1)?;
+        let reading = [bench.device.take_send()?, bench.device.take_send()?];
+        bench.device.complete_sends(2)?;
+        bench.told(&[], &[])?;
+        same("references", bench.pages.references(), PAGES)?;
+        let [_, read] = reading;
+        bench.device.complete(read);
+        bench.told(&[(7, true)], &[])?;
+        bench.forget_memory();
+        bench.end()
+    }
+
+    #[test]
+    fn who_finds_no_room_takes_a_turn() -> Result {
+        let bench = Bench::new()?;
+        // The ring has 32 places.
+        for _ in 0..2 {
+            bench.reply(10)?;
+        }
+        for _ in 0..2 {
+            bench.reply(10)?;
+        }
+        bench.reply(0)?;
+        same("starved", bench.qp.handler().told.lock().starved, 3)?;
+        same("posted", bench.device.sends(), 22)?;
+        bench.device.complete_sends(11)?;
+        same("the third", bench.device.sends(), 22)?;
+        bench.device.complete_sends(11)?;
+        same("and the rest", bench.device.sends(), 11 + 11 + 1)?;
+        let n = bench.device.sends();
+        bench.device.complete_sends(n)?;
+        same("references", bench.pages.references(), 0)?;
+        bench.told(&[], &[])?;
+        bench.end()
+    }
+
+    #[test]
+    fn what_is_not_signaled_holds_nobody_up() -> Result {
+        let bench = Bench::new()?;
+        for _ in 0..15 {
+            bench.reply(0)?;
+            bench.device.complete_sends(1)?;
+        }
+        // The longest that there may be.
+        bench.reply(15)?;
+        bench.reply(15)?;
+        same("posted", bench.device.sends(), 16)?;
+        bench.device.complete_sends(16)?;
+        same("the second", bench.device.sends(), 16)?;
+        bench.device.complete_sends(16)?;
+        same("references", bench.pages.references(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn no_writes_at_all() -> Result {
+        let bench = Bench::new()?;
+        let transfer = bench.transfer(TransferKind::Write, 0)?;
+        claim(transfer.is_empty(), "empty")?;
+        let buffer = bench.qp.send_buffer()?;
+        bench.qp.reply(buffer, 50, None, None, Some(transfer))?;
+        same("posted", bench.device.sends(), 1)?;
+        same("references", bench.pages.references(), 0)?;
+        let transfer = bench.transfer(TransferKind::Read, 0)?;
+        same("nothing to read", transfer.read(None, 1), Err(EINVAL))?;
+        bench.end()
+    }
+
+    #[test]
+    fn reads_of_few_messages_at_once() -> Result {
+        let bench = Bench::new()?;
+        for cookie in 1..4 {
+            bench.read(1, cookie)?;
+        }
+        same("posted", bench.device.sends(), 4)?;
+        bench.device.complete_sends(2)?;
+        bench.told(&[(1, true)], &[])?;
+        same("the third", bench.device.sends(), 4)?;
+        bench.device.complete_sends(4)?;
+        bench.told(&[(1, true), (2, true), (3, true)], &[])?;
+        bench.forget_memory();
+        bench.end()
+    }
+
+    #[test]
+    fn more_than_the_queue_holds() -> Result {
+        let bench = Bench::new()?;
+        // Of 32, and 16 that may not be signaled.
+        same("error", bench.reply(16), Err(EMSGSIZE))?;
+        same("references", bench.pages.references(), 0)?;
+        // Nothing is lost by it.
+        for _ in 0..20 {
+            bench.reply(15)?;
+            bench.device.complete_sends(16)?;
+        }
+        bench.told(&[], &[])?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_post_that_fails_keeps_the_memory() -> Result {
+        for taken in 0..4 {
+            let bench = Bench::new()?;
+            bench.device.refuse_post(Refusal::After(taken));
+            bench.reply(3)?;
+            // Nobody knows what the device has, so it is kept until the tear-down.
+            same("references", bench.pages.references(), PAGES)?;
+            bench.device.refuse_post(Refusal::After(taken));
+            bench.read(2, 7)?;
+            bench.told(&[], &[None, None])?;
+            same("references", bench.pages.references(), 2 * PAGES)?;
+            bench.qp.shutdown();
+            let reads = bench.qp.handler().told.lock().reads.len();
+            same("reads", reads, 1)?;
+            bench.forget_memory();
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn tear_down_with_everything() -> Result {
+        let bench = Bench::new()?;
+        bench.read(2, 1)?;
+        bench.reply(5)?;
+        bench.read(2, 2)?;
+        // From here on everything waits.
+        bench.read(2, 3)?;
+        bench.reply(5)?;
+        bench.read(2, 4)?;
+        bench.reply(0)?;
+        same("references", bench.pages.references(), 6 * PAGES)?;
+        bench.qp.shutdown();
+        let mut reads = KVec::new();
+        core::mem::swap(&mut reads, &mut bench.qp.handler().told.lock().reads);
+        reads.sort_unstable();
+        let expected = [(1, false), (2, false), (3, false), (4, false)];
+        same("reads", &reads[..], &expected)?;
+        bench.forget_memory();
+        same("references", bench.pages.references(), 0)?;
+        same("closed", bench.reply(1), Err(ENOTCONN))?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_device_that_does_not_drain() -> Result {
+        let bench = Bench::new()?;
+        bench.device.do_not_drain();
+        bench.read(2, 1)?;
+        bench.reply(5)?;
+        bench.qp.shutdown();
+        bench.told(&[(1, false)], &[])?;
+        bench.forget_memory();
+        bench.device.forget();
+        bench.end()
+    }
+
+    #[test]
+    fn kept_messages_are_not_received_into() -> Result {
+        let bench = Bench::new()?;
+        bench.qp.grow_receives(2)?;
+        same("posted", bench.qp.post_receives(2)?, 2)?;
+        bench.device.deliver(&[1, 2, 3], None)?;
+        bench.device.deliver(&[4; 256], None)?;
+        same("nothing to post", bench.qp.post_receives(2)?, 0)?;
+        same("kept", bench.qp.post_receive_batch(1)?, 2)?;
+        let first = bench.qp.handler().told.lock().kept.remove(0);
+        let Ok(first) = first else {
+            return Err(EINVAL);
+        };
+        same("bytes", first.bytes(), &[1, 2, 3][..])?;
+        drop(first);
+        same("kept", bench.qp.post_receive_batch(2)?, 1)?;
+        same("not a batch", bench.device.receives(), 0)?;
+        same("kept", bench.qp.post_receive_batch(1)?, 1)?;
+        same("posted", bench.device.receives(), 1)?;
+        let told = bench.qp.handler().told.lock();
+        same("bytes", told.kept[0].bytes(), &[4; 256][..])?;
+        drop(told);
+        bench.qp.shutdown();
+        bench.told(&[], &[None])?;
+        bench.end()
+    }
+
+    #[test]
+    fn tear_down_waits_for_what_is_kept() -> Result {
+        let bench = Bench::new()?;
+        bench.qp.grow_receives(1)?;
+        bench.qp.post_receives(1)?;
+        bench.device.deliver(&[1, 2, 3], None)?;
+        let kept = bench.qp.handler().told.lock().kept.remove(0);
+        let closed = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let closer = Closer {
+            qp: bench.qp.clone(),
+            closed: closed.clone(),
+        };
+        let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
+        let work = DelayedWork::new(queue, work_class!(c"rpcrdma_test_kept"), closer, GFP_KERNEL)?;
+        claim(work.queue(0), "queued")?;
+        fsleep(Delta::from_millis(50));
+        same("closed", closed.load(Acquire), 0)?;
+        same("bytes", kept.map(|kept| kept.bytes().len()).ok(), Some(3))?;
+        for _ in 0..10_000 {
+            if closed.load(Acquire) != 0 {
+                break;
+            }
+            fsleep(Delta::from_millis(1));
+        }
+        same("closed", closed.load(Acquire), 1)?;
+        drop(work);
+        bench.end()
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: a page that changes hands has one owner at any time, and what is gathered from pages
+//! is in them.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+/// An array of pages such as a service thread has, each with a reference that the test keeps.
+struct Array {
+    entries: KVec<*mut bindings::page>,
+    pages: KVec<*mut bindings::page>,
+}
+
+impl Array {
+    fn new(n: usize) -> Result<Self> {
+        let mut array = Self {
+            entries: KVec::with_capacity(n, GFP_KERNEL)?,
+            pages: KVec::with_capacity(n, GFP_KERNEL)?,
+        };
+        for _ in 0..n {
+            // SAFETY: No precondition.
+            let page = unsafe { bindings::alloc_page(bindings::GFP_KERNEL | bindings::__GFP_ZERO) };
+            claim(!page.is_null(), "there is memory")?;
+            // SAFETY: Allocated above.
+            unsafe { bindings::get_page(page) };
+            array.pages.push(page, GFP_KERNEL)?;
+            array.entries.push(page, GFP_KERNEL)?;
+        }
+        Ok(array)
+    }
+
+    fn take(&mut self, n: usize) -> Result<PageList> {
+        let entries = self.entries.get_mut(..n).ok_or(EINVAL)?;
+        // SAFETY: Each entry is null or has a reference.
+        unsafe { PageList::take(entries) }
+    }
+
+    /// References to the pages beside the test's.
+    fn references(&self) -> usize {
+        // SAFETY: The pages are valid, since the test has references.
+        let count = |page: &*mut bindings::page| unsafe { bindings::page_count(*page) } as usize;
+        self.pages.iter().map(count).sum::<usize>() - self.pages.len()
+    }
+
+    fn address(&self, i: usize) -> Result<*const u8> {
+        let page = self.pages.get(i).copied().ok_or(EINVAL)?;
+        // SAFETY: The page is valid.
+        Ok(unsafe { bindings::page_address(page) }.cast())
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        for page in Iterator::chain(self.entries.iter(), self.pages.iter()) {
+            if !page.is_null() {
+                // SAFETY: The reference is this array's.
+                unsafe { bindings::put_page(*page) };
+            }
+        }
+    }
+}
+
+#[kunit_tests(rpcrdma_pages)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn taken_pages_are_the_lists() -> Result {
+        let mut array = Array::new(4)?;
+        let list = array.take(3)?;
+        same(
+            "left",
+            array.entries.iter().filter(|e| !e.is_null()).count(),
+            1,
+        )?;
+        same("references", array.references(), 4)?;
+        same("again", array.take(4).err(), Some(EIO))?;
+        drop(list);
+        same("references", array.references(), 1)
+    }
+
+    #[test]
+    fn exchanged_pages_change_hands() -> Result {
+        // Some of the places are empty.
+        for empty in [&[][..], &[0], &[1], &[0, 2], &[0, 1, 2]] {
+            let mut from = Array::new(3)?;
+            let mut to = Array::new(5)?;
+            for i in empty {
+                let list = to.entries.get_mut(*i..*i + 1).ok_or(EINVAL)?;
+                // SAFETY: The entry has a reference.
+                drop(unsafe { PageList::take(list)? });
+            }
+            let mut list = from.take(3)?;
+            // SAFETY: Each entry is null or has a reference.
+            unsafe { list.exchange(&mut to.entries) };
+            same("in order", &to.entries[..3], &from.pages[..])?;
+            same("those behind", &to.entries[3..], &to.pages[3..])?;
+            same("given", from.references(), 3)?;
+            same("taken", to.references(), 5 - empty.len())?;
+            drop(list);
+            same("let go", to.references(), 2)?;
+            same("given", from.references(), 3)?;
+            drop(to);
+            same("let go", from.references(), 0)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn gathered_memory_is_in_its_pages() -> Result {
+        /// Where head and tail are.
+        #[derive(Clone, Copy)]
+        enum At {
+            Nowhere,
+            First(usize, usize),
+            Elsewhere,
+        }
+        use At::*;
+        for (head, tail, first, base, len, holds) in [
+            (First(0, 100), Nowhere, 1, 0, 2 * PAGE_SIZE, true),
+            (First(0, 100), First(100, 50), 1, 200, PAGE_SIZE, true),
+            (Nowhere, Nowhere, 0, 0, 3 * PAGE_SIZE, true),
+            (Nowhere, Nowhere, 0, 1, 3 * PAGE_SIZE, false),
+            (Nowhere, Nowhere, 3, 0, 1, false),
+            (Nowhere, Nowhere, 0, usize::MAX, 1, false),
+            (Elsewhere, Nowhere, 1, 0, 1, false),
+            (Nowhere, Elsewhere, 1, 0, 1, false),
+            (First(0, 2 * PAGE_SIZE), Nowhere, 1, 0, 1, false),
+        ] {
+            let mut array = Array::new(3)?;
+            let stranger = Array::new(1)?;
+            let place = |at| -> Result<(*const u8, usize)> {
+                Ok(match at {
+                    Nowhere => (core::ptr::null(), 0),
+                    First(offset, len) => (array.address(0)?.wrapping_add(offset), len),
+                    Elsewhere => (stranger.address(0)?, 1),
+                })
+            };
+            let ends = Ends {
+                head: place(head)?,
+                tail: place(tail)?,
+            };
+            let gathered = Gathered::with_ends(array.take(3)?, ends, first, base, len);
+            same("gathered", gathered.is_ok(), holds)?;
+            drop(gathered);
+            same("references", array.references(), 0)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn copies_go_where_they_belong() -> Result {
+        let mut array = Array::new(3)?;
+        let mut gathered = Gathered::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
+        same(
+            "past the end",
+            gathered.copy_from(2 * PAGE_SIZE + 9, &[1, 2]),
+            Err(EMSGSIZE),
+        )?;
+        gathered.copy_from(PAGE_SIZE - 2, &[1, 2, 3, 4])?;
+        let mut found = [0; 6];
+        gathered.copy_to(PAGE_SIZE - 3, &mut found)?;
+        same("bytes", found, [0, 1, 2, 3, 4, 0])?;
+        same("fronts", gathered.pieces().front(), 2 * PAGE_SIZE + 10)?;
+        let shared = Gathered::with_ends(array_list()?, Ends::NONE, 0, 0, PAGE_SIZE);
+        same("shared memory", shared?.copy_from(0, &[1]), Err(EINVAL))
+    }
+
+    fn array_list() -> Result<PageList> {
+        let mut array = Array::new(1)?;
+        array.take(1)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The server side of sunrpc: listeners and connections, and the requests that come by them.
+//!
+//! C headers: [`include/linux/sunrpc/svc.h`](srctree/include/linux/sunrpc/svc.h),
+//! [`include/linux/sunrpc/svc_xprt.h`](srctree/include/linux/sunrpc/svc_xprt.h)
+
+mod class;
+mod handle;
+mod ops;
+mod payload;
+mod reverse;
+mod rqst;
+
+pub(crate) use self::{
+    class::{
+        SvcClass,
+        SvcClassRegistration, //
+    },
+    handle::SvcHandle,
+    payload::Payload,
+    reverse::ReverseRegistration,
+    rqst::{
+        Argument,
+        MessageBytes,
+        SvcRqst, //
+    },
+};
+use super::{
+    class::Class,
+    rqst::Message as RpcMessage,
+    Net,
+    SocketAddress, //
+};
+use core::ffi::{
+    c_int,
+    CStr, //
+};
+use kernel::prelude::*;
+
+/// A server transport.
+pub(crate) trait Service: Sized + Send + Sync + 'static {
+    /// Takes connections.
+    type Listener: Send + Sync + 'static;
+    /// One connection.
+    type Connection: Send + Sync + 'static;
+    /// What came by a connection, from its arrival until it is looked at.
+    type Arrival;
+    /// The received message of a request.
+    type Message: MessageBytes + Send + 'static;
+    /// The name of the class.
+    const NAME: &'static CStr;
+    /// The identifier of the class.
+    const IDENT: c_int;
+    /// Bytes that one READ or WRITE may carry.
+    const MAX_PAYLOAD: u32;
+
+    /// Where the class is registered.
+    fn class() -> &'static SvcClass;
+
+    /// Listens on an address. May sleep.
+    fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self::Listener>;
+    /// The address that a listener got.
+    fn local_address(listener: &Self::Listener) -> SocketAddress;
+    /// Whether a connection waits to be accepted.
+    fn is_pending(listener: &Self::Listener) -> bool;
+    /// Accepts the next connection. May sleep.
+    fn accept(
+        listener: &Self::Listener,
+        handle: SvcHandle,
+        max_message: usize,
+    ) -> Result<Self::Connection>;
+    /// The local and the peer's address.
+    fn addresses(connection: &Self::Connection) -> (SocketAddress, SocketAddress);
+    /// Closes a connection; its memory stays until the last request is done. May sleep.
+    fn detach(connection: &Self::Connection);
+
+    /// Takes what came next, and says whether there is more. From a service thread.
+    fn next(connection: &Self::Connection) -> (Option<Self::Arrival>, bool);
+    /// Looks at it: a request with its argument, or nothing to execute (yet). From a service
+    /// thread; may sleep.
+    fn request(
+        connection: &Self::Connection,
+        arrival: Self::Arrival,
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result<Option<(Self::Message, Argument)>>;
+    /// Sends the Reply. `payloads` are the parts of the result that may be placed directly, in
+    /// order. From a service thread; may sleep.
+    fn reply(
+        connection: &Self::Connection,
+        message: Self::Message,
+        payloads: &[Payload],
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result;
+    /// A request ends without a Reply, and its message was dropped.
+    fn dropped(connection: &Self::Connection);
+    /// Lets everything go. Sleeps.
+    fn shutdown(connection: &Self::Connection);
+
+    /// Calls in the reverse direction that may wait for their Replies at once.
+    const REVERSE_CREDITS: u32;
+    /// Where the class of the reverse direction is registered.
+    fn reverse_class() -> &'static Class;
+    /// Sends a Call in the reverse direction. From an RPC task; may sleep.
+    ///
+    /// `ENOTCONN`: the connection is lost. `EAGAIN`, `ENOBUFS`: to be tried again later.
+    fn call(connection: &Self::Connection, message: &RpcMessage<'_>) -> Result;
+}

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The calls of the RPC layer into a server transport.
+
+use super::{
+    super::{
+        super::{
+            bindings,
+            sys::{
+                completion::Completion,
+                workqueue::{
+                    init_plain_work,
+                    queue_plain_work,
+                    work_class, //
+                },
+            },
+        },
+        Net,
+        SocketAddress, //
+    },
+    handle::{
+        Shared,
+        SvcHandle, //
+    },
+    payload::Payloads,
+    reverse::Link,
+    rqst::{
+        MessageBytes,
+        SvcRqst, //
+    },
+    Service, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    container_of,
+    ffi::{
+        c_int,
+        c_uint,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+/// What a transport is.
+enum Kind<T: Service> {
+    /// Being made, or gone.
+    None,
+    Listener(T::Listener),
+    Connection(Arc<T::Connection>),
+}
+
+/// A server transport with what the RPC layer knows of it.
+///
+/// # Invariants
+///
+/// `kind` is set before the RPC layer knows of the transport, and changed only by the tear-down,
+/// when it does not any more.
+#[repr(C)]
+struct Private<T: Service> {
+    xprt: bindings::svc_xprt,
+    work: bindings::work_struct,
+    handles: Pin<KBox<Completion>>,
+    link: Arc<Link<T>>,
+    kind: Kind<T>,
+}
+
+/// What a request brings back when its Reply is to be sent.
+struct Context<T: Service> {
+    /// None once the Reply is being sent.
+    message: Option<T::Message>,
+    payloads: Payloads,
+}
+
+/// The table of calls for a service.
+pub(super) struct SvcOps<T: Service>(PhantomData<T>);
+
+impl<T: Service> SvcOps<T> {
+    pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
+        xpo_create: Some(Self::create),
+        xpo_accept: Some(Self::accept),
+        xpo_has_wspace: Some(Self::has_wspace),
+        xpo_recvfrom: Some(Self::recvfrom),
+        xpo_sendto: Some(Self::sendto),
+        xpo_result_payload: Some(Self::result_payload),
+        xpo_release_ctxt: Some(Self::release_ctxt),
+        xpo_detach: Some(Self::detach),
+        xpo_free: Some(Self::free),
+        xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
+        xpo_handshake: None,
+    };
+
+    /// A transport without kind, with one reference, marked as busy.
+    ///
+    /// # Safety
+    ///
+    /// `net` and `serv` must be valid.
+    unsafe fn make(
+        serv: *mut bindings::svc_serv,
+        net: *mut bindings::net,
+    ) -> Result<(NonNull<Private<T>>, SvcHandle)> {
+        let private = KBox::new(
+            Private::<T> {
+                // SAFETY: A structure of C, which is initialised below.
+                xprt: unsafe { core::mem::zeroed() },
+                // SAFETY: As above.
+                work: unsafe { core::mem::zeroed() },
+                handles: KBox::pin_init(Completion::new(), GFP_KERNEL)?,
+                link: Link::new()?,
+                kind: Kind::None,
+            },
+            GFP_KERNEL,
+        )?;
+        let handles = NonNull::from(&*private.handles);
+        let private = NonNull::new(KBox::into_raw(private)).ok_or(ENOMEM)?;
+        let shared = Shared {
+            xprt: private.cast(),
+            handles,
+        };
+        let handle = Arc::new(shared, GFP_KERNEL);
+        // SAFETY: Fresh; namespace and service are valid by contract.
+        unsafe {
+            let place = private.as_ptr();
+            let handle = match handle {
+                Ok(handle) => handle,
+                Err(e) => {
+                    drop(KBox::from_raw(place));
+                    return Err(e.into());
+                }
+            };
+            init_plain_work(
+                &raw mut (*place).work,
+                Self::tear_down,
+                work_class!(c"svcrdma_free"),
+            );
+            bindings::svc_xprt_init(net, T::class().as_raw(), &raw mut (*place).xprt, serv);
+            Ok((private, SvcHandle(handle)))
+        }
+    }
+
+    /// Lets a transport go that the RPC layer was not told of.
+    ///
+    /// # Safety
+    ///
+    /// It must be of [`Self::make`].
+    unsafe fn abandon(private: NonNull<Private<T>>) {
+        // SAFETY: It has one reference. Its end gives a module reference back, which the caller of
+        // the RPC layer does once more.
+        unsafe {
+            bindings::try_module_get();
+            bindings::svc_xprt_put(private.as_ptr().cast());
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of this service, known to the RPC layer.
+    unsafe fn kind<'a>(xprt: *mut bindings::svc_xprt) -> &'a Kind<T> {
+        // SAFETY: It is the first part of a `Private<T>`, whose kind does not change while the
+        // RPC layer knows of it.
+        unsafe { &(*xprt.cast::<Private<T>>()).kind }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::kind`].
+    unsafe fn connection<'a>(xprt: *mut bindings::svc_xprt) -> Option<&'a T::Connection> {
+        // SAFETY: By contract.
+        match unsafe { Self::kind(xprt) } {
+            Kind::Connection(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// What leads to the connection. None if the transport is not one of this service.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a valid transport of any service.
+    pub(super) unsafe fn link_of(xprt: *mut bindings::svc_xprt) -> Option<Arc<Link<T>>> {
+        // SAFETY: Valid by contract; one of this class is the first part of a `Private<T>`.
+        unsafe {
+            let ours = core::ptr::eq((*xprt).xpt_class, T::class().as_raw());
+            ours.then(|| (*xprt.cast::<Private<T>>()).link.clone())
+        }
+    }
+
+    /// Makes a listener. From who configures the server; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone, as all functions below.
+    unsafe extern "C" fn create(
+        serv: *mut bindings::svc_serv,
+        net: *mut bindings::net,
+        sa: *mut bindings::sockaddr,
+        salen: c_int,
+        _flags: c_int,
+    ) -> *mut bindings::svc_xprt {
+        // SAFETY: All arguments are valid.
+        match unsafe { Self::new_listener(serv, net, sa, salen) } {
+            Ok(xprt) => xprt,
+            Err(e) => e.to_ptr(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The arguments must be those of the RPC layer.
+    unsafe fn new_listener(
+        serv: *mut bindings::svc_serv,
+        net: *mut bindings::net,
+        sa: *mut bindings::sockaddr,
+        salen: c_int,
+    ) -> Result<*mut bindings::svc_xprt> {
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        let len = usize::try_from(salen).map_err(|_| EINVAL)?;
+        if len > core::mem::size_of_val(&storage) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The address is `salen` bytes long, and there is room for as many.
+        unsafe {
+            core::ptr::copy_nonoverlapping(sa.cast::<u8>(), (&raw mut storage).cast::<u8>(), len)
+        };
+        let address = SocketAddress::new(storage);
+        if !address.is_ip() {
+            return Err(EAFNOSUPPORT);
+        }
+        // SAFETY: Both are valid by contract.
+        let (private, handle) = unsafe { Self::make(serv, net)? };
+        // SAFETY: The namespace is valid for the call.
+        let listener = match T::listen(handle, unsafe { Net::from_raw(net) }, &address) {
+            Ok(listener) => listener,
+            Err(e) => {
+                // SAFETY: Fresh.
+                unsafe { Self::abandon(private) };
+                return Err(e);
+            }
+        };
+        let local = T::local_address(&listener);
+        // SAFETY: Fresh; service threads do not know of it before this returns, although events
+        // may mark it: it is busy until then.
+        unsafe {
+            let place = private.as_ptr();
+            (&raw mut (*place).kind).write(Kind::Listener(listener));
+            let xprt = place.cast::<bindings::svc_xprt>();
+            bindings::svc_xprt_set_local(xprt, local.as_raw(), local.len());
+            bindings::set_bit(bindings::XPT_LISTENER as usize, &raw mut (*xprt).xpt_flags);
+            Ok(xprt)
+        }
+    }
+
+    /// Accepts a connection. From a service thread; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn accept(xprt: *mut bindings::svc_xprt) -> *mut bindings::svc_xprt {
+        // SAFETY: Called with a listener of ours.
+        unsafe {
+            bindings::clear_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
+            let Kind::Listener(listener) = Self::kind(xprt) else {
+                return core::ptr::null_mut();
+            };
+            let accepted = Self::new_connection(xprt, listener);
+            if T::is_pending(listener) {
+                bindings::set_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
+            }
+            accepted.unwrap_or(core::ptr::null_mut())
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `xprt` must be the listener's transport.
+    unsafe fn new_connection(
+        xprt: *mut bindings::svc_xprt,
+        listener: &T::Listener,
+    ) -> Result<*mut bindings::svc_xprt> {
+        // SAFETY: Service and namespace stay as long as the listener.
+        let (private, handle, max_message) = unsafe {
+            let serv = (*xprt).xpt_server;
+            let (private, handle) = Self::make(serv, (*xprt).xpt_net)?;
+            (private, handle, (*serv).sv_max_mesg as usize)
+        };
+        let connection = match T::accept(listener, handle, max_message) {
+            Ok(connection) => connection,
+            Err(e) => {
+                // SAFETY: Fresh.
+                unsafe { Self::abandon(private) };
+                return Err(e);
+            }
+        };
+        let connection = match Arc::new(connection, GFP_KERNEL) {
+            Ok(connection) => connection,
+            Err(e) => {
+                // SAFETY: Fresh.
+                unsafe { Self::abandon(private) };
+                return Err(e.into());
+            }
+        };
+        let (local, mut remote) = T::addresses(&connection);
+        if !local.is_ip() || !remote.is_ip() {
+            drop(connection);
+            // SAFETY: Fresh.
+            unsafe { Self::abandon(private) };
+            return Err(EAFNOSUPPORT);
+        }
+        // A client that connects again has another port, and is the same to the duplicate request
+        // cache.
+        remote.forget_port();
+        // SAFETY: Fresh; service threads do not know of it before this returns.
+        unsafe {
+            let place = private.as_ptr();
+            (*place).link.set(connection.clone());
+            (&raw mut (*place).kind).write(Kind::Connection(connection));
+            let new = place.cast::<bindings::svc_xprt>();
+            bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
+            bindings::svc_xprt_set_remote(new, remote.as_raw(), remote.len());
+            bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
+            Ok(new)
+        }
+    }
+
+    /// There is always room: who sends waits for it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn has_wspace(_xprt: *mut bindings::svc_xprt) -> c_int {
+        1
+    }
+
+    /// Takes a request. From a service thread; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn recvfrom(rqstp: *mut bindings::svc_rqst) -> c_int {
+        // SAFETY: Called with a request of a running thread, on a transport of ours that is marked
+        // as busy by this thread.
+        unsafe {
+            let xprt = (*rqstp).rq_xprt;
+            (*rqstp).rq_xprt_ctxt = core::ptr::null_mut();
+            bindings::clear_bit(bindings::XPT_DATA as usize, &raw mut (*xprt).xpt_flags);
+            let Some(connection) = Self::connection(xprt) else {
+                bindings::svc_xprt_received(xprt);
+                return 0;
+            };
+            let (arrival, more) = T::next(connection);
+            if more {
+                bindings::set_bit(bindings::XPT_DATA as usize, &raw mut (*xprt).xpt_flags);
+            }
+            // From here on other threads may take the next ones.
+            bindings::svc_xprt_received(xprt);
+            match arrival {
+                Some(arrival) => match Self::begin(rqstp, xprt, connection, arrival) {
+                    Ok(len) => len,
+                    Err(_) => {
+                        // The client would wait for a Reply that never comes.
+                        bindings::svc_xprt_deferred_close(xprt);
+                        0
+                    }
+                },
+                None => 0,
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `rqstp` must be of a running thread, and `xprt` its transport, that of `connection`.
+    unsafe fn begin(
+        rqstp: *mut bindings::svc_rqst,
+        xprt: *mut bindings::svc_xprt,
+        connection: &T::Connection,
+        arrival: T::Arrival,
+    ) -> Result<c_int> {
+        let raw = NonNull::new(rqstp).ok_or(EINVAL)?;
+        // SAFETY: The thread runs us.
+        let mut rqst = unsafe { SvcRqst::from_raw(raw) };
+        let Some((message, argument)) = T::request(connection, arrival, &mut rqst)? else {
+            return Ok(0);
+        };
+        let context = Context::<T> {
+            message: Some(message),
+            payloads: Payloads::default(),
+        };
+        let context = KBox::new(context, GFP_KERNEL)?;
+        let bytes = context.message.as_ref().map_or(&[][..], T::Message::bytes);
+        // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
+        // the argument forgotten.
+        let len = unsafe { rqst.set_argument(bytes, argument) };
+        // SAFETY: The thread runs us; the transport is valid.
+        unsafe {
+            (*rqstp).rq_xprt_ctxt = KBox::into_raw(context).cast();
+            (*rqstp).rq_prot = bindings::IPPROTO_MAX;
+            bindings::svc_xprt_copy_addrs(rqstp, xprt);
+            bindings::set_bit(bindings::RQ_SECURE as usize, &raw mut (*rqstp).rq_flags);
+        }
+        Ok(c_int::try_from(len).unwrap_or(0))
+    }
+
+    /// # Safety
+    ///
+    /// `rqstp` must be of a running thread, on a transport of ours.
+    unsafe fn context<'a>(rqstp: *mut bindings::svc_rqst) -> Option<&'a mut Context<T>> {
+        // SAFETY: Set by `begin`, from a box, and only the running thread uses it.
+        unsafe { (*rqstp).rq_xprt_ctxt.cast::<Context<T>>().as_mut() }
+    }
+
+    /// Sends the Reply. From a service thread; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn sendto(rqstp: *mut bindings::svc_rqst) -> c_int {
+        // SAFETY: Called with a request of a running thread, on a transport of ours.
+        unsafe {
+            let xprt = (*rqstp).rq_xprt;
+            let (Some(connection), Some(context), Some(raw)) = (
+                Self::connection(xprt),
+                Self::context(rqstp),
+                NonNull::new(rqstp),
+            ) else {
+                return ENOTCONN.to_errno();
+            };
+            let Some(message) = context.message.take() else {
+                return ENOTCONN.to_errno();
+            };
+            let mut rqst = SvcRqst::from_raw(raw);
+            // The RPC layer does not look at the argument any more when it sends the result.
+            rqst.forget_argument();
+            if bindings::svc_xprt_is_dead(xprt) {
+                return ENOTCONN.to_errno();
+            }
+            match T::reply(connection, message, context.payloads.as_slice(), &mut rqst) {
+                Ok(()) => 0,
+                Err(e) => e.to_errno(),
+            }
+        }
+    }
+
+    /// A part of the result may be placed directly. From a service thread.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn result_payload(
+        rqstp: *mut bindings::svc_rqst,
+        offset: c_uint,
+        length: c_uint,
+    ) -> c_int {
+        // SAFETY: Called with a request of a running thread, on a transport of ours.
+        unsafe {
+            // Where integrity or privacy wraps the result, which then needs room to spare, nothing
+            // of it may be placed directly (RFC 8166, section 8.2.2.3).
+            let wrapped = (*rqstp).rq_auth_slack != 0;
+            if let (Some(context), false) = (Self::context(rqstp), wrapped) {
+                context.payloads.add(offset as usize, length as usize);
+            }
+        }
+        0
+    }
+
+    /// The request is done with. From a service thread, or from who drops a deferred one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn release_ctxt(xprt: *mut bindings::svc_xprt, ctxt: *mut c_void) {
+        if ctxt.is_null() {
+            return;
+        }
+        // SAFETY: The context is the box that `begin` made, given back once.
+        let context = unsafe { KBox::from_raw(ctxt.cast::<Context<T>>()) };
+        let replied = context.message.is_none();
+        drop(context);
+        if replied {
+            return;
+        }
+        // SAFETY: Called with a transport of ours.
+        if let Some(connection) = unsafe { Self::connection(xprt) } {
+            T::dropped(connection);
+        }
+    }
+
+    /// The transport is closed. From a service thread; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
+        // SAFETY: Called with a transport of ours.
+        if let Some(connection) = unsafe { Self::connection(xprt) } {
+            T::detach(connection);
+        }
+    }
+
+    /// The last reference is gone. Any context: the rest is done by a work item.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
+        // SAFETY: A transport of ours, of which nobody knows any more. Its queue stays until the
+        // module goes, which waits for what is queued.
+        unsafe {
+            let private = xprt.cast::<Private<T>>();
+            queue_plain_work(T::class().queue(), &raw mut (*private).work);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// To be called for the work of a `Private<T>` that [`Self::free`] has queued.
+    unsafe extern "C" fn tear_down(work: *mut bindings::work_struct) {
+        // SAFETY: By contract the work is in such an object, which is nobody else's any more.
+        let mut private = unsafe { KBox::from_raw(container_of!(work, Private<T>, work)) };
+        private.link.cut();
+        if let Kind::Connection(connection) = &private.kind {
+            // Somebody who calls in the reverse direction may still hold it for a moment.
+            T::shutdown(connection);
+        }
+        // A listener waits for its handlers.
+        private.kind = Kind::None;
+        private.handles.wait();
+    }
+
+    /// Nothing to do: a closed connection does not linger.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::create`].
+    unsafe extern "C" fn kill_temp_xprt(_xprt: *mut bindings::svc_xprt) {}
+}

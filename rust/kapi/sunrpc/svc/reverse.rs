@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls of a server to its client, by the client's connection (RFC 8167).
+//!
+//! The RPC layer makes a client transport of a class of its own for that. It outlives the
+//! connection, of which it keeps nothing but a [`Link`].
+
+use super::{
+    super::{
+        super::{
+            bindings,
+            sys::{
+                module::ModuleRef,
+                time::HZ, //
+            },
+        },
+        address::SocketAddress,
+        class::Class,
+        display::{
+            free_address_strings,
+            set_address_strings, //
+        },
+        rqst::Message,
+        xprt::Xprt, //
+    },
+    ops::SvcOps,
+    Service, //
+};
+use core::{
+    ffi::{
+        c_int,
+        CStr, //
+    },
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    error::to_result,
+    ffi::c_char,
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLock, //
+    },
+};
+
+const NAME: &CStr = c"rdma backchannel";
+
+/// Bytes of a Call in the reverse direction, at most: no chunks carry one (RFC 8167, section 5.3).
+const LARGEST: usize = kernel::page::PAGE_SIZE;
+
+/// Leads from the reverse direction to the connection, until that is torn down.
+#[pin_data]
+pub(super) struct Link<T: Service> {
+    #[pin]
+    connection: SpinLock<Option<Arc<T::Connection>>>,
+}
+
+impl<T: Service> Link<T> {
+    /// Leads nowhere yet. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self { connection <- new_spinlock!(None, "svcrdma_link") }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The connection is up.
+    pub(super) fn set(&self, connection: Arc<T::Connection>) {
+        *self.connection.lock() = Some(connection);
+    }
+
+    /// The connection goes.
+    pub(super) fn cut(&self) {
+        let connection = self.connection.lock().take();
+        drop(connection);
+    }
+
+    fn connection(&self) -> Option<Arc<T::Connection>> {
+        self.connection.lock().clone()
+    }
+}
+
+struct Timeout(bindings::rpc_timeout);
+// SAFETY: Never changed.
+unsafe impl Sync for Timeout {}
+/// 60 seconds, no retries.
+static TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
+    to_initval: 60 * HZ,
+    to_maxval: 60 * HZ,
+    to_increment: 0,
+    to_retries: 0,
+    to_exponential: 0,
+});
+
+/// A client transport with our part of its allocation.
+#[repr(C)]
+struct Private<T: Service> {
+    xprt: bindings::rpc_xprt,
+    /// None while it is made, and once it was destroyed.
+    data: Option<(Arc<Link<T>>, ModuleRef)>,
+}
+
+/// The table of calls of the RPC layer into the reverse direction of a service.
+struct ReverseOps<T: Service>(PhantomData<T>);
+
+impl<T: Service> ReverseOps<T> {
+    const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
+        set_buffer_size: None,
+        reserve_xprt: Some(bindings::xprt_reserve_xprt_cong),
+        release_xprt: Some(bindings::xprt_release_xprt_cong),
+        alloc_slot: Some(bindings::xprt_alloc_slot),
+        free_slot: Some(bindings::xprt_free_slot),
+        rpcbind: None,
+        set_port: None,
+        connect: Some(Self::connect),
+        get_srcaddr: None,
+        get_srcport: None,
+        buf_alloc: Some(Self::buf_alloc),
+        buf_free: Some(Self::buf_free),
+        prepare_request: None,
+        send_request: Some(Self::send_request),
+        abort_send_request: None,
+        wait_for_reply_request: Some(bindings::xprt_wait_for_reply_request_def),
+        timer: None,
+        release_request: Some(bindings::xprt_release_rqst_cong),
+        close: Some(Self::close),
+        destroy: Some(Self::destroy),
+        set_connect_timeout: None,
+        print_stats: Some(Self::print_stats),
+        enable_swap: None,
+        disable_swap: None,
+        inject_disconnect: None,
+        bc_setup: None,
+        bc_maxpayload: None,
+        bc_num_slots: None,
+        bc_free_rqst: None,
+        bc_destroy: None,
+    };
+
+    /// Makes a transport for the reverse direction of a connection. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone, as all functions below.
+    unsafe extern "C" fn setup(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt {
+        // SAFETY: The arguments are valid for the time of the call.
+        match unsafe { Self::new_xprt(&*args) } {
+            Ok(xprt) => xprt,
+            Err(e) => e.to_ptr(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The arguments must be those of the RPC layer.
+    unsafe fn new_xprt(args: &bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
+        let svc_xprt = args.bc_xprt;
+        if svc_xprt.is_null()
+            || args.addrlen > core::mem::size_of::<bindings::__kernel_sockaddr_storage>()
+        {
+            return Err(EINVAL);
+        }
+        // SAFETY: The connection is valid for the call, which its user sees to.
+        let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
+        let module = ModuleRef::try_get().ok_or(EIO)?;
+        // SAFETY: The namespace is valid for the call. The size has room for our part, which
+        // zeroed memory initialises.
+        let xprt = unsafe {
+            let size = core::mem::size_of::<Private<T>>();
+            bindings::xprt_alloc(args.net, size, T::REVERSE_CREDITS, T::REVERSE_CREDITS)
+        };
+        if xprt.is_null() {
+            return Err(ENOMEM);
+        }
+        // SAFETY: Fresh memory of the RPC layer; only fields that are ours to set are set.
+        unsafe {
+            let private = xprt.cast::<Private<T>>();
+            (&raw mut (*private).data).write(Some((link, module)));
+            (*xprt).timeout = &raw const TIMEOUT.0;
+            (*xprt).ops = Self::TABLE;
+            (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
+            (*xprt).xprt_class = T::reverse_class().as_raw();
+            (*xprt).max_payload = LARGEST;
+            (*xprt).addrlen = args.addrlen;
+            core::ptr::copy_nonoverlapping(
+                args.dstaddr.cast::<u8>(),
+                (&raw mut (*xprt).addr).cast::<u8>(),
+                args.addrlen,
+            );
+            bindings::xprt_set_bound(xprt);
+            bindings::xprt_set_connected(xprt);
+            if let Err(e) = set_address_strings(xprt, &SocketAddress::new((*xprt).addr)) {
+                Self::free(xprt);
+                return Err(e);
+            }
+            // The connection holds it, too, and lets it go when it is freed: so there is one for
+            // the life of the connection.
+            bindings::xprt_get(xprt);
+            (*svc_xprt).xpt_bc_xprt = xprt;
+            (*xprt).bc_xprt = svc_xprt;
+        }
+        Ok(xprt)
+    }
+
+    /// # Safety
+    ///
+    /// `xprt` must be of [`Self::new_xprt`], and is not used afterwards.
+    unsafe fn free(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: By contract.
+        unsafe {
+            let data = (*xprt.cast::<Private<T>>()).data.take();
+            free_address_strings(xprt);
+            bindings::xprt_free(xprt);
+            // Last of all the reference to this module.
+            drop(data);
+        }
+    }
+
+    /// The last reference is gone. From a workqueue of the kernel.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: The RPC layer makes no other call any more.
+        unsafe { Self::free(xprt) };
+    }
+
+    /// Gets memory for a Call and its Reply. From its task; sleeps as that may.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
+        // SAFETY: The task has a request.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            if (*rqst).rq_callsize > LARGEST {
+                return EINVAL.to_errno();
+            }
+            let len = (*rqst).rq_callsize.saturating_add((*rqst).rq_rcvsize);
+            let data = bindings::kmalloc(len, bindings::rpc_task_gfp_mask());
+            if data.is_null() {
+                return ENOMEM.to_errno();
+            }
+            (*rqst).rq_buffer = data;
+            (*rqst).rq_rbuffer = data.cast::<u8>().add((*rqst).rq_callsize).cast();
+            0
+        }
+    }
+
+    /// The Call gives its memory back. From its task.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
+        // SAFETY: The request has a buffer of `buf_alloc`. What was sent of it was copied.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            bindings::kfree((*rqst).rq_buffer);
+            (*rqst).rq_buffer = core::ptr::null_mut();
+            (*rqst).rq_rbuffer = core::ptr::null_mut();
+        }
+    }
+
+    /// Sends a Call. From an RPC task that has locked the transport; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
+        // SAFETY: A request on a transport of ours, which the caller has locked.
+        unsafe {
+            let Some(raw) = NonNull::new(rqst) else {
+                return EIO.to_errno();
+            };
+            let xprt = (*rqst).rq_xprt;
+            let link = (*xprt.cast::<Private<T>>()).data.as_ref();
+            let Some(connection) = link.and_then(|(link, _)| link.connection()) else {
+                // It may have been made when the connection was going already.
+                bindings::xprt_disconnect_done(xprt);
+                return ENOTCONN.to_errno();
+            };
+            if bindings::xprt_connected(xprt) == 0 {
+                return ENOTCONN.to_errno();
+            }
+            match T::call(&connection, &Message::from_raw(raw)) {
+                Ok(()) => 0,
+                Err(e) => e.to_errno(),
+            }
+        }
+    }
+
+    /// A Call wants a new connection, which only the client can make. From an RPC task.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, _: *mut bindings::rpc_task) {
+        // SAFETY: Called with a transport of ours, marked as connecting.
+        unsafe {
+            bindings::xprt_clear_connecting(xprt);
+            bindings::xprt_wake_pending_tasks(xprt, ENOTCONN.to_errno());
+        }
+    }
+
+    /// The connection goes. From a service thread, or an RPC task.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: Called with a transport of ours.
+        unsafe {
+            bindings::xprt_disconnect_done(xprt);
+            Xprt::from_raw(xprt).set_window(1);
+        }
+    }
+
+    /// Nobody asks: these are statistics of mounts.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn print_stats(_: *mut bindings::rpc_xprt, _: *mut bindings::seq_file) {}
+}
+
+/// The class of reverse transports is registered while this lives.
+pub(crate) struct ReverseRegistration<T: Service>(PhantomData<T>);
+
+impl<T: Service> ReverseRegistration<T> {
+    /// Registers `T::reverse_class()`, once. `EEXIST` when the identifier is taken.
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        let mut name = [0; 32];
+        for (to, from) in name.iter_mut().zip(NAME.to_bytes()) {
+            *to = *from as c_char;
+        }
+        let class: &'static Class = T::reverse_class();
+        // SAFETY: The place is static and not registered: this is called once, when the module
+        // loads. The names behind it stay empty: zero is none.
+        unsafe {
+            let class = class.as_raw();
+            (&raw mut (*class).list.next).write(&raw mut (*class).list);
+            (&raw mut (*class).list.prev).write(&raw mut (*class).list);
+            (&raw mut (*class).ident)
+                .write(bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int);
+            (&raw mut (*class).setup).write(Some(ReverseOps::<T>::setup));
+            (&raw mut (*class).owner).write(module.as_ptr());
+            (&raw mut (*class).name).write(name);
+            to_result(bindings::xprt_register_transport(class))?;
+        }
+        Ok(Self(PhantomData))
+    }
+}
+
+impl<T: Service> Drop for ReverseRegistration<T> {
+    fn drop(&mut self) {
+        // SAFETY: Registered by `new`.
+        unsafe { bindings::xprt_unregister_transport(T::reverse_class().as_raw()) };
+    }
+}
+
+/// A Reply to a Call in the reverse direction of a connection came. False if nobody waits for it,
+/// or it is longer than there is room.
+///
+/// # Safety
+///
+/// `xprt` must be the reverse transport of a connection that stays for the call.
+pub(super) unsafe fn complete(
+    xprt: *mut bindings::rpc_xprt,
+    xid: u32,
+    credits: u32,
+    reply: &[u8],
+) -> bool {
+    // SAFETY: By contract.
+    let (xprt, most) = unsafe { (Xprt::from_raw(xprt), (*xprt).max_reqs) };
+    let completed = xprt.with_queue_lock(|xprt| {
+        // SAFETY: The queue lock is held; a request that is found stays while it is.
+        unsafe {
+            let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
+            if rqst.is_null() {
+                return false;
+            }
+            core::ptr::copy_nonoverlapping(
+                &raw const (*rqst).rq_rcv_buf,
+                &raw mut (*rqst).rq_private_buf,
+                1,
+            );
+            let buf = &raw mut (*rqst).rq_private_buf;
+            // The head alone is memory of ours for sure.
+            if reply.len() > (*buf).head[0].iov_len {
+                return false;
+            }
+            let to = (*buf).head[0].iov_base.cast::<u8>();
+            core::ptr::copy_nonoverlapping(reply.as_ptr(), to, reply.len());
+            bindings::xprt_complete_rqst((*rqst).rq_task, reply.len() as c_int);
+            true
+        }
+    });
+    if completed {
+        // A grant of zero would be a deadlock (RFC 8166, section 3.3.1).
+        xprt.set_window(credits.clamp(1, most));
+    }
+    completed
+}
+
+/// A Call in the reverse direction of a connection cannot be served, says the client.
+///
+/// # Safety
+///
+/// As for [`complete`].
+pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
+    // SAFETY: By contract.
+    let xprt = unsafe { Xprt::from_raw(xprt) };
+    xprt.with_queue_lock(|xprt| {
+        // SAFETY: The queue lock is held; a request that is found stays while it is.
+        unsafe {
+            let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
+            if !rqst.is_null() {
+                (*(*rqst).rq_task).tk_status = EIO.to_errno();
+                bindings::xprt_complete_rqst((*rqst).rq_task, 0);
+            }
+        }
+    });
+}

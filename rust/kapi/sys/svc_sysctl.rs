@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tunables and counters of the server under `/proc/sys/sunrpc/svc_rdma`.
+//!
+//! The table itself is C, in `bindings/svc_sysctl.c`. The tunables are read for each connection.
+
+use crate::kapi::bindings;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+/// Keeps the table registered.
+///
+/// # Invariants
+///
+/// The table is registered, and this is the only value that stands for it.
+pub(crate) struct SvcSysctl(());
+
+impl SvcSysctl {
+    /// Registers the table. Called once, by module initialisation. May sleep.
+    pub(crate) fn register() -> Result<Self> {
+        // SAFETY: Module initialisation is the only caller, so the table is not registered yet.
+        to_result(unsafe { bindings::svc_sysctl_register() })?;
+        // INVARIANT: It is registered now.
+        Ok(Self(()))
+    }
+}
+
+impl Drop for SvcSysctl {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the table is registered.
+        unsafe { bindings::svc_sysctl_unregister() };
+    }
+}
+
+/// Credits of a connection, at most; 4 to 16384.
+pub(crate) fn max_requests() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::svc_max_requests() }
+}
+
+/// Bytes of an inline message on a new connection; 4096 to 65536.
+pub(crate) fn max_request_size() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::svc_max_req_size() }
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counter {
+    /// Messages whose Read chunks were read.
+    Read,
+    /// Messages received.
+    Receive,
+    /// Replies with RDMA Writes.
+    Write,
+    /// Times that something had to wait for room in a send queue.
+    Starved,
+}
+
+/// Counts one. Any context.
+pub(crate) fn count(counter: Counter) {
+    let which = match counter {
+        Counter::Read => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_READ,
+        Counter::Receive => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_RECV,
+        Counter::Write => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_WRITE,
+        Counter::Starved => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_SQ_STARVE,
+    };
+    // SAFETY: The number is that of a counter.
+    unsafe { bindings::svc_count(which) };
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The responder: a server transport for nfsd.
+
+mod arrival;
+mod connection;
+mod eligible;
+mod events;
+mod listener;
+mod poison;
+mod receive;
+mod reply;
+mod reverse;
+mod segments;
+
+use self::{
+    arrival::{
+        Arrival,
+        Message, //
+    },
+    connection::Connection,
+    listener::Listener, //
+};
+use crate::kapi::sunrpc::{
+    Argument,
+    Class,
+    Net,
+    Payload,
+    RpcMessage,
+    Service,
+    SocketAddress,
+    SvcClass,
+    SvcHandle,
+    SvcRqst, //
+};
+use core::ffi::{
+    c_int,
+    CStr, //
+};
+use kernel::prelude::*;
+
+/// The server transport.
+pub(crate) struct Server;
+
+static CLASS: SvcClass = SvcClass::new();
+static REVERSE: Class = Class::new();
+
+impl Service for Server {
+    type Listener = Listener;
+    type Connection = Connection;
+    type Arrival = Arrival;
+    type Message = Message;
+    const NAME: &'static CStr = c"rdma";
+    const IDENT: c_int = 256;
+    const MAX_PAYLOAD: u32 = 4 << 20;
+
+    fn class() -> &'static SvcClass {
+        &CLASS
+    }
+
+    fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Listener> {
+        Listener::new(handle, net, address)
+    }
+
+    fn local_address(listener: &Listener) -> SocketAddress {
+        listener.local_address()
+    }
+
+    fn is_pending(listener: &Listener) -> bool {
+        listener.is_pending()
+    }
+
+    fn accept(listener: &Listener, handle: SvcHandle, max_message: usize) -> Result<Connection> {
+        Connection::accept(listener.next()?, handle, max_message)
+    }
+
+    fn addresses(connection: &Connection) -> (SocketAddress, SocketAddress) {
+        connection.addresses
+    }
+
+    fn detach(connection: &Connection) {
+        connection.qp.disconnect();
+    }
+
+    fn next(connection: &Connection) -> (Option<Arrival>, bool) {
+        connection.qp.handler().next()
+    }
+
+    fn request(
+        connection: &Connection,
+        arrival: Arrival,
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result<Option<(Message, Argument)>> {
+        receive::request(connection, arrival, rqst)
+    }
+
+    fn reply(
+        connection: &Connection,
+        message: Message,
+        payloads: &[Payload],
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result {
+        reply::send(connection, message, payloads, rqst)
+    }
+
+    fn dropped(connection: &Connection) {
+        connection.receive_more();
+    }
+
+    fn shutdown(connection: &Connection) {
+        connection.qp.shutdown();
+    }
+
+    const REVERSE_CREDITS: u32 = 2;
+
+    fn reverse_class() -> &'static Class {
+        &REVERSE
+    }
+
+    fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+        reverse::call(connection, message)
+    }
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! One connection of a client.
+
+use super::{
+    arrival::{
+        Arrival,
+        Message,
+        Reading, //
+    },
+    events::Events,
+    listener::Pending,
+    poison::Poison, //
+};
+use crate::kapi::{
+    ib::{
+        AcceptParams,
+        DeviceLimits,
+        Failure,
+        Handler,
+        QueuePair,
+        QueuePairConfig,
+        Received,
+        TransferConfig,
+        UNSIGNALED_RUN, //
+    },
+    sunrpc::{
+        Memory,
+        SocketAddress,
+        SvcHandle, //
+    },
+    sys::{
+        log::warn,
+        svc_sysctl::{
+            self,
+            count,
+            Counter, //
+        },
+    },
+};
+use kernel::{
+    new_spinlock,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        SpinLock, //
+    },
+};
+use xdr::{
+    ErrorMessage,
+    InlineSize,
+    Limits,
+    PrivateData,
+    RdmaError,
+    VERSION, //
+};
+
+/// Credits to begin with; they grow with use.
+const FIRST_CREDITS: u32 = 16;
+/// Receives that are posted in one go.
+const BATCH: u32 = 8;
+/// Credits for each service thread, at most: those beyond would wait here and not at the client.
+const PER_THREAD: u32 = 8;
+/// Segments of one chunk.
+const SEGMENTS: usize = 64;
+/// Elements of one work request, at most.
+const ELEMENTS: u32 = 30;
+/// Work requests that the send queue holds at least.
+const SEND_ENTRIES: u32 = 128;
+
+/// What waits for service threads.
+struct Waiting {
+    /// There is room for as many as can be received before others are given back.
+    arrivals: KVVec<Arrival>,
+    /// Calls whose RDMA Reads are under way.
+    reading: u32,
+    /// How often that began.
+    begun: u64,
+    /// Calls that need regions which others are using.
+    stalled: KVVec<Message>,
+}
+
+impl Waiting {
+    /// Somebody's RDMA Reads have ended. Returns whether something can be tried again.
+    fn end_read(&mut self) -> bool {
+        let any = !self.stalled.is_empty();
+        self.reading = self.reading.saturating_sub(1);
+        while let Some(message) = self.stalled.pop() {
+            // There is room for all that was received.
+            let _ = self
+                .arrivals
+                .push_within_capacity(Arrival::Message(message));
+        }
+        any
+    }
+}
+
+/// Who was reading when somebody began.
+pub(super) struct Turn {
+    /// Nobody.
+    alone: bool,
+    begun: u64,
+}
+
+/// The responder's part of a connection.
+#[pin_data]
+pub(crate) struct Responder {
+    handle: SvcHandle,
+    events: Arc<Events>,
+    peer: SocketAddress,
+    poison: Arc<Poison>,
+    /// Messages received so far, up to `u32::MAX`.
+    calls: Atomic<u32>,
+    #[pin]
+    waiting: SpinLock<Waiting>,
+}
+
+impl Responder {
+    /// What came next, and whether there is more.
+    pub(super) fn next(&self) -> (Option<Arrival>, bool) {
+        if !self.events.is_up() {
+            return (None, false);
+        }
+        let mut waiting = self.waiting.lock();
+        let first = waiting.arrivals.remove(0).ok();
+        (first, !waiting.arrivals.is_empty())
+    }
+
+    fn arrived(&self, arrival: Arrival) {
+        let rest = self.waiting.lock().arrivals.push_within_capacity(arrival);
+        match rest {
+            Ok(()) => self.handle.request_pending(),
+            Err(_) => self.handle.close(),
+        }
+    }
+
+    /// Whether the Call is one whose own fault broke the connection before.
+    pub(super) fn is_poisonous(&self, xid: u32) -> bool {
+        let calls = self.calls.load(Relaxed);
+        self.poison.take(&self.peer, xid, calls)
+    }
+
+    /// RDMA Reads are about to be prepared.
+    pub(super) fn begin_read(&self) -> Turn {
+        let mut waiting = self.waiting.lock();
+        let alone = waiting.reading == 0;
+        waiting.reading += 1;
+        waiting.begun = waiting.begun.wrapping_add(1);
+        Turn {
+            alone,
+            begun: waiting.begun,
+        }
+    }
+
+    /// RDMA Reads have ended, and their regions are free again. What was stalled may be tried.
+    pub(super) fn end_read(&self) {
+        let any = self.waiting.lock().end_read();
+        if any {
+            self.handle.request_pending();
+        }
+    }
+
+    /// Lets a Call wait that needs more regions than were free, until RDMA Reads of others have
+    /// ended. Gives it back if there were no others: then there are not so many.
+    pub(super) fn stall(&self, message: Message, turn: Turn) -> Result<(), Message> {
+        let mut waiting = self.waiting.lock();
+        // Others that are stalled are tried again, too.
+        waiting.end_read();
+        if turn.alone && turn.begun == waiting.begun {
+            drop(waiting);
+            self.handle.request_pending();
+            return Err(message);
+        }
+        let pushed = if waiting.reading == 0 {
+            // The others have ended meanwhile.
+            let again = Arrival::Message(message);
+            waiting.arrivals.push_within_capacity(again).is_ok()
+        } else {
+            waiting.stalled.push_within_capacity(message).is_ok()
+        };
+        drop(waiting);
+        if pushed {
+            self.handle.request_pending();
+        } else {
+            self.handle.close();
+        }
+        Ok(())
+    }
+}
+
+impl Handler for Responder {
+    type Cookie = Reading;
+    type Cm = Events;
+
+    fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
+        count(Counter::Receive);
+        // One completion handler at a time.
+        let calls = self.calls.load(Relaxed);
+        self.calls.store(calls.saturating_add(1), Relaxed);
+        self.arrived(Arrival::Message(message.keep()));
+    }
+
+    fn read_ended(&self, _: &QueuePair<Self>, reading: Reading, memory: Memory, ok: bool) {
+        self.end_read();
+        if ok {
+            count(Counter::Read);
+            self.arrived(Arrival::Pulled(reading, memory));
+        }
+    }
+
+    fn no_more(&self) {
+        let mut waiting = self.waiting.lock();
+        let arrivals = core::mem::take(&mut waiting.arrivals);
+        let stalled = core::mem::take(&mut waiting.stalled);
+        // Their buffers are given back outside the lock.
+        drop(waiting);
+        drop((arrivals, stalled));
+    }
+
+    fn send_space(&self, _: &QueuePair<Self>) {}
+
+    fn starved(&self) {
+        count(Counter::Starved);
+    }
+
+    fn failed(&self, failure: Failure) {
+        // A connection that just ends is no news; the adapter's own word for it is the flush.
+        if !failure.is_flush() {
+            let (peer, words) = (&self.peer, failure.words());
+            warn(format_args!("connection from {peer} lost: {words}"));
+        }
+        if let Some(xid) = failure.culprit() {
+            self.poison.mark(&self.peer, xid);
+        }
+        self.handle.close();
+    }
+}
+
+/// The sizes of a connection.
+fn config(device: &DeviceLimits, credits: u32, max_message: usize) -> Result<QueuePairConfig> {
+    let size = svc_sysctl::max_request_size() as usize;
+    let elements = device.max_send_elements.clamp(1, ELEMENTS);
+    // What one Reply or Call may need: so many elements, and a request more for each segment.
+    let fewest = elements.min(device.max_read_elements).max(1);
+    let longest = (max_message / PAGE_SIZE) as u32 / fewest + 3 * SEGMENTS as u32 + UNSIGNALED_RUN;
+    let send_entries = longest
+        .max(SEND_ENTRIES)
+        .min(device.max_qp_wr)
+        .min(device.max_cqe);
+    let receives = credits + 2 * BATCH;
+    Ok(QueuePairConfig {
+        send_entries,
+        regions_per_call: 1,
+        // One for each that is posted, and for each message that may be answered meanwhile.
+        send_buffers: send_entries + receives,
+        send_size: size,
+        receives,
+        receive_size: size,
+        region_pages: 1,
+        sg_gaps: false,
+        transfers: Some(TransferConfig {
+            elements,
+            contexts: SEGMENTS as u32,
+            reads: credits,
+        }),
+    })
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(super) qp: Arc<QueuePair<Responder>>,
+    pub(super) addresses: (SocketAddress, SocketAddress),
+    pub(super) limits: Limits,
+    /// Bytes of the longest message that the peer takes inline.
+    pub(super) send_threshold: usize,
+    /// The peer wants keys to be invalidated.
+    pub(super) invalidate: bool,
+    granted: Atomic<u32>,
+    most: u32,
+}
+
+impl Connection {
+    /// Accepts a connection. May sleep.
+    pub(super) fn accept(new: Pending, handle: SvcHandle, max_message: usize) -> Result<Self> {
+        let Pending {
+            id,
+            events,
+            peer,
+            reads,
+            poison,
+        } = new;
+        events.attach(handle.clone())?;
+        let device = id.limits()?;
+        let addresses = id.addresses();
+        // Two batches more: one that is being filled, and one for what is being replied to.
+        let most = svc_sysctl::max_requests()
+            .min(device.max_qp_wr.saturating_sub(2 * BATCH + 1))
+            .max(1);
+        let config = config(&device, most, max_message)?;
+        let first = FIRST_CREDITS.min(most);
+        let waiting = Waiting {
+            arrivals: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
+            reading: 0,
+            begun: 0,
+            stalled: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
+        };
+        let qp = QueuePair::new(
+            id,
+            config,
+            pin_init!(Responder {
+                handle,
+                events,
+                peer: addresses.1,
+                poison,
+                calls: Atomic::new(0),
+                waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
+            }),
+        )?;
+        qp.grow_receives(first + 2 * BATCH)?;
+        qp.post_receives(u32::MAX)?;
+
+        let size = InlineSize::from_bytes(config.receive_size as u32);
+        let own = PrivateData {
+            remote_invalidation: true,
+            send_size: size,
+            receive_size: size,
+        };
+        let params = AcceptParams {
+            private_data: &own.to_wire(),
+            initiator_depth: reads.min(device.max_rdma_reads_begun),
+        };
+        qp.accept(&params)?;
+
+        let theirs = peer.unwrap_or(PrivateData::DEFAULT);
+        let bytes = u32::try_from(max_message).unwrap_or(u32::MAX);
+        Ok(Self {
+            qp,
+            addresses,
+            limits: Limits {
+                read_segments: 2 * SEGMENTS,
+                read_chunks: 16,
+                chunk_segments: SEGMENTS,
+                write_chunks: 16,
+                // What is offered beyond the largest result is of no harm.
+                write_chunk_bytes: u32::MAX,
+                reply_chunk_bytes: u32::MAX,
+                ..Limits::floor(bytes)
+            },
+            send_threshold: own.send_threshold(&theirs) as usize,
+            invalidate: theirs.remote_invalidation,
+            granted: Atomic::new(first),
+            most,
+        })
+    }
+
+    /// What a Reply grants.
+    pub(super) fn credits(&self) -> u32 {
+        self.granted.load(Relaxed)
+    }
+
+    /// Lets the client send more: Receives were given back. Returns how many received messages are
+    /// still in use.
+    pub(super) fn receive_more(&self) -> u32 {
+        match self.qp.post_receive_batch(BATCH as usize) {
+            Ok(kept) => kept,
+            Err(_) => {
+                self.close();
+                0
+            }
+        }
+    }
+
+    /// Grants more if the client uses what it has, as far as `threads` can keep up with it. `used`
+    /// are the messages in use. May sleep.
+    pub(super) fn grow(&self, used: u32, threads: u32) {
+        let granted = self.credits();
+        let most = self.most.min(threads.saturating_mul(PER_THREAD));
+        if granted >= most || used < granted / 2 {
+            return;
+        }
+        let more = (2 * granted).min(most);
+        // What is granted must be posted, and cannot be taken back.
+        if self.qp.grow_receives(more + 2 * BATCH).is_ok() && self.qp.post_receive_batch(1).is_ok()
+        {
+            let _ = self.granted.cmpxchg(granted, more, Relaxed);
+        }
+    }
+
+    /// The connection is of no use any more.
+    pub(super) fn close(&self) {
+        self.qp.handler().handle.close();
+    }
+
+    /// The answer to a Call whose chunks cannot be served.
+    pub(super) fn chunk_error(&self, xid: u32) -> ErrorMessage {
+        ErrorMessage {
+            xid,
+            version: VERSION,
+            credits: self.credits(),
+            error: RdmaError::Chunk,
+        }
+    }
+
+    /// Answers that the chunks of a Call cannot be served. May sleep.
+    pub(super) fn send_chunk_error(&self, xid: u32) {
+        self.send_error(&self.chunk_error(xid));
+    }
+
+    /// Answers with an error; the connection ends if that is not possible (RFC 8166,
+    /// section 4.5.4). The message that it answers must have been dropped. May sleep.
+    pub(super) fn send_error(&self, error: &ErrorMessage) {
+        self.receive_more();
+        let sent = self.qp.send_buffer().and_then(|mut buffer| {
+            let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
+            self.qp.reply(buffer, len, None, None, None)
+        });
+        if sent.is_err() {
+            self.close();
+        }
+    }
+}

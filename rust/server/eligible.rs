@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Which arguments may be reduced: what the NFS binding says (RFC 8267), as far as it can be told
+//! without decoding a COMPOUND. Inside of one the service decides.
+
+use xdr::{
+    Call,
+    CallHeader, //
+};
+
+const NFS: u32 = 100_003;
+
+/// Whether the Read chunks of a Call, whose RPC message begins with `rpc`, may be where they are.
+///
+/// A Call whose header is not whole is for the service to refuse.
+pub(super) fn may_reduce(call: &Call<'_>, rpc: &[u8]) -> bool {
+    let mut chunks = call.reads.data_chunks().peekable();
+    if chunks.peek().is_none() {
+        return true;
+    }
+    let Some(header) = CallHeader::peek(rpc) else {
+        return true;
+    };
+    has_eligible_argument(&header) && chunks.all(|chunk| chunk.position() as usize >= header.size)
+}
+
+/// Whether the procedure has an argument that may be reduced (RFC 8267, sections 4 and 5.2): none
+/// under integrity or privacy (RFC 8166, section 8.2.2.3).
+pub(super) fn has_eligible_argument(header: &CallHeader) -> bool {
+    if header.wrapped {
+        return false;
+    }
+    match (header.program, header.version) {
+        // WRITE and SYMLINK.
+        (NFS, 2) => matches!(header.procedure, 8 | 13),
+        (NFS, 3) => matches!(header.procedure, 7 | 10),
+        // COMPOUND.
+        (NFS, 4) => header.procedure == 1,
+        _ => false,
+    }
+}

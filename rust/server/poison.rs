@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls whose own fault broke the connection (RFC 8166, section 4.5.3).
+//!
+//! The client sends such a Call again on its next connection, where it would do the same. So it is
+//! answered with ERR_CHUNK there, once.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/poison.rs"]
+mod tests;
+
+use crate::kapi::{
+    sunrpc::SocketAddress,
+    sys::time::{
+        self,
+        HZ, //
+    },
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        SpinLock, //
+    },
+    time::Jiffies, //
+};
+
+/// Marks that are kept; the oldest go first.
+const MOST: usize = 32;
+/// How long a mark counts. The client sends the Call again as soon as it has a new connection, or
+/// never, if nobody waits for it any more; and another Call of that host may have the same XID one
+/// day.
+const LIFETIME: Jiffies = 120 * HZ;
+/// The same in Calls of a new connection: those that are sent again come first.
+const FIRST_CALLS: u32 = 1024;
+
+/// Who sent which Call.
+struct Mark {
+    client: SocketAddress,
+    xid: u32,
+    made: Jiffies,
+}
+
+/// The marks of a listener's connections.
+#[pin_data]
+pub(super) struct Poison {
+    #[pin]
+    marks: SpinLock<KVec<Mark>>,
+    /// So that a Call costs no lock while there are none.
+    count: Atomic<usize>,
+}
+
+impl Poison {
+    /// Without marks. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let marks = KVec::with_capacity(MOST, GFP_KERNEL)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                marks <- new_spinlock!(marks, "svcrdma_poison"),
+                count: Atomic::new(0),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// A Call of the client's was at fault. Does not sleep.
+    pub(super) fn mark(&self, client: &SocketAddress, xid: u32) {
+        let mut marks = self.marks.lock();
+        if marks.iter().any(|mark| mark.is(client, xid)) {
+            return;
+        }
+        if marks.len() >= MOST {
+            let _ = marks.remove(0);
+        }
+        let _ = marks.push_within_capacity(Mark {
+            client: *client,
+            xid,
+            made: time::jiffies(),
+        });
+        self.count.store(marks.len(), Relaxed);
+    }
+
+    /// Whether the Call is one that was at fault; it is forgotten. `calls` says how many there were
+    /// before it by the same connection. Does not sleep.
+    pub(super) fn take(&self, client: &SocketAddress, xid: u32, calls: u32) -> bool {
+        if self.count.load(Relaxed) == 0 || calls >= FIRST_CALLS {
+            return false;
+        }
+        let mut marks = self.marks.lock();
+        marks.retain(|mark| time::since(mark.made) < LIFETIME);
+        let found = marks.iter().position(|mark| mark.is(client, xid));
+        let taken = found.is_some_and(|i| marks.remove(i).is_ok());
+        self.count.store(marks.len(), Relaxed);
+        taken
+    }
+}
+
+impl Mark {
+    fn is(&self, client: &SocketAddress, xid: u32) -> bool {
+        self.xid == xid && self.client.is_same_host(client)
+    }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! From a received message to the argument of a request.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/arguments.rs"]
+mod tests;
+
+use super::{
+    arrival::{
+        Arrival,
+        Message,
+        Place,
+        Reading, //
+    },
+    connection::{
+        Connection,
+        Responder,
+        Turn, //
+    },
+    eligible::may_reduce,
+    segments::Rest, //
+};
+use crate::kapi::{
+    ib::{
+        NewTransfer,
+        TransferKind, //
+    },
+    sunrpc::{
+        Argument,
+        Memory,
+        SvcRqst, //
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    Call,
+    CallPayload,
+    Direction,
+    ErrorMessage,
+    ReadChunk,
+    ReplyPayload,
+    Role,
+    RpcPrefix, //
+};
+
+/// Bytes of an RPC message that are looked at: more than any header has.
+const BEGINNING: usize = 1024;
+
+/// What to do with a received message.
+enum Next<'c> {
+    /// It is a request, whose argument is in it from this offset on.
+    Execute(usize),
+    /// It is one whose argument must be read.
+    Read(NewTransfer<'c, Responder>, u32, Place),
+    /// It is one whose argument cannot be read now: all regions are in use.
+    Later(u32, Turn),
+    /// It must be answered with an error.
+    Answer(ErrorMessage),
+    /// There is nothing more to do.
+    Done,
+    /// The connection cannot go on.
+    Close(Error),
+}
+
+/// Looks at what arrived. None: there is nothing to execute, or not yet.
+pub(super) fn request(
+    connection: &Connection,
+    arrival: Arrival,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<Option<(Message, Argument)>> {
+    let message = match arrival {
+        Arrival::Message(message) => message,
+        Arrival::Pulled(reading, memory) => return Ok(pulled(connection, reading, memory)),
+    };
+    match look_at(connection, &message, rqst) {
+        Next::Execute(offset) => return Ok(Some((message, Argument::Inline { offset }))),
+        Next::Read(transfer, xid, place) => {
+            let reading = Reading {
+                message,
+                xid,
+                place,
+            };
+            return read(connection, transfer, reading);
+        }
+        Next::Later(xid, turn) => {
+            // If no others are using regions, there will never be enough.
+            if let Err(message) = connection.qp.handler().stall(message, turn) {
+                drop(message);
+                connection.send_chunk_error(xid);
+            }
+        }
+        Next::Answer(error) => {
+            drop(message);
+            connection.send_error(&error);
+        }
+        Next::Done => {
+            drop(message);
+            connection.receive_more();
+        }
+        Next::Close(e) => {
+            connection.close();
+            return Err(e);
+        }
+    }
+    Ok(None)
+}
+
+fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
+    match xdr::Message::decode(message.bytes(), &connection.limits) {
+        Ok(xdr::Message::Call(call)) => look_at_call(connection, &call, rqst),
+        Ok(xdr::Message::Reply(reply)) => match reply.payload {
+            ReplyPayload::Inline(inline) => {
+                rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);
+                Next::Done
+            }
+            // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
+            // section 4.5.2).
+            ReplyPayload::ReplyChunk => Next::Answer(connection.chunk_error(reply.xid)),
+        },
+        Ok(xdr::Message::Error(error)) => {
+            rqst.fail_reverse(error.xid);
+            Next::Done
+        }
+        Err(rejected) => match rejected.error_message(Role::Responder, connection.credits()) {
+            Some(error) => Next::Answer(error),
+            None => Next::Done,
+        },
+    }
+}
+
+fn look_at_call<'c>(
+    connection: &'c Connection,
+    call: &Call<'_>,
+    rqst: &mut SvcRqst<'_>,
+) -> Next<'c> {
+    let handler = connection.qp.handler();
+    if handler.is_poisonous(call.xid) {
+        return Next::Answer(connection.chunk_error(call.xid));
+    }
+    if let CallPayload::Inline(inline) = &call.payload {
+        if call.reads.is_empty() {
+            return Next::Execute(inline.offset);
+        }
+        if !may_reduce(call, inline.bytes) {
+            return Next::Answer(connection.chunk_error(call.xid));
+        }
+    }
+    let turn = handler.begin_read();
+    match pull(connection, call, rqst) {
+        Ok((transfer, place)) => Next::Read(transfer, call.xid, place),
+        // This gives the turn back, too.
+        Err(e) if e == EAGAIN => Next::Later(call.xid, turn),
+        Err(e) => {
+            handler.end_read();
+            if e == EMSGSIZE {
+                Next::Answer(connection.chunk_error(call.xid))
+            } else {
+                Next::Close(e)
+            }
+        }
+    }
+}
+
+fn read(
+    connection: &Connection,
+    transfer: NewTransfer<'_, Responder>,
+    reading: Reading,
+) -> Result<Option<(Message, Argument)>> {
+    let (handler, xid) = (connection.qp.handler(), reading.xid);
+    if transfer.is_empty() {
+        // All of its chunks are.
+        let memory = transfer.into_memory();
+        handler.end_read();
+        return Ok(pulled(connection, reading, memory));
+    }
+    let Err(e) = transfer.read(Some(xid), reading) else {
+        return Ok(None);
+    };
+    handler.end_read();
+    if e == EMSGSIZE {
+        connection.send_chunk_error(xid);
+        return Ok(None);
+    }
+    connection.close();
+    Err(e)
+}
+
+/// The argument of a Call, of which all is there. None if it is not one to be executed.
+fn pulled(
+    connection: &Connection,
+    reading: Reading,
+    memory: Memory,
+) -> Option<(Message, Argument)> {
+    let argument = match reading.place {
+        Place::Within { offset, position } => Argument::Reduced {
+            offset,
+            position,
+            memory,
+        },
+        Place::Whole if is_right(connection, &reading, &memory) => Argument::Long { memory },
+        Place::Whole => {
+            drop(reading.message);
+            connection.send_chunk_error(reading.xid);
+            return None;
+        }
+    };
+    Some((reading.message, argument))
+}
+
+/// Whether a message that was read is what its header said, which could not be seen before.
+fn is_right(connection: &Connection, reading: &Reading, memory: &Memory) -> bool {
+    let mut beginning = [0; BEGINNING];
+    let len = memory.len().min(BEGINNING);
+    let Some(rpc) = beginning.get_mut(..len) else {
+        return false;
+    };
+    if memory.copy_to(0, rpc).is_err() {
+        return false;
+    }
+    let is_call = RpcPrefix::peek(rpc).is_some_and(|prefix| {
+        prefix.xid == reading.xid && prefix.direction() == Some(Direction::Call)
+    });
+    match xdr::Message::decode(reading.message.bytes(), &connection.limits) {
+        Ok(xdr::Message::Call(call)) => is_call && may_reduce(&call, rpc),
+        _ => false,
+    }
+}
+
+/// Prepares the RDMA Reads for the Read chunks of a Call. `EMSGSIZE` for those that cannot be
+/// served.
+fn pull<'a>(
+    connection: &'a Connection,
+    call: &Call<'_>,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<(NewTransfer<'a, Responder>, Place)> {
+    let mut chunks = call.reads.data_chunks();
+    let (first, second) = (chunks.next(), chunks.next());
+    match (&call.payload, first, second) {
+        (CallPayload::Inline(inline), Some(chunk), None) => {
+            let position = chunk.position() as usize;
+            if position > inline.bytes.len() {
+                return Err(EMSGSIZE);
+            }
+            let place = Place::Within {
+                offset: inline.offset,
+                position,
+            };
+            Ok((read_one(connection, &chunk, rqst)?, place))
+        }
+        (CallPayload::PositionZero(chunk), None, _) => {
+            Ok((read_one(connection, chunk, rqst)?, Place::Whole))
+        }
+        _ => Ok((read_all(connection, call, rqst)?, Place::Whole)),
+    }
+}
+
+/// Prepares to read one chunk.
+fn read_one<'a>(
+    connection: &'a Connection,
+    chunk: &ReadChunk<'_>,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<NewTransfer<'a, Responder>> {
+    let length = chunk.length() as usize;
+    let memory = rqst.take_memory(length)?;
+    let parts = chunk.segment_count();
+    let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
+    Rest::new(chunk.segments()).add(&mut transfer, 0, length)?;
+    Ok(transfer)
+}
+
+/// Where the next bytes of a Payload stream are.
+enum Source<'a, 'b> {
+    /// Read from this chunk.
+    Chunk(&'b ReadChunk<'a>),
+    /// So many bytes of what is left when all chunks are taken out.
+    Stream(usize),
+}
+
+/// Calls `each` for one part of the unreduced Payload stream after the other, with its offset
+/// there, and returns the length of the whole (RFC 8166, section 3.4.5).
+fn run_through<'a>(
+    call: &Call<'a>,
+    mut left: usize,
+    mut each: impl FnMut(usize, Source<'a, '_>) -> Result,
+) -> Result<usize> {
+    let mut end = 0usize;
+    for chunk in call.reads.data_chunks() {
+        // What overlaps the chunk before it, or lies behind the stream, cannot be meant.
+        let position = chunk.position() as usize;
+        let gap = position.checked_sub(end).ok_or(EMSGSIZE)?;
+        left = left.checked_sub(gap).ok_or(EMSGSIZE)?;
+        each(end, Source::Stream(gap))?;
+        each(position, Source::Chunk(&chunk))?;
+        let padded = (chunk.length() as usize).next_multiple_of(4);
+        end = position.checked_add(padded).ok_or(EMSGSIZE)?;
+    }
+    each(end, Source::Stream(left))?;
+    end.checked_add(left).ok_or(EMSGSIZE)
+}
+
+/// Prepares to read several chunks, to where they belong in the whole Payload stream.
+fn read_all<'a>(
+    connection: &'a Connection,
+    call: &Call<'_>,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<NewTransfer<'a, Responder>> {
+    let (reduced, stream) = match &call.payload {
+        CallPayload::Inline(inline) => (inline.bytes.len(), None),
+        CallPayload::PositionZero(chunk) => (chunk.length() as usize, Some(chunk)),
+    };
+    let length = run_through(call, reduced, |_, _| Ok(()))?;
+    let mut memory = rqst.take_memory(length)?;
+    let mut parts = 0;
+    let mut inline: &[u8] = match &call.payload {
+        CallPayload::Inline(inline) => inline.bytes,
+        CallPayload::PositionZero(_) => &[],
+    };
+    run_through(call, reduced, |offset, source| {
+        match source {
+            Source::Chunk(chunk) => {
+                // The padding need not be brought along.
+                let end = offset + chunk.length() as usize;
+                let padding = end.next_multiple_of(4) - end;
+                memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))?;
+                parts += chunk.segment_count();
+            }
+            Source::Stream(len) => match stream {
+                Some(chunk) => parts += chunk.segment_count(),
+                None => {
+                    let (part, rest) = inline.split_at_checked(len).ok_or(EMSGSIZE)?;
+                    memory.copy_from(offset, part)?;
+                    inline = rest;
+                }
+            },
+        }
+        Ok(())
+    })?;
+    let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
+    let mut stream = stream.map(|chunk| Rest::new(chunk.segments()));
+    run_through(call, reduced, |offset, source| {
+        match (source, &mut stream) {
+            (Source::Chunk(chunk), _) => {
+                let length = chunk.length() as usize;
+                Rest::new(chunk.segments()).add(&mut transfer, offset, length)
+            }
+            (Source::Stream(len), Some(stream)) => stream.add(&mut transfer, offset, len),
+            (Source::Stream(_), None) => Ok(()),
+        }
+    })?;
+    Ok(transfer)
+}

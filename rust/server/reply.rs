@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! From the result of a request to its Reply.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/plan.rs"]
+mod tests;
+
+use super::{
+    arrival::Message,
+    connection::{
+        Connection,
+        Responder, //
+    },
+    segments::Rest, //
+};
+use crate::kapi::{
+    ib::{
+        NewTransfer,
+        SendBuffer,
+        TransferKind, //
+    },
+    sunrpc::{
+        Memory,
+        Payload,
+        SvcRqst, //
+    },
+    sys::svc_sysctl::{
+        count,
+        Counter, //
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    Call,
+    Encoder,
+    WriteChunk, //
+};
+
+/// Sends the Reply. From a service thread; may sleep.
+pub(super) fn send(
+    connection: &Connection,
+    message: Message,
+    payloads: &[Payload],
+    rqst: &mut SvcRqst<'_>,
+) -> Result {
+    let Ok(xdr::Message::Call(call)) = xdr::Message::decode(message.bytes(), &connection.limits)
+    else {
+        return Err(EINVAL);
+    };
+    let xid = call.xid;
+    let result = rqst.take_result().and_then(|result| {
+        let payloads = payloads.iter().map(|payload| corrected(&result, *payload));
+        Plan::new(&call, payloads, result.len())?.prepare(connection, &call, result)
+    });
+    // The Receive goes back before the Reply that lets the client use it again.
+    drop(message);
+    let used = connection.receive_more();
+    match result.and_then(|ready| ready.post(connection, xid)) {
+        Err(e) if e == EMSGSIZE => {
+            // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
+            connection.send_chunk_error(xid);
+            Ok(())
+        }
+        Err(e) => {
+            connection.close();
+            Err(e)
+        }
+        Ok(()) => {
+            connection.grow(used, rqst.threads());
+            Ok(())
+        }
+    }
+}
+
+/// Where a payload really begins: for READLINK of NFS 4 the service names the place of the count in
+/// front of it.
+fn corrected(result: &Memory, payload: Payload) -> Payload {
+    let has_count = |offset: usize| {
+        let mut word = [0; 4];
+        let read = result.copy_to(offset, &mut word);
+        read.is_ok() && u32::from_be_bytes(word) as usize == payload.length
+    };
+    let before = payload.offset.checked_sub(4);
+    if payload.length == 0 || before.is_some_and(has_count) || !has_count(payload.offset) {
+        return payload;
+    }
+    Payload {
+        offset: payload.offset.saturating_add(4),
+        ..payload
+    }
+}
+
+/// A Reply that is ready to be posted.
+struct Ready<'c> {
+    buffer: SendBuffer<'c, Responder>,
+    len: usize,
+    invalidate: Option<u32>,
+    transfer: Option<NewTransfer<'c, Responder>>,
+}
+
+impl Ready<'_> {
+    fn post(self, connection: &Connection, xid: u32) -> Result {
+        let Self {
+            buffer,
+            len,
+            invalidate,
+            transfer,
+        } = self;
+        if transfer.is_some() {
+            count(Counter::Write);
+        }
+        connection
+            .qp
+            .reply(buffer, len, Some(xid), invalidate, transfer)
+    }
+}
+
+/// What goes where.
+struct Plan<'a> {
+    /// Bytes of the result.
+    len: usize,
+    /// The payloads that are placed directly, in order, each with its chunk.
+    placed: KVec<(Payload, WriteChunk<'a>)>,
+}
+
+impl<'a> Plan<'a> {
+    /// Pairs the payloads of a result of `len` bytes with the Write chunks. `EMSGSIZE` if one of
+    /// those is too short.
+    fn new(call: &Call<'a>, payloads: impl Iterator<Item = Payload>, len: usize) -> Result<Self> {
+        let mut placed = KVec::new();
+        let mut end = 0;
+        // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
+        for (mut payload, chunk) in payloads.zip(call.writes.chunks()) {
+            let behind = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
+            // The service may take back what it has encoded, when it finds no room for the rest; and
+            // what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
+            if behind > len || chunk.segment_count() == 0 {
+                payload.length = 0;
+            } else if payload.offset < end {
+                return Err(EINVAL);
+            } else {
+                end = behind;
+            }
+            if payload.length > chunk.length() as usize {
+                return Err(EMSGSIZE);
+            }
+            placed.push((payload, chunk), GFP_KERNEL)?;
+        }
+        Ok(Self { len, placed })
+    }
+
+    /// Calls `each` with offset and length of what stays in the Payload stream.
+    fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
+        let mut at = 0;
+        for (payload, _) in &self.placed {
+            if payload.length == 0 {
+                continue;
+            }
+            // In order, since padding is less than a word, and payloads begin at words.
+            each(at, payload.offset.saturating_sub(at))?;
+            // The padding leaves the stream with its payload (RFC 8166, section 3.4.4.4).
+            at = payload
+                .offset
+                .saturating_add(payload.length.next_multiple_of(4))
+                .min(self.len);
+        }
+        each(at, self.len.saturating_sub(at))
+    }
+
+    fn stream_len(&self) -> Result<usize> {
+        let mut len = 0;
+        self.stream(|_, n| {
+            len += n;
+            Ok(())
+        })?;
+        Ok(len)
+    }
+
+    /// Writes the header. `long` is the length of a Payload stream in the Reply chunk.
+    fn header(
+        &self,
+        call: &Call<'_>,
+        credits: u32,
+        to: &mut [u8],
+        long: Option<usize>,
+    ) -> Result<usize> {
+        let encoder = match long {
+            Some(_) => Encoder::nomsg(to, call.xid, credits),
+            None => Encoder::msg(to, call.xid, credits),
+        };
+        let mut writes = encoder.end_reads();
+        let mut placed = self.placed.iter();
+        for chunk in call.writes.chunks() {
+            let written = placed.next().map_or(0, |(payload, _)| payload.length);
+            writes.write_chunk(chunk.filled(written as u32).ok_or(EMSGSIZE)?);
+        }
+        let end = writes.end_writes();
+        let encoded = match call.reply_chunk {
+            Some(chunk) => {
+                let written = long.unwrap_or(0);
+                end.reply_chunk(chunk.filled(written as u32).ok_or(EMSGSIZE)?)
+            }
+            None => end.no_reply_chunk(),
+        };
+        encoded.map_err(|_| EMSGSIZE)
+    }
+
+    /// Fills a buffer, and prepares the RDMA Writes.
+    fn prepare<'c>(
+        &self,
+        connection: &'c Connection,
+        call: &Call<'a>,
+        result: Memory,
+    ) -> Result<Ready<'c>> {
+        let mut buffer = connection.qp.send_buffer()?;
+        let credits = connection.credits();
+        let stream = self.stream_len()?;
+        let header = self.header(call, credits, buffer.bytes(), None)?;
+        let (len, long) = if header + stream <= connection.send_threshold {
+            let to = buffer.bytes();
+            let mut at = header;
+            self.stream(|offset, n| {
+                let room = to.get_mut(at..at + n).ok_or(EMSGSIZE)?;
+                at += n;
+                result.copy_to(offset, room)
+            })?;
+            (header + stream, None)
+        } else {
+            let chunk = call.reply_chunk.ok_or(EMSGSIZE)?;
+            if stream > chunk.length() as usize {
+                return Err(EMSGSIZE);
+            }
+            let header = self.header(call, credits, buffer.bytes(), Some(stream))?;
+            if header > connection.send_threshold {
+                return Err(EMSGSIZE);
+            }
+            (header, Some(chunk))
+        };
+        let invalidate = if connection.invalidate {
+            only_key(call)
+        } else {
+            None
+        };
+        Ok(Ready {
+            buffer,
+            len,
+            invalidate,
+            transfer: self.writes(connection, result, long)?,
+        })
+    }
+
+    /// Prepares the RDMA Writes, if there are any.
+    fn writes<'c>(
+        &self,
+        connection: &'c Connection,
+        result: Memory,
+        long: Option<WriteChunk<'a>>,
+    ) -> Result<Option<NewTransfer<'c, Responder>>> {
+        if long.is_none() && self.placed.iter().all(|(payload, _)| payload.length == 0) {
+            return Ok(None);
+        }
+        let chunks = Iterator::chain(self.placed.iter().map(|(_, chunk)| chunk), &long);
+        let segments: usize = chunks.map(WriteChunk::segment_count).sum();
+        // The Payload stream has a piece more than payloads were taken out of it.
+        let parts = segments + self.placed.len() + 1;
+        let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
+        for (payload, chunk) in &self.placed {
+            Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
+        }
+        if let Some(chunk) = long {
+            let mut rest = Rest::new(chunk.segments());
+            self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
+        }
+        Ok(Some(transfer))
+    }
+}
+
+/// The key of the client's if there is just one in all chunks: then the Send can invalidate it.
+fn only_key(call: &Call<'_>) -> Option<u32> {
+    let reads = call.reads.segments().map(|read| read.segment.handle);
+    let chunks = Iterator::chain(call.writes.chunks(), call.reply_chunk);
+    let writes = chunks
+        .flat_map(|chunk| chunk.segments())
+        .map(|segment| segment.handle);
+    let mut keys = Iterator::chain(reads, writes);
+    let first = keys.next()?;
+    keys.all(|key| key == first).then_some(first)
+}

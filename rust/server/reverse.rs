@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls to the client by its own connection (RFC 8167).
+
+use super::{
+    connection::Connection,
+    Server, //
+};
+use crate::kapi::sunrpc::{
+    RpcMessage,
+    Service, //
+};
+use kernel::prelude::*;
+use xdr::Encoder;
+
+/// Sends a Call. From an RPC task; may sleep.
+pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+    let body = message.send_buf();
+    let buffer = connection.qp.send_buffer();
+    // The RPC layer would try again at once after `EAGAIN`.
+    let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
+    // What is asked for in credits is what can wait for a Reply at once.
+    let header = Encoder::msg(buffer.bytes(), message.xid(), Server::REVERSE_CREDITS)
+        .end_reads()
+        .end_writes()
+        .no_reply_chunk()
+        .map_err(|_| EMSGSIZE)?;
+    let end = header + body.len();
+    if end > connection.send_threshold {
+        // No chunks here (RFC 8167, section 5.3).
+        return Err(EMSGSIZE);
+    }
+    let room = buffer.bytes().get_mut(header..end).ok_or(EMSGSIZE)?;
+    body.copy_to(0, room)?;
+    message.note_sent();
+    connection
+        .qp
+        .reply(buffer, end, None, None, None)
+        .map_err(|_| ENOTCONN)
+        .inspect_err(|_| connection.close())
+}

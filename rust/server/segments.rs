@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Running through the segments of a chunk.
+
+use super::connection::Responder;
+use crate::kapi::ib::NewTransfer;
+use kernel::prelude::*;
+use xdr::Segment;
+
+/// What is left of a chunk.
+pub(super) struct Rest<I> {
+    first: Segment,
+    rest: I,
+}
+
+impl<I: Iterator<Item = Segment>> Rest<I> {
+    /// All of a chunk.
+    pub(super) fn new(rest: I) -> Self {
+        let first = Segment {
+            handle: 0,
+            length: 0,
+            offset: 0,
+        };
+        Self { first, rest }
+    }
+
+    /// Adds the next `len` bytes of the chunk to a transfer, from `offset` of its memory.
+    /// `EMSGSIZE` if the chunk has not so many. May sleep.
+    pub(super) fn add(
+        &mut self,
+        transfer: &mut NewTransfer<'_, Responder>,
+        mut offset: usize,
+        mut len: usize,
+    ) -> Result {
+        while len != 0 {
+            if self.first.length == 0 {
+                self.first = self.rest.next().ok_or(EMSGSIZE)?;
+                continue;
+            }
+            let part = len.min(self.first.length as usize);
+            transfer.add(offset, part, &self.first)?;
+            self.first.length -= part as u32;
+            // The peer's addresses may end anywhere.
+            self.first.offset = self.first.offset.wrapping_add(part as u64);
+            offset += part;
+            len -= part;
+        }
+        Ok(())
+    }
+}
