@@ -1,11 +1,13 @@
-"""`make demo`: a mount over RDMA with our client, shown from the build to rmmod."""
+"""`make demo`: a mount over RDMA, shown from the build to rmmod."""
 
 import kernels
 import module
 import say
+import settings
 import statistics_line
-from pair import Pair, Setup, running
+from pair import IN_TREE, OURS, End, Pair, Setup, running
 
+WHOSE = {OURS: "our", IN_TREE: "the in-tree"}
 MOUNT = "mount -t nfs -o vers=4.2,proto=rdma,port=20049 192.0.2.1:/ /mnt"
 # A real tree from the guest's own disk, with one large file beside it.
 SOURCES = ("/usr/lib/x86_64-linux-gnu", "/usr/bin", "/usr/sbin", "/usr/share/perl5", "/usr/share/zoneinfo",
@@ -22,11 +24,11 @@ COPY_SECONDS = 600
 
 def run() -> int:
     """Every step with its time; PASS, or what failed."""
-    kernel = kernels.stock()
-    built = module.build(kernel)
-    with running(Setup("demo", kernel, kernel, built, "2G", "2G")) as guests:
-        with say.step("server: rxe, nfsd and the in-tree rpcrdma; client: rxe and `insmod rpcrdma.ko`, ours"):
-            guests.load("rxe")
+    server, client = (settings.choice(end, (OURS, IN_TREE)) for end in ("SERVER", "CLIENT"))
+    end = End(kernels.stock(), module.build(kernels.stock()), "2G")
+    with running(Setup("demo", end, end)) as guests:
+        with say.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
+            guests.load("rxe", server, client)
         with say.step(MOUNT):
             guests.client.must(f"mkdir -p /mnt && {MOUNT}")
             say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")

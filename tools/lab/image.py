@@ -33,7 +33,7 @@ def initramfs(kernel: Kernel) -> Path:
 
     def make(path: Path) -> None:
         log = cache.logs() / f"initramfs-{kernel.flavour}.log"
-        modules = kernel.modules(with_rpcrdma=False)
+        modules = kernel.modules
         script = f"""set -e
 mkdir -p tree/bin tree/modules tree/proc tree/sys tree/dev tree/newroot
 cp /bin/busybox tree/bin/

@@ -1,6 +1,7 @@
 """The kernels: Debian's stock one, and one of our own with the debugging options."""
 
 import os
+import lzma
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +41,16 @@ class Kernel:
     def release(self) -> str:
         return (self.path / "release").read_text().strip()
 
-    def modules(self, with_rpcrdma: bool) -> Path:
-        """The /lib/modules for a guest; the in-tree rpcrdma.ko is in it only on request.
+    @property
+    def modules(self) -> Path:
+        """The /lib/modules for a guest, without the in-tree rpcrdma.ko: the kernel would load it silently."""
+        return self.path / "modules-ours"
 
-        A guest that is meant to run our module must not have the in-tree one: the kernel would load it silently.
-        """
-        return self.path / ("modules-c" if with_rpcrdma else "modules-ours")
+    def in_tree_module(self) -> bytes:
+        """The in-tree rpcrdma.ko."""
+        found = next((self.path / "modules-c").glob("lib/modules/*/kernel/net/sunrpc/xprtrdma/rpcrdma.ko*"))
+        packed = found.read_bytes()
+        return lzma.decompress(packed) if found.suffix == ".xz" else packed
 
 
 @dataclass(frozen=True)

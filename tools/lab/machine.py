@@ -45,7 +45,7 @@ CLIENT = Role("client", "52:54:00:00:00:02", "192.0.2.2", "fd00:2::2", False)
 class Machine:
     """A running guest."""
 
-    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str, in_tree_module: bool) -> None:
+    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str) -> None:
         """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
         self.role = role
         self.kernel = kernel
@@ -57,7 +57,7 @@ class Machine:
         self.share = self.directory / "share"
         self.share.mkdir(parents=True)
         self._fill_share()
-        argv = self._qemu(accel, memory, in_tree_module)
+        argv = self._qemu(accel, memory)
         # The guest must not outlive this process, however it ends.
         command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(argv, directory=run)]
         with (run / f"{role.name}.qemu").open("wb") as log:
@@ -76,6 +76,12 @@ class Machine:
                 return
             time.sleep(0.2)
         raise say.Failure(f"{self.role.name}: the guest did not come up within {BOOT_SECONDS} s", log=self._log())
+
+    def offer_module(self, whose: str, module: bytes) -> None:
+        """Put a module where the guest's insert-module finds it."""
+        place = self.share / whose
+        place.mkdir(exist_ok=True)
+        (place / "rpcrdma.ko").write_bytes(module)
 
     def run(self, command: str, seconds: float = 60) -> Result:
         """Run a shell command in the guest."""
@@ -137,7 +143,7 @@ class Machine:
                     "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
-    def _qemu(self, accel: str, memory: str, in_tree_module: bool) -> list[str]:
+    def _qemu(self, accel: str, memory: str) -> list[str]:
         name = self.role.name
         # The suites of the kernel itself are not ours to run, and take half of the debug kernel's boot.
         arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
@@ -161,7 +167,7 @@ class Machine:
             "-drive", f"if=none,id=disk,format=raw,readonly=on,file.locking=off,file={image.disk()}",
             "-device", "virtio-blk-pci,drive=disk",
             *self._directory("lab", self.share, "off"),
-            *self._directory("modules", self.kernel.modules(in_tree_module) / "lib/modules", "on"),
+            *self._directory("modules", self.kernel.modules / "lib/modules", "on"),
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,server=on,wait=off,path={name}/agent",
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
             "-device", "virtio-rng-pci",

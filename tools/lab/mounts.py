@@ -1,25 +1,41 @@
-"""`make check-mount` and `make soak`: real mounts between two guests, our client against the in-tree server."""
+"""`make check-mount` and `make soak`: real mounts between two guests, with our module at one end or at both."""
 
 import itertools
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import kernels
-import mount_tests
 import module
+import mount_tests
 import pair
 import say
+import settings
 from mount_tests import Cell, Test
-from pair import Pair
+from pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 
 DEVICES = ("rxe", "siw")
 SOAK_MINUTES = 30
+MEMORY = "1500M"
 
-# Device, NFS version, tests.
-Plan = Iterable[tuple[str, str, list[Test]]]
+
+@dataclass(frozen=True)
+class Plan:
+    """What one cell is, and what is tested in it."""
+
+    device: str
+    version: str
+    server: str
+    client: str
+    tests: list[Test]
+
+    @property
+    def name(self) -> str:
+        """As the results have it; without a word on the modules, both are ours."""
+        whose = {(OURS, OURS): "", (IN_TREE, OURS): " in-tree server", (OURS, IN_TREE): " in-tree client"}
+        return f"{self.device} NFSv{self.version}{whose[self.server, self.client]}"
 
 
 def run() -> int:
@@ -31,53 +47,69 @@ def run() -> int:
 
 def soak() -> int:
     """What is hard on connections and memory, in turn on each device, until SOAK_MINUTES are over."""
-    given = os.environ.get("SOAK_MINUTES") or str(SOAK_MINUTES)
-    if not given.isdecimal() or int(given) == 0:
-        raise say.Failure(f"SOAK_MINUTES={given} is not a number of minutes")
+    deadline = time.monotonic() + 60 * settings.number("SOAK_MINUTES", SOAK_MINUTES)
     results = Results()
-    _run_plan(results, _until(time.monotonic() + 60 * int(given)))
+    for debugged in itertools.cycle((_client_debugged, _server_debugged)):
+        if time.monotonic() > deadline:
+            return results.finish()
+        _run(results, debugged, [Plan(device, mount_tests.SOAK_VERSION, OURS, OURS, mount_tests.SOAK)
+                                 for device in DEVICES])
     return results.finish()
 
 
 def check(results: Results) -> None:
-    """Every version on each device."""
-    _run_plan(results, ((device, version, tests) for device in DEVICES for version, tests in mount_tests.LISTS.items()))
+    """Every cell that has our module: a few tests in each, all in one with the debugging kernel at either end.
+
+    Two debugging kernels would take twice the time, and find no more.
+    """
+    smoke = mount_tests.SMOKE
+    _run(results, _client_debugged,
+         [Plan("rxe", "4.2", OURS, OURS, mount_tests.FULL["4.2"]),
+          *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
+          *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2"))])
+    _run(results, _server_debugged,
+         [Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
+          *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
+          *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1"))])
 
 
-def _until(deadline: float) -> Iterator[tuple[str, str, list[Test]]]:
-    for device in itertools.cycle(DEVICES):
-        if time.monotonic() > deadline:
-            return
-        yield device, mount_tests.SOAK_VERSION, mount_tests.SOAK
+def _client_debugged() -> Setup:
+    return Setup("mount-client", _end(kernels.stock()), _end(kernels.debug()))
 
 
-def _run_plan(results: Results, plan: Plan) -> None:
+def _server_debugged() -> Setup:
+    return Setup("mount-server", _end(kernels.debug()), _end(kernels.stock()))
+
+
+def _end(kernel: kernels.Kernel) -> End:
+    return End(kernel, module.build(kernel), MEMORY)
+
+
+def _run(results: Results, make: Callable[[], Setup], plans: Iterable[Plan]) -> None:
     """Run cells on one pair of guests; a hang costs the rest of its cell, and the next one gets new guests."""
-    kernel = kernels.debug()
-    # The server is the peer and not what is tested: on the stock kernel it costs a fraction of the time.
-    setup = pair.Setup("mount", kernels.stock(), kernel, module.build(kernel), "1500M", "1500M")
+    setup = make()
     guests: Pair | None = None
     with ExitStack() as stack:
-        for device, version, tests in plan:
-            name = f"{device} NFSv{version}"
+        for plan in plans:
             try:
                 if guests is None:
                     guests = stack.enter_context(pair.running(setup))
-                with say.step(f"{name}: {len(tests)} tests"):
-                    guests.load(device)
-                    whole = _cell(results, Cell(guests, device, version), name, tests)
+                with say.step(f"{plan.name}: {len(plan.tests)} tests"):
+                    guests.load(plan.device, plan.server, plan.client)
+                    cell = Cell(guests, plan.device, plan.version, plan.server, plan.client)
+                    whole = _cell(results, cell, plan)
             except say.Failure as failure:
                 failure.tell_log()
-                _could_not_run(results, name, tests, failure.what)
+                _could_not_run(results, plan.name, plan.tests, failure.what)
                 whole = False
             if not whole:
                 stack.close()
                 guests = None
 
 
-def _cell(results: Results, cell: Cell, name: str, tests: list[Test]) -> bool:
+def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
     """Run the tests of a cell; False when its guests are of no more use."""
-    for number, test in enumerate(tests):
+    for number, test in enumerate(plan.tests):
         hung = False
 
         def judged(test=test) -> None:
@@ -92,9 +124,9 @@ def _cell(results: Results, cell: Cell, name: str, tests: list[Test]) -> bool:
                 raise
             cell.guests.must_be_quiet(test.provokes)
 
-        if not results.test(f"{name}: {test.name}", judged):
+        if not results.test(f"{plan.name}: {test.name}", judged):
             if hung or not cell.clear():
-                _could_not_run(results, name, tests[number + 1:], f"`{test.name}` left the guests unusable")
+                _could_not_run(results, plan.name, plan.tests[number + 1:], f"`{test.name}` left the guests unusable")
                 return False
     return True
 

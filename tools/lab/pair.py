@@ -1,4 +1,4 @@
-"""Two guests on a private link: an NFS server with the in-tree module, and a client with the module under test."""
+"""Two guests on a private link, an NFS server and a client, each with our module or the in-tree one."""
 
 import contextlib
 import re
@@ -14,12 +14,26 @@ import cache
 import repository
 import say
 from kernels import Kernel
-from machine import CLIENT, SERVER, Machine
+from machine import CLIENT, SERVER, Machine, Role
 from messages import Expected, KernelLog
 
 LINK_SECONDS = 20
 # What tells our module from the in-tree one. In the shell's own words, because a process more is slow in a guest.
-SAY_TAINT = 'read -r taint < /sys/module/rpcrdma/taint; echo "taint:$taint"'
+SAY_TAINT = '{ test -e /sys/module/rpcrdma/taint && { read -r taint < /sys/module/rpcrdma/taint; echo "taint:$taint"; }; }'
+
+
+# Whose module runs at an end.
+OURS, IN_TREE = "ours", "c"
+
+
+@dataclass(frozen=True)
+class End:
+    """What one guest is made of."""
+
+    kernel: Kernel
+    # Our module, built for the kernel; None where only the in-tree one is to run.
+    ours: Path | None
+    memory: str = "1G"
 
 
 @dataclass(frozen=True)
@@ -27,29 +41,25 @@ class Setup:
     """What a pair is made of."""
 
     name: str
-    server_kernel: Kernel
-    client_kernel: Kernel
-    # Our module; None for the in-tree one on the client, too.
-    module: Path | None
-    server_memory: str = "1G"
-    client_memory: str = "1G"
+    server: End
+    client: End
 
 
 class Pair:
     """Both guests, up."""
 
     def __init__(self, setup: Setup, run: Path) -> None:
-        self.setup = setup
         self.run = run
         self.machines: list[Machine] = []
+        # By the name of an end.
+        self.modules: dict[str, str | None] = {}
+        self.resources_before: dict[str, str] = {}
         self._device = ""
-        self.resources_before = ""
+        self._serves = False
         try:
-            self.server = self._start(SERVER, setup.server_kernel, setup.server_memory, True)
+            self.server = self._start(SERVER, setup.server)
             self._await_link()
-            self.client = self._start(CLIENT, setup.client_kernel, setup.client_memory, setup.module is None)
-            if setup.module is not None:
-                shutil.copy(setup.module, self.client.share / "rpcrdma.ko")
+            self.client = self._start(CLIENT, setup.client)
             self.server.ready()
             self.client.ready()
         except BaseException:
@@ -71,49 +81,72 @@ class Pair:
                 raise say.Failure(f"{machine.role.name}: `{command}` ended with status {result.status}: "
                                   f"{(result.err or result.out).strip()}", log=machine.console)
 
-    def load(self, device: str) -> None:
-        """Have the RDMA devices made, the server's directory exported and the client's module in; prove the modules."""
+    def load(self, device: str, server: str, client: str) -> None:
+        """Have RDMA devices made, modules inserted and a directory exported, as far as it is not so; prove the modules."""
+        if self._serves and (device != self._device or server != self.modules[SERVER.name]):
+            self._stop_serving()
+        for machine, whose in ((self.server, server), (self.client, client)):
+            if self.modules[machine.role.name] not in (None, whose):
+                self._remove(machine)
         if device != self._device:
-            if self._device:
-                self.server.must("rpc.nfsd 0")
+            for machine in self.machines:
+                self._remove(machine)
             self.both(f"/lab/rdma-device {device}")
-            server = self.server.start("/lab/nfs-server")
-            self._insert()
-            result = self.server.wait(server, 120, "nfs-server")
-            if result.status != 0:
-                raise say.Failure(f"server: nfs-server ended with status {result.status}: {result.err.strip()}",
-                                  log=self.server.console)
             self._device = device
-        else:
-            self._insert()
+        self._insert(self.server, server)
+        self._insert(self.client, client)
+        if not self._serves:
+            self.server.must("/lab/nfs-server", 120)
+            self._serves = True
         self.prove_modules()
 
-    def resources(self) -> str:
-        """How many queue pairs, regions and other objects the client's RDMA device has."""
-        return self.client.must("rdma resource show").strip()
+    def unload(self) -> None:
+        """Remove the modules of both ends."""
+        self.prove_modules()
+        self._remove(self.client)
+        self._stop_serving()
+        self._remove(self.server)
 
-    def _insert(self) -> None:
-        self.resources_before = self.resources()
-        self.client.must("/lab/insert-module" if self.setup.module is not None else "modprobe rpcrdma")
+    def unload_client(self) -> None:
+        """Remove the client's module, which somebody else may have inserted."""
+        self.prove_modules()
+        self._remove(self.client)
+
+    def expect_module(self, machine: Machine, whose: str) -> None:
+        """Somebody else inserts it next."""
+        self.modules[machine.role.name] = whose
+
+    def resources(self, machine: Machine) -> str:
+        """How many queue pairs, regions and other objects its RDMA device has."""
+        return machine.must("rdma resource show").strip()
+
+    def _insert(self, machine: Machine, whose: str) -> None:
+        name = machine.role.name
+        if self.modules[name] is None:
+            self.resources_before[name] = self.resources(machine)
+            machine.must(f"/lab/insert-module {whose}")
+            self.modules[name] = whose
+
+    def _remove(self, machine: Machine) -> None:
+        if self.modules[machine.role.name] is not None:
+            machine.must("/lab/remove-module")
+            self.modules[machine.role.name] = None
+
+    def _stop_serving(self) -> None:
+        self.server.must("rpc.nfsd 0")
+        self._serves = False
 
     def prove_modules(self) -> None:
-        """Fail unless the client runs the module it is meant to run, and the server the in-tree one."""
+        """Fail unless each end runs the module that it is meant to run."""
         for machine in self.machines:
             self.prove(machine.role.name, machine.must(SAY_TAINT))
 
     def prove(self, name: str, said: str) -> None:
         """The same for one guest, from what it said to SAY_TAINT."""
-        ours = name == CLIENT.name and self.setup.module is not None
+        whose = self.modules[name]
         taint = re.search(r"taint:(\w*)", said)
-        if taint is None or ("O" in taint[1]) != ours:
-            raise say.Failure(f"{name}: does not run {'our' if ours else 'the in-tree'} rpcrdma: {said.strip()}")
-
-    def unload(self) -> None:
-        """Remove the client's module, which nothing may hold any more."""
-        self.prove_modules()
-        # A transport's last reference goes a moment after its mount.
-        self.client.must("for try in $(seq 50); do rmmod rpcrdma 2>/tmp/rmmod && exit; sleep 0.2; done; "
-                         "cat /tmp/rmmod >&2; exit 1")
+        if taint is None or ("O" in taint[1]) != (whose == OURS):
+            raise say.Failure(f"{name}: does not run {'our' if whose == OURS else 'the in-tree'} rpcrdma: {said.strip()}")
 
     def tell_troubles(self, provoked: Sequence[Expected] = ()) -> int:
         """Print what the kernels said since the last call that they should not have said; how many lines it was."""
@@ -130,9 +163,13 @@ class Pair:
         if count:
             raise say.Failure(f"{count} unexpected kernel messages", log=self.client.console)
 
-    def _start(self, role, kernel: Kernel, memory: str, in_tree: bool) -> Machine:
-        machine = Machine(role, kernel, accel.choose(kernel), self.run, memory, in_tree)
+    def _start(self, role: Role, end: End) -> Machine:
+        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory)
         self.machines.append(machine)
+        self.modules[role.name] = None
+        machine.offer_module(IN_TREE, end.kernel.in_tree_module())
+        if end.ours is not None:
+            machine.offer_module(OURS, end.ours.read_bytes())
         return machine
 
     def _await_link(self) -> None:
@@ -151,8 +188,8 @@ def running(setup: Setup) -> Iterator[Pair]:
     with cache.lock("machines", "has guests running"):
         shutil.rmtree(run, ignore_errors=True)
         run.mkdir(parents=True)
-        with say.step(f"starting two guests (server {setup.server_kernel.flavour}, "
-                      f"client {setup.client_kernel.flavour}; consoles in {run})"):
+        with say.step(f"starting two guests (server {setup.server.kernel.flavour}, "
+                      f"client {setup.client.kernel.flavour}; consoles in {run})"):
             pair = Pair(setup, run)
         try:
             yield pair

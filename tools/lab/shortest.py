@@ -1,11 +1,10 @@
 """`make try`: the shortest way to a mount, for the loop of a developer."""
 
-import os
-
 import kernels
 import module
 import pair
 import say
+import settings
 from kernels import Kernel
 
 MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049{more} 192.0.2.1:{path} /mnt"
@@ -16,20 +15,21 @@ COPY_IN = "dd if=/dev/urandom of=/export/in bs=1M count=8 status=none"
 
 
 def run() -> int:
-    """Build, boot two guests, mount, copy a file each way, compare, unmount, remove the module, read the logs."""
-    ours = _choice("CLIENT", ("ours", "c")) == "ours"
-    device = _choice("DEVICE", ("rxe", "siw"))
-    version = _choice("VERS", ("4.2", "4.1", "4.0", "3"))
-    flavour = _choice("KERNEL", ("stock", "debug"))
-    return _try(kernels.by_name(flavour), ours, device, version)
+    """Build, boot two guests, mount, copy a file each way, compare, unmount, remove the modules, read the logs."""
+    client, server = (settings.choice(end, (pair.OURS, pair.IN_TREE)) for end in ("CLIENT", "SERVER"))
+    device = settings.choice("DEVICE", ("rxe", "siw"))
+    version = settings.choice("VERS", ("4.2", "4.1", "4.0", "3"))
+    flavour = settings.choice("KERNEL", ("stock", "debug"))
+    return _try(kernels.by_name(flavour), server, client, device, version)
 
 
-def _try(kernel: Kernel, ours: bool, device: str, version: str) -> int:
-    built = module.build(kernel) if ours else None
-    setup = pair.Setup("try", kernels.stock(), kernel, built)
-    with pair.running(setup) as guests:
-        with say.step(f"setting up {device}, nfsd and {'our' if ours else 'the in-tree'} client module"):
-            guests.load(device)
+def _try(kernel: Kernel, server: str, client: str, device: str, version: str) -> int:
+    # The debugging kernel is for our module.
+    ends = [pair.End(kernel, module.build(kernel)) if whose == pair.OURS else pair.End(kernels.stock(), None)
+            for whose in (server, client)]
+    with pair.running(pair.Setup("try", *ends)) as guests:
+        with say.step(f"setting up {device}, nfsd and the modules (server: {server}, client: {client})"):
+            guests.load(device, server, client)
         with say.step(f"mounting with vers={version},proto=rdma"):
             more = V3 if version == "3" else {"more": "", "path": "/"}
             guests.client.must(MOUNT.format(version=version, **more))
@@ -51,11 +51,3 @@ def _copy(guests: pair.Pair) -> None:
             guests.server.must("sha256sum < /export/out; sha256sum < /export/in")]
     if ends[0] != ends[1]:
         raise say.Failure(f"the checksums differ: client {ends[0].split()}, server {ends[1].split()}")
-
-
-def _choice(name: str, values: tuple[str, ...]) -> str:
-    """A variable of `make` that takes one of a few values; the first is the default."""
-    value = os.environ.get(name) or values[0]
-    if value not in values:
-        raise say.Failure(f"{name}={value} is not one of: {', '.join(values)}")
-    return value
