@@ -53,7 +53,8 @@ help:
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
 	@echo
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13; nothing else needs to be installed):'
-	@echo '  make demo        mount a server over RDMA with our client between two virtual machines'
+	@echo '  make demo        mount a server over RDMA between two virtual machines, our module at both ends'
+	@echo '                   CLIENT=c or SERVER=c puts the in-tree module there'
 	@echo '  make check       all tests; the last line is "N passed, N failed"'
 	@echo '  make check-host  the tests that need no virtual machine (clippy needs the debugging kernel, though)'
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
@@ -61,7 +62,7 @@ help:
 	@echo '  make soak        the mounts that are hardest on connections and memory, for SOAK_MINUTES=30'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
-	@echo '                   CLIENT=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
+	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo
 	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds;'
