@@ -168,28 +168,22 @@ impl<L: ListenHandler> ListenId<L> {
         backlog: i32,
         handler: Arc<L>,
     ) -> Result<Self> {
-        // SAFETY: The namespace is alive while borrowed. The context stays valid until the id is
-        // destroyed, because the id owns a reference to it that it drops only afterwards.
-        let id = from_err_ptr(unsafe {
-            bindings::rdma_create_id(
-                net.as_raw(),
-                Some(Self::event_callback),
-                Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
-                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
-                bindings::ib_qp_type_IB_QPT_RC,
-            )
-        })?;
+        // SAFETY: The id owns a reference to the context, which it drops only afterwards.
+        let id = unsafe { create_id(net, Self::event_callback, Arc::as_ptr(&handler).cast())? };
         // INVARIANT: Created above with that context.
         let listener = Self {
-            id: NonNull::new(id).ok_or(ENOMEM)?,
+            id,
             _handler: handler,
         };
         // SAFETY: The id is valid. rdma_cm copies the address, which it does not write to.
         unsafe {
             // So that IPv4 and IPv6 can share a port.
-            to_result(bindings::rdma_set_afonly(id, 1))?;
-            to_result(bindings::rdma_bind_addr(id, address.as_raw().cast_mut()))?;
-            to_result(bindings::rdma_listen(id, backlog))?;
+            to_result(bindings::rdma_set_afonly(id.as_ptr(), 1))?;
+            to_result(bindings::rdma_bind_addr(
+                id.as_ptr(),
+                address.as_raw().cast_mut(),
+            ))?;
+            to_result(bindings::rdma_listen(id.as_ptr(), backlog))?;
         }
         Ok(listener)
     }
@@ -248,6 +242,32 @@ impl<L: ListenHandler> Drop for ListenId<L> {
     }
 }
 
+/// Makes an id for reliable connections in a network namespace. May sleep.
+///
+/// # Safety
+///
+/// `context` must be what `callback` expects, and stay valid until the id is destroyed.
+unsafe fn create_id(
+    net: &Net,
+    callback: unsafe extern "C" fn(
+        *mut bindings::rdma_cm_id,
+        *mut bindings::rdma_cm_event,
+    ) -> c_int,
+    context: *const c_void,
+) -> Result<NonNull<bindings::rdma_cm_id>> {
+    // SAFETY: The namespace is alive while borrowed; the rest is by contract.
+    let id = from_err_ptr(unsafe {
+        bindings::rdma_create_id(
+            net.as_raw(),
+            Some(callback),
+            context.cast_mut(),
+            bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+            bindings::ib_qp_type_IB_QPT_RC,
+        )
+    })?;
+    NonNull::new(id).ok_or(ENOMEM)
+}
+
 /// The private data of an event.
 ///
 /// # Safety
@@ -304,20 +324,11 @@ unsafe impl<E: CmHandler> Sync for CmId<E> {}
 impl<E: CmHandler> CmId<E> {
     /// Makes an id for a reliable connection in a network namespace. May sleep.
     pub(crate) fn new(net: &Net, handler: Arc<E>) -> Result<Self> {
-        // SAFETY: The namespace is alive while borrowed. The context stays valid until the id is
-        // destroyed, because the id owns a reference to it that it drops only afterwards.
-        let id = from_err_ptr(unsafe {
-            bindings::rdma_create_id(
-                net.as_raw(),
-                Some(Self::event_callback),
-                Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
-                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
-                bindings::ib_qp_type_IB_QPT_RC,
-            )
-        })?;
+        // SAFETY: The id owns a reference to the context, which it drops only afterwards.
+        let id = unsafe { create_id(net, Self::event_callback, Arc::as_ptr(&handler).cast())? };
         // INVARIANT: Created above with that context.
         Ok(Self {
-            id: NonNull::new(id).ok_or(ENOMEM)?,
+            id,
             _handler: handler,
         })
     }

@@ -77,10 +77,10 @@ const BIND_TIMEOUT: Jiffies = 60 * HZ;
 const IDLE_TIMEOUT: Jiffies = 5 * 60 * HZ;
 
 /// 60 seconds, no retries: a lost connection is noticed otherwise, and resent over at once.
-struct Timeout(bindings::rpc_timeout);
+pub(super) struct Timeout(pub(super) bindings::rpc_timeout);
 // SAFETY: Never changed.
 unsafe impl Sync for Timeout {}
-static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
+pub(super) static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
     to_initval: 60 * HZ,
     to_maxval: 60 * HZ,
     to_increment: 0,

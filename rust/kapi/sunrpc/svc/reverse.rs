@@ -9,10 +9,7 @@ use super::{
     super::{
         super::{
             bindings,
-            sys::{
-                module::ModuleRef,
-                time::HZ, //
-            },
+            sys::module::ModuleRef, //
         },
         address::SocketAddress,
         class::Class,
@@ -21,7 +18,8 @@ use super::{
             set_address_strings, //
         },
         rqst::Message,
-        xprt::Xprt, //
+        xprt::Xprt,
+        xprt_ops::DEFAULT_TIMEOUT, //
     },
     ops::SvcOps,
     Service, //
@@ -81,18 +79,6 @@ impl<T: Service> Link<T> {
         self.connection.lock().clone()
     }
 }
-
-struct Timeout(bindings::rpc_timeout);
-// SAFETY: Never changed.
-unsafe impl Sync for Timeout {}
-/// 60 seconds, no retries.
-static TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
-    to_initval: 60 * HZ,
-    to_maxval: 60 * HZ,
-    to_increment: 0,
-    to_retries: 0,
-    to_exponential: 0,
-});
 
 /// A client transport with our part of its allocation.
 #[repr(C)]
@@ -178,7 +164,7 @@ impl<T: Service> ReverseOps<T> {
         unsafe {
             let private = xprt.cast::<Private<T>>();
             (&raw mut (*private).data).write(Some((link, module)));
-            (*xprt).timeout = &raw const TIMEOUT.0;
+            (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
             (*xprt).xprt_class = T::reverse_class().as_raw();
