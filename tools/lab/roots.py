@@ -22,7 +22,7 @@ TOOLS = (
 
 GUEST = (
     "qemu-guest-agent iproute2 kmod nfs-common nfs-kernel-server rpcbind rdma-core ibverbs-utils python3 procps "
-    "util-linux mount attr acl nfs4-acl-tools fio strace"
+    "util-linux mount attr acl nfs4-acl-tools fio strace python3-pyverbs krb5-kdc krb5-admin-server krb5-user"
 ).split()
 
 # The kernel packages are in trixie-backports; the line for it is the one mmdebstrap chose for trixie.
