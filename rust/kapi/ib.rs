@@ -40,6 +40,7 @@ pub(crate) use self::{
     handler::{
         Failure,
         Handler,
+        InFlight,
         InvalidatedKey,
         Received, //
     },

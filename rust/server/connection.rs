@@ -15,9 +15,10 @@ use super::{
 use crate::kapi::{
     ib::{
         AcceptParams,
-        DeviceLimits,
+        CmId,
         Failure,
         Handler,
+        InFlight,
         QueuePair,
         QueuePairConfig,
         Received,
@@ -114,6 +115,8 @@ pub(crate) struct Responder {
     events: Arc<Events>,
     peer: SocketAddress,
     poison: Arc<Poison>,
+    /// The device says which request it was when the peer refuses one.
+    names_faults: bool,
     /// Messages received so far, up to `u32::MAX`.
     calls: Atomic<u32>,
     #[pin]
@@ -228,6 +231,12 @@ impl Handler for Responder {
         count(Counter::Starved);
     }
 
+    fn lost(&self, in_flight: InFlight) {
+        if !self.names_faults {
+            self.poison.lost(&self.peer, in_flight);
+        }
+    }
+
     fn failed(&self, failure: Failure) {
         // A connection that just ends is no news; the adapter's own word for it is the flush.
         if !failure.is_flush() {
@@ -242,7 +251,9 @@ impl Handler for Responder {
 }
 
 /// The sizes of a connection.
-fn config(device: &DeviceLimits, credits: u32, max_message: usize) -> Result<QueuePairConfig> {
+fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePairConfig> {
+    let device = id.limits()?;
+    let beside = id.requests_beside_reads(SEGMENTS as u32)?;
     let size = svc_sysctl::max_request_size() as usize;
     let elements = device.max_send_elements.clamp(1, ELEMENTS);
     // What one Reply or Call may need: so many elements, and a request more for each segment.
@@ -250,8 +261,8 @@ fn config(device: &DeviceLimits, credits: u32, max_message: usize) -> Result<Que
     let longest = (max_message / PAGE_SIZE) as u32 / fewest + 3 * SEGMENTS as u32 + UNSIGNALED_RUN;
     let send_entries = longest
         .max(SEND_ENTRIES)
-        .min(device.max_qp_wr)
-        .min(device.max_cqe);
+        .min(device.max_qp_wr.saturating_sub(beside))
+        .min(device.max_cqe.saturating_sub(beside));
     let receives = credits + 2 * BATCH;
     Ok(QueuePairConfig {
         send_entries,
@@ -301,7 +312,7 @@ impl Connection {
         let most = svc_sysctl::max_requests()
             .min(device.max_qp_wr.saturating_sub(2 * BATCH + 1))
             .max(1);
-        let config = config(&device, most, max_message)?;
+        let config = config(&id, most, max_message)?;
         let first = FIRST_CREDITS.min(most);
         let waiting = Waiting {
             arrivals: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
@@ -317,6 +328,7 @@ impl Connection {
                 events,
                 peer: addresses.1,
                 poison,
+                names_faults: !device.iwarp,
                 calls: Atomic::new(0),
                 waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
             }),

@@ -4,12 +4,16 @@
 //!
 //! The client sends such a Call again on its next connection, where it would do the same. So it is
 //! answered with ERR_CHUNK there, once.
+//!
+//! An iWARP device does not say which request it was that the peer refused. There a Call is found out
+//! when it alone had RDMA in flight at each of several losses in a row.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/poison.rs"]
 mod tests;
 
 use crate::kapi::{
+    ib::InFlight,
     sunrpc::SocketAddress,
     sys::time::{
         self,
@@ -38,6 +42,9 @@ const MOST: usize = 32;
 const LIFETIME: Jiffies = 120 * HZ;
 /// The same in Calls of a new connection: those that are sent again come first.
 const FIRST_CALLS: u32 = 1024;
+/// Losses in a row that a Call must have been part of, alone. A link that is lost by itself finds
+/// other Calls each time.
+const LOSSES: u32 = 3;
 
 /// Who sent which Call.
 struct Mark {
@@ -46,11 +53,21 @@ struct Mark {
     made: Jiffies,
 }
 
+/// Those that had RDMA in flight whenever a client's connection was lost of late.
+struct Suspects {
+    client: SocketAddress,
+    common: InFlight,
+    losses: u32,
+    made: Jiffies,
+}
+
 /// The marks of a listener's connections.
 #[pin_data]
 pub(super) struct Poison {
     #[pin]
     marks: SpinLock<KVec<Mark>>,
+    #[pin]
+    suspects: SpinLock<KVec<Suspects>>,
     /// So that a Call costs no lock while there are none.
     count: Atomic<usize>,
 }
@@ -59,9 +76,11 @@ impl Poison {
     /// Without marks. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let marks = KVec::with_capacity(MOST, GFP_KERNEL)?;
+        let suspects = KVec::with_capacity(MOST, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 marks <- new_spinlock!(marks, "svcrdma_poison"),
+                suspects <- new_spinlock!(suspects, "svcrdma_suspects"),
                 count: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -83,6 +102,46 @@ impl Poison {
             made: time::jiffies(),
         });
         self.count.store(marks.len(), Relaxed);
+    }
+
+    /// A connection of the client's was lost, and nobody knows by whose fault. Does not sleep.
+    pub(super) fn lost(&self, client: &SocketAddress, in_flight: InFlight) {
+        if let Some(xid) = self.suspect(client, in_flight) {
+            self.mark(client, xid);
+        }
+    }
+
+    /// The Call that must have been it, once it is clear.
+    fn suspect(&self, client: &SocketAddress, in_flight: InFlight) -> Option<u32> {
+        let mut suspects = self.suspects.lock();
+        let found = suspects.iter().position(|s| s.client.is_same_host(client));
+        let before = found.and_then(|i| suspects.remove(i).ok());
+        // With very many there is nothing to learn, and none means that it was something else.
+        let tags = in_flight.tags().filter(|tags| !tags.is_empty())?;
+        let mut now = Suspects {
+            client: *client,
+            common: InFlight::none(),
+            losses: 1,
+            made: time::jiffies(),
+        };
+        if let Some(mut before) = before.filter(|before| time::since(before.made) < LIFETIME) {
+            before.common.retain(tags);
+            now.common = before.common;
+            now.losses = before.losses.saturating_add(1);
+        }
+        match now.common.tags() {
+            Some([only]) if now.losses >= LOSSES => return Some(*only),
+            Some([]) | None => {
+                now.common = in_flight;
+                now.losses = 1;
+            }
+            Some(_) => (),
+        }
+        if suspects.len() >= MOST {
+            let _ = suspects.remove(0);
+        }
+        let _ = suspects.push_within_capacity(now);
+        None
     }
 
     /// Whether the Call is one that was at fault; it is forgotten. `calls` says how many there were

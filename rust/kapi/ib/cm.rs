@@ -453,7 +453,21 @@ impl<E: CmHandler> CmId<E> {
     /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
     pub(crate) fn limits(&self) -> Result<DeviceLimits> {
         // SAFETY: The device stays as long as the id is bound to it.
-        unsafe { DeviceLimits::of(self.device()?.as_ptr()) }
+        unsafe { DeviceLimits::of(self.device()?.as_ptr(), self.port()) }
+    }
+
+    /// Requests that a send queue needs beside those that are asked for, so that `contexts` segments
+    /// can be read from at once. `ENODEV` before the address is resolved.
+    pub(crate) fn requests_beside_reads(&self, contexts: u32) -> Result<u32> {
+        let (device, port) = (self.device()?.as_ptr(), self.port());
+        // SAFETY: As above.
+        unsafe {
+            // Only these need registered sinks.
+            if contexts == 0 || !bindings::rdma_protocol_iwarp(device, port) {
+                return Ok(0);
+            }
+            Ok(bindings::rdma_rw_max_send_wr(device, port, contexts, 0))
+        }
     }
 
     /// The device that the id is bound to; it stays as long as the id does.

@@ -24,6 +24,8 @@ pub(crate) struct DeviceLimits {
     pub(crate) max_send_elements: u32,
     /// A region may have gaps: elements that begin or end off a page boundary.
     pub(crate) sg_gaps: bool,
+    /// An iWARP device: it does not say which request it was when the peer refused one.
+    pub(crate) iwarp: bool,
 }
 
 impl DeviceLimits {
@@ -34,8 +36,8 @@ impl DeviceLimits {
     ///
     /// # Safety
     ///
-    /// `device` must be a valid device.
-    pub(super) unsafe fn of(device: *const bindings::ib_device) -> Result<Self> {
+    /// `device` must be a valid device, and `port` one of its ports.
+    pub(super) unsafe fn of(device: *const bindings::ib_device, port: u32) -> Result<Self> {
         // SAFETY: The device is valid by the contract of this function, and its attributes do not
         // change after it was registered.
         let attrs = unsafe { &(*device).attrs };
@@ -57,6 +59,8 @@ impl DeviceLimits {
             sg_gaps: attrs.kernel_cap_flags
                 & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
                 != 0,
+            // SAFETY: By the contract of this function.
+            iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
         })
     }
 }

@@ -80,17 +80,12 @@ impl<E: CmHandler> Hardware<E> {
             NonNull::new(cq).ok_or(ENOMEM)
         };
         let (elements, contexts) = transfers.map_or((1, 0), |t| (t.elements, t.contexts));
-        // SAFETY: The device is valid, pinned by the id.
-        let iwarp = unsafe { bindings::rdma_protocol_iwarp(device.as_ptr(), self.id.port()) };
-        // Only these need registered sinks, for which the core makes room in the queue.
-        let contexts = if iwarp { contexts } else { 0 };
+        let beside = self.id.requests_beside_reads(contexts)?;
+        // Where none are needed, the core shall make no regions for them either.
+        let contexts = if beside == 0 { 0 } else { contexts };
+        // The core makes room for them in the queue, but not for their completions.
         let wanted = send_entries;
-        if contexts != 0 {
-            // SAFETY: As above.
-            send_entries += unsafe {
-                bindings::rdma_rw_max_send_wr(device.as_ptr(), self.id.port(), contexts, 0)
-            };
-        }
+        send_entries += beside;
         let send_cq = new_cq(send_entries)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(recv_entries)?;

@@ -58,6 +58,7 @@ use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
+        atomic::Atomic,
         Arc,
         Mutex,
         SpinLock, //
@@ -123,6 +124,8 @@ pub(crate) struct QueuePair<H: Handler> {
     pub(super) kept_left: Completion,
     #[pin]
     ended: Completion,
+    /// A work request has failed.
+    pub(super) lost: Atomic<bool>,
     config: QueuePairConfig,
     #[pin]
     handler: H,
@@ -148,6 +151,7 @@ impl<H: Handler> QueuePair<H> {
                 posters_left <- Completion::new(),
                 kept_left <- Completion::new(),
                 ended <- Completion::new(),
+                lost: Atomic::new(false),
                 config,
                 handler <- handler,
             }),

@@ -13,6 +13,7 @@ use super::super::{
 };
 use super::QueuePair;
 use core::cell::Cell;
+use kernel::sync::atomic::Relaxed;
 
 impl<H: Handler> QueuePair<H> {
     /// Called by the completion queue's worker for each completed entry of the send ring.
@@ -27,7 +28,7 @@ impl<H: Handler> QueuePair<H> {
         // SAFETY: The completion is valid for the time of this call; entry and status are valid
         // members whatever the status.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
-        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        let ok = this.is_ok(status);
 
         let send = this.send.lock();
         let index = send.index_of(entry);
@@ -38,6 +39,16 @@ impl<H: Handler> QueuePair<H> {
             this.retire(position + 1, ok);
         }
         this.make_room((!ok).then_some(Failure { status, tag }));
+    }
+
+    /// Whether a request ended well. After the first that did not the connection is lost.
+    fn is_ok(&self, status: u32) -> bool {
+        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        if !ok && !self.lost.xchg(true, Relaxed) {
+            let in_flight = self.send.lock().in_flight();
+            self.handler.lost(in_flight);
+        }
+        ok
     }
 
     /// There is room in the send queue: who waits for it comes next.
@@ -61,7 +72,7 @@ impl<H: Handler> QueuePair<H> {
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
         // SAFETY: As in `send_done`.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
-        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        let ok = this.is_ok(status);
         let mut send = this.send.lock();
         let tag = send.tag_of_read(entry);
         let read = send.end_read(entry);
@@ -86,6 +97,7 @@ impl<H: Handler> QueuePair<H> {
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
         // SAFETY: As in `send_done`.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
+        this.is_ok(status);
         let tag = this.send.lock().tag_of_read(entry);
         this.handler.failed(Failure { status, tag });
     }
@@ -103,7 +115,7 @@ impl<H: Handler> QueuePair<H> {
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
         // SAFETY: As in `send_done`.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
-        let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
+        let ok = this.is_ok(status);
         let (len, invalidated) = if ok {
             // SAFETY: After a success all members are valid; the key is when the flag is set.
             unsafe {

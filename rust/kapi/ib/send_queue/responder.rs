@@ -11,6 +11,7 @@ use super::super::{
         page::Gathered, //
     },
     buffer::DmaBuffer,
+    handler::InFlight,
     transfer::Transfer, //
 };
 use super::{
@@ -257,6 +258,20 @@ impl<C> SendQueue<C> {
         let read = self.reading.get_mut(index)?.take()?;
         self.reads = self.reads.saturating_sub(read.transfer.requests() as u32);
         Some(read)
+    }
+
+    /// The transfers that are posted and have not ended.
+    pub(in super::super) fn in_flight(&self) -> InFlight {
+        let mut in_flight = InFlight::none();
+        for read in self.reading.iter().flatten() {
+            read.tag.into_iter().for_each(|tag| in_flight.add(tag));
+        }
+        for (held, tag) in self.slots.iter().zip(self.tags.iter()) {
+            if let (Held::Transfer(_), Some(tag)) = (held, tag) {
+                in_flight.add(*tag);
+            }
+        }
+        in_flight
     }
 
     /// Takes what waits for its turn, for tear-down.

@@ -17,6 +17,7 @@ use super::super::{
     },
     handler::{
         Failure,
+        InFlight,
         Received, //
     },
     queue_pair::{
@@ -90,6 +91,8 @@ struct Told {
     memory: KVec<Gathered>,
     /// Those who are at fault.
     failures: KVec<Option<u32>>,
+    /// What was in flight at each loss.
+    in_flight: KVec<u32>,
     starved: u32,
 }
 
@@ -132,6 +135,13 @@ impl Handler for Keeper {
         self.told.lock().starved += 1;
     }
 
+    fn lost(&self, in_flight: InFlight) {
+        let mut told = self.told.lock();
+        for tag in in_flight.tags().unwrap_or(&[]) {
+            let _ = told.in_flight.push(*tag, GFP_ATOMIC);
+        }
+    }
+
     fn failed(&self, failure: Failure) {
         let culprit = failure.culprit();
         let _ = self.told.lock().failures.push(culprit, GFP_ATOMIC);
@@ -157,6 +167,7 @@ impl Bench {
             reads: KVec::new(),
             memory: KVec::new(),
             failures: KVec::new(),
+            in_flight: KVec::new(),
             starved: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
@@ -361,6 +372,24 @@ mod suite {
             bench.end()?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn what_is_in_flight_is_told_once() -> Result {
+        let bench = Bench::new()?;
+        // One that has ended, one that has not, a Reply with an RDMA Write, and one without.
+        bench.read(1, 7)?;
+        bench.device.complete_sends(2)?;
+        bench.read(1, 8)?;
+        bench.reply(1)?;
+        bench.reply(0)?;
+        bench.device.fail_send(FLUSHED)?;
+        bench.qp.shutdown();
+        let told = bench.qp.handler().told.lock();
+        same("in flight", &told.in_flight[..], &[TAG + 8, TAG])?;
+        drop(told);
+        bench.forget_memory();
+        bench.end()
     }
 
     #[test]
