@@ -46,7 +46,7 @@ class KernelLog:
         boot = 0
         if READY in lines and READY in fresh:
             boot = fresh.index(READY) + 1
-        return reports(fresh[:boot]) + unexpected(fresh[boot:], [*self._expected, *provoked])
+        return reports(fresh[:boot]) + unexpected(fresh[boot:], [*provoked, *self._expected])
 
 
 def reports(lines: list[str]) -> list[str]:

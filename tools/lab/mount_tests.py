@@ -65,6 +65,10 @@ class Cell:
     def server(self, command: str, seconds: float = 120) -> str:
         return self.guests.server.must(command, seconds)
 
+    def load_modules(self) -> None:
+        """Have everything in place for a mount, also where an earlier test has removed it."""
+        self.guests.load(self.device, self.server_module, self.client_module)
+
     def mount_command(self, host: str = "192.0.2.1", option: str = "proto=rdma") -> str:
         if self.version == "3":
             # Without lockd, and without the MOUNT protocol over UDP.
@@ -356,7 +360,7 @@ def removed(cell: Cell) -> None:
 
 def loaded_by_mount(cell: Cell) -> None:
     """`mount -o rdma` has modprobe load the module where `make install` and depmod have put it."""
-    cell.guests.load(cell.device, cell.server_module, cell.client_module)
+    cell.load_modules()
     cell.guests.unload_client()
     cell.client("release=$(uname -r) && mkdir -p /tmp/modules && cp -a /lib/modules/$release /tmp/modules/ && "
                 f"install -D -m 644 -t /tmp/modules/$release/updates /lab/{cell.client_module}/rpcrdma.ko && "

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import kernels
+import life_tests
+import load_tests
 import module
 import mount_tests
 import pair
@@ -46,14 +48,22 @@ def run() -> int:
 
 
 def soak() -> int:
-    """What is hard on connections and memory, in turn on each device, until SOAK_MINUTES are over."""
+    """What is hard on connections and memory, in turn on each device: all of it once, then what comes next until
+    SOAK_MINUTES are over."""
     deadline = time.monotonic() + 60 * settings.number("SOAK_MINUTES", SOAK_MINUTES)
     results = Results()
-    for debugged in itertools.cycle((_client_debugged, _server_debugged)):
-        if time.monotonic() > deadline:
-            return results.finish()
-        _run(results, debugged, [Plan(device, mount_tests.SOAK_VERSION, OURS, OURS, mount_tests.SOAK)
-                                 for device in DEVICES])
+    version, life = mount_tests.SOAK_VERSION, life_tests.tests(life_tests.SOAK)
+
+    def ours(tests: list[Test]) -> list[Plan]:
+        return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
+
+    rounds = [(_server_debugged, [*ours(life), *ours([mount_tests.NO_LEAK])]),
+              (_nothing_debugged, [Plan("rxe", version, OURS, OURS, [load_tests.FAIR])]),
+              (_client_debugged, ours(mount_tests.SOAK)), (_server_debugged, ours(mount_tests.SOAK))]
+    for number, (setup, plans) in enumerate(itertools.cycle(rounds)):
+        if number >= len(rounds) and time.monotonic() > deadline:
+            break
+        _run(results, setup, plans)
     return results.finish()
 
 
@@ -79,6 +89,10 @@ def _client_debugged() -> Setup:
 
 def _server_debugged() -> Setup:
     return Setup("mount-server", _end(kernels.debug()), _end(kernels.stock()))
+
+
+def _nothing_debugged() -> Setup:
+    return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
 def _end(kernel: kernels.Kernel) -> End:

@@ -84,7 +84,7 @@ class Pair:
     def load(self, device: str, server: str, client: str) -> None:
         """Have RDMA devices made, modules inserted and a directory exported, as far as it is not so; prove the modules."""
         if self._serves and (device != self._device or server != self.modules[SERVER.name]):
-            self._stop_serving()
+            self.stop_serving()
         for machine, whose in ((self.server, server), (self.client, client)):
             if self.modules[machine.role.name] not in (None, whose):
                 self._remove(machine)
@@ -104,7 +104,7 @@ class Pair:
         """Remove the modules of both ends."""
         self.prove_modules()
         self._remove(self.client)
-        self._stop_serving()
+        self.stop_serving()
         self._remove(self.server)
 
     def unload_client(self) -> None:
@@ -112,13 +112,19 @@ class Pair:
         self.prove_modules()
         self._remove(self.client)
 
+    def stop_serving(self) -> None:
+        """Stop nfsd; `load` starts it again."""
+        self.server.must("rpc.nfsd 0")
+        self._serves = False
+
     def expect_module(self, machine: Machine, whose: str) -> None:
         """Somebody else inserts it next."""
         self.modules[machine.role.name] = whose
 
     def resources(self, machine: Machine) -> str:
         """How many queue pairs, regions and other objects its RDMA device has."""
-        return machine.must("rdma resource show").strip()
+        # Without the number of the device, which is another each time it is made.
+        return machine.must("rdma resource show").partition(":")[2].strip()
 
     def _insert(self, machine: Machine, whose: str) -> None:
         name = machine.role.name
@@ -131,10 +137,6 @@ class Pair:
         if self.modules[machine.role.name] is not None:
             machine.must("/lab/remove-module")
             self.modules[machine.role.name] = None
-
-    def _stop_serving(self) -> None:
-        self.server.must("rpc.nfsd 0")
-        self._serves = False
 
     def prove_modules(self) -> None:
         """Fail unless each end runs the module that it is meant to run."""

@@ -1,0 +1,118 @@
+"""The tests of what lives and dies at the server: connections, listeners and devices come and go while a mount is used,
+and at the end nothing of them is left."""
+
+import functools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+import re
+
+import mount_tests
+import say
+from messages import Expected
+from mount_tests import Cell, Test
+
+STORM_SECONDS = 1200
+# The last connection of a client that has just gone may still be on its way out.
+SETTLE_SECONDS = 60
+# Of the storm's connections, which it leaves in the middle of anything, and those that the server itself gives up.
+LEFT = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)|"
+                                   r"(rxe|siw)0: qp#\d+ (make_send_cqe|do_complete): non-flush error status = \d+|"
+                                   r"(make_send_cqe|do_complete|rxe_modify_qp): \d+ callbacks suppressed|"
+                                   r"rxe0: qp#\d+ rxe_modify_qp: returned err = -22|"
+                                   r"siw: got TERMINATE\. layer \d, type \d, code \d+"),
+                "connections are left in the middle of anything")
+GONE = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|rpcrdma: cannot listen on .*"),
+                "the device goes and comes")
+RESTARTED = Expected(10_000, re.compile(r"NFSD: .*|nfs: server \S+ (not responding, still trying|OK)"),
+                     "nfsd is stopped and started")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How often."""
+
+    connections: int
+    restarts: int
+    removals: int
+
+
+# The check has a tenth of what the soak has.
+SOAK = Amounts(connections=1000, restarts=200, removals=20)
+CHECK = Amounts(connections=100, restarts=20, removals=2)
+
+
+def tests(amounts: Amounts) -> list[Test]:
+    """All of them, `amounts` times; each ends with what shows that nothing is left."""
+    made = [Test(f"{amounts.connections} connections come and go", functools.partial(come_and_go, amounts.connections),
+                 (LEFT,)),
+            Test(f"{amounts.restarts} restarts of nfsd under load", functools.partial(restarted, amounts.restarts),
+                 (LEFT, RESTARTED)),
+            Test(f"server's device removed {amounts.removals} times under load",
+                 functools.partial(device_removed, amounts.removals), (LEFT, GONE, RESTARTED))]
+    return [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
+
+
+def come_and_go(count: int, cell: Cell) -> None:
+    """Connections are made, and left at a random moment, beside a mount in use."""
+    cell.load_modules()
+    with cell.mounted(), cell.load():
+        made, refused = map(int, cell.client(f"/lab/storm.py {count} come", STORM_SECONDS).split())
+        # The backlog is short on purpose, so some are refused.
+        if made < count / 2:
+            raise say.Failure(f"only {made} connections were made, {refused} refused")
+        cell.still_works()
+
+
+def restarted(count: int, cell: Cell) -> None:
+    """nfsd ends and begins again, while a mount is in use and connections are asked for."""
+    cell.load_modules()
+    with cell.mounted():
+        with cell.load(), _storm(cell):
+            cell.server("n=0; while [ $n -lt {} ]; do n=$((n + 1)); rpc.nfsd 0; /lab/nfs-server || exit 1; "
+                        "sleep 0.$((n * 7 % 10)); done".format(count), STORM_SECONDS)
+        cell.still_works()
+
+
+def device_removed(count: int, cell: Cell) -> None:
+    """The server's RDMA device goes away under load with all connections, and comes back."""
+    cell.load_modules()
+    with cell.mounted():
+        with cell.load(), _storm(cell):
+            for _ in range(count):
+                time.sleep(2)
+                cell.server(f"rdma link delete {cell.device}0", 120)
+                time.sleep(1)
+                cell.server(f"/lab/rdma-device {cell.device}")
+        cell.still_works()
+
+
+def nothing_left(cell: Cell) -> None:
+    """No queue pair after the last unmount, no page of a connection after nfsd's end, no object after rmmod."""
+    _settled(cell)
+    cell.guests.stop_serving()
+    for machine in cell.debugged:
+        pages = machine.must("/lab/pages-of-rpc", 120)
+        if pages.strip():
+            raise say.Failure(f"pages are left at the {machine.role.name}:\n{pages}")
+    mount_tests.removed(cell)
+
+
+def _settled(cell: Cell) -> None:
+    """Wait until the server has no connection any more."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while "type RC" in (found := cell.server("rdma resource show qp")):
+        if time.monotonic() > deadline:
+            raise say.Failure(f"the server still has connections: {found.strip()}")
+        time.sleep(1)
+
+
+@contextmanager
+def _storm(cell: Cell) -> Iterator[None]:
+    """Connections come and go for the length of a block."""
+    cell.client("{ setsid /lab/storm.py 1000000 beside 2 > /tmp/storm 2>&1 < /dev/null & echo $! > /tmp/storm.pid; }")
+    try:
+        yield
+    finally:
+        cell.client(f"read -r group < /tmp/storm.pid; kill -9 -$group; {mount_tests.GONE.format('$group')}")

@@ -1,0 +1,88 @@
+"""The test of many connections at once: each gets its share, none stalls, and no message meets a queue without Receive."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import say
+from mount_tests import LONG_SECONDS, Cell, Test
+
+CONNECTIONS, THREADS = 64, 8
+SECONDS = 300
+# The fairest and the least lucky connection.
+MOST_UNFAIR = 2
+# No single operation may take longer; under emulation a round takes seconds with all of them at work.
+STALL_SECONDS = 60
+FILE_MEGABYTES = 4
+SIZES = "4k/40:64k/30:256k/20:1m/10"
+FIRST_ADDRESS = 101
+JOB = "[{0}]\\ndirectory=/mnt/load/{0}\\n"
+GLOBAL = (f"[global]\\nrw=randrw\\nbssplit={SIZES}\\nsize={FILE_MEGABYTES}m\\ndirect=1\\nioengine=psync\\nthread=1\\n"
+          f"time_based=1\\nruntime={SECONDS}\\nnrfiles=1\\n")
+# siw has no such counters, nor such errors: there the sender waits.
+RNR = "cd /sys/class/infiniband/*/ports/1/hw_counters && cat rcvd_rnr_err retry_rnr_exceeded_err"
+
+
+def fair(cell: Cell) -> None:
+    """One mount, and so one connection, to each of many addresses of the server; reads and writes of mixed sizes."""
+    cell.load_modules()
+    numbers = range(FIRST_ADDRESS, FIRST_ADDRESS + CONNECTIONS)
+    with _addresses(cell, numbers), _mounts(cell, numbers):
+        before = _not_ready(cell)
+        cell.client(f"{{ printf '{GLOBAL}'; for n in {' '.join(map(str, numbers))}; do printf '{JOB.format('%s')}' $n $n; "
+                    "done; } > /tmp/load.fio")
+        found = cell.client("fio --output-format=json --output=/tmp/load.json /tmp/load.fio > /tmp/load.out 2>&1 && "
+                            "cat /tmp/load.json", SECONDS + LONG_SECONDS)
+        _judge(json.loads(found[found.index("{"):]))
+        if _not_ready(cell) != before:
+            raise say.Failure("a message met a queue without Receive")
+
+
+def _judge(report: dict) -> None:
+    """Fail unless every connection got its share, without error or stall."""
+    jobs = [(job["jobname"], sum(job[way]["io_bytes"] for way in ("read", "write")),
+             max(job[way]["clat_ns"]["max"] for way in ("read", "write")) / 1e9, job["error"]) for job in report["jobs"]]
+    wrong = [name for name, _, _, error in jobs if error]
+    if wrong or len(jobs) != CONNECTIONS:
+        raise say.Failure(f"{len(jobs)} jobs, of which with errors: {' '.join(wrong) or 'none'}")
+    amounts = [amount for _, amount, _, _ in jobs]
+    slowest = max(seconds for _, _, seconds, _ in jobs)
+    say.line(f"  {CONNECTIONS} connections, {sum(amounts) >> 20} MiB in {SECONDS} s; each {min(amounts) >> 10} to "
+             f"{max(amounts) >> 10} KiB; the slowest operation took {slowest:.1f} s")
+    if max(amounts) > MOST_UNFAIR * min(amounts):
+        raise say.Failure("one connection got more than twice as much as another")
+    if slowest > STALL_SECONDS:
+        raise say.Failure(f"an operation took {slowest:.0f} s")
+
+
+def _not_ready(cell: Cell) -> list[str]:
+    """What the devices count of messages that met no Receive."""
+    return cell.client(RNR).split() + cell.server(RNR).split()
+
+
+@contextmanager
+def _addresses(cell: Cell, numbers: range) -> Iterator[None]:
+    """More addresses of the server, and as many threads as the test wants, for the length of a block."""
+    # A client has one connection to each address.
+    each = f"for n in {' '.join(map(str, numbers))}; do {{}}; done"
+    cell.server(each.format("ip addr add 192.0.2.$n/24 dev eth0 && mkdir -p -m 777 /export/load/$n") +
+                f" && rpc.nfsd {THREADS}")
+    try:
+        yield
+    finally:
+        cell.server(each.format("ip addr del 192.0.2.$n/24 dev eth0") + " ; rm -r /export/load")
+
+
+@contextmanager
+def _mounts(cell: Cell, numbers: range) -> Iterator[None]:
+    """A mount of each for the length of a block."""
+    each = f"for n in {' '.join(map(str, numbers))}; do {{}} || exit 1; done"
+    mount = "mkdir -p /mnt/load/$n && mount -t nfs -o vers=3,proto=rdma,port=20049,nolock,mountproto=tcp"
+    cell.client(each.format(f"{mount} 192.0.2.$n:/export/load/$n /mnt/load/$n"), LONG_SECONDS)
+    try:
+        yield
+    finally:
+        cell.client(each.format("umount /mnt/load/$n"), LONG_SECONDS)
+
+
+FAIR = Test(f"{CONNECTIONS} connections share {THREADS} threads for {SECONDS} s", fair)
