@@ -69,7 +69,7 @@ fn payload(offset: usize, length: usize) -> Payload {
 }
 
 fn plan<'a>(call: &Call<'a>, payloads: &[Payload], len: usize) -> Result<Plan<'a>> {
-    Plan::new(call, payloads.iter().copied(), len)
+    Plan::new(CompletionId::default(), call, payloads.iter().copied(), len)
 }
 
 /// What stays in the Payload stream: offsets and lengths.

@@ -12,6 +12,7 @@ mod receive;
 mod reply;
 mod reverse;
 mod segments;
+mod trace;
 
 use self::{
     arrival::{

@@ -44,6 +44,7 @@ use kernel::{
         SpinLock, //
     },
 };
+use xdr::Role;
 
 /// Tells the connections of a mount apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,6 +171,7 @@ impl Requester {
 impl Handler for Requester {
     type Cookie = Arc<Call>;
     type Cm = Events<Arc<Alarm>>;
+    const ROLE: Role = Role::Requester;
 
     fn received(&self, connection: &Connection, message: Received<'_, Self>) {
         self.credits.lock().received();

@@ -22,6 +22,7 @@ mod recv_queue;
 mod region;
 mod send_buffer;
 mod send_queue;
+mod trace;
 mod transfer;
 
 pub(crate) use self::{
@@ -42,6 +43,7 @@ pub(crate) use self::{
         Handler,
         InFlight,
         InvalidatedKey,
+        QueuePairEvent,
         Received, //
     },
     ledger::Ledger,

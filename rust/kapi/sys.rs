@@ -9,4 +9,5 @@ pub(crate) mod module;
 pub(crate) mod svc_sysctl;
 pub(crate) mod sysctl;
 pub(crate) mod time;
+pub(crate) mod trace;
 pub(crate) mod workqueue;

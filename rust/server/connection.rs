@@ -21,6 +21,7 @@ use crate::kapi::{
         InFlight,
         QueuePair,
         QueuePairConfig,
+        QueuePairEvent,
         Received,
         TransferConfig,
         UNSIGNALED_RUN, //
@@ -37,6 +38,7 @@ use crate::kapi::{
             count,
             Counter, //
         },
+        trace,
     },
 };
 use kernel::{
@@ -58,6 +60,7 @@ use xdr::{
     Limits,
     PrivateData,
     RdmaError,
+    Role,
     VERSION, //
 };
 
@@ -199,6 +202,7 @@ impl Responder {
 impl Handler for Responder {
     type Cookie = Reading;
     type Cm = Events;
+    const ROLE: Role = Role::Responder;
 
     fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
         count(Counter::Receive);
@@ -247,6 +251,10 @@ impl Handler for Responder {
             self.poison.mark(&self.peer, xid);
         }
         self.handle.close();
+    }
+
+    fn device_event(&self, event: &QueuePairEvent<'_>) {
+        trace::svcrdma_qp_error(|| (event.number(), event.device(), self.peer));
     }
 }
 
@@ -334,7 +342,8 @@ impl Connection {
             }),
         )?;
         qp.grow_receives(first + 2 * BATCH)?;
-        qp.post_receives(u32::MAX)?;
+        qp.post_receives(u32::MAX)
+            .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
         let size = InlineSize::from_bytes(config.receive_size as u32);
         let own = PrivateData {
@@ -346,7 +355,8 @@ impl Connection {
             private_data: &own.to_wire(),
             initiator_depth: reads.min(device.max_rdma_reads_begun),
         };
-        qp.accept(&params)?;
+        qp.accept(&params)
+            .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
 
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         let bytes = u32::try_from(max_message).unwrap_or(u32::MAX);
@@ -378,13 +388,17 @@ impl Connection {
     /// Lets the client send more: Receives were given back. Returns how many received messages are
     /// still in use.
     pub(super) fn receive_more(&self) -> u32 {
-        match self.qp.post_receive_batch(BATCH as usize) {
-            Ok(kept) => kept,
-            Err(_) => {
-                self.close();
-                0
-            }
-        }
+        self.post_receives(BATCH).unwrap_or_else(|_| {
+            self.close();
+            0
+        })
+    }
+
+    /// Posts the Receives that were given back, if they are so many.
+    fn post_receives(&self, least: u32) -> Result<u32> {
+        self.qp
+            .post_receive_batch(least as usize)
+            .inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
     /// Grants more if the client uses what it has, as far as `threads` can keep up with it. `used`
@@ -397,8 +411,7 @@ impl Connection {
         }
         let more = (2 * granted).min(most);
         // What is granted must be posted, and cannot be taken back.
-        if self.qp.grow_receives(more + 2 * BATCH).is_ok() && self.qp.post_receive_batch(1).is_ok()
-        {
+        if self.qp.grow_receives(more + 2 * BATCH).is_ok() && self.post_receives(1).is_ok() {
             let _ = self.granted.cmpxchg(granted, more, Relaxed);
         }
     }
@@ -427,6 +440,10 @@ impl Connection {
     /// section 4.5.4). The message that it answers must have been dropped. May sleep.
     pub(super) fn send_error(&self, error: &ErrorMessage) {
         self.receive_more();
+        match error.error {
+            RdmaError::Version { .. } => trace::svcrdma_err_vers(|| error.xid),
+            RdmaError::Chunk => trace::svcrdma_err_chunk(|| error.xid),
+        }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
             let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
             self.qp.reply(buffer, len, None, None, None)

@@ -9,6 +9,7 @@ use crate::kapi::{
         CmHandler, //
     },
     sunrpc::SvcHandle,
+    sys::trace::svcrdma_device_removal, //
 };
 use kernel::{
     new_spinlock,
@@ -75,7 +76,10 @@ impl CmHandler for Events {
                 }
             }
             CmEventKind::Other | CmEventKind::AddressResolved | CmEventKind::RouteResolved => (),
-            _ => {
+            kind => {
+                if let (CmEventKind::DeviceRemoval, Some(device)) = (kind, event.device()) {
+                    svcrdma_device_removal(|| (device, event.peer()));
+                }
                 let mut state = self.state.lock();
                 state.over = true;
                 if let Some(handle) = &state.handle {

@@ -22,6 +22,7 @@ use crate::kapi::{
     sys::{
         log::warn,
         time::HZ,
+        trace::svcrdma_initdepth_err,
         workqueue::{
             work_class,
             DelayedWork,
@@ -87,6 +88,7 @@ impl ListenHandler for Backlog {
     fn request(&self, request: &ConnectRequest<'_>) {
         // A requester that serves no RDMA Reads cannot send chunks.
         if request.initiator_depth == 0 {
+            svcrdma_initdepth_err(|| (request.peer(), EINVAL));
             return;
         }
         let Ok(events) = Events::new() else { return };

@@ -19,7 +19,8 @@ use super::{
         Turn, //
     },
     eligible::may_reduce,
-    segments::Rest, //
+    segments::Rest,
+    trace, //
 };
 use crate::kapi::{
     ib::{
@@ -31,8 +32,15 @@ use crate::kapi::{
         Memory,
         SvcRqst, //
     },
+    sys::trace::{
+        svcrdma_page_overrun_err,
+        svcrdma_read_finished, //
+    },
 };
-use kernel::prelude::*;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
 use xdr::{
     Call,
     CallPayload,
@@ -107,8 +115,10 @@ pub(super) fn request(
 }
 
 fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
-    match xdr::Message::decode(message.bytes(), &connection.limits) {
-        Ok(xdr::Message::Call(call)) => look_at_call(connection, &call, rqst),
+    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
+    trace::decoded(message, &decoded);
+    match decoded {
+        Ok(xdr::Message::Call(call)) => look_at_call(connection, message, &call, rqst),
         Ok(xdr::Message::Reply(reply)) => match reply.payload {
             ReplyPayload::Inline(inline) => {
                 rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);
@@ -131,6 +141,7 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
 
 fn look_at_call<'c>(
     connection: &'c Connection,
+    message: &Message,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
 ) -> Next<'c> {
@@ -147,7 +158,7 @@ fn look_at_call<'c>(
         }
     }
     let turn = handler.begin_read();
-    match pull(connection, call, rqst) {
+    match pull(connection, message, call, rqst) {
         Ok((transfer, place)) => Next::Read(transfer, call.xid, place),
         // This gives the turn back, too.
         Err(e) if e == EAGAIN => Next::Later(call.xid, turn),
@@ -205,6 +216,7 @@ fn pulled(
             return None;
         }
     };
+    svcrdma_read_finished(|| reading.message.id());
     Some((reading.message, argument))
 }
 
@@ -231,6 +243,7 @@ fn is_right(connection: &Connection, reading: &Reading, memory: &Memory) -> bool
 /// served.
 fn pull<'a>(
     connection: &'a Connection,
+    message: &Message,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<(NewTransfer<'a, Responder>, Place)> {
@@ -246,23 +259,33 @@ fn pull<'a>(
                 offset: inline.offset,
                 position,
             };
-            Ok((read_one(connection, &chunk, rqst)?, place))
+            Ok((read_one(connection, message, &chunk, rqst)?, place))
         }
         (CallPayload::PositionZero(chunk), None, _) => {
-            Ok((read_one(connection, chunk, rqst)?, Place::Whole))
+            Ok((read_one(connection, message, chunk, rqst)?, Place::Whole))
         }
-        _ => Ok((read_all(connection, call, rqst)?, Place::Whole)),
+        _ => Ok((read_all(connection, message, call, rqst)?, Place::Whole)),
     }
+}
+
+/// Takes memory for what is read for a Call. `EMSGSIZE` if the thread has not so much.
+fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<Memory> {
+    rqst.take_memory(len).inspect_err(|e| {
+        if *e == EMSGSIZE {
+            svcrdma_page_overrun_err(|| (message.id(), (len / PAGE_SIZE) as u32));
+        }
+    })
 }
 
 /// Prepares to read one chunk.
 fn read_one<'a>(
     connection: &'a Connection,
+    message: &Message,
     chunk: &ReadChunk<'_>,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<NewTransfer<'a, Responder>> {
     let length = chunk.length() as usize;
-    let memory = rqst.take_memory(length)?;
+    let memory = take_memory(message, length, rqst)?;
     let parts = chunk.segment_count();
     let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
     Rest::new(chunk.segments()).add(&mut transfer, 0, length)?;
@@ -302,6 +325,7 @@ fn run_through<'a>(
 /// Prepares to read several chunks, to where they belong in the whole Payload stream.
 fn read_all<'a>(
     connection: &'a Connection,
+    message: &Message,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<NewTransfer<'a, Responder>> {
@@ -310,7 +334,7 @@ fn read_all<'a>(
         CallPayload::PositionZero(chunk) => (chunk.length() as usize, Some(chunk)),
     };
     let length = run_through(call, reduced, |_, _| Ok(()))?;
-    let mut memory = rqst.take_memory(length)?;
+    let mut memory = take_memory(message, length, rqst)?;
     let mut parts = 0;
     let mut inline: &[u8] = match &call.payload {
         CallPayload::Inline(inline) => inline.bytes,

@@ -12,7 +12,8 @@ use super::{
         Connection,
         Responder, //
     },
-    segments::Rest, //
+    segments::Rest,
+    trace::returned, //
 };
 use crate::kapi::{
     ib::{
@@ -25,9 +26,15 @@ use crate::kapi::{
         Payload,
         SvcRqst, //
     },
-    sys::svc_sysctl::{
-        count,
-        Counter, //
+    sys::{
+        svc_sysctl::{
+            count,
+            Counter, //
+        },
+        trace::{
+            self,
+            CompletionId, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -51,7 +58,8 @@ pub(super) fn send(
     let xid = call.xid;
     let result = rqst.take_result().and_then(|result| {
         let payloads = payloads.iter().map(|payload| corrected(&result, *payload));
-        Plan::new(&call, payloads, result.len())?.prepare(connection, &call, result)
+        let id = message.id();
+        Plan::new(id, &call, payloads, result.len())?.prepare(connection, &call, result)
     });
     // The Receive goes back before the Reply that lets the client use it again.
     drop(message);
@@ -116,8 +124,21 @@ impl Ready<'_> {
     }
 }
 
+/// `EMSGSIZE` if a chunk of the Call, received as `id`, has no room for so much.
+fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
+    let missing = len.saturating_sub(chunk.length() as usize);
+    if missing == 0 {
+        return Ok(());
+    }
+    let segments = chunk.segment_count() as u32;
+    trace::svcrdma_small_wrch_err(|| (id, missing as u32, segments, segments));
+    Err(EMSGSIZE)
+}
+
 /// What goes where.
 struct Plan<'a> {
+    /// What the Receive of the Call is called in trace events.
+    received: CompletionId,
     /// Bytes of the result.
     len: usize,
     /// The payloads that are placed directly, in order, each with its chunk.
@@ -127,7 +148,12 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks. `EMSGSIZE` if one of
     /// those is too short.
-    fn new(call: &Call<'a>, payloads: impl Iterator<Item = Payload>, len: usize) -> Result<Self> {
+    fn new(
+        received: CompletionId,
+        call: &Call<'a>,
+        payloads: impl Iterator<Item = Payload>,
+        len: usize,
+    ) -> Result<Self> {
         let mut placed = KVec::new();
         let mut end = 0;
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
@@ -142,12 +168,14 @@ impl<'a> Plan<'a> {
             } else {
                 end = behind;
             }
-            if payload.length > chunk.length() as usize {
-                return Err(EMSGSIZE);
-            }
+            must_fit(received, payload.length, &chunk)?;
             placed.push((payload, chunk), GFP_KERNEL)?;
         }
-        Ok(Self { len, placed })
+        Ok(Self {
+            received,
+            len,
+            placed,
+        })
     }
 
     /// Calls `each` with offset and length of what stays in the Payload stream.
@@ -206,6 +234,18 @@ impl<'a> Plan<'a> {
         encoded.map_err(|_| EMSGSIZE)
     }
 
+    /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
+    fn trace_returned(&self, id: CompletionId, call: &Call<'_>, long: usize) {
+        let mut placed = self.placed.iter();
+        for chunk in call.writes.chunks() {
+            let written = placed.next().map_or(0, |(payload, _)| payload.length);
+            returned(id, chunk.filled(written as u32).into_iter().flatten());
+        }
+        if let Some(chunk) = call.reply_chunk {
+            returned(id, chunk.filled(long as u32).into_iter().flatten());
+        }
+    }
+
     /// Fills a buffer, and prepares the RDMA Writes.
     fn prepare<'c>(
         &self,
@@ -225,18 +265,20 @@ impl<'a> Plan<'a> {
                 at += n;
                 result.copy_to(offset, room)
             })?;
+            trace::svcrdma_send_pullup(|| (buffer.id(), header as u32, stream as u32));
             (header + stream, None)
         } else {
             let chunk = call.reply_chunk.ok_or(EMSGSIZE)?;
-            if stream > chunk.length() as usize {
-                return Err(EMSGSIZE);
-            }
+            must_fit(self.received, stream, &chunk)?;
             let header = self.header(call, credits, buffer.bytes(), Some(stream))?;
             if header > connection.send_threshold {
                 return Err(EMSGSIZE);
             }
             (header, Some(chunk))
         };
+        if trace::on::svcrdma_encode_wseg() {
+            self.trace_returned(buffer.id(), call, long.map_or(0, |_| stream));
+        }
         let invalidate = if connection.invalidate {
             only_key(call)
         } else {
@@ -269,6 +311,7 @@ impl<'a> Plan<'a> {
             Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
         }
         if let Some(chunk) = long {
+            transfer.begin_reply_chunk();
             let mut rest = Rest::new(chunk.segments());
             self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
         }

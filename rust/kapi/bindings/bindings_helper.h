@@ -23,6 +23,7 @@
 #include <rdma/rw.h>
 
 #include "helpers.h"
+#include "trace.h"
 
 /* Constants that are not plain numbers in C. */
 const gfp_t RPCRDMA_RS_CONST_GFP_NOFS = GFP_NOFS;

@@ -2,7 +2,10 @@
 
 //! Message buffers that stay mapped for a device.
 
-use super::super::bindings;
+use super::super::{
+    bindings,
+    sys::trace::CompletionId, //
+};
 use super::ledger;
 use core::{
     ffi::c_void,
@@ -45,6 +48,8 @@ impl Direction {
 /// `addr` for `device`, which outlives this object: buffers belong to a queue pair and are
 /// dropped by its shutdown, before the id that pins the device is destroyed.
 pub(super) struct DmaBuffer {
+    /// What work requests with this buffer are called in trace events.
+    pub(super) id: CompletionId,
     data: NonNull<u8>,
     len: usize,
     addr: u64,
@@ -89,6 +94,7 @@ impl DmaBuffer {
         ledger::mapped(addr, len, direction.as_raw());
         // INVARIANT: Allocated and mapped above; the device outlives it by contract.
         Ok(Self {
+            id: CompletionId::default(),
             data,
             len,
             addr,

@@ -9,7 +9,8 @@ use super::super::{
     sunrpc::{
         Net,
         SocketAddress, //
-    }, //
+    },
+    sys::trace::DeviceName, //
 };
 use super::device::DeviceLimits;
 use core::{
@@ -86,9 +87,25 @@ pub(crate) struct CmEvent<'a> {
     pub(crate) status: i32,
     /// The peer's private data, of exactly the length received. Empty where there is none.
     pub(crate) private_data: &'a [u8],
+    id: NonNull<bindings::rdma_cm_id>,
 }
 
 impl CmEvent<'_> {
+    /// The address of the peer.
+    pub(crate) fn peer(&self) -> SocketAddress {
+        // SAFETY: The id is valid for the time of the call that reports the event.
+        unsafe { peer_of(self.id) }
+    }
+
+    /// The device that the id is bound to, if it is.
+    pub(crate) fn device(&self) -> Option<DeviceName> {
+        // SAFETY: As above; the device stays as long as the id is bound to it.
+        unsafe {
+            let device = (*self.id.as_ptr()).device;
+            (!device.is_null()).then(|| DeviceName::of(device))
+        }
+    }
+
     /// Whether a rejection says that the connection was stale, so that a new try may succeed.
     pub(crate) fn is_stale(&self) -> bool {
         self.status == bindings::ib_cm_rej_reason_IB_CM_REJ_STALE_CONN as i32
@@ -113,6 +130,12 @@ pub(crate) struct ConnectRequest<'a> {
 }
 
 impl ConnectRequest<'_> {
+    /// The address of the peer.
+    pub(crate) fn peer(&self) -> SocketAddress {
+        // SAFETY: The id is valid for the time of the call that reports the request.
+        unsafe { peer_of(self.id) }
+    }
+
     /// Takes the id of the connection over, with somebody to receive its events; none if that has
     /// been done.
     pub(crate) fn adopt<E: CmHandler>(&self, handler: Arc<E>) -> Option<CmId<E>> {
@@ -268,6 +291,16 @@ unsafe fn create_id(
     NonNull::new(id).ok_or(ENOMEM)
 }
 
+/// The address of the peer; unspecified before one is known.
+///
+/// # Safety
+///
+/// `id` must be valid.
+unsafe fn peer_of(id: NonNull<bindings::rdma_cm_id>) -> SocketAddress {
+    // SAFETY: Valid by contract.
+    SocketAddress::new(unsafe { (*id.as_ptr()).route.addr.dst_addr })
+}
+
 /// The private data of an event.
 ///
 /// # Safety
@@ -357,11 +390,14 @@ impl<E: CmHandler> CmId<E> {
             _ => &[][..],
         };
 
-        handler.event(CmEvent {
-            kind,
-            status: event.status,
-            private_data,
-        });
+        if let Some(id) = NonNull::new(id) {
+            handler.event(CmEvent {
+                kind,
+                status: event.status,
+                private_data,
+                id,
+            });
+        }
         // Anything else would make rdma_cm destroy an id that we own.
         0
     }

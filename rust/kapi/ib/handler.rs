@@ -4,7 +4,11 @@
 
 use super::super::{
     bindings,
-    page::Gathered, //
+    page::Gathered,
+    sys::trace::{
+        CompletionId,
+        DeviceName, //
+    },
 };
 use super::{
     cm::CmHandler,
@@ -16,6 +20,7 @@ use core::{
     ffi::CStr, //
 };
 use kernel::prelude::*;
+use xdr::Role;
 
 /// What a queue pair tells its user. All are called in process context, from the work queue of
 /// the completion queues: they must not sleep on memory and must not wait for the tear-down.
@@ -24,6 +29,8 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     type Cookie: Send + 'static;
     /// Receives the events of the id.
     type Cm: CmHandler;
+    /// Which end this is; trace events have names of one of them.
+    const ROLE: Role;
 
     /// A message was received.
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>);
@@ -49,6 +56,11 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// before `failed`.
     fn lost(&self, in_flight: InFlight) {
         let _ = in_flight;
+    }
+    /// The device has something to say of the queue pair. Nothing has to be done: if it is serious,
+    /// work requests fail. Any context, also with interrupts off.
+    fn device_event(&self, event: &QueuePairEvent<'_>) {
+        let _ = event;
     }
 }
 
@@ -89,6 +101,30 @@ impl InFlight {
                 self.add(*tag);
             }
         }
+    }
+}
+
+/// What a device says of a queue pair, for the time of the call.
+pub(crate) struct QueuePairEvent<'a>(&'a bindings::ib_event);
+
+impl<'a> QueuePairEvent<'a> {
+    /// # Safety
+    ///
+    /// `event` must be one that a device reports, valid for `'a`.
+    pub(super) unsafe fn new(event: *mut bindings::ib_event) -> Self {
+        // SAFETY: By contract.
+        Self(unsafe { &*event })
+    }
+
+    /// What it is, as the verbs number it.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.event
+    }
+
+    /// Which device says so.
+    pub(crate) fn device(&self) -> DeviceName {
+        // SAFETY: An event has a valid device.
+        unsafe { DeviceName::of(self.0.device) }
     }
 }
 
@@ -142,7 +178,7 @@ pub(crate) struct Received<'a, H: Handler> {
     /// The key that the peer invalidated with this message.
     pub(crate) invalidated: Option<InvalidatedKey>,
     pub(super) qp: &'a QueuePair<H>,
-    pub(super) index: u32,
+    pub(super) id: CompletionId,
     pub(super) kept: &'a Cell<bool>,
 }
 
@@ -151,7 +187,7 @@ impl<H: Handler> Received<'_, H> {
     pub(crate) fn keep(self) -> KeptReceive<H> {
         self.kept.set(true);
         // SAFETY: The buffer was completed and is not given back, since it was marked as kept.
-        unsafe { KeptReceive::new(self.qp, self.index, self.bytes) }
+        unsafe { KeptReceive::new(self.qp, self.id, self.bytes) }
     }
 }
 

@@ -8,7 +8,8 @@ use super::{
         CmHandler,
         CmId, //
     },
-    queue_pair::TransferConfig, //
+    queue_pair::TransferConfig,
+    trace, //
 };
 use core::{
     ffi::c_void,
@@ -21,6 +22,27 @@ use kernel::{
     },
     prelude::*,
 };
+use xdr::Role;
+
+/// Who is told of completions and of what the device says.
+pub(super) struct Context {
+    /// What the completion handlers find at their queue.
+    pub(super) pointer: *mut c_void,
+    /// Is called with it, in any context.
+    pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
+    /// Whose trace events are told of failures here.
+    pub(super) role: Role,
+}
+
+/// What was made.
+pub(super) struct Queues {
+    pub(super) qp: *mut bindings::ib_qp,
+    /// The key for local memory.
+    pub(super) lkey: u32,
+    /// The numbers that the resource tracker has given to the completion queues.
+    pub(super) send_cq: u32,
+    pub(super) recv_cq: u32,
+}
 
 /// The objects, in the order in which they are let go.
 ///
@@ -52,27 +74,27 @@ impl<E: CmHandler> Hardware<E> {
         }
     }
 
-    /// Makes the queues, the protection domain and the queue pair; the queue pair and the key for
-    /// local memory. May sleep. On an error dropping `self` undoes what was done.
+    /// Makes the queues, the protection domain and the queue pair. May sleep. On an error dropping
+    /// `self` undoes what was done.
     ///
     /// # Safety
     ///
-    /// `context`, which the completion handlers find at their queue, must be valid for them until
-    /// [`Self::destroy_queues`] has returned.
+    /// The pointer of `context` must be valid for the completion handlers, and for the function
+    /// beside it, until [`Self::destroy_queues`] has returned.
     pub(super) unsafe fn make_queues(
         &mut self,
-        context: *mut c_void,
+        context: &Context,
         mut send_entries: u32,
         recv_entries: u32,
         transfers: Option<TransferConfig>,
-    ) -> Result<(*mut bindings::ib_qp, u32)> {
+    ) -> Result<Queues> {
         let device = self.id.device()?;
         let new_cq = |entries: u32| {
             // SAFETY: The device is valid, pinned by the id. The context is by contract.
             let cq = from_err_ptr(unsafe {
                 bindings::ib_alloc_cq_any(
                     device.as_ptr(),
-                    context,
+                    context.pointer,
                     entries as i32,
                     bindings::ib_poll_context_IB_POLL_WORKQUEUE,
                 )
@@ -92,11 +114,14 @@ impl<E: CmHandler> Hardware<E> {
         self.recv_cq = Some(recv_cq);
 
         // SAFETY: The device is valid, pinned by the id.
-        let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_ptr(), 0) })?;
+        let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_ptr(), 0) })
+            .inspect_err(|e| trace::no_pd(context.role, || (self.id.addresses().1, *e)))?;
         let pd = NonNull::new(pd).ok_or(ENOMEM)?;
         self.pd = Some(pd);
 
         let mut attr = bindings::ib_qp_init_attr {
+            event_handler: Some(context.event),
+            qp_context: context.pointer,
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {
@@ -113,11 +138,19 @@ impl<E: CmHandler> Hardware<E> {
             ..Default::default()
         };
         // SAFETY: The id is bound to the device of the protection domain and the queues.
-        to_result(unsafe { bindings::rdma_create_qp(self.id.as_raw(), pd.as_ptr(), &mut attr) })?;
+        to_result(unsafe { bindings::rdma_create_qp(self.id.as_raw(), pd.as_ptr(), &mut attr) })
+            .inspect_err(|e| trace::no_qp(context.role, || (self.id.addresses().1, *e)))?;
         // INVARIANT: Since the call above.
         self.has_qp = true;
-        // SAFETY: The id has a queue pair; the protection domain is valid.
-        Ok(unsafe { ((*self.id.as_raw()).qp, (*pd.as_ptr()).local_dma_lkey) })
+        // SAFETY: The id has a queue pair; the others are valid.
+        Ok(unsafe {
+            Queues {
+                qp: (*self.id.as_raw()).qp,
+                lkey: (*pd.as_ptr()).local_dma_lkey,
+                send_cq: (*send_cq.as_ptr()).res.id,
+                recv_cq: (*recv_cq.as_ptr()).res.id,
+            }
+        })
     }
 
     /// Takes the queues from the device: no completion handler runs afterwards. May sleep.

@@ -30,7 +30,11 @@ use super::{
         Handler,
         InvalidatedKey, //
     },
-    hardware::Hardware,
+    hardware::{
+        Context,
+        Hardware,
+        Queues, //
+    },
     recv_queue::RecvQueue,
     region::{
         Access,
@@ -48,6 +52,7 @@ use super::{
         Turn,
         Work, //
     },
+    trace,
     transfer::{
         NewTransfer,
         TransferKind, //
@@ -108,8 +113,8 @@ pub(crate) struct TransferConfig {
 ///
 /// # Invariants
 ///
-/// The completion queues' context points to this object, which does not move (it is in an
-/// [`Arc`]) and is not freed before `hardware` is.
+/// The context of the queue pair and of its completion queues points to this object, which does
+/// not move (it is in an [`Arc`]) and is not freed before `hardware` is.
 #[pin_data(PinnedDrop)]
 pub(crate) struct QueuePair<H: Handler> {
     #[pin]
@@ -165,17 +170,20 @@ impl<H: Handler> QueuePair<H> {
     fn bring_up(&self, id: CmId<H::Cm>) -> Result {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(Hardware::new(id));
-        let context: *const Self = self;
+        let pointer: *const Self = self;
+        let context = Context {
+            pointer: pointer.cast_mut().cast(),
+            event: Self::device_event,
+            role: H::ROLE,
+        };
         let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
         // SAFETY: The context outlives the queues by the type invariant.
-        let (qp, lkey) = unsafe {
-            hw.make_queues(
-                context.cast_mut().cast(),
-                send_entries,
-                recv_entries,
-                self.config.transfers,
-            )?
-        };
+        let Queues {
+            qp,
+            lkey,
+            send_cq,
+            recv_cq,
+        } = unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callbacks are for entries of this ring.
         unsafe {
@@ -184,10 +192,10 @@ impl<H: Handler> QueuePair<H> {
                 read_done: Self::read_done,
                 read_failed: Self::read_failed,
             };
-            self.send.lock().open(qp, lkey, &handlers)?
+            self.send.lock().open(qp, lkey, send_cq, &handlers)?
         };
         // SAFETY: As above.
-        unsafe { self.recv.lock().open(qp, lkey, Self::receive_done) };
+        unsafe { self.recv.lock().open(qp, lkey, recv_cq, Self::receive_done) };
         Ok(())
     }
 
@@ -248,7 +256,10 @@ impl<H: Handler> QueuePair<H> {
         let device = self.device().ok_or(ENOTCONN)?;
         // SAFETY: The buffer goes to the send queue, which `shutdown` empties before it lets the
         // device go; it waits for posters before that.
-        unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice) }
+        let mut buffer =
+            unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice)? };
+        buffer.id = self.send.lock().next_id();
+        Ok(buffer)
     }
 
     fn device(&self) -> Option<NonNull<bindings::ib_device>> {
@@ -359,14 +370,15 @@ impl<H: Handler> QueuePair<H> {
     /// On an error the connection is to be dropped.
     pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {
         let mut recv = self.recv.lock();
-        recv.post_batch(batch)?;
+        recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
         Ok(recv.kept)
     }
 
     /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how
     /// many that were.
     pub(crate) fn post_receives(&self, want: u32) -> Result<u32> {
-        self.recv.lock().post(want)
+        let mut recv = self.recv.lock();
+        recv.post(want, |id| trace::receive_posted(H::ROLE, id))
     }
 
     /// Posts the registration of the armed regions and the Send of the buffer's first `len`

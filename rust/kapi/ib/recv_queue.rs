@@ -5,7 +5,10 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::bindings;
+use super::super::{
+    bindings,
+    sys::trace::CompletionId, //
+};
 use super::{
     buffer::DmaBuffer,
     handler::Handler,
@@ -29,6 +32,8 @@ use kernel::{
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,
     lkey: u32,
+    /// The number of the completion queue, for trace events.
+    completion_queue: u32,
     pub(super) open: bool,
     done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
     limit: u32,
@@ -54,6 +59,7 @@ impl RecvQueue {
         Ok(Self {
             qp: core::ptr::null_mut(),
             lkey: 0,
+            completion_queue: 0,
             open: false,
             done: None,
             limit,
@@ -78,10 +84,12 @@ impl RecvQueue {
         &mut self,
         qp: *mut bindings::ib_qp,
         lkey: u32,
+        completion_queue: u32,
         done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
     ) {
         self.qp = qp;
         self.lkey = lkey;
+        self.completion_queue = completion_queue;
         self.done = Some(done);
         self.open = true;
     }
@@ -93,11 +101,12 @@ impl RecvQueue {
     }
 
     /// Adds a buffer; gives it back when there is no room.
-    pub(super) fn add(&mut self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
+    pub(super) fn add(&mut self, mut buffer: DmaBuffer) -> Result<(), DmaBuffer> {
         let index = self.buffers.len();
         if index >= self.limit as usize {
             return Err(buffer);
         }
+        buffer.id = self.id_of(index as u32);
         let element = bindings::ib_sge {
             addr: buffer.dma_addr(),
             length: buffer.len() as u32,
@@ -116,10 +125,11 @@ impl RecvQueue {
         Ok(())
     }
 
-    /// Posts free buffers until `want` are posted, in one call. Returns how many that were.
+    /// Posts free buffers until `want` are posted, in one call; `each` is told of each before.
+    /// Returns how many that were.
     ///
     /// On an error the connection is to be dropped.
-    pub(super) fn post(&mut self, want: u32) -> Result<u32> {
+    pub(super) fn post(&mut self, want: u32, each: impl Fn(CompletionId)) -> Result<u32> {
         if !self.open {
             return Err(ENOTCONN);
         }
@@ -135,6 +145,7 @@ impl RecvQueue {
             ) else {
                 break;
             };
+            each(buffer.id);
             buffer.sync_for_device(buffer.len());
             wr.next = first;
             wr.sg_list = element;
@@ -167,13 +178,12 @@ impl RecvQueue {
         result.map(|()| count)
     }
 
-    /// Posts all free buffers if they are at least `batch`. On an error the connection is to be
-    /// dropped.
-    pub(super) fn post_batch(&mut self, batch: usize) -> Result {
+    /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
+    pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(CompletionId)) -> Result {
         if self.free.len() < batch || !self.open {
             return Ok(());
         }
-        self.post(u32::MAX).map(|_| ())
+        self.post(u32::MAX, each).map(|_| ())
     }
 
     /// The buffer whose completion entry is at `entry` was completed: it is the processor's now.
@@ -196,6 +206,11 @@ impl RecvQueue {
             index as u32,
             core::ptr::slice_from_raw_parts(buffer.as_ptr(), len),
         ))
+    }
+
+    /// What the buffer's Receive is called in trace events: its number is the index.
+    pub(super) fn id_of(&self, index: u32) -> CompletionId {
+        CompletionId::new(self.completion_queue, index)
     }
 
     /// The completion handler is done with the buffer.
@@ -223,10 +238,10 @@ impl RecvQueue {
 /// # Invariants
 ///
 /// - It is counted in `kept` of the queue pair's receive queue, so the queue pair is valid.
-/// - `bytes` are in the buffer, which nobody else uses.
+/// - `bytes` are in the buffer whose index is the number of `id`, which nobody else uses.
 pub(crate) struct KeptReceive<H: Handler> {
     qp: NonNull<QueuePair<H>>,
-    index: u32,
+    id: CompletionId,
     bytes: NonNull<[u8]>,
 }
 
@@ -236,16 +251,21 @@ unsafe impl<H: Handler> Send for KeptReceive<H> {}
 impl<H: Handler> KeptReceive<H> {
     /// # Safety
     ///
-    /// `bytes` must be in the buffer of that index, which is in the caller's hands, and not used
-    /// elsewhere afterwards.
-    pub(super) unsafe fn new(qp: &QueuePair<H>, index: u32, bytes: &[u8]) -> Self {
+    /// `bytes` must be in the buffer whose index is the number of `id`, which is in the caller's
+    /// hands, and not used elsewhere afterwards.
+    pub(super) unsafe fn new(qp: &QueuePair<H>, id: CompletionId, bytes: &[u8]) -> Self {
         qp.recv.lock().kept += 1;
         // INVARIANT: Counted above; the rest by contract.
         Self {
             qp: NonNull::from(qp),
-            index,
+            id,
             bytes: NonNull::from(bytes),
         }
+    }
+
+    /// What its Receive is called in trace events.
+    pub(crate) fn id(&self) -> CompletionId {
+        self.id
     }
 
     /// The bytes received. They stay where they are if this is moved.
@@ -259,7 +279,7 @@ impl<H: Handler> Drop for KeptReceive<H> {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
         let qp = unsafe { self.qp.as_ref() };
-        if qp.recv.lock().give_back_kept(self.index) {
+        if qp.recv.lock().give_back_kept(self.id.number()) {
             qp.kept_left.complete_all();
         }
     }

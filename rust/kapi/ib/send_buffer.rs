@@ -2,6 +2,7 @@
 
 //! Buffers that are filled and sent, and those whom the tear-down waits for.
 
+use super::super::sys::trace::CompletionId;
 use super::{
     buffer::DmaBuffer,
     handler::Handler,
@@ -91,6 +92,14 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             buffer: Some(buffer),
             poster: Poster(qp),
         })
+    }
+
+    /// What its Send is called in trace events.
+    pub(crate) fn id(&self) -> CompletionId {
+        self.buffer
+            .as_ref()
+            .map(|buffer| buffer.id)
+            .unwrap_or_default()
     }
 
     /// The bytes to fill.

@@ -17,7 +17,10 @@ pub(super) use self::responder::{
     Work, //
 };
 
-use super::super::bindings;
+use super::super::{
+    bindings,
+    sys::trace::CompletionId, //
+};
 use super::{
     buffer::DmaBuffer,
     region::{
@@ -115,6 +118,9 @@ union WorkRequest {
 pub(super) struct SendQueue<C> {
     qp: *mut bindings::ib_qp,
     lkey: u32,
+    /// For trace events: the number of the completion queue, and the last one given away.
+    completion_queue: u32,
+    last_id: u32,
     pub(super) gate: Gate,
     slots: KVVec<Held<C>>,
     entries: KVVec<bindings::ib_cqe>,
@@ -151,6 +157,8 @@ impl<C> SendQueue<C> {
         let mut queue = Self {
             qp: core::ptr::null_mut(),
             lkey: 0,
+            completion_queue: 0,
+            last_id: 0,
             gate: Gate::New,
             slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             entries: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
@@ -193,6 +201,7 @@ impl<C> SendQueue<C> {
         &mut self,
         qp: *mut bindings::ib_qp,
         lkey: u32,
+        completion_queue: u32,
         handlers: &Handlers,
     ) -> Result {
         let reads = self.reading.len();
@@ -209,8 +218,15 @@ impl<C> SendQueue<C> {
         }
         self.qp = qp;
         self.lkey = lkey;
+        self.completion_queue = completion_queue;
         self.gate = Gate::Open;
         Ok(())
+    }
+
+    /// A name for trace events that no other buffer or transfer has.
+    pub(super) fn next_id(&mut self) -> CompletionId {
+        self.last_id = self.last_id.wrapping_add(1);
+        CompletionId::new(self.completion_queue, self.last_id)
     }
 
     /// The index of the slot whose completion entry is at `entry`.
@@ -472,16 +488,20 @@ impl<C> SendQueue<C> {
     }
 
     /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns.
+    /// `each` is told of each Send.
     ///
     /// To be called again until it returns none.
-    pub(super) fn retire(&mut self, end: u64) -> Option<Retired<C>> {
+    pub(super) fn retire(&mut self, end: u64, each: impl Fn(CompletionId)) -> Option<Retired<C>> {
         while self.tail < end.min(self.head) {
             let slot = self.slot_of(self.tail);
             self.tail += 1;
             let held = self.slots.get_mut(slot).map(core::mem::take);
             match held.unwrap_or_default() {
                 Held::Nothing => (),
-                Held::Buffer(buffer) => self.give_back_buffer(buffer),
+                Held::Buffer(buffer) => {
+                    each(buffer.id);
+                    self.give_back_buffer(buffer);
+                }
                 Held::Transfer(transfer) => return Some(Retired::Transfer(transfer)),
                 Held::Cookie { cookie, whole } => return Some(Retired::Cookie { cookie, whole }),
             }

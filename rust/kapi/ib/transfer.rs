@@ -6,10 +6,16 @@
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
+mod trace;
 
 use super::super::{
     bindings,
-    page::Gathered, //
+    page::Gathered,
+    sys::trace::{
+        svcrdma_dma_map_rw_err,
+        svcrdma_rwctx_empty,
+        CompletionId, //
+    },
 };
 use super::{
     handler::Handler,
@@ -22,7 +28,11 @@ use super::{
 };
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    },
 };
 use xdr::Segment;
 
@@ -66,6 +76,11 @@ pub(super) struct Transfer {
     qp: *mut bindings::ib_qp,
     port: u32,
     requests: usize,
+    /// How many requests come before those for the Reply chunk.
+    reply_chunk_from: usize,
+    /// What its requests are called in trace events.
+    id: CompletionId,
+    posted: Option<Instant<Monotonic>>,
     memory: Gathered,
 }
 
@@ -125,9 +140,13 @@ impl Transfer {
             )
         };
         if requests < 0 {
+            let elements = part.count as u32;
             // It is not initialised, so it must not be destroyed.
             let _ = self.parts.pop();
-            return to_result(requests);
+            return to_result(requests).inspect_err(|e| {
+                let (handle, offset) = (segment.handle, segment.offset);
+                svcrdma_dma_map_rw_err(|| (self.id.queue(), handle, offset, elements, *e));
+            });
         }
         // INVARIANT: Initialised above.
         self.requests += requests as usize;
@@ -161,6 +180,9 @@ impl Transfer {
 
     /// Takes the memory from the device, which must not use it any more, or be past asking.
     pub(super) fn unmap(&mut self) {
+        if !self.parts.is_empty() {
+            self.trace_release();
+        }
         for part in self.parts.iter_mut() {
             let elements = self.elements.as_ptr().wrapping_add(part.first);
             // SAFETY: Initialised with these, and the queue pair valid, by the type invariant.
@@ -215,20 +237,31 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         let parts = parts + 2;
         // Each part may begin and end within a page.
         let elements = memory.len() / kernel::page::PAGE_SIZE + 2 * parts;
-        // INVARIANT: There are no parts, and room for all that `add` takes.
-        let transfer = Transfer {
-            parts: KVec::with_capacity(parts, GFP_KERNEL)?,
-            elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
-            kind,
-            qp,
-            port,
-            requests: 0,
-            memory,
+        let id = owner.send.lock().next_id();
+        let make = || {
+            // INVARIANT: There are no parts, and room for all that `add` takes.
+            let transfer = Transfer {
+                parts: KVec::with_capacity(parts, GFP_KERNEL)?,
+                elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
+                kind,
+                qp,
+                port,
+                requests: 0,
+                reply_chunk_from: usize::MAX,
+                id,
+                posted: None,
+                memory,
+            };
+            KBox::new(transfer, GFP_KERNEL)
         };
-        Ok(Self {
-            transfer: KBox::new(transfer, GFP_KERNEL)?,
-            poster,
-        })
+        let transfer =
+            make().inspect_err(|_| svcrdma_rwctx_empty(|| (id.queue(), elements as u32)))?;
+        Ok(Self { transfer, poster })
+    }
+
+    /// What is added from here on is for the Reply chunk.
+    pub(crate) fn begin_reply_chunk(&mut self) {
+        self.transfer.reply_chunk_from = self.transfer.requests;
     }
 
     /// Adds `len` bytes of the memory, from `offset`, and as many at the front of the peer's

@@ -2,7 +2,10 @@
 
 //! Network namespaces and socket addresses.
 
-use super::super::bindings;
+use super::super::{
+    bindings,
+    sys::trace::Argument, //
+};
 use core::{
     fmt,
     ops::Deref,
@@ -164,6 +167,15 @@ impl SocketAddress {
     pub(super) fn host(&self, buffer: &mut [u8; 128]) -> usize {
         // SAFETY: By the type invariant it is a socket address; the buffer is of the given length.
         unsafe { bindings::rpc_ntop(self.as_raw(), buffer.as_mut_ptr().cast(), buffer.len()) }
+    }
+}
+
+// SAFETY: A pointer to the borrowed address, which is initialised by the type invariant.
+unsafe impl Argument for SocketAddress {
+    type Raw = *const bindings::sockaddr;
+
+    fn raw(&self) -> Self::Raw {
+        self.as_raw()
     }
 }
 

@@ -8,11 +8,19 @@ use super::super::{
         Failure,
         Handler,
         InvalidatedKey,
+        QueuePairEvent,
         Received, //
+    },
+    trace::{
+        self,
+        Fault, //
     },
 };
 use super::QueuePair;
-use core::cell::Cell;
+use core::{
+    cell::Cell,
+    ffi::c_void, //
+};
 use kernel::sync::atomic::Relaxed;
 
 impl<H: Handler> QueuePair<H> {
@@ -34,6 +42,12 @@ impl<H: Handler> QueuePair<H> {
         let index = send.index_of(entry);
         let position = index.and_then(|i| send.position_of(i));
         let tag = index.and_then(|i| send.tag_of_slot(i));
+        if !ok {
+            if let Some((purpose, id)) = position.and_then(|position| send.purpose_of(position)) {
+                // SAFETY: The completion is valid for the time of this call.
+                trace::send_failed(H::ROLE, purpose, id, Fault::of(unsafe { &*wc }));
+            }
+        }
         drop(send);
         if let Some(position) = position {
             this.retire(position + 1, ok);
@@ -78,6 +92,12 @@ impl<H: Handler> QueuePair<H> {
         let read = send.end_read(entry);
         drop(send);
         if let Some(read) = read {
+            if ok {
+                read.transfer.trace_read();
+            } else {
+                // SAFETY: The completion is valid for the time of this call.
+                trace::read_failed(read.transfer.id(), Fault::of(unsafe { &*wc }));
+            }
             this.end_read(read, ok);
         }
         this.make_room((!ok).then_some(Failure { status, tag }));
@@ -98,7 +118,13 @@ impl<H: Handler> QueuePair<H> {
         // SAFETY: As in `send_done`.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
         this.is_ok(status);
-        let tag = this.send.lock().tag_of_read(entry);
+        let send = this.send.lock();
+        let tag = send.tag_of_read(entry);
+        if let Some(id) = send.id_of_read(entry) {
+            // SAFETY: The completion is valid for the time of this call.
+            trace::read_failed(id, Fault::of(unsafe { &*wc }));
+        }
+        drop(send);
         this.handler.failed(Failure { status, tag });
     }
 
@@ -128,9 +154,18 @@ impl<H: Handler> QueuePair<H> {
             (0, None)
         };
 
-        let Some((index, bytes)) = this.recv.lock().complete(entry, len) else {
+        let mut recv = this.recv.lock();
+        let Some((index, bytes)) = recv.complete(entry, len) else {
             return;
         };
+        let id = recv.id_of(index);
+        drop(recv);
+        if ok {
+            trace::received(H::ROLE, id, len as u32);
+        } else {
+            // SAFETY: The completion is valid for the time of this call.
+            trace::receive_failed(H::ROLE, id, Fault::of(unsafe { &*wc }));
+        }
         let kept = Cell::new(false);
         if ok {
             let message = Received {
@@ -139,7 +174,7 @@ impl<H: Handler> QueuePair<H> {
                 bytes: unsafe { &*bytes },
                 invalidated,
                 qp: this,
-                index,
+                id,
                 kept: &kept,
             };
             this.handler.received(this, message);
@@ -150,5 +185,22 @@ impl<H: Handler> QueuePair<H> {
         if !ok {
             this.handler.failed(Failure { status, tag: None });
         }
+    }
+
+    /// Called by the device when it has something to say of the queue pair. Any context.
+    ///
+    /// # Safety
+    ///
+    /// To be called by ib_core alone, with a valid event, for a queue pair of this type.
+    pub(super) unsafe extern "C" fn device_event(
+        event: *mut bindings::ib_event,
+        context: *mut c_void,
+    ) {
+        // SAFETY: The context points to the queue pair by the type invariant. The device does not
+        // call this any more when the queue pair under it has been destroyed, which is before.
+        let this = unsafe { &*context.cast::<Self>().cast_const() };
+        // SAFETY: Valid for the time of this call, by contract.
+        let event = unsafe { QueuePairEvent::new(event) };
+        this.handler.device_event(&event);
     }
 }

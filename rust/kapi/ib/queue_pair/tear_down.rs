@@ -12,6 +12,7 @@ use super::super::{
         Retired,
         Work, //
     },
+    trace, //
 };
 use super::QueuePair;
 
@@ -118,13 +119,21 @@ impl<H: Handler> QueuePair<H> {
     /// Retires slots below `end` and hands out the cookies among them.
     pub(super) fn retire(&self, end: u64, ok: bool) {
         loop {
-            let retired = self.send.lock().retire(end);
+            let retired = self.send.lock().retire(end, |id| {
+                if ok {
+                    trace::sent(H::ROLE, id);
+                }
+            });
             match retired {
                 // The completion of a later request says nothing of one that was not posted.
                 Some(Retired::Cookie { cookie, whole }) => {
                     self.handler.invalidated(self, cookie, ok && whole)
                 }
-                Some(Retired::Transfer(transfer)) => drop(transfer),
+                Some(Retired::Transfer(transfer)) => {
+                    if ok {
+                        transfer.trace_written();
+                    }
+                }
                 None => break,
             }
         }

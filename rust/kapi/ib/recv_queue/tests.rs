@@ -43,7 +43,7 @@ impl Bench {
         unsafe {
             bench
                 .queue
-                .open(bench.qp.as_raw(), fake::LKEY, fake::ignore)
+                .open(bench.qp.as_raw(), fake::LKEY, 0, fake::ignore)
         };
         for _ in 0..made {
             claim(bench.add()?, "there is room")?;
@@ -98,15 +98,15 @@ mod suite {
     #[test]
     fn closed_before_it_is_opened() -> Result {
         let mut queue = RecvQueue::new(4)?;
-        same("error", queue.post(4).err(), Some(ENOTCONN))
+        same("error", queue.post(4, |_| ()).err(), Some(ENOTCONN))
     }
 
     #[test]
     fn closed_for_the_end() -> Result {
         let mut bench = Bench::new(4, 4)?;
-        same("posted", bench.queue.post(2)?, 2)?;
+        same("posted", bench.queue.post(2, |_| ())?, 2)?;
         bench.queue.open = false;
-        same("error", bench.queue.post(4).err(), Some(ENOTCONN))?;
+        same("error", bench.queue.post(4, |_| ()).err(), Some(ENOTCONN))?;
         bench.posted(2)?;
         bench.end(4)
     }
@@ -129,20 +129,20 @@ mod suite {
     #[test]
     fn posts_what_is_wanted_in_one_call() -> Result {
         let mut bench = Bench::new(16, 10)?;
-        same("posted", bench.queue.post(0)?, 0)?;
+        same("posted", bench.queue.post(0, |_| ())?, 0)?;
         same("calls", bench.device.posts(), 0)?;
-        same("posted", bench.queue.post(3)?, 3)?;
+        same("posted", bench.queue.post(3, |_| ())?, 3)?;
         bench.posted(3)?;
-        same("posted", bench.queue.post(3)?, 0)?;
-        same("posted", bench.queue.post(2)?, 0)?;
+        same("posted", bench.queue.post(3, |_| ())?, 0)?;
+        same("posted", bench.queue.post(2, |_| ())?, 0)?;
         same("calls", bench.device.posts(), 1)?;
-        same("posted", bench.queue.post(8)?, 5)?;
+        same("posted", bench.queue.post(8, |_| ())?, 5)?;
         same("calls", bench.device.posts(), 2)?;
         bench.posted(8)?;
         // No more than there are.
-        same("posted", bench.queue.post(u32::MAX)?, 2)?;
+        same("posted", bench.queue.post(u32::MAX, |_| ())?, 2)?;
         bench.posted(10)?;
-        same("posted", bench.queue.post(16)?, 0)?;
+        same("posted", bench.queue.post(16, |_| ())?, 0)?;
         same("calls", bench.device.posts(), 3)?;
         bench.end(10)
     }
@@ -150,13 +150,13 @@ mod suite {
     #[test]
     fn completed_is_not_free() -> Result {
         let mut bench = Bench::new(2, 2)?;
-        same("posted", bench.queue.post(2)?, 2)?;
+        same("posted", bench.queue.post(2, |_| ())?, 2)?;
         let (index, _) = bench.complete(SIZE)?;
         bench.posted(1)?;
         // Its handler still reads it.
-        same("posted", bench.queue.post(2)?, 0)?;
+        same("posted", bench.queue.post(2, |_| ())?, 0)?;
         bench.queue.give_back(index);
-        same("posted", bench.queue.post(2)?, 1)?;
+        same("posted", bench.queue.post(2, |_| ())?, 1)?;
         bench.posted(2)?;
         bench.end(2)
     }
@@ -173,7 +173,7 @@ mod suite {
             (SIZE + 1, SIZE),
             (u32::MAX as usize, SIZE),
         ] {
-            same("posted", bench.queue.post(1)?, 1)?;
+            same("posted", bench.queue.post(1, |_| ())?, 1)?;
             let (index, len) = bench.complete(received)?;
             same("bytes", len, expected)?;
             bench.queue.give_back(index);
@@ -184,7 +184,7 @@ mod suite {
     #[test]
     fn foreign_completion() -> Result {
         let mut bench = Bench::new(2, 2)?;
-        same("posted", bench.queue.post(2)?, 2)?;
+        same("posted", bench.queue.post(2, |_| ())?, 2)?;
         let entries = bench.queue.entries.as_ptr();
         for entry in [entries.wrapping_sub(1), entries.wrapping_add(2)] {
             claim(
@@ -205,12 +205,12 @@ mod suite {
     fn partial_posts() -> Result {
         for taken in 0..5 {
             let mut bench = Bench::new(8, 8)?;
-            same("posted", bench.queue.post(2)?, 2)?;
+            same("posted", bench.queue.post(2, |_| ())?, 2)?;
             bench.device.refuse_post(Refusal::After(taken));
-            same("error", bench.queue.post(7).err(), Some(ENOMEM))?;
+            same("error", bench.queue.post(7, |_| ()).err(), Some(ENOMEM))?;
             bench.posted(2 + taken as u32)?;
             // The rest can be posted.
-            same("posted", bench.queue.post(8)?, 6 - taken as u32)?;
+            same("posted", bench.queue.post(8, |_| ())?, 6 - taken as u32)?;
             bench.posted(8)?;
             bench.end(8)?;
         }
@@ -222,9 +222,9 @@ mod suite {
         // Who knows what the device has; a buffer that it may write to must not be reused.
         let mut bench = Bench::new(8, 8)?;
         bench.device.refuse_post(Refusal::Nameless);
-        same("error", bench.queue.post(5).err(), Some(EIO))?;
+        same("error", bench.queue.post(5, |_| ()).err(), Some(EIO))?;
         bench.posted(5)?;
-        same("posted", bench.queue.post(8)?, 3)?;
+        same("posted", bench.queue.post(8, |_| ())?, 3)?;
         bench.posted(8)?;
         bench.end(8)
     }
@@ -237,7 +237,7 @@ mod suite {
             if i % 7 == 3 {
                 bench.device.refuse_post(Refusal::After(i as usize % 3));
             }
-            let _ = bench.queue.post(5);
+            let _ = bench.queue.post(5, |_| ());
             bench.device.refuse_post_no_more();
             bench.posted(5 - held.len() as u32 - bench.queue.free.len() as u32)?;
             if bench.device.receives() != 0 {

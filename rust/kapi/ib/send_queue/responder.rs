@@ -8,10 +8,15 @@
 use super::super::{
     super::{
         bindings,
-        page::Gathered, //
+        page::Gathered,
+        sys::trace::{
+            self,
+            CompletionId, //
+        },
     },
     buffer::DmaBuffer,
     handler::InFlight,
+    trace::Purpose,
     transfer::Transfer, //
 };
 use super::{
@@ -72,6 +77,14 @@ impl<C> Work<C> {
             Self::Reply(reply) => 1 + reply.transfer.as_ref().map_or(0, |t| t.requests()),
         }
     }
+
+    /// What it is called in trace events.
+    fn id(&self) -> CompletionId {
+        match self {
+            Self::Read(read) => read.transfer.id(),
+            Self::Reply(reply) => reply.buffer.id,
+        }
+    }
 }
 
 impl<C> SendQueue<C> {
@@ -127,6 +140,7 @@ impl<C> SendQueue<C> {
             let posted = self.post_work(work);
             return Ok(posted.map_or(Turn::Failed, |()| Turn::Posted));
         }
+        trace::svcrdma_sq_full(|| self.trace_room(work.id()));
         match self.turns.push_within_capacity(work) {
             Ok(()) => Ok(Turn::Waits),
             Err(full) => Err((ENOBUFS, full.0)),
@@ -142,17 +156,30 @@ impl<C> SendQueue<C> {
                 _ => break,
             }
             if let Ok(work) = self.turns.remove(0) {
+                trace::svcrdma_sq_retry(|| self.trace_room(work.id()));
                 self.post_work(work)?;
             }
         }
         Ok(())
     }
 
+    /// What trace events say of the queue, beside whom they are about.
+    fn trace_room(&self, id: CompletionId) -> (CompletionId, u32, u32) {
+        (id, self.room() as u32, self.slots.len() as u32)
+    }
+
     fn post_work(&mut self, work: Work<C>) -> Result {
-        match work {
+        let id = work.id();
+        let result = match work {
             Work::Read(read) => self.post_read(read),
             Work::Reply(reply) => self.post_reply(reply),
-        }
+        };
+        result.inspect_err(|e| {
+            trace::svcrdma_sq_post_err(|| {
+                let (id, room, size) = self.trace_room(id);
+                (id, room, size, *e)
+            });
+        })
     }
 
     /// Posts RDMA Reads, for which there is room. Even after an error they count as posted.
@@ -170,6 +197,7 @@ impl<C> SendQueue<C> {
         // SAFETY: The requests are valid as long as the transfer.
         unsafe { name(first, core::ptr::null_mut(), |_| earlier) };
         self.reads += read.transfer.requests() as u32;
+        read.transfer.trace_post();
         if let Some(place) = self.reading.get_mut(index) {
             *place = Some(read);
         }
@@ -210,6 +238,7 @@ impl<C> SendQueue<C> {
         let mut first: *mut bindings::ib_send_wr = &mut send;
         let (write, last) = (self.head, self.head + writes as u64);
         if let Some(mut transfer) = transfer {
+            transfer.trace_post();
             // SAFETY: The transfer stays in its box, which is in a slot until the Send has
             // completed, or all was flushed.
             first = unsafe {
@@ -221,6 +250,7 @@ impl<C> SendQueue<C> {
             // With the last Write: nothing posted behind it uses the memory.
             self.hold(last - 1, Held::Transfer(transfer));
         }
+        trace::svcrdma_post_send(|| (buffer.id, 1, invalidate.unwrap_or(0)));
         self.hold(last, Held::Buffer(buffer));
         for position in write..=last {
             let slot = self.slot_of(position);
@@ -245,11 +275,40 @@ impl<C> SendQueue<C> {
         self.tags.get(index).copied().flatten()
     }
 
+    /// What the request at a position is for, and what it is called in trace events.
+    pub(in super::super) fn purpose_of(&self, position: u64) -> Option<(Purpose, CompletionId)> {
+        for at in position..self.head {
+            match self.slots.get(self.slot_of(at))? {
+                Held::Buffer(buffer) if at == position => return Some((Purpose::Send, buffer.id)),
+                // It is with the last of its requests.
+                Held::Transfer(transfer) => {
+                    let purpose = transfer.purpose((at - position) as usize);
+                    return Some((purpose, transfer.id()));
+                }
+                Held::Nothing => (),
+                Held::Buffer(_) | Held::Cookie { .. } => break,
+            }
+        }
+        None
+    }
+
+    /// What the RDMA Reads are called in trace events that `entry` belongs to.
+    pub(in super::super) fn id_of_read(
+        &self,
+        entry: *const bindings::ib_cqe,
+    ) -> Option<CompletionId> {
+        Some(self.read_of(entry)?.transfer.id())
+    }
+
     /// For whom the RDMA Reads are that `entry` belongs to, the last of a message or not.
     pub(in super::super) fn tag_of_read(&self, entry: *const bindings::ib_cqe) -> Option<u32> {
+        self.read_of(entry)?.tag
+    }
+
+    fn read_of(&self, entry: *const bindings::ib_cqe) -> Option<&Read<C>> {
         let tables = [&self.read_entries, &self.earlier_entries];
         let index = tables.iter().find_map(|table| index_in(table, entry))?;
-        self.reading.get(index)?.as_ref()?.tag
+        self.reading.get(index)?.as_ref()
     }
 
     /// The RDMA Reads whose completion entry is at `entry` have ended.

@@ -57,6 +57,7 @@ use kernel::{
         Delta, //
     },
 };
+use xdr::Role;
 
 const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
 const BROKEN: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;
@@ -113,6 +114,7 @@ impl CmHandler for Silent {
 impl Handler for Keeper {
     type Cookie = u32;
     type Cm = Silent;
+    const ROLE: Role = Role::Responder;
 
     fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);

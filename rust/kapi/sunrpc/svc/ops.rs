@@ -8,6 +8,7 @@ use super::{
             bindings,
             sys::{
                 completion::Completion,
+                trace::svcrdma_send_err,
                 workqueue::{
                     init_plain_work,
                     queue_plain_work,
@@ -420,27 +421,36 @@ impl<T: Service> SvcOps<T> {
     unsafe extern "C" fn sendto(rqstp: *mut bindings::svc_rqst) -> c_int {
         // SAFETY: Called with a request of a running thread, on a transport of ours.
         unsafe {
+            match Self::reply(rqstp) {
+                Ok(()) => 0,
+                Err(e) => {
+                    svcrdma_send_err(|| {
+                        let peer = SocketAddress::new((*(*rqstp).rq_xprt).xpt_remote);
+                        (peer, u32::from_be((*rqstp).rq_xid), e)
+                    });
+                    e.to_errno()
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `rqstp` must be of a running thread, on a transport of ours.
+    unsafe fn reply(rqstp: *mut bindings::svc_rqst) -> Result {
+        // SAFETY: By contract.
+        unsafe {
             let xprt = (*rqstp).rq_xprt;
-            let (Some(connection), Some(context), Some(raw)) = (
-                Self::connection(xprt),
-                Self::context(rqstp),
-                NonNull::new(rqstp),
-            ) else {
-                return ENOTCONN.to_errno();
-            };
-            let Some(message) = context.message.take() else {
-                return ENOTCONN.to_errno();
-            };
-            let mut rqst = SvcRqst::from_raw(raw);
+            let connection = Self::connection(xprt).ok_or(ENOTCONN)?;
+            let context = Self::context(rqstp).ok_or(ENOTCONN)?;
+            let message = context.message.take().ok_or(ENOTCONN)?;
+            let mut rqst = SvcRqst::from_raw(NonNull::new(rqstp).ok_or(ENOTCONN)?);
             // The RPC layer does not look at the argument any more when it sends the result.
             rqst.forget_argument();
             if bindings::svc_xprt_is_dead(xprt) {
-                return ENOTCONN.to_errno();
+                return Err(ENOTCONN);
             }
-            match T::reply(connection, message, context.payloads.as_slice(), &mut rqst) {
-                Ok(()) => 0,
-                Err(e) => e.to_errno(),
-            }
+            T::reply(connection, message, context.payloads.as_slice(), &mut rqst)
         }
     }
 

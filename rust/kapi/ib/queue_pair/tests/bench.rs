@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::kapi::ib::handler::Received;
+use xdr::Role;
 
 /// An invalidation that is posted by the handler of a Receive.
 pub(super) const LATE: u32 = 99;
@@ -86,6 +87,7 @@ pub(super) struct Listener {
 impl Handler for Listener {
     type Cookie = u32;
     type Cm = Silent;
+    const ROLE: Role = Role::Requester;
 
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>) {
         let key = message.invalidated.map(|key| key.0);

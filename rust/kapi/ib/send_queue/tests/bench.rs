@@ -38,7 +38,11 @@ impl Bench {
     ) -> Result<Self> {
         let mut bench = Self::closed(slots, registrations, limit, size)?;
         // SAFETY: The queue pair lives as long as the ring.
-        unsafe { bench.queue.open(bench.qp.as_raw(), fake::LKEY, &HANDLERS)? };
+        unsafe {
+            bench
+                .queue
+                .open(bench.qp.as_raw(), fake::LKEY, 0, &HANDLERS)?
+        };
         Ok(bench)
     }
 
@@ -113,7 +117,7 @@ impl Bench {
     /// Retires everything below `end`; the cookies that came back.
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
         let mut cookies = KVec::new();
-        while let Some(retired) = self.queue.retire(end) {
+        while let Some(retired) = self.queue.retire(end, |_| ()) {
             if let Retired::Cookie { cookie, whole } = retired {
                 cookies.push((cookie, whole), GFP_KERNEL)?;
             }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What trace events say of messages.
+
+use super::arrival::Message;
+use crate::kapi::sys::trace::{
+    self,
+    CompletionId, //
+};
+use xdr::{
+    Call,
+    CallPayload,
+    DecodeError,
+    FixedHeader,
+    Rejected,
+    ReplyPayload,
+    Segment, //
+};
+
+/// A received message was decoded, or not.
+pub(super) fn decoded(message: &Message, result: &Result<xdr::Message<'_>, Rejected>) {
+    match result {
+        Ok(xdr::Message::Call(call)) => {
+            offered(message, call);
+            let header_len = match &call.payload {
+                CallPayload::Inline(inline) => Some(inline.offset),
+                CallPayload::PositionZero(_) => None,
+            };
+            request(message, header_len);
+        }
+        Ok(xdr::Message::Reply(reply)) => {
+            let header_len = match &reply.payload {
+                ReplyPayload::Inline(inline) => Some(inline.offset),
+                ReplyPayload::ReplyChunk => None,
+            };
+            request(message, header_len);
+        }
+        Ok(xdr::Message::Error(_)) => trace::svcrdma_decode_drop_err(|| header(message)),
+        Err(rejected) => refused(message, rejected.reason),
+    }
+}
+
+/// A header of so many bytes, or without anything behind it.
+fn request(message: &Message, header_len: Option<usize>) {
+    trace::svcrdma_decode_rqst(|| {
+        let (id, xid, version, credits, procedure) = header(message);
+        let len = header_len.unwrap_or(message.bytes().len());
+        (id, xid, version, credits, procedure, len as u32)
+    });
+}
+
+fn refused(message: &Message, reason: DecodeError) {
+    match reason {
+        DecodeError::Short => {
+            trace::svcrdma_decode_short_err(|| (message.id(), message.bytes().len() as u32))
+        }
+        DecodeError::Version(_) => trace::svcrdma_decode_badvers_err(|| header(message)),
+        DecodeError::Procedure(_) | DecodeError::Msgp => {
+            trace::svcrdma_decode_badproc_err(|| header(message))
+        }
+        DecodeError::Done | DecodeError::UnknownError => {
+            trace::svcrdma_decode_drop_err(|| header(message))
+        }
+        _ => trace::svcrdma_decode_parse_err(|| header(message)),
+    }
+}
+
+/// The fixed fields: XID, version, credits, procedure.
+fn header(message: &Message) -> (CompletionId, u32, u32, u32, u32) {
+    // All but the shortest messages have them.
+    let header = FixedHeader::peek(message.bytes()).unwrap_or(FixedHeader::from_wire(&[0; 16]));
+    let FixedHeader {
+        xid,
+        version,
+        credits,
+        procedure,
+    } = header;
+    (message.id(), xid, version, credits, procedure)
+}
+
+/// The segments that a Call offers.
+fn offered(message: &Message, call: &Call<'_>) {
+    if trace::on::svcrdma_decode_rseg() {
+        for chunk in call.reads.chunks() {
+            for (i, s) in chunk.segments().enumerate() {
+                trace::svcrdma_decode_rseg(|| {
+                    let (id, position) = (message.id(), chunk.position());
+                    (id, i as u32, position, s.handle, s.length, s.offset)
+                });
+            }
+        }
+    }
+    if trace::on::svcrdma_decode_wseg() {
+        for chunk in Iterator::chain(call.writes.chunks(), call.reply_chunk) {
+            for (i, s) in chunk.segments().enumerate() {
+                trace::svcrdma_decode_wseg(|| {
+                    (message.id(), i as u32, s.handle, s.length, s.offset)
+                });
+            }
+        }
+    }
+}
+
+/// The segments of a chunk that a Reply returns, which goes out as `id`.
+pub(super) fn returned(id: CompletionId, segments: impl Iterator<Item = Segment>) {
+    for (i, s) in segments.enumerate() {
+        trace::svcrdma_encode_wseg(|| (id, i as u32, s.handle, s.length, s.offset));
+    }
+}
