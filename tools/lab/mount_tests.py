@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import capture
 import repository
 import say
+import trace_events
 from machine import Machine
 from messages import Expected
 from monitor import Monitor
@@ -25,6 +26,8 @@ import files  # noqa: E402
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
 ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
 ODD_SIZE = 200_001
+# Enough for a Reply that fits no inline message.
+NAMES = 300
 MOUNTS = 50
 # Enough for a call and a reply that fit no inline message.
 ACL_ENTRIES = 400
@@ -333,6 +336,18 @@ def forms(cell: Cell) -> None:
     capture.judge(path, ODD_SIZE)
 
 
+def traced(cell: Cell) -> None:
+    """The server's trace events are those of the documentation; they fire, and agree with each other."""
+    server = cell.guests.server
+    trace_events.must_be_those_documented(server)
+    with trace_events.recorded(server) as trace, cell.mounted():
+        cell.client(f"/lab/files.py make /mnt/t/out --direct {ODD_SIZE}")
+        cell.same("out", "--direct")
+        cell.server(f"mkdir /export/t/many && cd /export/t/many && seq -f 'name-%0100g' {NAMES} | xargs touch")
+        cell.client("ls /mnt/t/many")
+    trace_events.judge(trace, ODD_SIZE)
+
+
 def statistics(cell: Cell) -> None:
     """The line that nfs-utils reads: the word rdma and 27 numbers."""
     with cell.mounted():
@@ -402,7 +417,7 @@ SHORT = [SMALL, LINKS]
 SMOKE = {"3": SHORT, "4.0": SHORT, "4.1": [*SHORT, CALLBACKS], "4.2": [*SHORT, CALLBACKS]}
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), Test("over IPv6", over_ipv6),
-          Test("mountstats", statistics), *HARD, REMOVED,
+          Test("mountstats", statistics), Test("trace events", traced), *HARD, REMOVED,
           Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
 FULL = {"3": [*SMOKE["3"], *COMMON],
