@@ -11,8 +11,8 @@ from pathlib import Path
 
 import say
 
-# A guest pays for every question, the more the slower it is.
-FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.05, 1.0
+# Looking into a directory of the host costs little; a guest pays for every question, the more the slower it is.
+LOOK_SECONDS, ASK_SECONDS = 0.01, 2.0
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,16 @@ class Result:
 
 
 class Agent:
-    """The host's end of the agent's socket."""
+    """The host's end of the agent's socket.
 
-    def __init__(self, path: Path, name: str) -> None:
+    A command leaves a file in the directory that the guest shares with the host when it ends, so that nobody has to ask
+    again and again.
+    """
+
+    def __init__(self, path: Path, name: str, share: Path) -> None:
         self._name = name
+        self._share = share
+        self._ends: dict[int, Path] = {}
         self._socket = socket.socket(socket.AF_UNIX)
         # A socket's path has room for 107 bytes only; a directory's file descriptor is always short enough.
         directory = os.open(path.parent, os.O_PATH)
@@ -56,8 +62,12 @@ class Agent:
 
     def start(self, command: str) -> int:
         """Begin a shell command; its process number in the guest."""
-        arguments = {"path": "/bin/sh", "arg": ["-c", command], "capture-output": True}
-        return self._ask("guest-exec", arguments)["pid"]
+        end = self._share / f"ended-{next(self._ids)}"
+        script = f"trap ': > /lab/{end.name}' EXIT\n{command}"
+        arguments = {"path": "/bin/sh", "arg": ["-c", script], "capture-output": True}
+        process = self._ask("guest-exec", arguments)["pid"]
+        self._ends[process] = end
+        return process
 
     def finished(self, process: int) -> Result | None:
         """The result of a command that has ended, once only; None while it runs."""
@@ -72,13 +82,19 @@ class Agent:
     def wait(self, process: int, seconds: float, what: str) -> Result:
         """Wait for a command; taking longer than `seconds` is a Failure."""
         deadline = time.monotonic() + seconds
-        pause = FIRST_POLL_SECONDS
-        while (result := self.finished(process)) is None:
+        end = self._ends.pop(process)
+        while True:
+            # A command that a signal ends leaves no file.
+            asked = time.monotonic()
+            while not end.exists() and time.monotonic() < min(asked + ASK_SECONDS, deadline):
+                time.sleep(LOOK_SECONDS)
+            result = self.finished(process)
+            if result is not None:
+                end.unlink(missing_ok=True)
+                return result
             if time.monotonic() > deadline:
                 raise say.TimedOut(f"{self._name}: still running after {seconds:.0f} s: {what}")
-            time.sleep(pause)
-            pause = min(1.5 * pause, LAST_POLL_SECONDS)
-        return result
+            time.sleep(LOOK_SECONDS)
 
     def _ask(self, command: str, arguments: dict) -> dict:
         self._send(command, arguments)

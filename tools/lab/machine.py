@@ -71,7 +71,7 @@ class Machine:
             if self._process.poll() is not None:
                 raise say.Failure(f"{self.role.name}: QEMU ended during the boot", log=self._log())
             if self._agent is None and self._said_ready():
-                self._agent = Agent(self.directory / "agent", self.role.name)
+                self._agent = Agent(self.directory / "agent", self.role.name, self.share)
             if self._agent is not None and self._agent.alive(1):
                 return
             time.sleep(0.2)

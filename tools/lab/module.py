@@ -1,5 +1,6 @@
 """Building our module for the test machines."""
 
+import functools
 import subprocess
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import say
 from kernels import JOBS, Kernel
 
 
+@functools.cache
 def build(kernel: Kernel, kunit: bool = False) -> Path:
-    """Build rpcrdma.ko for a kernel with the tools of the tool root; objects stay between runs."""
+    """Build rpcrdma.ko for a kernel with the tools of the tool root, once; objects stay between runs."""
     flavour = kernel.flavour + ("-kunit" if kunit else "")
     out = repository.BUILD / flavour
     log = repository.BUILD / "logs" / f"module-{flavour}.log"
