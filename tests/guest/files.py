@@ -7,7 +7,9 @@ files.py link DIR                               make symbolic links with short a
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
 files.py load DIR COUNT                         COUNT processes write and read until they are killed
+files.py forget                                 write back and drop what the kernel has in its caches
 
+Several, with `then` between them, are done in turn: starting Python takes an emulated machine a second.
 --odd uses memory and file offsets that are not multiples of anything.
 """
 
@@ -144,16 +146,34 @@ def load(directory: str, count: int) -> int:
     return each(count, work)
 
 
-def main(arguments: list[str]) -> int:
+def forget() -> int:
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w") as file:
+        file.write("3")
+    return 0
+
+
+def one(arguments: list[str]) -> int:
     direct, odd = "--direct" in arguments, "--odd" in arguments
-    what, directory, *words = [word for word in arguments if not word.startswith("--")]
-    numbers = [int(word) for word in words]
+    what, *words = [word for word in arguments if not word.startswith("--")]
+    if what == "forget":
+        return forget()
+    directory, *numbers = words[0], *(int(word) for word in words[1:])
     os.makedirs(directory, exist_ok=True)
     if what == "make":
         return make(directory, numbers, direct, odd)
     if what == "check":
         return check(directory, direct, odd)
     return {"link": link, "follow": follow, "workers": workers, "load": load}[what](directory, *numbers)
+
+
+def main(arguments: list[str]) -> int:
+    while "then" in arguments:
+        end = arguments.index("then")
+        if one(arguments[:end]) != 0:
+            return 1
+        arguments = arguments[end + 1:]
+    return one(arguments)
 
 
 if __name__ == "__main__":

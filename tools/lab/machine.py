@@ -90,7 +90,10 @@ class Machine:
 
     def must(self, command: str, seconds: float = 60) -> str:
         """Run a shell command that has to succeed; what it printed."""
-        result = self.run(command, seconds)
+        return self.succeeded(self.run(command, seconds), command)
+
+    def succeeded(self, result: Result, command: str) -> str:
+        """What a command printed; a Failure if it failed."""
         if result.status != 0:
             said = (result.err or result.out).strip()
             raise say.Failure(f"{self.role.name}: `{command}` ended with status {result.status}: {said}",

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import capture
 import repository
 import say
 import trace_events
-from machine import Machine
+from machine import CLIENT, SERVER, Machine
 from messages import Expected
 from monitor import Monitor
 from pair import SAY_TAINT, Pair
@@ -34,7 +35,10 @@ ACL_ENTRIES = 400
 SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
 LOAD_SECONDS = 6
-SILENT_SECONDS = 30
+SILENT_SECONDS = 10
+# Waits for the adapter to give up.
+LOSES_CONNECTION = ("for try in $(seq 100); do rdma resource show qp | grep -q 'type RC.* state RTS' || exit 0; "
+                    "sleep 0.5; done; rdma resource show qp >&2; exit 1")
 IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
 FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
 LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
@@ -47,6 +51,8 @@ NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, stil
 KILLED_IN_RECALL = Expected(10, re.compile(r"NFS: nfs4_handle_delegation_recall_error: unhandled error -512\."),
                             "its process was killed")
 CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
+# The server's own view of a directory of test files.
+SUMS = "cd /export/t/{} && sha256sum *"
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
 GONE = "for try in $(seq 100); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
 
@@ -72,22 +78,38 @@ class Cell:
         """Have everything in place for a mount, also where an earlier test has removed it."""
         self.guests.load(self.device, self.server_module, self.client_module)
 
-    def mount_command(self, host: str = "192.0.2.1", option: str = "proto=rdma") -> str:
+    def mount_command(self, host: str = "server", option: str = "proto=rdma") -> str:
+        option += ",port=20049"
         if self.version == "3":
             # Without lockd, and without the MOUNT protocol over UDP.
             protocol = "tcp6" if "rdma6" in option else "tcp"
-            return f"mount -t nfs -o vers=3,{option},port=20049,nolock,mountproto={protocol} {host}:/export /mnt"
-        return f"mount -t nfs -o vers={self.version},{option},port=20049 {host}:/ /mnt"
+            return f"mount -t nfs -o vers=3,{option},nolock,mountproto={protocol} {host}:/export /mnt"
+        return f"mount -t nfs -o vers={self.version},{option} {host}:/ /mnt"
+
+    def mount_call(self) -> str:
+        """What the system call wants to be told, for mounts.py."""
+        options = f"vers={self.version},proto=rdma,port=20049,addr={SERVER.address4}"
+        if self.version.startswith("4"):
+            return f"server:/ {options},clientaddr={CLIENT.address4}"
+        mount_version = 1 if self.version == "2" else 3
+        return f"server:/export {options},nolock,mountproto=tcp,mountvers={mount_version}"
 
     @contextlib.contextmanager
-    def mounted(self, mount: str = "", unmount: str = "umount /mnt") -> Iterator[None]:
-        """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is."""
-        prove = self.guests.prove
-        prove("server", self.server(f"rm -rf /export/t && mkdir -p -m 777 /export/t && {SAY_TAINT}"))
-        prove("client", self.client(f"mkdir -p /mnt && {mount or self.mount_command()} && {SAY_TAINT}"))
+    def mounted(self, mount: str = "", unmount: str = "umount /mnt", prepare: str = "true") -> Iterator[None]:
+        """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is.
+
+        The server does what `prepare` says beforehand, in that directory.
+        """
+        self._prove_both(f"rm -rf /export/t && mkdir -m 777 /export/t && cd /export/t && {{ {prepare}; }}",
+                         f"mkdir -p /mnt && {mount or self.mount_command()}")
         yield
-        prove("server", self.server(SAY_TAINT))
-        prove("client", self.client(f"{{ {unmount}; }} && {SAY_TAINT}"))
+        self._prove_both("true", f"{{ {unmount}; }}")
+
+    def _prove_both(self, server: str, client: str) -> None:
+        """Run a command in each guest, which then says whose module it has."""
+        for name, said in zip(("server", "client"), self.guests.together(f"{server} && {SAY_TAINT}",
+                                                                         f"{client} && {SAY_TAINT}", LONG_SECONDS)):
+            self.guests.prove(name, said)
 
     def clear(self) -> bool:
         """After a failed test: bring the client back to no mount; False when that does not work."""
@@ -121,6 +143,13 @@ class Cell:
         finally:
             machine.must("tc qdisc delete dev eth0 root")
 
+    @contextlib.contextmanager
+    def captured(self) -> Iterator[Path]:
+        """A capture of the link for the length of a block."""
+        path = self.guests.run / f"{self.device}-{self.version}.pcap"
+        with Monitor(self.guests.server.directory / "monitor") as monitor, monitor.capture(path):
+            yield path
+
     @property
     def debugged(self) -> list[Machine]:
         """The ends that run the debugging kernel."""
@@ -128,8 +157,7 @@ class Cell:
 
     def still_works(self) -> None:
         """Fail unless files can be written and read."""
-        self.client(f"/lab/files.py make /mnt/t/after {SMALL_SIZES}", LONG_SECONDS)
-        self.same("after")
+        self.written("after", SMALL_SIZES)
 
     def connects(self) -> int:
         """How many connections the mount's transport has made so far."""
@@ -140,14 +168,19 @@ class Cell:
 
         The client has to ask the server again for what it has cached.
         """
-        sums = f"cd /export/t/{directory} && sha256sum *"
-        process = self.guests.server.start(sums)
-        self.client(f"sync; echo 3 > /proc/sys/vm/drop_caches; /lab/files.py check /mnt/t/{directory} {mode}",
-                    LONG_SECONDS)
-        result = self.guests.server.wait(process, LONG_SECONDS, sums)
-        if result.status != 0:
-            raise say.Failure(f"server: {sums}: {result.err.strip()}")
-        for line in result.out.splitlines():
+        self.judge(directory, self.guests.together(
+            SUMS.format(directory), f"/lab/files.py forget then check /mnt/t/{directory} {mode}", LONG_SECONDS)[0])
+
+    def written(self, directory: str, sizes: str, mode: str = "") -> None:
+        """Write files of these sizes, and fail unless both ends read from them what was written."""
+        path = f"/mnt/t/{directory} {mode}"
+        self.client(f"/lab/files.py make {path} {sizes} then forget then check {path}", LONG_SECONDS)
+        self.judge(directory, self.server(SUMS.format(directory), LONG_SECONDS))
+
+    @staticmethod
+    def judge(directory: str, sums: str) -> None:
+        """Fail unless the server's checksums are those of the files' names."""
+        for line in sums.splitlines():
             found, name = line.split()
             if found != checksum(name):
                 raise say.Failure(f"{directory}/{name}: the server has other bytes than it should")
@@ -170,63 +203,50 @@ class Test:
 
 
 def small_files(cell: Cell) -> None:
-    """Files around the limits of pages and of the inline threshold, each way."""
-    with cell.mounted():
-        cell.client(f"/lab/files.py make /mnt/t/out {SMALL_SIZES}")
-        cell.same("out")
-        cell.server(f"/lab/files.py make /export/t/in {SMALL_SIZES}")
-        cell.same("in", "--direct")
+    """Files around the limits of pages and of the inline threshold, and links too long for an inline message."""
+    with cell.mounted(prepare=f"/lab/files.py make in {SMALL_SIZES} then link there"):
+        cell.client(f"/lab/files.py make /mnt/t/out {SMALL_SIZES} then link /mnt/t/here then forget then "
+                    "check /mnt/t/out then check /mnt/t/in --direct then follow /mnt/t/there", LONG_SECONDS)
+        cell.judge("out", cell.server(SUMS.format("out")))
+        if cell.server("readlink /export/t/here/*").split() != ["x" * size for size in sorted(files.LINKS, key=str)]:
+            raise say.Failure("the server has other targets than the client gave its links")
 
 
 def buffered(cell: Cell) -> None:
     with cell.mounted():
-        cell.client(f"/lab/files.py make /mnt/t/buffered {ALL_SIZES}", LONG_SECONDS)
-        cell.same("buffered")
+        cell.written("buffered", ALL_SIZES)
 
 
 def direct(cell: Cell) -> None:
     with cell.mounted():
-        cell.client(f"/lab/files.py make /mnt/t/direct --direct {ALL_SIZES}", LONG_SECONDS)
-        cell.same("direct", "--direct")
+        cell.written("direct", ALL_SIZES, "--direct")
 
 
 def direct_odd(cell: Cell) -> None:
     """Memory and offsets that no page boundary helps with."""
     with cell.mounted():
-        cell.client(f"/lab/files.py make /mnt/t/odd --direct --odd {SMALL_SIZES}", LONG_SECONDS)
-        cell.same("odd", "--direct --odd")
+        cell.written("odd", SMALL_SIZES, "--direct --odd")
 
 
 def from_server(cell: Cell) -> None:
     """Read into memory, and from offsets, that no page boundary helps with."""
-    with cell.mounted():
-        cell.server(f"/lab/files.py make /export/t/in {SMALL_SIZES}", LONG_SECONDS)
-        cell.same("in", "--odd")
-        cell.same("in", "--direct --odd")
-
-
-def symlinks(cell: Cell) -> None:
-    """Targets too long for an inline message, made at either end and read at the other."""
-    with cell.mounted():
-        cell.client("/lab/files.py link /mnt/t/client")
-        cell.server("/lab/files.py follow /export/t/client && /lab/files.py link /export/t/server")
-        cell.client("/lab/files.py follow /mnt/t/server")
+    with cell.mounted(prepare=f"/lab/files.py make in {SMALL_SIZES}"):
+        cell.client("/lab/files.py check /mnt/t/in --odd then forget then check /mnt/t/in --direct --odd", LONG_SECONDS)
 
 
 def directory(cell: Cell) -> None:
     """The names of 5,000 entries; asking for the attributes of each takes minutes on an emulated machine."""
-    make = "mkdir /export/t/many && cd /export/t/many && seq -f 'entry-with-a-name-of-some-length-%06g' 5000 | xargs touch"
+    make = "mkdir many && cd many && seq -f 'entry-with-a-name-of-some-length-%06g' 5000 | xargs touch"
     names = "find {} -mindepth 1 -printf '%f\\n' | sort | sha256sum"
-    with cell.mounted():
-        cell.server(make)
-        if cell.client(names.format("/mnt/t/many"), LONG_SECONDS) != cell.server(names.format("/export/t/many")):
+    with cell.mounted(prepare=make):
+        there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LONG_SECONDS)
+        if here != there:
             raise say.Failure("the client lists other names than the server has")
 
 
 def large_acls(cell: Cell) -> None:
     """ACLs too long for an inline message, set at the server and read at the client, and back."""
-    with cell.mounted():
-        cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
+    with cell.mounted(prepare=f"touch a b && {SET_ACL} a"):
         count = int(cell.client("nfs4_getfacl /mnt/t/a | grep -c '^A::1[0-9]*[:@]'"))
         cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
         if count != ACL_ENTRIES:
@@ -239,8 +259,9 @@ def large_acls(cell: Cell) -> None:
 def workers(cell: Cell) -> None:
     """100 processes write, read back and compare at the same time."""
     with cell.mounted():
-        cell.client("/lab/files.py workers /mnt/t/workers 100 60000", LONG_SECONDS)
-        cell.same("workers")
+        cell.client("/lab/files.py workers /mnt/t/workers 100 60000 then forget then check /mnt/t/workers",
+                    LONG_SECONDS)
+        cell.judge("workers", cell.server(SUMS.format("workers")))
 
 
 def killed(cell: Cell) -> None:
@@ -299,9 +320,12 @@ def silent(cell: Cell) -> None:
         with cell.load():
             time.sleep(LOAD_SECONDS)
             with cell.silence():
-                time.sleep(SILENT_SECONDS)
+                if cell.device == "rxe":
+                    cell.client(LOSES_CONNECTION, LONG_SECONDS)
+                else:
+                    # That of siw is over TCP, which is more patient.
+                    time.sleep(SILENT_SECONDS)
             cell.still_works()
-        # That of siw is over TCP, which is more patient.
         if cell.device == "rxe" and cell.connects() == before:
             raise say.Failure("the connection outlived the silence")
 
@@ -310,29 +334,23 @@ def remount(cell: Cell) -> None:
     """Mounted and unmounted many times, each time used."""
     with cell.mounted():
         pass
-    cell.client(f"for n in $(seq {MOUNTS}); do {cell.mount_command()} && echo $n > /mnt/t/n && umount /mnt || exit 1; "
-                "done", LONG_SECONDS)
+    cell.client(f"/lab/mounts.py {cell.mount_call()} {MOUNTS}", LONG_SECONDS)
     if cell.server("cat /export/t/n").strip() != str(MOUNTS):
         raise say.Failure("the last mount's write is not on the server")
 
 
 def over_ipv6(cell: Cell) -> None:
     with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6")):
-        cell.client(f"/lab/files.py make /mnt/t/six {SMALL_SIZES}")
-        cell.same("six")
+        cell.written("six", SMALL_SIZES)
 
 
 def forms(cell: Cell) -> None:
     """Every form of message is in a capture, and tshark finds none malformed."""
-    path = cell.guests.run / f"{cell.device}-{cell.version}.pcap"
-    with Monitor(cell.guests.server.directory / "monitor") as monitor, monitor.capture(path), cell.mounted():
-        cell.client(f"/lab/files.py make /mnt/t/out 100 5000 {ODD_SIZE}")
+    with cell.captured() as path, cell.mounted(prepare=f"touch a b && {SET_ACL} a"):
         # Past the page cache, which would read whole pages.
-        cell.same("out", "--direct")
+        cell.written("out", f"100 5000 {ODD_SIZE}", "--direct")
         # A long call that has nothing to reduce, and a long reply.
-        cell.server(f"touch /export/t/a /export/t/b && {SET_ACL} /export/t/a")
-        cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
-        cell.client("ls -l /mnt/t/out")
+        cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b && ls -l /mnt/t/out")
     capture.judge(path, ODD_SIZE)
 
 
@@ -377,14 +395,16 @@ def loaded_by_mount(cell: Cell) -> None:
     """`mount -o rdma` has modprobe load the module where `make install` and depmod have put it."""
     cell.load_modules()
     cell.guests.unload_client()
-    cell.client("release=$(uname -r) && mkdir -p /tmp/modules && cp -a /lib/modules/$release /tmp/modules/ && "
-                f"install -D -m 644 -t /tmp/modules/$release/updates /lab/{cell.client_module}/rpcrdma.ko && "
+    # With what the module depends on, and without the thousands of others, which take depmod a minute.
+    cell.client("release=$(uname -r) && tree=/tmp/modules/$release && mkdir -p $tree && cd /lib/modules/$release && "
+                "cp -a --parents modules.order modules.builtin $(find kernel -path '*/net/sunrpc/*' -o "
+                "-path '*/infiniband/core/*') $tree && "
+                f"install -D -m 644 -t $tree/updates /lab/{cell.client_module}/rpcrdma.ko && "
                 "mount --bind /tmp/modules /lib/modules && depmod")
     try:
         cell.guests.expect_module(cell.guests.client, cell.client_module)
         with cell.mounted(cell.mount_command(option="rdma")):
-            cell.client("/lab/files.py make /mnt/t/some 100000")
-            cell.same("some")
+            cell.written("some", "100000")
         cell.guests.unload()
     finally:
         cell.client("umount /lib/modules && rm -r /tmp/modules")
@@ -399,8 +419,7 @@ def no_leak(cell: Cell) -> None:
             raise say.Failure(f"kmemleak on the {machine.role.name}: {leaks[:3000]}")
 
 
-SMALL = Test("small files each way", small_files)
-LINKS = Test("long symlinks", symlinks)
+SMALL = Test("small files and links each way", small_files)
 # What is hard on connections, memory and life times.
 HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
         Test("O_DIRECT, not aligned", direct_odd), Test("100 readers and writers", workers),
@@ -413,14 +432,14 @@ CALLBACKS = Test("callback channel", callbacks)
 REMOVED = Test("module removed, nothing left", removed)
 NO_LEAK = Test("no memory leaked", no_leak)
 
-SHORT = [SMALL, LINKS]
-SMOKE = {"3": SHORT, "4.0": SHORT, "4.1": [*SHORT, CALLBACKS], "4.2": [*SHORT, CALLBACKS]}
+SMOKE = {"3": [SMALL], "4.0": [SMALL], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
+OVER_IPV6 = Test("over IPv6", over_ipv6)
+FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
-COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), Test("over IPv6", over_ipv6),
+COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
           Test("mountstats", statistics), Test("trace events", traced), *HARD, REMOVED,
           Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
-FULL = {"3": [*SMOKE["3"], *COMMON],
-        "4.2": [*SMOKE["4.2"], Test("every form in a capture", forms), Test("large ACLs", large_acls), *COMMON]}
+FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS]), *COMMON] for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
 SOAK_VERSION = "4.2"

@@ -74,12 +74,15 @@ class Pair:
 
     def both(self, command: str, seconds: float = 120) -> None:
         """Run one command in both guests at the same time; it has to succeed."""
-        processes = [(machine, machine.start(command)) for machine in self.machines]
-        for machine, process in processes:
-            result = machine.wait(process, seconds, command)
-            if result.status != 0:
-                raise say.Failure(f"{machine.role.name}: `{command}` ended with status {result.status}: "
-                                  f"{(result.err or result.out).strip()}", log=machine.console)
+        self.together(command, command, seconds)
+
+    def together(self, server: str, client: str, seconds: float = 120) -> tuple[str, str]:
+        """Run a command in each guest at the same time; both have to succeed. What they printed."""
+        commands = ((self.server, server), (self.client, client))
+        begun = [(machine, machine.start(command), command) for machine, command in commands]
+        results = [(machine, command, machine.wait(process, seconds, command)) for machine, process, command in begun]
+        server_said, client_said = (machine.succeeded(result, command) for machine, command, result in results)
+        return server_said, client_said
 
     def load(self, device: str, server: str, client: str) -> None:
         """Have RDMA devices made, modules inserted and a directory exported, as far as it is not so; prove the modules."""
