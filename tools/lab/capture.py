@@ -1,6 +1,7 @@
 """The referee: what tshark, which knows nothing of our module, reads in a capture of the link."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,12 @@ FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
           "iwarp_rdma.opcode", "_ws.malformed")
 RDMA_MSG, RDMA_NOMSG = 0, 1
+# NFS, without the NULL procedure, which has no credential.
+CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
+RPCSEC_GSS, INTEGRITY = 6, 2
+# A mount, a file each way, and an end make more Calls than these.
+LEAST_PROTECTED = 5
+PIECE, PIECE_EVERY = 64, 500
 # Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
 INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
 
@@ -66,18 +73,49 @@ def judge(path: Path, payload: int) -> None:
         raise say.Failure(f"not in the capture {path}: {', '.join(absent)}")
 
 
+def judge_security(path: Path, service: int) -> None:
+    """Fail unless the Calls of a capture are protected by RPCSEC_GSS, with the given service (RFC 2203, section 5.3.1).
+
+    Only what a client does for its lease may have another one, that with integrity.
+    """
+    counts = Counter(_protection(line) for line in _lines(path, CALLS, ("rpc.auth.flavor", "rpc.authgss.service")))
+    said = ", ".join(f"{count} Calls with {kind}" for kind, count in counts.items())
+    say.line(f"  in the capture: {said}")
+    wanted = f"RPCSEC_GSS service {service}"
+    if counts[wanted] < LEAST_PROTECTED or counts.keys() - {wanted, f"RPCSEC_GSS service {INTEGRITY}"}:
+        raise say.Failure(f"not all Calls in {path} are protected by {wanted}, but {said}")
+
+
+def has_clear_text(path: Path, content: bytes) -> bool:
+    """Whether a part of a file's bytes, short enough to be in one packet, is in a capture."""
+    captured = path.read_bytes()
+    return any(content[at:at + PIECE] in captured for at in range(0, len(content) - PIECE, PIECE_EVERY))
+
+
 def read(path: Path) -> list[Message]:
     """The RPC-over-RDMA messages and the invalidating Sends of a capture."""
     wanted = ("rpcordma || infiniband.bth.opcode == 0x16 || infiniband.bth.opcode == 0x17 || "
               "iwarp_rdma.opcode == 4 || iwarp_rdma.opcode == 6")
-    fields = [text for field in FIELDS for text in ("-e", field)]
+    return [_message(line) for line in _lines(path, wanted, FIELDS)]
+
+
+def _protection(line: str) -> str:
+    """What the credential of a Call says; the second flavor of a frame is that of the verifier."""
+    flavors, services = line.split(";")
+    flavor = _numbers(flavors)[0]
+    return f"RPCSEC_GSS service {services}" if flavor == RPCSEC_GSS else f"flavor {flavor}"
+
+
+def _lines(path: Path, wanted: str, names: tuple[str, ...]) -> list[str]:
+    """The fields of each frame that passes a filter."""
+    fields = [text for name in names for text in ("-e", name)]
     log = path.with_suffix(".tshark")
     log.unlink(missing_ok=True)
     script = 'out="$1"; shift; exec "$@" > "$out"'
     table = path.with_suffix(".fields")
     roots.tool_root().run(["sh", "-c", script, "sh", str(table), "tshark", "-n", "-r", str(path), "-Y", wanted, "-T",
                            "fields", "-E", "separator=;", *fields], log, "tshark could not read the capture")
-    return [_message(line) for line in table.read_text().splitlines()]
+    return table.read_text().splitlines()
 
 
 def _message(line: str) -> Message:

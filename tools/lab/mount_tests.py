@@ -40,6 +40,7 @@ SILENT_SECONDS = 10
 LOSES_CONNECTION = ("for try in $(seq 100); do rdma resource show qp | grep -q 'type RC.* state RTS' || exit 0; "
                     "sleep 0.5; done; rdma resource show qp >&2; exit 1")
 IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
+NO_SECURITY, SECURITIES = "sys", ("krb5", "krb5i", "krb5p")
 FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
 LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the test breaks connections")
@@ -67,6 +68,8 @@ class Cell:
     # Whose module runs where.
     server_module: str
     client_module: str
+    # The flavor of sec=.
+    security: str
 
     def client(self, command: str, seconds: float = 120) -> str:
         return self.guests.client.must(command, seconds)
@@ -78,8 +81,10 @@ class Cell:
         """Have everything in place for a mount, also where an earlier test has removed it."""
         self.guests.load(self.device, self.server_module, self.client_module)
 
-    def mount_command(self, host: str = "server", option: str = "proto=rdma") -> str:
-        option += ",port=20049"
+    def mount_command(self, host: str = "server", option: str = "proto=rdma", security: str = "") -> str:
+        flavor = security or self.security
+        # Without a word it is sec=sys, and the server is asked.
+        option += ",port=20049" + (f",sec={flavor}" if flavor != NO_SECURITY else "")
         if self.version == "3":
             # Without lockd, and without the MOUNT protocol over UDP.
             protocol = "tcp6" if "rdma6" in option else "tcp"
@@ -88,7 +93,7 @@ class Cell:
 
     def mount_call(self) -> str:
         """What the system call wants to be told, for mounts.py."""
-        options = f"vers={self.version},proto=rdma,port=20049,addr={SERVER.address4}"
+        options = f"vers={self.version},proto=rdma,port=20049,sec={self.security},addr={SERVER.address4}"
         if self.version.startswith("4"):
             return f"server:/ {options},clientaddr={CLIENT.address4}"
         mount_version = 1 if self.version == "2" else 3
@@ -146,7 +151,7 @@ class Cell:
     @contextlib.contextmanager
     def captured(self) -> Iterator[Path]:
         """A capture of the link for the length of a block."""
-        path = self.guests.run / f"{self.device}-{self.version}.pcap"
+        path = self.guests.run / f"{self.device}-{self.version}-{self.security}.pcap"
         with Monitor(self.guests.server.directory / "monitor") as monitor, monitor.capture(path):
             yield path
 
@@ -366,6 +371,28 @@ def traced(cell: Cell) -> None:
     trace_events.judge(trace, ODD_SIZE)
 
 
+def secure(cell: Cell) -> None:
+    """What crosses the link is protected as sec= says: by what tshark reads in it, and whether a file's bytes are in it.
+
+    Those of a mount without Kerberos are, which shows that they would be found.
+    """
+    name = f"file-{ODD_SIZE}"
+    content = files.content(name, ODD_SIZE)
+    with cell.captured() as path, cell.mounted():
+        mounted = cell.client("grep ' /mnt ' /proc/mounts")
+        cell.written("out", str(ODD_SIZE), "--direct")
+    if f"sec={cell.security}," not in mounted:
+        raise say.Failure(f"the mount is not of sec={cell.security}: {mounted.strip()}")
+    capture.judge_security(path, SECURITIES.index(cell.security) + 1)
+    found = capture.has_clear_text(path, content)
+    if found != (cell.security != "krb5p"):
+        raise say.Failure(f"the file's bytes are {'' if found else 'not '}in {path} in clear text")
+    with cell.captured() as path, cell.mounted(cell.mount_command(security=NO_SECURITY)):
+        cell.client(f"/lab/files.py make /mnt/t/out {ODD_SIZE}")
+    if not capture.has_clear_text(path, content):
+        raise say.Failure(f"the bytes of a mount with sec={NO_SECURITY} are not found in {path}")
+
+
 def statistics(cell: Cell) -> None:
     """The line that nfs-utils reads: the word rdma and 27 numbers."""
     with cell.mounted():
@@ -443,3 +470,12 @@ COMMON = [Test("written by the server", from_server), Test("directory of 5,000",
 FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS]), *COMMON] for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
 SOAK_VERSION = "4.2"
+
+
+def secured(tests: list[Test]) -> list[Test]:
+    """The tests that make sense with Kerberos, and what proves that it is used.
+
+    Its messages have other forms, since chunks carry no part of what is protected. An ACL names users by name, and the
+    guests have none. The realm knows the server by one address.
+    """
+    return [Test("protected in a capture", secure), *(test for test in tests if test not in (FORMS, ACLS, OVER_IPV6))]

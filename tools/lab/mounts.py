@@ -1,4 +1,5 @@
-"""`make check-mount` and `make soak`: real mounts between two guests, with our module at one end or at both."""
+"""`make check-mount`, `make matrix` and `make soak`: real mounts between two guests, with our module at one end or at
+both."""
 
 import itertools
 import time
@@ -32,12 +33,24 @@ class Plan:
     server: str
     client: str
     tests: list[Test]
+    security: str = mount_tests.NO_SECURITY
 
     @property
     def name(self) -> str:
         """As the results have it; without a word on the modules, both are ours."""
         whose = {(OURS, OURS): "", (IN_TREE, OURS): " in-tree server", (OURS, IN_TREE): " in-tree client"}
-        return f"{self.device} NFSv{self.version}{whose[self.server, self.client]}"
+        security = f" {self.security}" if self.security != mount_tests.NO_SECURITY else ""
+        return f"{self.device} NFSv{self.version}{security}{whose[self.server, self.client]}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of one cell."""
+
+    name: str
+    passed: int
+    failed: int
+    seconds: float
 
 
 def run() -> int:
@@ -57,13 +70,13 @@ def soak() -> int:
     def ours(tests: list[Test]) -> list[Plan]:
         return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
 
-    rounds = [(_server_debugged, [*ours(life), *ours([mount_tests.NO_LEAK])]),
-              (_nothing_debugged, [Plan("rxe", version, OURS, OURS, [load_tests.FAIR])]),
-              (_client_debugged, ours(mount_tests.SOAK)), (_server_debugged, ours(mount_tests.SOAK))]
+    rounds = [(server_debugged, [*ours(life), *ours([mount_tests.NO_LEAK])]),
+              (nothing_debugged, [Plan("rxe", version, OURS, OURS, [load_tests.FAIR])]),
+              (client_debugged, ours(mount_tests.SOAK)), (server_debugged, ours(mount_tests.SOAK))]
     for number, (setup, plans) in enumerate(itertools.cycle(rounds)):
         if number >= len(rounds) and time.monotonic() > deadline:
             break
-        _run(results, setup, plans)
+        run_plans(results, setup, plans)
     return results.finish()
 
 
@@ -73,44 +86,54 @@ def check(results: Results) -> None:
     Two debugging kernels would take twice the time, and find no more.
     """
     smoke = mount_tests.SMOKE
-    _run(results, _client_debugged,
-         [Plan("rxe", "4.2", OURS, OURS, mount_tests.FULL["4.2"]),
-          *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
-          *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2"))])
-    _run(results, _server_debugged,
-         [Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
-          *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
-          *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1"))])
+    run_plans(results, client_debugged, [
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.FULL["4.2"]),
+        *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
+        *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2"))])
+    run_plans(results, server_debugged, [
+        Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
+        *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
+        *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"]), "krb5p")])
 
 
-def _client_debugged() -> Setup:
+def client_debugged() -> Setup:
+    """The guests of a cell that wants the debugging kernel at the client."""
     return Setup("mount-client", _end(kernels.stock()), _end(kernels.debug()))
 
 
-def _server_debugged() -> Setup:
+def server_debugged() -> Setup:
+    """The same at the server."""
     return Setup("mount-server", _end(kernels.debug()), _end(kernels.stock()))
 
 
-def _nothing_debugged() -> Setup:
-    return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
+def nothing_debugged() -> Setup:
+    return Setup("mount-load", end(kernels.stock()), end(kernels.stock()))
 
 
 def _end(kernel: kernels.Kernel) -> End:
     return End(kernel, module.build(kernel), MEMORY)
 
 
-def _run(results: Results, make: Callable[[], Setup], plans: Iterable[Plan]) -> None:
-    """Run cells on one pair of guests; a hang costs the rest of its cell, and the next one gets new guests."""
+def run_plans(results: Results, make: Callable[[], Setup], plans: Iterable[Plan],
+              tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
+    """Run cells on one pair of guests; a hang costs the rest of its cell, and the next one gets new guests.
+
+    Those with Kerberos come last, since there is no way back from it.
+    """
     setup = make()
     guests: Pair | None = None
     with ExitStack() as stack:
         for plan in plans:
+            began, passed, failed = time.monotonic(), results.passed, results.failed
             try:
                 if guests is None:
                     guests = stack.enter_context(pair.running(setup))
                 with say.step(f"{plan.name}: {len(plan.tests)} tests"):
                     guests.load(plan.device, plan.server, plan.client)
-                    cell = Cell(guests, plan.device, plan.version, plan.server, plan.client)
+                    if plan.security != mount_tests.NO_SECURITY:
+                        guests.begin_kerberos()
+                    cell = Cell(guests, plan.device, plan.version, plan.server, plan.client, plan.security)
                     whole = _cell(results, cell, plan)
             except say.Failure as failure:
                 failure.tell_log()
@@ -119,6 +142,7 @@ def _run(results: Results, make: Callable[[], Setup], plans: Iterable[Plan]) -> 
             if not whole:
                 stack.close()
                 guests = None
+            tell(Outcome(plan.name, results.passed - passed, results.failed - failed, time.monotonic() - began))
 
 
 def _cell(results: Results, cell: Cell, plan: Plan) -> bool:

@@ -56,6 +56,7 @@ class Pair:
         self.resources_before: dict[str, str] = {}
         self._device = ""
         self._serves = False
+        self._kerberos = False
         try:
             self.server = self._start(SERVER, setup.server)
             self._await_link()
@@ -102,6 +103,17 @@ class Pair:
             self.server.must("/lab/nfs-server", 120)
             self._serves = True
         self.prove_modules()
+
+    def begin_kerberos(self) -> None:
+        """Set up a realm, with the server as its KDC.
+
+        There is no way back: from then on an NFS 4 client uses it for its lease, whatever the mount.
+        """
+        if not self._kerberos:
+            self.server.must("/lab/kerberos")
+            shutil.move(self.server.share / "client.keytab", self.client.share)
+            self.client.must("/lab/kerberos")
+            self._kerberos = True
 
     def unload(self) -> None:
         """Remove the modules of both ends."""
