@@ -41,7 +41,7 @@ python3:
 	@command -v python3 >/dev/null || { apt-get update && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests soak setup
+LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests matrix soak setup
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -59,6 +59,7 @@ help:
 	@echo '  make check-host  the tests that need no virtual machine (clippy needs the debugging kernel, though)'
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
+	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names'
 	@echo '  make soak        the mounts that are hardest on connections and memory, for SOAK_MINUTES=30'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'

@@ -11,6 +11,7 @@ import host
 import kernels
 import kunits
 import image
+import matrix
 import module
 import mounts
 import roots
@@ -30,6 +31,7 @@ def main() -> int:
         "check-host": (host.run, "the tests that need no guest"),
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
+        "matrix": (matrix.run, "every test of the mounts in every cell"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),
     }

@@ -2,10 +2,14 @@
 
 import re
 import unittest
+import unittest.mock
 
 import capture
 import host
+import matrix
 import messages
+import mount_tests
+import say
 import statistics_line
 from messages import Expected
 
@@ -36,12 +40,35 @@ class Capture(unittest.TestCase):
         self.assertEqual(counts["Read chunk"], 0)
         self.assertEqual(counts["inline"], 0)
 
-
     def test_what_counts_as_malformed(self) -> None:
         text = "[Malformed Packet: NFS],_ws.malformed"
         self.assertFalse(capture._message(f"7;0;0;1;0;;;0x17;;{text}").malformed)
         self.assertTrue(capture._message(f"7;0;0;0;0;;;0x04;;{text}").malformed)
         self.assertTrue(capture._message("7;0;0;1;0;;;0x04;;[Malformed Packet: RPCoRDMA]").malformed)
+
+
+    def test_protection_is_that_of_the_credential(self) -> None:
+        self.assertEqual(capture._protection("6,6;3"), "RPCSEC_GSS service 3")
+        self.assertEqual(capture._protection("1,0;"), "flavor 1")
+
+
+class Matrix(unittest.TestCase):
+    def test_cells_have_names_of_their_own_and_kerberos_comes_last(self) -> None:
+        plans = matrix._plans()
+        self.assertEqual(len({plan.name for plan in plans}), len(plans))
+        secured = [plan.security != mount_tests.NO_SECURITY for plan in plans]
+        self.assertEqual(secured, sorted(secured))
+
+    def test_choice_of_cells(self) -> None:
+        def chosen(cells: str) -> list[str]:
+            with unittest.mock.patch.dict("os.environ", CELLS=cells):
+                return [plan.name for plan in matrix._chosen(matrix._plans())]
+
+        self.assertEqual(chosen("rxe NFSv4.2"), ["rxe NFSv4.2"])
+        self.assertEqual(len(chosen("rxe NFSv4.*")), len([name for name in chosen("rxe") if "NFSv4." in name]))
+        self.assertTrue(all("krb5p" in name for name in chosen("krb5p")))
+        with self.assertRaises(say.Failure):
+            chosen("roce")
 
 
 class Confinement(unittest.TestCase):

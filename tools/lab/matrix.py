@@ -1,0 +1,74 @@
+"""`make matrix`: the full list of tests in every cell that has our module, for a day when hours do not matter."""
+
+import fnmatch
+import os
+
+import mount_tests
+import mounts
+import repository
+import say
+from mounts import DEVICES, Outcome, Plan
+from pair import IN_TREE, OURS
+from results import Results
+
+TABLE = repository.BUILD / "matrix.txt"
+# Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
+CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"))
+
+
+def run() -> int:
+    """Every cell that CELLS chooses, the table, and the last line."""
+    chosen = _chosen(_plans())
+    results, outcomes = Results(), list[Outcome]()
+
+    def tell(outcome: Outcome) -> None:
+        # After each, since a run takes hours and may be ended before its end.
+        outcomes.append(outcome)
+        TABLE.parent.mkdir(exist_ok=True)
+        TABLE.write_text(_table(outcomes))
+
+    for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
+        plans = [plan for plan in chosen if _debugs_client(plan) == client]
+        if plans:
+            mounts.run_plans(results, setup, plans, tell)
+    say.line(_table(outcomes).rstrip())
+    say.line(f"the table is in {TABLE}")
+    return results.finish()
+
+
+def _plans() -> list[Plan]:
+    """All cells, in an order that changes modules and devices seldom, and has Kerberos last."""
+    whose = ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))
+    full = mount_tests.FULL
+    plain = [Plan(device, version, server, client, full[version])
+             for device in DEVICES for server, client in whose for version in full]
+    # One version with each of the modules, and another one on the other device.
+    secured = [*(("rxe", "4.2", server, client) for server, client in whose), ("siw", "3", OURS, OURS)]
+    return plain + [Plan(device, version, server, client, mount_tests.secured(full[version]), security)
+                    for device, version, server, client in secured for security in mount_tests.SECURITIES]
+
+
+def _debugs_client(plan: Plan) -> bool:
+    """Which end has the debugging kernel: ours, and where both are, one of them."""
+    if plan.server == plan.client:
+        return (plan.device, plan.version) in CLIENT_DEBUGGED
+    return plan.client == OURS
+
+
+def _chosen(plans: list[Plan]) -> list[Plan]:
+    """The cells that CELLS names: the one of that name, or those whose name matches it as a pattern, or contains it."""
+    wanted = os.environ.get("CELLS")
+    if not wanted:
+        return plans
+    chosen = ([plan for plan in plans if plan.name == wanted]
+              or [plan for plan in plans if fnmatch.fnmatchcase(plan.name, wanted)]
+              or [plan for plan in plans if wanted in plan.name])
+    if not chosen:
+        raise say.Failure(f"CELLS={wanted} chooses none of: {', '.join(plan.name for plan in plans)}")
+    return chosen
+
+
+def _table(outcomes: list[Outcome]) -> str:
+    rows = [("cell", "passed", "failed", "time"),
+            *((row.name, str(row.passed), str(row.failed), say.duration(row.seconds)) for row in outcomes)]
+    return "".join(f"{name:<34}{passed:>8}{failed:>8}{duration:>14}\n" for name, passed, failed, duration in rows)
