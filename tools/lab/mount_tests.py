@@ -24,6 +24,8 @@ from pair import SAY_TAINT, Pair
 sys.path.append(str(repository.TESTS / "guest"))
 import files  # noqa: E402
 
+# Nothing, inline, more than a page, more than one READ or WRITE moves.
+FEW_SIZES = "0 1023 4097 300001"
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
 ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
 ODD_SIZE = 200_001
@@ -162,7 +164,7 @@ class Cell:
 
     def still_works(self) -> None:
         """Fail unless files can be written and read."""
-        self.written("after", SMALL_SIZES)
+        self.written("after", FEW_SIZES)
 
     def connects(self) -> int:
         """How many connections the mount's transport has made so far."""
@@ -208,9 +210,9 @@ class Test:
 
 
 def small_files(cell: Cell) -> None:
-    """Files around the limits of pages and of the inline threshold, and links too long for an inline message."""
-    with cell.mounted(prepare=f"/lab/files.py make in {SMALL_SIZES} then link there"):
-        cell.client(f"/lab/files.py make /mnt/t/out {SMALL_SIZES} then link /mnt/t/here then forget then "
+    """A few files, and links too long for an inline message."""
+    with cell.mounted(prepare=f"/lab/files.py make in {FEW_SIZES} then link there"):
+        cell.client(f"/lab/files.py make /mnt/t/out {FEW_SIZES} then link /mnt/t/here then forget then "
                     "check /mnt/t/out then check /mnt/t/in --direct then follow /mnt/t/there", LONG_SECONDS)
         cell.judge("out", cell.server(SUMS.format("out")))
         if cell.server("readlink /export/t/here/*").split() != ["x" * size for size in sorted(files.LINKS, key=str)]:
@@ -346,7 +348,7 @@ def remount(cell: Cell) -> None:
 
 def over_ipv6(cell: Cell) -> None:
     with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6")):
-        cell.written("six", SMALL_SIZES)
+        cell.written("six", FEW_SIZES)
 
 
 def forms(cell: Cell) -> None:
