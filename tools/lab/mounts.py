@@ -108,7 +108,7 @@ def server_debugged() -> Setup:
 
 
 def nothing_debugged() -> Setup:
-    return Setup("mount-load", end(kernels.stock()), end(kernels.stock()))
+    return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
 def _end(kernel: kernels.Kernel) -> End:
