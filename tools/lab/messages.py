@@ -39,7 +39,7 @@ class KernelLog:
     def check(self, provoked: Sequence[Expected] = ()) -> list[str]:
         """What is wrong with the lines since the last check, one text a line; nothing when all is well.
 
-        `provoked` are lines that are all right this time, beside those of the list.
+        `provoked` are lines that are all right this time, beside those of the list, or more often.
         """
         lines = self._machine.log()
         fresh, self._seen = lines[self._seen:], len(lines)
