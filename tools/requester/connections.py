@@ -1,0 +1,271 @@
+"""Connections: private data (RFC 8797), remote invalidation, credits, and Calls that break them."""
+
+import nfs
+from bench import CREDITS, IN_TREE, OURS, Bench
+from case import Case, Difference
+from connection import Connection, Lost
+from failure import Failure, require, same
+from header import Header, Segment, chunk_error, private_data, words
+from read_chunks import data, listed, written
+from reply_chunks import HEADER, around
+from write_chunks import aligned, chunk, read
+
+# 8192 bytes both ways, remote invalidation; the in-tree server says 4096 bytes, and nothing of invalidation.
+SAID = {OURS: private_data(True), IN_TREE: private_data(send=4096, receive=4096)}
+MAGIC = words(0xf6ab0e18)
+
+
+def said(bench: Bench) -> None:
+    """What the server says of itself; rdma_cm fills it up where the messages have a fixed length."""
+    found = bench.connection.private
+    expected = SAID[bench.server]
+    if bench.adapter.name == "rxe":
+        expected = expected.ljust(len(found), b"\0")
+    same("private data of the server", found, expected)
+
+
+def not_said(bench: Bench) -> None:
+    """Private data that is not that of RFC 8797, or too short for it: 1024 bytes, no invalidation (section 5)."""
+    whole = private_data(True)
+    others = {"none": b"", "another identifier": words(0xf6ab0e19) + whole[4:],
+              "another version": MAGIC + b"\2" + whole[5:]}
+    # Where messages have a fixed length, zeros follow, which say 1024 bytes.
+    others |= {f"{length} bytes": private_data()[:length] for length in range(1, 8)}
+    for what, private in others.items():
+        if bench.differs("takes what a client does not say for 4096 bytes"):
+            return
+        within(bench, private, 1024, what)
+
+
+def said_by_client(bench: Bench) -> None:
+    """The smaller size rules; the identifier may be at any offset, reserved bits may be set (sections 4 and 5.2)."""
+    for what, private, receives in (
+            ("sizes of 3072", private_data(receive=3072), 3072), ("large sizes", private_data(receive=262_144), 8192),
+            ("reserved bits", MAGIC + bytes([1, 0xfe, 7, 2]), 3072),
+            ("identifier at offset 5", bytes(5) + private_data(receive=3072), 3072),
+            ("more behind it", private_data(receive=3072) + b"more", 3072)):
+        if bench.differs("does not look at how much a client can receive inline"):
+            return
+        within(bench, private, receives, what)
+
+
+def within(bench: Bench, private: bytes, threshold: int, what: str) -> None:
+    """The server sends so many bytes inline, and no more; it invalidates nothing."""
+    connection = Connection(bench.adapter, private)
+    fits = threshold - HEADER - around(bench)
+    try:
+        bench.exchange(nfs.compound(*read(bench, 0, fits)), connection=connection)
+        message, xid = nfs.compound(*read(bench, 0, fits + 1)), bench.xid()
+        bench.must_refuse(Header(xid).encode() + message.call(xid).bytes, "Reply longer than the threshold",
+                          connection=connection)
+        bench.exchange(nfs.compound(*read(bench, 0, 1000)), writes=[chunk(bench, 1000)], connection=connection)
+    except Failure as failure:
+        raise Failure(f"private data: {what}: {failure}") from failure
+    connection.close()
+
+
+def invalidated(bench: Bench) -> None:
+    """A key that covers all chunks comes to be invalid with the Reply."""
+    for writes, reads in ((1, 0), (2, 0), (1, 1), (0, 1)):
+        connection = Connection(bench.adapter, private_data(True))
+        place = key(bench, connection, bench.arena.take(12_000))
+        exchange_by(bench, connection, [part(place, 4100 * n, 4100) for n in range(writes)],
+                    [part(place, 9000, 500)] * reads, place.handle)
+        must_be_invalid(bench, connection, place)
+
+
+def not_invalidated(bench: Bench) -> None:
+    """No key does if there are two, if the client has not said that it wants it, with ERR_CHUNK, or with no chunk."""
+    wants = Connection(bench.adapter, private_data(True))
+    first, second = (key(bench, wants, bench.arena.take(5000)) for _ in range(2))
+    for writes, reads in (([first, second], []), ([first], [second])):
+        exchange_by(bench, wants, writes, reads, None)
+    place = bench.arena.take(10)
+    message, xid = nfs.compound(*read(bench, 0, 100)), bench.xid()
+    bench.must_refuse(Header(xid, writes=[[place]]).encode() + message.call(xid).bytes, "Write chunk too small",
+                      connection=wants)
+    bench.exchange(nfs.null(), connection=wants)
+    wants.close()
+    silent = Connection(bench.adapter, private_data(False))
+    place = key(bench, silent, bench.arena.take(5000))
+    # It is used again, which shows more than the adapter may tell.
+    for _ in range(2):
+        exchange_by(bench, silent, [place], [], None)
+    silent.close()
+
+
+def exchange_by(bench: Bench, connection: Connection, writes: list[Segment], reads: list[Segment],
+                expected: int | None) -> None:
+    """A READ for each Write chunk, a WRITE for each Read chunk."""
+    operations = [operation for n in range(len(writes)) for operation in aligned(bench, 1000 * n, 1, n)]
+    if reads:
+        operations += [nfs.put(bench.target.handle), nfs.write(0, bytes([0xa5]) * reads[0].length, bench.verifier)]
+    message, xid = nfs.compound(*operations), bench.xid()
+    positions = [item.position for item in message.call(xid).items]
+    if bench.adapter.name == "siw":
+        # Its library does not say which key a message made invalid.
+        expected = None
+    bench.exchange(message, xid=xid, reduced=range(len(positions)), reads=list(zip(positions, reads)),
+                   writes=[[segment] for segment in writes], invalidated=expected, connection=connection)
+
+
+def key(bench: Bench, connection: Connection, place: Segment) -> Segment:
+    """The same memory by a key that may be made invalid."""
+    if bench.adapter.name == "siw":
+        return Segment(bench.arena.another_key().contents.remote_key, place.length, place.offset)
+    return connection.window(place)
+
+
+def part(segment: Segment, start: int, length: int) -> Segment:
+    return Segment(segment.handle, length, segment.offset + start)
+
+
+def must_be_invalid(bench: Bench, connection: Connection, place: Segment) -> None:
+    """The server cannot write there any more: that breaks the connection."""
+    xid = bench.xid()
+    message = nfs.compound(*read(bench, 0, 900)).call(xid).bytes
+    connection.send(Header(xid, writes=[[part(place, 10_000, 900)]]).encode() + message)
+    connection.must_be_lost()
+    connection.close()
+    bench.arena.check()
+
+
+def grown(bench: Bench) -> None:
+    """The grant grows with use, up to 8 for each of the four threads; it is never zero, whatever is asked for."""
+    connection = Connection(bench.adapter)
+    seen = [grants(bench, connection, 1, 32)]
+    for wanted in (1, 0, 1 << 31, 0xffffffff):
+        for _ in range(3):
+            seen.append(grants(bench, connection, 16, wanted))
+    connection.close()
+    if bench.differs("grants all it has at once"):
+        require(set(seen) == {CREDITS[bench.server]}, f"grants: {seen}")
+        return
+    require(seen[0] == 16 and seen[-1] == 32 and seen == sorted(seen), f"grants: {seen}")
+
+
+def grants(bench: Bench, connection: Connection, count: int, wanted: int) -> int:
+    """Make so many Calls at once, which take a while; the largest grant."""
+    xids = [bench.xid() for _ in range(count)]
+    message = written(bench, data(count, 5000))
+    for xid in xids:
+        call = message.call(xid)
+        connection.send(Header(xid, credits=wanted, reads=listed(bench, call, 0)).encode() + call.without(call.items))
+    found = {}
+    for _ in xids:
+        answer = connection.receive().message
+        found[int.from_bytes(answer[:4])] = answer
+    require(sorted(found) == xids, "not each Call has an answer")
+    for xid, answer in found.items():
+        same("Reply", answer, Header(xid, credits=int.from_bytes(answer[8:12])).encode() + message.reply(xid).bytes)
+    bench.arena.clear()
+    return max(int.from_bytes(answer[8:12]) for answer in found.values())
+
+
+def in_flight(bench: Bench) -> None:
+    """Sixteen Calls of every kind at once, three times."""
+    connection = Connection(bench.adapter)
+    for _ in range(3):
+        bench.arena.clear()
+        expected = {}
+        for n in range(16):
+            xid, count = bench.xid(), 1001 + 600 * n
+            message = nfs.compound(*read(bench, 777 * n, count))
+            if n % 4 == 1:
+                message = nfs.compound(*read(bench, n, 1500))
+            writes = [chunk(bench, 1000, 600 * n + 7)] if n % 4 == 0 else []
+            reply = chunk(bench, 9001, 5000) if n % 4 in (2, 3) and n > 3 else None
+            if n % 4 in (2, 3) and reply is None:
+                message = nfs.compound(*read(bench, n, 99))
+            reads, inline = [], bytes(message.call(xid).bytes)
+            if n % 4 == 3:
+                reads, inline = [(0, segment) for segment in bench.arena.holding(inline, [50])], b""
+            header = Header(xid, int(not inline), reads=reads, writes=writes, reply=reply)
+            connection.send(header.encode() + inline)
+            long = reply is not None and (not bench.is_ours or count > 8000)
+            expected[xid] = bench.expected(xid, message.reply(xid), writes, reply, long)
+        bench.collect(connection, expected)
+    connection.close()
+
+
+def few_too_many(bench: Bench) -> None:
+    """Half as many Calls again as are granted: the server has room for them, and answers all."""
+    connection = Connection(bench.adapter, not_ready_retries=0)
+    grants(bench, connection, 24, 32)
+    connection.close()
+
+
+def far_too_many(bench: Bench) -> None:
+    """Many more Calls than granted: that may cost the connection, but no other."""
+    connection = Connection(bench.adapter, not_ready_retries=0, receives=250)
+    try:
+        grants(bench, connection, 250, 250)
+    except Lost:
+        pass
+    connection.close()
+    bench.works()
+
+
+def at_fault(bench: Bench) -> None:
+    """A Call with a key that is none breaks its connection (section 4.5.3). Sent again on the next, it gets ERR_CHUNK,
+    once, where the device names the request that was at fault: InfiniBand does."""
+    for kind in ("Read chunk", "Write chunk", "Reply chunk"):
+        xid = bench.xid()
+        breaks(bench, xid, kind)
+        if bench.adapter.name == "siw":
+            breaks(bench, xid, kind)
+        elif bench.differs("executes a Call again that has broken a connection, and loses the next"):
+            breaks(bench, xid, kind)
+        else:
+            bench.works()
+            again = faulty(bench, xid, kind)
+            bench.must_answer(again, chunk_error(xid, bench.credits), f"Call with a bad {kind}, sent again")
+            # The mark is gone: another Call may have this XID.
+            bench.exchange(nfs.null(), xid=xid)
+
+
+def breaks(bench: Bench, xid: int, kind: str) -> None:
+    connection = Connection(bench.adapter)
+    connection.send(faulty(bench, xid, kind))
+    connection.must_be_lost()
+    connection.close()
+    bench.arena.check()
+
+
+def faulty(bench: Bench, xid: int, kind: str) -> bytes:
+    none = Segment(0x00bad000, 20_000, bench.arena.address)
+    if kind == "Read chunk":
+        call = written(bench, bytes(20_000)).call(xid)
+        header = Header(xid, reads=[(call.items[0].position, none)])
+        return header.encode() + call.without(call.items)
+    call = nfs.compound(*read(bench, 0, 15_000)).call(xid)
+    header = Header(xid, writes=[[none]]) if kind == "Write chunk" else Header(xid, reply=[none])
+    return header.encode() + bytes(call.bytes)
+
+
+def left(bench: Bench) -> None:
+    """A client that goes with Calls in flight."""
+    for _ in range(3):
+        connection = Connection(bench.adapter)
+        for n in range(12):
+            xid = bench.xid()
+            message = written(bench, data(n, 20_000)).call(xid)
+            reads = listed(bench, message, 0, [10_000])
+            connection.send(Header(xid, reads=reads).encode() + message.without(message.items))
+        connection.close()
+        bench.arena.clear()
+    bench.works()
+
+
+FEW_REGIONS = Difference("loses the connection when it needs more regions at once than it has",
+                         "the connection is lost", "siw")
+
+CASES = [Case("private data of the server", said), Case("private data missing or short", not_said),
+         Case("private data of the client", said_by_client), Case("remote invalidation", invalidated),
+         Case("no remote invalidation", not_invalidated,
+              Difference("executes a READ whose Write chunk is too small, and invalidates its key",
+                         "the connection is lost|too small: 104 bytes")),
+         Case("grant", grown, FEW_REGIONS), Case("Calls in flight", in_flight, FEW_REGIONS),
+         Case("a few Calls too many", few_too_many, FEW_REGIONS),
+         Case("far too many Calls", far_too_many), Case("Call that breaks its connection", at_fault),
+         Case("client gone", left)]

@@ -1,0 +1,255 @@
+"""What is malformed, and what is answered to it (RFC 8166, section 4.5); what may not be reduced (RFC 8267)."""
+
+import nfs
+import rpc
+from bench import Bench
+from case import Case, Difference
+from connection import Connection
+from header import (RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, chunk_error,
+                    version_error, words)
+from read_chunks import data, listed, written
+from write_chunks import chunk
+
+
+def null(xid: int) -> bytes:
+    return bytes(nfs.null().call(xid).bytes)
+
+
+def other_versions(bench: Bench) -> None:
+    """ERR_VERS, with the version of the message and the range 1 to 1 (section 4.5.1)."""
+    for version in (0, 2, 3, 0xffffffff):
+        xid = bench.xid()
+        message = Header(xid, version=version).encode() + null(xid)
+        bench.must_answer(message, version_error(xid, version, bench.credits), f"version {version}")
+        # Whatever follows: the header of another version looks different.
+        xid = bench.xid()
+        message = words(xid, version, 1, 77, 5, 5, 5)
+        bench.must_answer(message, version_error(xid, version, bench.credits), f"version {version}, procedure 77")
+
+
+def other_procedures(bench: Bench) -> None:
+    for procedure in (RDMA_MSGP, 5, 0xffffffff):
+        xid = bench.xid()
+        bench.must_refuse(Header(xid, procedure).encode() + null(xid), f"procedure {procedure}")
+
+
+def dropped_procedures(bench: Bench) -> None:
+    """RDMA_DONE, and RDMA_ERROR to nothing that was asked (sections 4.2.4 and 4.6.2)."""
+    xid = bench.xid()
+    bench.must_drop(Header(xid, RDMA_DONE).encode() + null(xid), "RDMA_DONE")
+    for rest in ((2, 0, 0), (1, 1, 1), (1, 7, 3), (9, 9, 9)):
+        bench.must_drop(words(bench.xid(), 1, 1, RDMA_ERROR, *rest), f"RDMA_ERROR {rest}")
+    bench.must_drop(chunk_error(bench.xid(), 1), "ERR_CHUNK")
+
+
+def short(bench: Bench) -> None:
+    """Messages of fewer than 28 bytes."""
+    for length in range(28):
+        xid = bench.xid()
+        message = Header(xid).encode()[:length]
+        bench.must_drop(message, f"message of {length} bytes")
+
+
+def no_payload(bench: Bench) -> None:
+    """An RDMA_MSG without an RPC message, or with the beginning of one."""
+    for length in (0, 4, 7):
+        xid = bench.xid()
+        bench.must_refuse(Header(xid).encode() + null(xid)[:length], f"RPC message of {length} bytes")
+
+
+def truncated(bench: Bench) -> None:
+    """Lists that go on behind the end of the message."""
+    xid = bench.xid()
+    place = chunk(bench, 10, 20)
+    whole = Header(xid, reads=[(80, place[0])], writes=[place], reply=place).encode()
+    for end in range(28, len(whole), 4):
+        bench.must_refuse(whole[:end], f"header cut off after {end} bytes")
+
+
+def bad_words(bench: Bench) -> None:
+    """What stands in front of optional-data is neither 0 nor 1 (RFC 4506, section 4.19)."""
+    for at in (16, 20, 24):
+        for value in (2, 0xffffffff):
+            xid = bench.xid()
+            message = bytearray(Header(xid).encode() + null(xid))
+            message[at:at + 4] = words(value)
+            bench.must_refuse(bytes(message), f"{value} at byte {at}")
+
+
+def bad_counts(bench: Bench) -> None:
+    """Chunks of more segments than the message has."""
+    for count in (2, 3, 0x0fffffff, 0x10000000, 0x10000001, 0xffffffff):
+        for lists in ((0, 1, count, 1, 2, 3, 4, 0, 0), (0, 0, 1, count, 1, 2, 3, 4)):
+            xid = bench.xid()
+            bench.must_refuse(words(xid, 1, 1, RDMA_MSG, *lists), f"{count} segments, of which one is there")
+
+
+def wrapping(bench: Bench) -> None:
+    """Segments whose end is behind the last address, and chunks longer than any."""
+    last = Segment(1, 4096, (1 << 64) - 1)
+    longest = Segment(1, 0xffffffff, 0)
+    xid = bench.xid()
+    for header in (Header(xid, writes=[[last]]), Header(xid, reply=[last]), Header(xid, writes=[[longest, longest]]),
+                   Header(xid, reply=[longest, longest])):
+        bench.must_refuse(header.encode() + null(xid), "impossible segment")
+    message = written(bench, data(1, 100))
+    for segments in ([last], [longest], [longest, longest], [Segment(1, 8 << 20, 0)]):
+        xid = bench.xid()
+        call = message.call(xid)
+        reads = [(call.items[0].position, segment) for segment in segments]
+        bench.must_refuse(Header(xid, reads=reads).encode() + call.without(call.items), f"Read chunk {segments}")
+
+
+def positions(bench: Bench) -> None:
+    """Positions that cannot be (section 3.4.5)."""
+    message = written(bench, data(1, 100), data(2, 100))
+    cases = {"not aligned": lambda first, second: (first + 2, second),
+             "in the RPC header": lambda first, second: (8, second),
+             "overlapping": lambda first, second: (first, first + 96),
+             "behind the end": lambda first, second: (first, second + 400),
+             "the last possible": lambda first, second: (first, 0xfffffffc)}
+    for name, move in cases.items():
+        xid = bench.xid()
+        call = message.call(xid)
+        first, second = (bench.arena.holding(call.data(item))[0] for item in call.items)
+        places = move(call.items[0].position, call.items[1].position)
+        header = Header(xid, reads=list(zip(places, (first, second))))
+        bench.must_refuse(header.encode() + call.without(call.items), f"Position {name}")
+
+
+def position_zero_inline(bench: Bench) -> None:
+    """A Position Zero Read chunk beside an inline RPC message (section 3.5.3)."""
+    xid = bench.xid()
+    segments = bench.arena.holding(null(xid))
+    bench.must_refuse(Header(xid, reads=[(0, segments[0])]).encode() + null(xid), "RDMA_MSG, Position Zero Read chunk")
+
+
+def nothing_long(bench: Bench) -> None:
+    """RDMA_NOMSG without a chunk that holds a Call (section 4.5.2)."""
+    place = bench.arena.take(100)
+    for what, lists in (("no chunk", {}), ("a Write chunk", {"writes": [[place]]}),
+                        ("a Reply chunk", {"reply": [place]}), ("an empty Reply chunk", {"reply": []}),
+                        ("a Read chunk at another Position", {"reads": [(80, place)]})):
+        xid = bench.xid()
+        bench.must_refuse(Header(xid, RDMA_NOMSG, **lists).encode() + null(xid), f"RDMA_NOMSG with {what}")
+
+
+def short_long(bench: Bench) -> None:
+    """A Position Zero Read chunk too short for an RPC message."""
+    for length in (0, 4, 7):
+        xid = bench.xid()
+        segment = bench.arena.holding(null(xid)[:length])[0]
+        bench.must_refuse(Header(xid, RDMA_NOMSG, reads=[(0, segment)]).encode(), f"long Call of {length} bytes")
+
+
+def other_xid(bench: Bench) -> None:
+    """The XID of the header is not that of the RPC message (sections 4.2.1 and 4.5.2)."""
+    xid, other = bench.xid(), bench.xid()
+    bench.must_refuse(Header(xid).encode() + null(other), "other XID")
+    segment = bench.arena.holding(null(other))[0]
+    bench.must_refuse(Header(xid, RDMA_NOMSG, reads=[(0, segment)]).encode(), "other XID in a long Call")
+
+
+def neither(bench: Bench) -> None:
+    """An RPC message that is neither a Call nor a Reply, and a Reply to nothing that was asked."""
+    xid = bench.xid()
+    message = bytearray(null(xid))
+    message[4:8] = words(2)
+    bench.must_refuse(Header(xid).encode() + message, "message type 2")
+    segment = bench.arena.holding(bytes(message))[0]
+    bench.must_refuse(Header(xid, RDMA_NOMSG, reads=[(0, segment)]).encode(), "message type 2 in a long Call")
+    xid = bench.xid()
+    bench.must_drop(Header(xid).encode() + rpc.accepted(xid).bytes, "Reply to nothing")
+
+
+def rpc_errors(bench: Bench) -> None:
+    """What is wrong inside of the RPC message is for RPC to answer (RFC 5531, section 9)."""
+    unavailable, mismatch = 1, 2
+    bench.exchange(nfs.Message(lambda xid: rpc.call(xid, 399_999, 1, 0), lambda xid: rpc.accepted(xid, unavailable)))
+    bench.exchange(nfs.Message(lambda xid: rpc.call(xid, nfs.NFS, 9, 0),
+                               lambda xid: rpc.accepted(xid, mismatch).words(3, 4)))
+    # MSG_DENIED, RPC_MISMATCH, 2 to 2.
+    xid = bench.xid()
+    message = bytearray(null(xid))
+    message[8:12] = words(3)
+    answer = Header(xid, credits=bench.credits).encode() + words(xid, 1, 1, 0, 2, 2)
+    bench.must_answer(Header(xid).encode() + message, answer, "RPC version 3")
+
+
+def not_eligible(bench: Bench) -> None:
+    """Read chunks for procedures that have no argument to reduce (RFC 8267, sections 4 and 5.2)."""
+    padding = rpc.Stream().opaque(bytes(100)).bytes
+    for program, version, procedure in ((nfs.NFS, 3, nfs.V3_NULL), (nfs.NFS, 3, nfs.V3_GETATTR),
+                                        (nfs.NFS, 3, nfs.V3_READ), (nfs.NFS, 3, nfs.V3_REMOVE), (nfs.NFS, 2, 6),
+                                        (nfs.NFS, 4, 0), (nfs.NFS_ACL, 3, 2), (399_999, 1, 1)):
+        for long in (False, True):
+            xid = bench.xid()
+            call = rpc.call(xid, program, version, procedure)
+            position = len(call.bytes) + 4
+            reads = [(position, bench.arena.holding(bytes(100))[0])]
+            inline = bytes(call.bytes + padding[:4])
+            if long:
+                reads.append((0, bench.arena.holding(inline)[0]))
+                inline = b""
+            message = Header(xid, RDMA_NOMSG if long else RDMA_MSG, reads=reads).encode() + inline
+            what = f"Read chunk of program {program}, version {version}, procedure {procedure}"
+            bench.must_refuse(message, what)
+
+
+def name_by_chunk(bench: Bench) -> None:
+    """A name of a COMPOUND, which may not be reduced, but which the transport cannot tell from data that may."""
+    message = nfs.compound(nfs.put(bench.directory), nfs.lookup("file"),
+                           nfs.Operation(nfs.GETFH, results=lambda stream: stream.opaque(bench.file.handle)))
+    xid = bench.xid()
+    bench.exchange(message, xid=xid, reduced=[0], reads=listed(bench, message.call(xid), 0))
+
+
+def in_header(bench: Bench) -> None:
+    """A Read chunk that begins in the RPC header, behind the shortest there can be: in the credential."""
+    xid = bench.xid()
+    call = written(bench, data(1, 100)).call(xid)
+    header = len(rpc.call(xid, nfs.NFS, 4, 1).bytes)
+    for position in (40, 44, header - 4):
+        segment = bench.arena.holding(bytes(call.bytes[position:position + 4]))[0]
+        inline = bytes(call.bytes[:position] + call.bytes[position + 4:])
+        bench.must_refuse(Header(xid, reads=[(position, segment)]).encode() + inline, f"Position {position}")
+
+
+def no_harm(bench: Bench) -> None:
+    """Errors between Calls that are being executed: each of these is answered as if nothing had been."""
+    calls = {}
+    connection = Connection(bench.adapter)
+    for n in range(6):
+        xid, bad = bench.xid(), bench.xid()
+        offset, place = 1000 * n + 1, chunk(bench, 20_001)
+        message = nfs.compound(nfs.put(bench.file.handle), nfs.read(bench.file.content, offset, 20_001))
+        connection.send(Header(xid, writes=[place]).encode() + message.call(xid).bytes)
+        connection.send(Header(bad, RDMA_MSGP).encode() + null(bad))
+        calls[xid] = bench.expected(xid, message.reply(xid), [place], None, False)
+        calls[bad] = chunk_error(bad, bench.credits)
+    bench.collect(connection, calls)
+    connection.close()
+
+
+SILENT = Difference("drops it", "no answer")
+LOST = "the connection is lost"
+EXECUTED = r": \d\d bytes, expected 20"
+PASSED_ON = Difference("passes it on", EXECUTED)
+
+CASES = [Case("other versions", other_versions), Case("other procedures", other_procedures),
+         Case("procedures that are dropped", dropped_procedures),
+         Case("short messages", short,
+              Difference("answers each with ERR_CHUNK, the shortest with what it did not receive",
+                         "0 bytes is not dropped")),
+         Case("no RPC message", no_payload, SILENT), Case("header cut off", truncated),
+         Case("bad words in lists", bad_words), Case("bad counts", bad_counts),
+         Case("impossible segments", wrapping, Difference("does not look at segments before it uses them", EXECUTED)),
+         Case("bad Positions", positions, PASSED_ON),
+         Case("Position Zero Read chunk, RDMA_MSG", position_zero_inline,
+              Difference("executes the inline Call", EXECUTED)),
+         Case("RDMA_NOMSG without a Call", nothing_long, Difference("executes what follows the header", EXECUTED)),
+         Case("long Call too short", short_long, Difference("drops the connection", LOST)),
+         Case("other XID", other_xid, Difference("does not compare them", EXECUTED)),
+         Case("neither Call nor Reply", neither, SILENT), Case("errors of RPC", rpc_errors),
+         Case("Read chunk of nothing eligible", not_eligible, PASSED_ON), Case("name by Read chunk", name_by_chunk),
+         Case("Read chunk in the RPC header", in_header, PASSED_ON), Case("errors between Calls", no_harm)]

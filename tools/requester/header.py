@@ -1,0 +1,85 @@
+"""The transport header of RPC-over-RDMA version 1 (RFC 8166, section 4), written from the RFC and not from the module.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE, RDMA_ERROR = range(5)
+ERR_VERS, ERR_CHUNK = 1, 2
+CREDITS_WANTED = 32
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A plain segment (RFC 8166, section 3.4.3)."""
+
+    handle: int
+    length: int
+    offset: int
+
+
+Chunk = Sequence[Segment]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What begins RDMA_MSG and RDMA_NOMSG."""
+
+    xid: int
+    procedure: int = RDMA_MSG
+    credits: int = CREDITS_WANTED
+    version: int = 1
+    # Each with its Position.
+    reads: Sequence[tuple[int, Segment]] = ()
+    writes: Sequence[Chunk] = ()
+    reply: Chunk | None = None
+
+    def encode(self) -> bytes:
+        parts = [words(self.xid, self.version, self.credits, self.procedure)]
+        for position, segment in self.reads:
+            parts += [words(1, position), _segment(segment)]
+        parts.append(words(0))
+        for chunk in self.writes:
+            parts += [words(1), _array(chunk)]
+        parts.append(words(0))
+        parts.append(words(0) if self.reply is None else words(1) + _array(self.reply))
+        return b"".join(parts)
+
+
+def words(*values: int) -> bytes:
+    """Unsigned words of 32 bits."""
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def chunk_error(xid: int, credits: int) -> bytes:
+    """RFC 8166, section 4.5.2."""
+    return words(xid, 1, credits, RDMA_ERROR, ERR_CHUNK)
+
+
+def version_error(xid: int, version: int, credits: int) -> bytes:
+    """RFC 8166, section 4.5.1: only version 1 is spoken."""
+    return words(xid, version, credits, RDMA_ERROR, ERR_VERS, 1, 1)
+
+
+def filled(chunk: Chunk, length: int) -> list[Segment]:
+    """A Write chunk or Reply chunk as it comes back with so many bytes in it (RFC 8166, section 3.4.6)."""
+    returned = []
+    for segment in chunk:
+        part = min(segment.length, length)
+        returned.append(replace(segment, length=part))
+        length -= part
+    return returned
+
+
+def private_data(invalidate: bool = False, send: int = 8192, receive: int = 8192) -> bytes:
+    """RFC 8797, section 4."""
+    return struct.pack(">IBBBB", 0xf6ab0e18, 1, invalidate, send // 1024 - 1, receive // 1024 - 1)
+
+
+def _segment(segment: Segment) -> bytes:
+    return struct.pack(">IIQ", segment.handle, segment.length, segment.offset)
+
+
+def _array(chunk: Chunk) -> bytes:
+    return words(len(chunk)) + b"".join(map(_segment, chunk))
