@@ -14,6 +14,7 @@ import image
 import matrix
 import module
 import mounts
+import requester
 import roots
 import say
 import shortest
@@ -32,6 +33,7 @@ def main() -> int:
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
+        "requester": (requester.run, "the raw requester against one server"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),
     }

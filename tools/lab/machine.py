@@ -142,6 +142,8 @@ class Machine:
     def _fill_share(self) -> None:
         for script in sorted((repository.TESTS / "guest").iterdir()):
             shutil.copy(script, self.share)
+        shutil.copytree(repository.ROOT / "tools/requester", self.share / "requester",
+                        ignore=shutil.ignore_patterns("__pycache__"))
         settings = {"NAME": self.role.name, "OWN4": self.role.address4, "OWN6": self.role.address6,
                     "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

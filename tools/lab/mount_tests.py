@@ -66,7 +66,8 @@ class Cell:
 
     guests: Pair
     device: str
-    version: str
+    # None where nothing is to be mounted.
+    version: str | None
     # Whose module runs where.
     server_module: str
     client_module: str

@@ -13,6 +13,7 @@ import load_tests
 import module
 import mount_tests
 import pair
+import requester
 import say
 import settings
 from mount_tests import Cell, Test
@@ -29,7 +30,8 @@ class Plan:
     """What one cell is, and what is tested in it."""
 
     device: str
-    version: str
+    # None where nothing is mounted.
+    version: str | None
     server: str
     client: str
     tests: list[Test]
@@ -40,7 +42,8 @@ class Plan:
         """As the results have it; without a word on the modules, both are ours."""
         whose = {(OURS, OURS): "", (IN_TREE, OURS): " in-tree server", (OURS, IN_TREE): " in-tree client"}
         security = f" {self.security}" if self.security != mount_tests.NO_SECURITY else ""
-        return f"{self.device} NFSv{self.version}{security}{whose[self.server, self.client]}"
+        what = f"NFSv{self.version}" if self.version else "raw requester"
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def check(results: Results) -> None:
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
+        *(Plan(device, None, OURS, OURS, requester.TESTS) for device in DEVICES),
+        Plan("rxe", "4.2", OURS, OURS, life_tests.tests(life_tests.CHECK)),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"]), "krb5p")])
 
 
