@@ -189,9 +189,8 @@ class Bench:
     def prepare(self) -> None:
         """Make the files."""
         root = self.handle(nfs.put_root())
-        exists = 17
         self.v3(lambda xid: nfs.v3_call(xid, nfs.V3_MKDIR, lambda stream: nfs.attributes(
-            nfs.name(root, DIRECTORY)(stream))), exists)
+            nfs.name(root, DIRECTORY)(stream))), nfs.EXISTS)
         self.directory = self.handle(nfs.put_root(), nfs.lookup(DIRECTORY))
         self.file = self.make_file("file", random.Random(8166).randbytes(FILE_BYTES))
         self.target = self.make_file("target", b"")
