@@ -99,8 +99,7 @@ class Cell:
         options = f"vers={self.version},proto=rdma,port=20049,sec={self.security},addr={SERVER.address4}"
         if self.version.startswith("4"):
             return f"server:/ {options},clientaddr={CLIENT.address4}"
-        mount_version = 1 if self.version == "2" else 3
-        return f"server:/export {options},nolock,mountproto=tcp,mountvers={mount_version}"
+        return f"server:/export {options},nolock,mountproto=tcp,mountvers=3"
 
     @contextlib.contextmanager
     def mounted(self, mount: str = "", unmount: str = "umount /mnt", prepare: str = "true") -> Iterator[None]:
