@@ -3,7 +3,7 @@
 
 files.py make DIR SIZE... [--direct] [--odd]    write one file for each size
 files.py check DIR [--direct] [--odd]           read every file and compare it with what it has to hold
-files.py link DIR                               make symbolic links with short and very long targets
+files.py link DIR [LONGEST]                     make symbolic links with short and very long targets
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
 files.py load DIR COUNT                         COUNT processes write and read until they are killed
@@ -95,9 +95,10 @@ def check(directory: str, direct: bool, odd: bool) -> int:
     return 0
 
 
-def link(directory: str) -> int:
+def link(directory: str, longest: int = LINKS[-1]) -> int:
     for length in LINKS:
-        os.symlink("x" * length, f"{directory}/link-{length}")
+        if length <= longest:
+            os.symlink("x" * length, f"{directory}/link-{length}")
     return 0
 
 

@@ -18,7 +18,7 @@ import trace_events
 from machine import CLIENT, SERVER, Machine
 from messages import Expected
 from monitor import Monitor
-from pair import SAY_TAINT, Pair
+from pair import IN_TREE, SAY_TAINT, Pair
 
 # The program of the guests that makes the files knows what is in them.
 sys.path.append(str(repository.TESTS / "guest"))
@@ -211,11 +211,17 @@ class Test:
 
 def small_files(cell: Cell) -> None:
     """A few files, and links too long for an inline message."""
+    # nfsd 4 answers EIO to a krb5p Call with a longer target that is not in one piece, over TCP just as here. Between two
+    # modules of ours it is, since it is shorter than their inline threshold.
+    cut = cell.security == "krb5p" and cell.version != "3" and IN_TREE in (cell.server_module, cell.client_module)
+    longest = 3800 if cut else max(files.LINKS)
     with cell.mounted(prepare=f"/lab/files.py make in {FEW_SIZES} then link there"):
-        cell.client(f"/lab/files.py make /mnt/t/out {FEW_SIZES} then link /mnt/t/here then forget then "
+        cell.client(f"/lab/files.py make /mnt/t/out {FEW_SIZES} then link /mnt/t/here {longest} then forget then "
                     "check /mnt/t/out then check /mnt/t/in --direct then follow /mnt/t/there", LONG_SECONDS)
         cell.judge("out", cell.server(SUMS.format("out")))
-        if cell.server("readlink /export/t/here/*").split() != ["x" * size for size in sorted(files.LINKS, key=str)]:
+        # In the order of their names.
+        made = sorted((size for size in files.LINKS if size <= longest), key=str)
+        if cell.server("readlink /export/t/here/*").split() != ["x" * size for size in made]:
             raise say.Failure("the server has other targets than the client gave its links")
 
 
