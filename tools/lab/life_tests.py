@@ -25,6 +25,10 @@ LEFT = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*
                 "connections are left in the middle of anything")
 GONE = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|rpcrdma: cannot listen on .*"),
                 "the device goes and comes")
+# A connection was being asked for when the listener went. The kernel waits for that, and calls it a timeout at once, since
+# its patience is that of a connection's retries, of which a listener has none.
+WAITED = Expected(10_000, re.compile(r"cm_destroy_id_wait_timeout: (cm_id=\S+ timed out\. state 1 -> 0, refcnt=\d+|"
+                                     r"\d+ callbacks suppressed)"), "a listener goes while it is asked")
 RESTARTED = Expected(10_000, re.compile(r"NFSD: .*|nfs: server \S+ (not responding, still trying|OK)"),
                      "nfsd is stopped and started")
 
@@ -48,9 +52,9 @@ def tests(amounts: Amounts) -> list[Test]:
     made = [Test(f"{amounts.connections} connections come and go", functools.partial(come_and_go, amounts.connections),
                  (LEFT,)),
             Test(f"{amounts.restarts} restarts of nfsd under load", functools.partial(restarted, amounts.restarts),
-                 (LEFT, RESTARTED)),
+                 (LEFT, RESTARTED, WAITED)),
             Test(f"server's device removed {amounts.removals} times under load",
-                 functools.partial(device_removed, amounts.removals), (LEFT, GONE, RESTARTED))]
+                 functools.partial(device_removed, amounts.removals), (LEFT, GONE, RESTARTED, WAITED))]
     return [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
 
 

@@ -410,6 +410,28 @@ def statistics(cell: Cell) -> None:
             raise say.Failure(f"mountstats has: {' '.join(line)}")
 
 
+def tunables(cell: Cell) -> None:
+    """What /proc/sys/sunrpc/svc_rdma of the server takes and refuses; new connections use it, and counters count."""
+    directory = "cd /proc/sys/sunrpc/svc_rdma"
+    least = "echo 4 > max_requests && echo 4096 > max_req_size"
+    usual = cell.server(f"{directory} && cat max_requests max_req_size").split()
+    refused = cell.server(f"{directory} && for line in 'max_requests 3' 'max_requests 16385' 'max_req_size 4095' "
+                          "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256'; do "
+                          "set -- $line; echo $2 2> /dev/null > $1 && echo $line; done; for counter in rdma_stat_*; do "
+                          f"echo 0 > $counter || echo $counter; done; {least}")
+    if refused.strip():
+        raise say.Failure(f"taken, or a counter that cannot be set to zero: {' '.join(refused.split())}")
+    try:
+        with cell.mounted():
+            cell.written("out", FEW_SIZES)
+        counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
+                               "rdma_stat_rq_poll").split()
+    finally:
+        cell.server(f"{directory} && echo {usual[0]} > max_requests && echo {usual[1]} > max_req_size")
+    if 0 in map(int, counters[:3]) or int(counters[3]) != 0:
+        raise say.Failure(f"read, recv, write and rq_poll count {' '.join(counters)}")
+
+
 def callbacks(cell: Cell) -> None:
     """The server's probe of the callback channel was answered over the mount's own connection."""
     with cell.mounted():
@@ -472,7 +494,7 @@ OVER_IPV6 = Test("over IPv6", over_ipv6)
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
-          Test("mountstats", statistics), Test("trace events", traced), *HARD, REMOVED,
+          Test("mountstats", statistics), Test("trace events", traced), Test("server's tunables", tunables), *HARD, REMOVED,
           Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
 FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS]), *COMMON] for version, smoke in SMOKE.items()}
