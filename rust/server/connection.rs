@@ -18,7 +18,6 @@ use crate::kapi::{
         CmId,
         Failure,
         Handler,
-        InFlight,
         QueuePair,
         QueuePairConfig,
         QueuePairEvent,
@@ -235,9 +234,9 @@ impl Handler for Responder {
         count(Counter::Starved);
     }
 
-    fn lost(&self, in_flight: InFlight) {
+    fn lost(&self, only: Option<u32>) {
         if !self.names_faults {
-            self.poison.lost(&self.peer, in_flight);
+            self.poison.lost(&self.peer, only);
         }
     }
 

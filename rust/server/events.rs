@@ -77,8 +77,10 @@ impl CmHandler for Events {
             }
             CmEventKind::Other | CmEventKind::AddressResolved | CmEventKind::RouteResolved => (),
             kind => {
-                if let (CmEventKind::DeviceRemoval, Some(device)) = (kind, event.device()) {
-                    svcrdma_device_removal(|| (device, event.peer()));
+                if let CmEventKind::DeviceRemoval = kind {
+                    if let Some(device) = event.device() {
+                        svcrdma_device_removal(|| (device, event.peer()));
+                    }
                 }
                 let mut state = self.state.lock();
                 state.over = true;

@@ -6,14 +6,13 @@
 //! answered with ERR_CHUNK there, once.
 //!
 //! An iWARP device does not say which request it was that the peer refused. There a Call is found out
-//! when it alone had RDMA in flight at each of several losses in a row.
+//! when it was the only one with RDMA under way, at several losses in a row.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/poison.rs"]
 mod tests;
 
 use crate::kapi::{
-    ib::InFlight,
     sunrpc::SocketAddress,
     sys::time::{
         self,
@@ -42,8 +41,8 @@ const MOST: usize = 32;
 const LIFETIME: Jiffies = 120 * HZ;
 /// The same in Calls of a new connection: those that are sent again come first.
 const FIRST_CALLS: u32 = 1024;
-/// Losses in a row that a Call must have been part of, alone. A link that is lost by itself finds
-/// other Calls each time.
+/// Losses in a row at which a Call must have been alone. A link that is lost by itself finds another
+/// Call each time, several, or none.
 const LOSSES: u32 = 3;
 
 /// Who sent which Call.
@@ -53,10 +52,10 @@ struct Mark {
     made: Jiffies,
 }
 
-/// Those that had RDMA in flight whenever a client's connection was lost of late.
-struct Suspects {
+/// Who was alone when a client's connections were lost of late.
+struct Suspect {
     client: SocketAddress,
-    common: InFlight,
+    xid: u32,
     losses: u32,
     made: Jiffies,
 }
@@ -67,7 +66,7 @@ pub(super) struct Poison {
     #[pin]
     marks: SpinLock<KVec<Mark>>,
     #[pin]
-    suspects: SpinLock<KVec<Suspects>>,
+    suspects: SpinLock<KVec<Suspect>>,
     /// So that a Call costs no lock while there are none.
     count: Atomic<usize>,
 }
@@ -104,44 +103,35 @@ impl Poison {
         self.count.store(marks.len(), Relaxed);
     }
 
-    /// A connection of the client's was lost, and nobody knows by whose fault. Does not sleep.
-    pub(super) fn lost(&self, client: &SocketAddress, in_flight: InFlight) {
-        if let Some(xid) = self.suspect(client, in_flight) {
+    /// A connection of the client's was lost, and nobody knows by whose fault. `only` is the Call that
+    /// alone had RDMA under way. Does not sleep.
+    pub(super) fn lost(&self, client: &SocketAddress, only: Option<u32>) {
+        let losses = self.count_loss(client, only);
+        if let Some(xid) = only.filter(|_| losses >= LOSSES) {
             self.mark(client, xid);
         }
     }
 
-    /// The Call that must have been it, once it is clear.
-    fn suspect(&self, client: &SocketAddress, in_flight: InFlight) -> Option<u32> {
+    /// How many losses in a row it has been the same Call.
+    fn count_loss(&self, client: &SocketAddress, only: Option<u32>) -> u32 {
         let mut suspects = self.suspects.lock();
         let found = suspects.iter().position(|s| s.client.is_same_host(client));
         let before = found.and_then(|i| suspects.remove(i).ok());
-        // With very many there is nothing to learn, and none means that it was something else.
-        let tags = in_flight.tags().filter(|tags| !tags.is_empty())?;
-        let mut now = Suspects {
-            client: *client,
-            common: InFlight::none(),
-            losses: 1,
-            made: time::jiffies(),
-        };
-        if let Some(mut before) = before.filter(|before| time::since(before.made) < LIFETIME) {
-            before.common.retain(tags);
-            now.common = before.common;
-            now.losses = before.losses.saturating_add(1);
-        }
-        match now.common.tags() {
-            Some([only]) if now.losses >= LOSSES => return Some(*only),
-            Some([]) | None => {
-                now.common = in_flight;
-                now.losses = 1;
+        let Some(xid) = only else { return 0 };
+        let before = before.filter(|s| s.xid == xid && time::since(s.made) < LIFETIME);
+        let losses = before.map_or(0, |s| s.losses) + 1;
+        if losses < LOSSES {
+            if suspects.len() >= MOST {
+                let _ = suspects.remove(0);
             }
-            Some(_) => (),
+            let _ = suspects.push_within_capacity(Suspect {
+                client: *client,
+                xid,
+                losses,
+                made: time::jiffies(),
+            });
         }
-        if suspects.len() >= MOST {
-            let _ = suspects.remove(0);
-        }
-        let _ = suspects.push_within_capacity(now);
-        None
+        losses
     }
 
     /// Whether the Call is one that was at fault; it is forgotten. `calls` says how many there were

@@ -7,12 +7,14 @@ It leaves while the connection is asked for, just after it is there, with Calls 
 reading a Read chunk; now and then it waits for the answer, and says good-bye.
 """
 
+import contextlib
 import os
 import random
 import signal
 import struct
 import sys
 import time
+from collections.abc import Iterator
 
 # Without the site module, which takes a second in a guest.
 sys.path.append("/usr/lib/python3/dist-packages")
@@ -45,6 +47,16 @@ def inline(xid: int) -> bytes:
 def long(xid: int, key: int, address: int) -> bytes:
     """A Call that is in a Position Zero Read chunk."""
     return struct.pack(">4I", xid, 1, 32, 1) + struct.pack(">4IQ", 1, 0, key, CHUNK, address) + struct.pack(">3I", 0, 0, 0)
+
+
+@contextlib.contextmanager
+def patience() -> Iterator[None]:
+    """A call that waits ends after a while."""
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Refused(Exception):
@@ -83,7 +95,9 @@ class Connection:
         self.call(long(xid, self._chunk.rkey, self._chunk.buf))
 
     def reply(self) -> None:
-        completion = self._id.get_recv_comp()
+        # siw may not look at a Call that comes right behind the request to connect, until another one does.
+        with patience():
+            completion = self._id.get_recv_comp()
         if completion is None or completion.status != 0:
             raise Refused
 
@@ -96,11 +110,8 @@ class Connection:
             resource.close()
 
     def _await(self, wanted: int) -> None:
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-        try:
+        with patience():
             event = CMEvent(self._channel)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         found = event.event_type
         event.ack_cm_event()
         if found != wanted:

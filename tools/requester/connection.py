@@ -60,6 +60,10 @@ class Connection:
         verbs.connect(self._events.id, ctypes.byref(parameters))
         # What the server says of itself.
         self.private = self._events.expect(verbs.ESTABLISHED)
+        if adapter.name == "siw":
+            # The server's siw says yes to a connection before it listens to it, and then does not look at what came in
+            # between until more comes.
+            time.sleep(SIW_SECONDS)
 
     def close(self) -> None:
         """End it."""

@@ -52,55 +52,15 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn starved(&self) {}
     /// A work request ended in an error: the connection is lost.
     fn failed(&self, failure: Failure);
-    /// The first of them did. These transfers were posted and had not ended, by their tags. Called
-    /// before `failed`.
-    fn lost(&self, in_flight: InFlight) {
-        let _ = in_flight;
+    /// The first of them did. `only` is the tag of the one transfer that may have been under way, if
+    /// it was just one.
+    fn lost(&self, only: Option<u32>) {
+        let _ = only;
     }
     /// The device has something to say of the queue pair. Nothing has to be done: if it is serious,
     /// work requests fail. Any context, also with interrupts off.
     fn device_event(&self, event: &QueuePairEvent<'_>) {
         let _ = event;
-    }
-}
-
-/// The tags of some transfers.
-pub(crate) struct InFlight {
-    tags: [u32; InFlight::MOST],
-    len: usize,
-}
-
-impl InFlight {
-    /// With more than these, nobody could say who is to blame.
-    pub(crate) const MOST: usize = 16;
-
-    pub(crate) const fn none() -> Self {
-        Self {
-            tags: [0; Self::MOST],
-            len: 0,
-        }
-    }
-
-    pub(crate) fn add(&mut self, tag: u32) {
-        if let Some(place) = self.tags.get_mut(self.len) {
-            *place = tag;
-        }
-        self.len = self.len.saturating_add(1);
-    }
-
-    /// None if there are more than [`Self::MOST`].
-    pub(crate) fn tags(&self) -> Option<&[u32]> {
-        self.tags.get(..self.len)
-    }
-
-    /// Keeps those that are among `others`, too.
-    pub(crate) fn retain(&mut self, others: &[u32]) {
-        let before = core::mem::replace(self, Self::none());
-        for tag in before.tags().unwrap_or(&[]) {
-            if others.contains(tag) {
-                self.add(*tag);
-            }
-        }
     }
 }
 
@@ -123,8 +83,9 @@ impl<'a> QueuePairEvent<'a> {
 
     /// Which device says so.
     pub(crate) fn device(&self) -> DeviceName {
-        // SAFETY: An event has a valid device.
-        unsafe { DeviceName::of(self.0.device) }
+        // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and names
+        // no device; a queue pair has a valid device.
+        unsafe { DeviceName::of((*self.0.element.qp).device) }
     }
 }
 

@@ -107,7 +107,7 @@ impl<E: CmHandler> Hardware<E> {
         let contexts = if beside == 0 { 0 } else { contexts };
         // The core makes room for them in the queue, but not for their completions.
         let wanted = send_entries;
-        send_entries += beside;
+        send_entries = send_entries.checked_add(beside).ok_or(EINVAL)?;
         let send_cq = new_cq(send_entries)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(recv_entries)?;

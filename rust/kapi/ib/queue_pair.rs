@@ -63,7 +63,6 @@ use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
-        atomic::Atomic,
         Arc,
         Mutex,
         SpinLock, //
@@ -129,8 +128,6 @@ pub(crate) struct QueuePair<H: Handler> {
     pub(super) kept_left: Completion,
     #[pin]
     ended: Completion,
-    /// A work request has failed.
-    pub(super) lost: Atomic<bool>,
     config: QueuePairConfig,
     #[pin]
     handler: H,
@@ -156,7 +153,6 @@ impl<H: Handler> QueuePair<H> {
                 posters_left <- Completion::new(),
                 kept_left <- Completion::new(),
                 ended <- Completion::new(),
-                lost: Atomic::new(false),
                 config,
                 handler <- handler,
             }),

@@ -43,6 +43,8 @@ use kernel::{
 ///
 /// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many.
 pub(crate) const UNSIGNALED_RUN: u32 = 16;
+/// Replies with RDMA Writes that may still be on their way when the device calls them done.
+const LATEST_WRITES: usize = 4;
 
 /// A completion handler.
 pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
@@ -135,6 +137,10 @@ pub(super) struct SendQueue<C> {
     /// For whom the request of each slot is; empty unless this is a responder's.
     tags: KVVec<Option<u32>>,
     turns: KVVec<Work<C>>,
+    /// For whom the latest RDMA Writes were.
+    written: [Option<u32>; LATEST_WRITES],
+    /// A request has failed.
+    lost: bool,
     unsignaled: u32,
     chain: KVec<MaybeUninit<WorkRequest>>,
     element: bindings::ib_sge,
@@ -171,6 +177,8 @@ impl<C> SendQueue<C> {
             earlier_entries: KVVec::new(),
             tags: KVVec::new(),
             turns: KVVec::new(),
+            written: [None; LATEST_WRITES],
+            lost: false,
             unsignaled: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
             element: bindings::ib_sge::default(),

@@ -21,7 +21,6 @@ use core::{
     cell::Cell,
     ffi::c_void, //
 };
-use kernel::sync::atomic::Relaxed;
 
 impl<H: Handler> QueuePair<H> {
     /// Called by the completion queue's worker for each completed entry of the send ring.
@@ -58,9 +57,12 @@ impl<H: Handler> QueuePair<H> {
     /// Whether a request ended well. After the first that did not the connection is lost.
     fn is_ok(&self, status: u32) -> bool {
         let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
-        if !ok && !self.lost.xchg(true, Relaxed) {
-            let in_flight = self.send.lock().in_flight();
-            self.handler.lost(in_flight);
+        if !ok {
+            // Before anything that failed is taken out of the queue, by this worker or the other's.
+            let lost = self.send.lock().lose();
+            if let Some(only) = lost {
+                self.handler.lost(only);
+            }
         }
         ok
     }

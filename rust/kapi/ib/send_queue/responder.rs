@@ -15,7 +15,6 @@ use super::super::{
         },
     },
     buffer::DmaBuffer,
-    handler::InFlight,
     trace::Purpose,
     transfer::Transfer, //
 };
@@ -247,6 +246,10 @@ impl<C> SendQueue<C> {
                 name(first, &raw mut send, entry);
                 first
             };
+            self.written.rotate_right(1);
+            if let Some(latest) = self.written.first_mut() {
+                *latest = tag;
+            }
             // With the last Write: nothing posted behind it uses the memory.
             self.hold(last - 1, Held::Transfer(transfer));
         }
@@ -319,18 +322,18 @@ impl<C> SendQueue<C> {
         Some(read)
     }
 
-    /// The transfers that are posted and have not ended.
-    pub(in super::super) fn in_flight(&self) -> InFlight {
-        let mut in_flight = InFlight::none();
-        for read in self.reading.iter().flatten() {
-            read.tag.into_iter().for_each(|tag| in_flight.add(tag));
+    /// The connection is lost: somebody is told so. None if that has been done, or if this end lost it
+    /// by itself. Otherwise the tag of the one transfer that may have been under way, if it was one.
+    pub(in super::super) fn lose(&mut self) -> Option<Option<u32>> {
+        if core::mem::replace(&mut self.lost, true) {
+            return None;
         }
-        for (held, tag) in self.slots.iter().zip(self.tags.iter()) {
-            if let (Held::Transfer(_), Some(tag)) = (held, tag) {
-                in_flight.add(*tag);
-            }
-        }
-        in_flight
+        let reads = self.reading.iter().flatten().filter_map(|read| read.tag);
+        // A device may call an RDMA Write done when it is on its way.
+        let mut tags = Iterator::chain(reads, self.written.iter().copied().flatten());
+        let first = tags.next();
+        let only = first.filter(|first| tags.all(|tag| tag == *first));
+        Some(only)
     }
 
     /// Takes what waits for its turn, for tear-down.

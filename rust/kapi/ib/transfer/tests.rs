@@ -17,7 +17,6 @@ use super::super::{
     },
     handler::{
         Failure,
-        InFlight,
         Received, //
     },
     queue_pair::{
@@ -92,8 +91,8 @@ struct Told {
     memory: KVec<Gathered>,
     /// Those who are at fault.
     failures: KVec<Option<u32>>,
-    /// What was in flight at each loss.
-    in_flight: KVec<u32>,
+    /// Who was alone at the loss, if that was told.
+    lost: KVec<Option<u32>>,
     starved: u32,
 }
 
@@ -137,11 +136,8 @@ impl Handler for Keeper {
         self.told.lock().starved += 1;
     }
 
-    fn lost(&self, in_flight: InFlight) {
-        let mut told = self.told.lock();
-        for tag in in_flight.tags().unwrap_or(&[]) {
-            let _ = told.in_flight.push(*tag, GFP_ATOMIC);
-        }
+    fn lost(&self, only: Option<u32>) {
+        let _ = self.told.lock().lost.push(only, GFP_ATOMIC);
     }
 
     fn failed(&self, failure: Failure) {
@@ -169,7 +165,7 @@ impl Bench {
             reads: KVec::new(),
             memory: KVec::new(),
             failures: KVec::new(),
-            in_flight: KVec::new(),
+            lost: KVec::new(),
             starved: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
@@ -376,22 +372,43 @@ mod suite {
         Ok(())
     }
 
-    #[test]
-    fn what_is_in_flight_is_told_once() -> Result {
+    /// Who is said to have been alone when the connection is lost after that.
+    fn alone_after(posts: impl FnOnce(&Bench) -> Result) -> Result<Option<u32>> {
         let bench = Bench::new()?;
-        // One that has ended, one that has not, a Reply with an RDMA Write, and one without.
-        bench.read(1, 7)?;
-        bench.device.complete_sends(2)?;
-        bench.read(1, 8)?;
-        bench.reply(1)?;
-        bench.reply(0)?;
+        posts(&bench)?;
         bench.device.fail_send(FLUSHED)?;
         bench.qp.shutdown();
         let told = bench.qp.handler().told.lock();
-        same("in flight", &told.in_flight[..], &[TAG + 8, TAG])?;
+        same("told once", told.lost.len(), 1)?;
+        let only = told.lost.first().copied().flatten();
         drop(told);
         bench.forget_memory();
-        bench.end()
+        bench.end()?;
+        Ok(only)
+    }
+
+    #[test]
+    fn who_was_alone_at_a_loss() -> Result {
+        let read = |bench: &Bench| bench.read(1, 7);
+        same("a Read", alone_after(read)?, Some(TAG + 7))?;
+        let two = |bench: &Bench| bench.read(1, 7).and_then(|()| bench.read(1, 8));
+        same("two Reads", alone_after(two)?, None)?;
+        let done = |bench: &Bench| {
+            bench.read(1, 7)?;
+            bench.device.complete_sends(2)?;
+            bench.read(1, 8)
+        };
+        same("one Read after another", alone_after(done)?, Some(TAG + 8))?;
+        // A Write may be on its way still when the device calls it done.
+        let written = |bench: &Bench| {
+            bench.reply(1)?;
+            bench.device.complete_sends(2)?;
+            bench.reply(0)
+        };
+        same("a Write", alone_after(written)?, Some(TAG))?;
+        let both = |bench: &Bench| bench.reply(1).and_then(|()| bench.read(1, 7));
+        same("a Write and a Read", alone_after(both)?, None)?;
+        same("a Send", alone_after(|bench| bench.reply(0))?, None)
     }
 
     #[test]
