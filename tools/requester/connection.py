@@ -15,6 +15,7 @@ SENDS = 256
 MESSAGE_BYTES = 8192
 RECEIVED = 1 << 32
 BOUND = 1 << 33
+SIW_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
