@@ -60,7 +60,7 @@ help:
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names'
-	@echo '  make soak        the mounts that are hardest on connections and memory, for SOAK_MINUTES=30'
+	@echo '  make soak        what is hardest on connections and memory, all of it once, then again until SOAK_MINUTES=30 are over'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
