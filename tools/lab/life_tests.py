@@ -55,18 +55,22 @@ def tests(amounts: Amounts) -> list[Test]:
                  (LEFT, RESTARTED, WAITED)),
             Test(f"server's device removed {amounts.removals} times under load",
                  functools.partial(device_removed, amounts.removals), (LEFT, GONE, RESTARTED, WAITED))]
-    return [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
+    left = [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
+    return [*left, mount_tests.NO_LEAK]
 
 
 def come_and_go(count: int, cell: Cell) -> None:
     """Connections are made, and left at a random moment, beside a mount in use."""
     cell.load_modules()
     with cell.mounted(), cell.load():
+        connects = cell.connects()
         made, refused = map(int, cell.client(f"/lab/storm.py {count} come", STORM_SECONDS).split())
         # The backlog is short on purpose, so some are refused.
         if made < count / 2:
             raise say.Failure(f"only {made} connections were made, {refused} refused")
         cell.still_works()
+        if cell.connects() != connects:
+            raise say.Failure("the mount lost its own connection")
 
 
 def restarted(count: int, cell: Cell) -> None:
@@ -95,9 +99,12 @@ def device_removed(count: int, cell: Cell) -> None:
 def nothing_left(cell: Cell) -> None:
     """No queue pair after the last unmount, no page of a connection after nfsd's end, no object after rmmod."""
     _settled(cell)
+    look = "/lab/pages-of-rpc"
+    if cell.guests.server in cell.debugged and "svc_fill_pages" not in cell.server(look):
+        raise say.Failure("what tells of pages that are left does not even show those of nfsd at work")
     cell.guests.stop_serving()
     for machine in cell.debugged:
-        pages = machine.must("/lab/pages-of-rpc", 120)
+        pages = machine.must(look, 120)
         if pages.strip():
             raise say.Failure(f"pages are left at the {machine.role.name}:\n{pages}")
     mount_tests.removed(cell)

@@ -12,6 +12,7 @@ import mount_tests
 import say
 import statistics_line
 from messages import Expected
+from pair import OURS
 
 
 class Messages(unittest.TestCase):
@@ -58,6 +59,11 @@ class Matrix(unittest.TestCase):
         self.assertEqual(len({plan.name for plan in plans}), len(plans))
         secured = [plan.security != mount_tests.NO_SECURITY for plan in plans]
         self.assertEqual(secured, sorted(secured))
+
+    def test_trace_events_are_looked_for_where_they_are(self) -> None:
+        for plan in matrix._plans():
+            wanted = plan.server == OURS and plan.security == mount_tests.NO_SECURITY
+            self.assertEqual(mount_tests.TRACED in plan.tests, wanted, plan.name)
 
     def test_choice_of_cells(self) -> None:
         def chosen(cells: str) -> list[str]:

@@ -65,7 +65,7 @@ class Trace:
 
 def must_be_those_documented(server: Machine) -> None:
     """Fail unless the module has exactly the events that the documentation lists."""
-    there = set(server.must(f"ls {DIRECTORY}/events/rpcrdma | grep -v enable || true").split()) - {"filter"}
+    there = set(server.must(f"ls {DIRECTORY}/events/rpcrdma | grep -vx enable || true").split()) - {"filter"}
     present, _, absent = DOCUMENTATION.read_text().partition(f"\n{ABSENT}\n")
     listed, without = (set(re.findall(r"^``(\w+)`` ", part, re.MULTILINE)) for part in (present, absent))
     if there != listed or listed & without:
