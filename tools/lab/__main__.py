@@ -57,6 +57,7 @@ def setup() -> int:
     """Make everything that comes from the archive or is built once."""
     for kernel in (kernels.stock(), kernels.debug()):
         image.initramfs(kernel)
+        kernels.siw(kernel)
     image.disk()
     return 0
 

@@ -119,6 +119,29 @@ def debug() -> Kernel:
     return Kernel("debug", cache.entry(f"kernel-debug-{_plain(packages.version)}", recipe, make))
 
 
+def siw(kernel: Kernel) -> Path:
+    """siw.ko of the kernel's own source with one correction; Debian has no siw at all."""
+    patch = FRAGMENTS / "siw.patch"
+
+    def make(path: Path) -> None:
+        log = cache.logs() / f"siw-{kernel.flavour}.log"
+        compiler = "LLVM=1" if kernel.flavour == "debug" else ""
+        script = f"""set -e
+mkdir siw
+cp {kernel.kdir}/{SIW}/*.[ch] {kernel.kdir}/{SIW}/Makefile siw
+rm -f siw/*.mod.c
+patch -d siw -p1 < {patch}
+make -C {kernel.kdir} M={path}/siw CONFIG_RDMA_SIW=m {compiler} -j{JOBS} modules
+mv siw/siw.ko .
+rm -r siw
+"""
+        with say.step(f"building siw for the {kernel.flavour} kernel", log):
+            _shell(script, path, log, "siw could not be built")
+
+    recipe = f"{kernel.path.name}\n{patch.read_text()}"
+    return cache.entry(f"siw-{kernel.flavour}", recipe, make) / "siw.ko"
+
+
 def _plain(version: str) -> str:
     """A Debian version as part of a path that make and shells take as one plain word."""
     return re.sub(r"[^0-9A-Za-z.-]", "_", version)

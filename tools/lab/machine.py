@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import image
+import kernels
 import repository
 import roots
 import say
@@ -142,6 +143,7 @@ class Machine:
     def _fill_share(self) -> None:
         for script in sorted((repository.TESTS / "guest").iterdir()):
             shutil.copy(script, self.share)
+        shutil.copy(kernels.siw(self.kernel), self.share)
         shutil.copytree(repository.ROOT / "tools/requester", self.share / "requester",
                         ignore=shutil.ignore_patterns("__pycache__"))
         settings = {"NAME": self.role.name, "OWN4": self.role.address4, "OWN6": self.role.address6,
