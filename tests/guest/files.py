@@ -119,6 +119,8 @@ def each(count: int, function) -> int:
             try:
                 function(number)
                 status = 0
+            except Exception as error:
+                print(f"process {number}: {error}", file=sys.stderr, flush=True)
             finally:
                 os._exit(status)
         children.append(child)
@@ -142,7 +144,8 @@ def load(directory: str, count: int) -> int:
         data = content(f"load-{number}", 256 * 1024)
         while True:
             write(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
-            holds(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
+            if not holds(f"{directory}/load-{number}", data, number % 2 == 0, odd=False):
+                raise ValueError("read other bytes than were written")
 
     return each(count, work)
 

@@ -125,5 +125,7 @@ def _storm(cell: Cell) -> Iterator[None]:
     cell.client("{ setsid /lab/storm.py 1000000 beside 2 > /tmp/storm 2>&1 < /dev/null & echo $! > /tmp/storm.pid; }")
     try:
         yield
+        cell.client("read -r group < /tmp/storm.pid; pgrep -g $group > /dev/null && ! test -s /tmp/storm || "
+                    "{ cat /tmp/storm >&2; exit 1; }")
     finally:
         cell.client(f"read -r group < /tmp/storm.pid; kill -9 -$group; {mount_tests.GONE.format('$group')}")

@@ -36,7 +36,7 @@ MOUNTS = 50
 ACL_ENTRIES = 400
 SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
-LOAD_SECONDS = 6
+LOAD, LOAD_SECONDS = 12, 6
 SILENT_SECONDS = 10
 # Waits for the adapter to give up.
 LOSES_CONNECTION = ("for try in $(seq 100); do rdma resource show qp | grep -q 'type RC.* state RTS' || exit 0; "
@@ -127,13 +127,19 @@ class Cell:
         return result.status == 0
 
     @contextlib.contextmanager
-    def load(self) -> Iterator[None]:
-        """Processes that write and read for the length of a block, then are killed in the middle of it."""
+    def load(self, ends: bool = False) -> Iterator[None]:
+        """Processes that write and read for the length of a block, then are killed in the middle of it.
+
+        Fails if one of them has ended by then, unless it is meant to.
+        """
         # A session of their own, so that one kill reaches all of them, also those just forked.
-        self.client("cd /mnt/t && { setsid /lab/files.py load load 12 > /tmp/load 2>&1 < /dev/null & "
+        self.client(f"cd /mnt/t && {{ setsid /lab/files.py load load {LOAD} > /tmp/load 2>&1 < /dev/null & "
                     "echo $! > /tmp/load.pid; }")
         try:
             yield
+            if not ends:
+                self.client(f"read -r group < /tmp/load.pid; test $(pgrep -g $group | wc -l) = {LOAD + 1} && "
+                            "! test -s /tmp/load || { cat /tmp/load >&2; exit 1; }")
         finally:
             # The signal is only asked for here: each process ends when it sees it.
             self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")
@@ -287,7 +293,7 @@ def killed(cell: Cell) -> None:
 
 def forced(cell: Cell) -> None:
     """`umount -f` with a server that says nothing: what waits for it fails, and the mount can go."""
-    with cell.mounted(unmount=f"if {IS_MOUNTED}; then umount /mnt; fi"), cell.load():
+    with cell.mounted(unmount=f"if {IS_MOUNTED}; then umount /mnt; fi"), cell.load(ends=True):
         time.sleep(LOAD_SECONDS)
         with cell.silence():
             time.sleep(LOAD_SECONDS)
