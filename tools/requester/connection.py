@@ -15,7 +15,6 @@ SENDS = 256
 MESSAGE_BYTES = 8192
 RECEIVED = 1 << 32
 BOUND = 1 << 33
-SIW_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Connection:
         self._sent, self._in_flight = 0, 0
         self._windows: list[verbs.Window] = []
         self._arrived: list[Received] = []
-        self.is_lost = False
+        self.is_lost = self._is_disconnected = False
         for number in range(receives):
             self._post_receive(number)
         buffer = ctypes.create_string_buffer(private, len(private))
@@ -61,10 +60,6 @@ class Connection:
         verbs.connect(self._events.id, ctypes.byref(parameters))
         # What the server says of itself.
         self.private = self._events.expect(verbs.ESTABLISHED)
-        if adapter.name == "siw":
-            # The server's siw says yes to a connection before it listens to it, and then does not look at what came in
-            # between until more comes.
-            time.sleep(SIW_SECONDS)
 
     def close(self) -> None:
         """End it."""
@@ -100,10 +95,12 @@ class Connection:
         return self._arrived.pop(0)
 
     def must_be_lost(self) -> None:
-        """Wait for the end of the connection; nothing may come before."""
+        """Wait until the server has ended the connection; nothing may come before."""
         try:
             received = self.receive()
         except Lost:
+            # The device here may have found the error first, and the server may not know of it yet.
+            self._await_disconnect()
             return
         raise Failure(f"the connection is not lost, but there is an answer: {received.message[:48].hex(' ', 4)}")
 
@@ -156,8 +153,20 @@ class Connection:
             if select.select([descriptor], [], [], min(left, 0.2))[0]:
                 verbs.get_notice(self._channel, ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_void_p()))
                 verbs.ack_notices(self._queue, 1)
-            elif (event := self._events.next(0)) is not None:
-                self.is_lost = event[0] == verbs.DISCONNECTED
+            else:
+                self._next_event(0)
+
+    def _await_disconnect(self) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not self._is_disconnected:
+            left = deadline - time.monotonic()
+            require(left > 0, "the connection is lost, but the server does not end it")
+            self._next_event(left)
+
+    def _next_event(self, seconds: float) -> None:
+        event = self._events.next(seconds)
+        if event is not None and event[0] == verbs.DISCONNECTED:
+            self.is_lost = self._is_disconnected = True
 
     def _completed(self, completion: verbs.Completion) -> None:
         if completion.status:
