@@ -139,6 +139,8 @@ pub(crate) struct Received<'a, H: Handler> {
     /// The key that the peer invalidated with this message.
     pub(crate) invalidated: Option<InvalidatedKey>,
     pub(super) qp: &'a QueuePair<H>,
+    /// That of its buffer.
+    pub(super) index: u32,
     pub(super) id: CompletionId,
     pub(super) kept: &'a Cell<bool>,
 }
@@ -148,7 +150,7 @@ impl<H: Handler> Received<'_, H> {
     pub(crate) fn keep(self) -> KeptReceive<H> {
         self.kept.set(true);
         // SAFETY: The buffer was completed and is not given back, since it was marked as kept.
-        unsafe { KeptReceive::new(self.qp, self.id, self.bytes) }
+        unsafe { KeptReceive::new(self.qp, self.index, self.id, self.bytes) }
     }
 }
 

@@ -238,9 +238,10 @@ impl RecvQueue {
 /// # Invariants
 ///
 /// - It is counted in `kept` of the queue pair's receive queue, so the queue pair is valid.
-/// - `bytes` are in the buffer whose index is the number of `id`, which nobody else uses.
+/// - `bytes` are in the buffer `index`, which nobody else uses.
 pub(crate) struct KeptReceive<H: Handler> {
     qp: NonNull<QueuePair<H>>,
+    index: u32,
     id: CompletionId,
     bytes: NonNull<[u8]>,
 }
@@ -251,13 +252,19 @@ unsafe impl<H: Handler> Send for KeptReceive<H> {}
 impl<H: Handler> KeptReceive<H> {
     /// # Safety
     ///
-    /// `bytes` must be in the buffer whose index is the number of `id`, which is in the caller's
-    /// hands, and not used elsewhere afterwards.
-    pub(super) unsafe fn new(qp: &QueuePair<H>, id: CompletionId, bytes: &[u8]) -> Self {
+    /// `bytes` must be in the buffer `index`, which is in the caller's hands, and not used
+    /// elsewhere afterwards.
+    pub(super) unsafe fn new(
+        qp: &QueuePair<H>,
+        index: u32,
+        id: CompletionId,
+        bytes: &[u8],
+    ) -> Self {
         qp.recv.lock().kept += 1;
         // INVARIANT: Counted above; the rest by contract.
         Self {
             qp: NonNull::from(qp),
+            index,
             id,
             bytes: NonNull::from(bytes),
         }
@@ -279,7 +286,7 @@ impl<H: Handler> Drop for KeptReceive<H> {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
         let qp = unsafe { self.qp.as_ref() };
-        if qp.recv.lock().give_back_kept(self.id.number()) {
+        if qp.recv.lock().give_back_kept(self.index) {
             qp.kept_left.complete_all();
         }
     }

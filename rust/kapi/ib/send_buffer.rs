@@ -35,6 +35,14 @@ impl<'a, H: Handler> Poster<'a, H> {
         Ok(Self(qp))
     }
 
+    /// As [`Self::enter`], with a name in trace events for what is to be posted.
+    pub(super) fn enter_named(qp: &'a QueuePair<H>) -> Result<(Self, CompletionId)> {
+        let mut queue = qp.send.lock();
+        queue.enter()?;
+        // INVARIANT: Counted above.
+        Ok((Self(qp), queue.next_id()))
+    }
+
     /// The queue pair.
     pub(super) fn owner(&self) -> &'a QueuePair<H> {
         self.0

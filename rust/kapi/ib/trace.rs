@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The trace events that both ends have of their work requests, each under names of its own.
-//!
-//! Those of a requester are still to come.
+//! The trace events that an end has of its work requests, under names of its own.
 
 use super::super::{
     bindings,

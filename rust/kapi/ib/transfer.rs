@@ -231,13 +231,12 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         if kind == TransferKind::Read && !memory.is_writable() {
             return Err(EINVAL);
         }
-        let poster = Poster::enter(owner)?;
+        let (poster, id) = Poster::enter_named(owner)?;
         let (qp, port) = owner.raw().ok_or(ENOTCONN)?;
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
         // Each part may begin and end within a page.
         let elements = memory.len() / kernel::page::PAGE_SIZE + 2 * parts;
-        let id = owner.send.lock().next_id();
         let make = || {
             // INVARIANT: There are no parts, and room for all that `add` takes.
             let transfer = Transfer {

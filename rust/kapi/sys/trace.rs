@@ -4,7 +4,8 @@
 //!
 //! They are defined in `bindings/trace.h`. Here each one is a function of its name, which takes a
 //! closure that says what the event has to say: nobody calls it unless the event is on, and until
-//! then the function is an instruction that does nothing. Any context.
+//! then the function is one instruction that does nothing, on a kernel with `JUMP_LABEL`. Any
+//! context.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -76,11 +77,6 @@ impl CompletionId {
     /// The completion queue alone.
     pub(in crate::kapi) fn queue(&self) -> u32 {
         self.0.ci_queue_id
-    }
-
-    /// The number alone.
-    pub(in crate::kapi) fn number(&self) -> u32 {
-        self.0.ci_completion_id as u32
     }
 }
 

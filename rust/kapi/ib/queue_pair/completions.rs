@@ -59,8 +59,10 @@ impl<H: Handler> QueuePair<H> {
         let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
         if !ok {
             // Before anything that failed is taken out of the queue, by this worker or the other's.
-            let lost = self.send.lock().lose();
-            if let Some(only) = lost {
+            let mut send = self.send.lock();
+            let (is_news, only) = (send.lose(), send.alone());
+            drop(send);
+            if is_news {
                 self.handler.lost(only);
             }
         }
@@ -176,6 +178,7 @@ impl<H: Handler> QueuePair<H> {
                 bytes: unsafe { &*bytes },
                 invalidated,
                 qp: this,
+                index,
                 id,
                 kept: &kept,
             };

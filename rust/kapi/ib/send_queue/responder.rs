@@ -322,18 +322,18 @@ impl<C> SendQueue<C> {
         Some(read)
     }
 
-    /// The connection is lost: somebody is told so. None if that has been done, or if this end lost it
-    /// by itself. Otherwise the tag of the one transfer that may have been under way, if it was one.
-    pub(in super::super) fn lose(&mut self) -> Option<Option<u32>> {
-        if core::mem::replace(&mut self.lost, true) {
-            return None;
-        }
+    /// The connection is lost, by the peer or by this end. Returns whether that is news.
+    pub(in super::super) fn lose(&mut self) -> bool {
+        !core::mem::replace(&mut self.lost, true)
+    }
+
+    /// The tag of the transfer that may be under way, if there is one only.
+    pub(in super::super) fn alone(&self) -> Option<u32> {
         let reads = self.reading.iter().flatten().filter_map(|read| read.tag);
         // A device may call an RDMA Write done when it is on its way.
         let mut tags = Iterator::chain(reads, self.written.iter().copied().flatten());
-        let first = tags.next();
-        let only = first.filter(|first| tags.all(|tag| tag == *first));
-        Some(only)
+        let first = tags.next()?;
+        tags.all(|tag| tag == first).then_some(first)
     }
 
     /// Takes what waits for its turn, for tear-down.

@@ -26,10 +26,10 @@ impl Transfer {
 
     /// It is about to be posted.
     pub(in super::super) fn trace_post(&mut self) {
-        if trace::on::svcrdma_wc_read() {
-            self.posted = Some(Instant::now());
-        }
         if self.kind == TransferKind::Read {
+            if trace::on::svcrdma_wc_read() {
+                self.posted = Some(Instant::now());
+            }
             trace::svcrdma_post_read_chunk(|| (self.id, self.requests as u32));
         } else {
             self.each_kind_of_chunk(

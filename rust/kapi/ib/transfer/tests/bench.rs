@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A responder over a device without hardware, and what it tells its user.
+
+use super::*;
+
+pub(super) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+pub(super) const BROKEN: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;
+/// What Replies are tagged with; RDMA Reads by their cookie in addition.
+pub(super) const TAG: u32 = 100;
+pub(super) const WRITE: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_WRITE;
+pub(super) const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
+pub(super) const SEND_WITH_INV: u32 = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+pub(super) const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
+pub(super) const READ: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV;
+
+pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
+    send_entries: 33,
+    regions_per_call: 1,
+    send_buffers: 24,
+    send_size: 1024,
+    receives: 8,
+    receive_size: 256,
+    region_pages: 1,
+    sg_gaps: false,
+    transfers: Some(TransferConfig {
+        elements: 4,
+        contexts: 8,
+        reads: 2,
+    }),
+};
+
+/// What a handler was told.
+pub(super) struct Told {
+    pub(super) kept: KVec<KeptReceive<Keeper>>,
+    pub(super) reads: KVec<(u32, bool)>,
+    pub(super) memory: KVec<Gathered>,
+    /// Those who are at fault.
+    pub(super) failures: KVec<Option<u32>>,
+    /// Who was alone at the loss, if that was told.
+    pub(super) lost: KVec<Option<u32>>,
+    pub(super) starved: u32,
+}
+
+/// Keeps all messages.
+#[pin_data]
+pub(super) struct Keeper {
+    #[pin]
+    pub(super) told: SpinLock<Told>,
+}
+
+/// Of the connection manager nothing is expected.
+pub(super) struct Silent;
+
+impl CmHandler for Silent {
+    fn event(&self, _: CmEvent<'_>) {}
+}
+
+impl Handler for Keeper {
+    type Cookie = u32;
+    type Cm = Silent;
+    const ROLE: Role = Role::Responder;
+
+    fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
+        let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
+    }
+
+    fn no_more(&self) {
+        let kept = core::mem::take(&mut self.told.lock().kept);
+        drop(kept);
+    }
+
+    fn read_ended(&self, _: &QueuePair<Self>, cookie: u32, memory: Gathered, ok: bool) {
+        let mut told = self.told.lock();
+        let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
+        let _ = told.memory.push(memory, GFP_ATOMIC);
+    }
+
+    fn send_space(&self, _: &QueuePair<Self>) {}
+
+    fn starved(&self) {
+        self.told.lock().starved += 1;
+    }
+
+    fn lost(&self, only: Option<u32>) {
+        let _ = self.told.lock().lost.push(only, GFP_ATOMIC);
+    }
+
+    fn failed(&self, failure: Failure) {
+        let culprit = failure.culprit();
+        let _ = self.told.lock().failures.push(culprit, GFP_ATOMIC);
+    }
+}
+
+/// A responder over a device without hardware.
+pub(super) struct Bench {
+    pub(super) qp: Arc<QueuePair<Keeper>>,
+    pub(super) pages: Pages,
+    pub(super) balance: Balance,
+    pub(super) device: Device,
+}
+
+pub(super) const PAGES: usize = 4;
+
+impl Bench {
+    pub(super) fn new() -> Result<Self> {
+        let balance = Balance::begin();
+        let device = Device::new()?;
+        let told = Told {
+            kept: KVec::new(),
+            reads: KVec::new(),
+            memory: KVec::new(),
+            failures: KVec::new(),
+            lost: KVec::new(),
+            starved: 0,
+        };
+        let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
+        let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
+        Ok(Self {
+            qp: QueuePair::new(id, CONFIG, keeper)?,
+            pages: Pages::new(PAGES)?,
+            balance,
+            device,
+        })
+    }
+
+    /// A transfer of 100 bytes to or from each of `parts` segments.
+    pub(super) fn transfer(
+        &self,
+        kind: TransferKind,
+        parts: usize,
+    ) -> Result<NewTransfer<'_, Keeper>> {
+        let memory = self.pages.gather(PAGES * PAGE_SIZE)?;
+        let mut transfer = self.qp.transfer(kind, memory, parts)?;
+        for i in 0..parts {
+            transfer.add(100 * i, 100, &segment(i as u32))?;
+        }
+        Ok(transfer)
+    }
+
+    /// Posts a Reply behind `writes` RDMA Writes.
+    pub(super) fn reply(&self, writes: usize) -> Result {
+        let transfer = match writes {
+            0 => None,
+            n => Some(self.transfer(TransferKind::Write, n)?),
+        };
+        self.qp
+            .reply(self.qp.send_buffer()?, 50, Some(TAG), None, transfer)
+    }
+
+    pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {
+        self.transfer(TransferKind::Read, parts)?
+            .read(Some(TAG + cookie), cookie)
+    }
+
+    /// Checks opcodes of what is posted, and that no more than the last is signaled.
+    pub(super) fn expect_posted(&self, opcodes: &[u32]) -> Result {
+        let mut found = KVec::new();
+        for i in 0..self.device.sends() {
+            let posted = self.device.send(i)?;
+            let last = i + 1 == opcodes.len();
+            same("signaled", posted.signaled, last)?;
+            found.push(posted.opcode, GFP_KERNEL)?;
+        }
+        same("posted", &found[..], opcodes)
+    }
+
+    pub(super) fn told(&self, reads: &[(u32, bool)], failures: &[Option<u32>]) -> Result {
+        let told = self.qp.handler().told.lock();
+        same("reads", &told.reads[..], reads)?;
+        same("failures", &told.failures[..], failures)
+    }
+
+    /// Lets go of the memory that came back.
+    pub(super) fn forget_memory(&self) {
+        let memory = core::mem::take(&mut self.qp.handler().told.lock().memory);
+        drop(memory);
+    }
+
+    pub(super) fn end(self) -> Result {
+        let Self {
+            qp,
+            pages,
+            balance,
+            device,
+        } = self;
+        drop(qp);
+        same("references", pages.references(), 0)?;
+        device.expect_nothing_left()?;
+        drop(device);
+        balance.end()
+    }
+}
+
+pub(super) fn segment(handle: u32) -> Segment {
+    Segment {
+        handle,
+        length: 100,
+        offset: 0x1000,
+    }
+}
