@@ -121,6 +121,7 @@ class Bench:
             self.works()
         except Failure as failure:
             raise Failure(f"{what} is not dropped: {failure}") from failure
+        self.arena.check()
 
     def exchange(self, message: Message, *, reads: Sequence[tuple[int, Segment]] = (),
                  reduced: Sequence[int] = (), long: bool = False, writes: Sequence[Chunk] = (),

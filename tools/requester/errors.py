@@ -43,11 +43,12 @@ def dropped_procedures(bench: Bench) -> None:
 
 
 def short(bench: Bench) -> None:
-    """Messages of fewer than 28 bytes."""
+    """Messages of fewer than 28 bytes, of any version."""
     for length in range(28):
-        xid = bench.xid()
-        message = Header(xid).encode()[:length]
+        message = Header(bench.xid()).encode()[:length]
         bench.must_drop(message, f"message of {length} bytes")
+        message = words(bench.xid(), 2, 1, 77, 0, 0, 0)[:length]
+        bench.must_drop(message, f"message of {length} bytes, version 2, procedure 77")
 
 
 def no_payload(bench: Bench) -> None:
@@ -62,7 +63,7 @@ def truncated(bench: Bench) -> None:
     xid = bench.xid()
     place = chunk(bench, 10, 20)
     whole = Header(xid, reads=[(80, place[0])], writes=[place], reply=place).encode()
-    for end in range(28, len(whole), 4):
+    for end in range(28, len(whole)):
         bench.must_refuse(whole[:end], f"header cut off after {end} bytes")
 
 
@@ -74,6 +75,14 @@ def bad_words(bench: Bench) -> None:
             message = bytearray(Header(xid).encode() + null(xid))
             message[at:at + 4] = words(value)
             bench.must_refuse(bytes(message), f"{value} at byte {at}")
+    place = chunk(bench, 10)[0]
+    # Behind a Read segment, and behind a Write chunk.
+    for lists, at in (({"reads": [(80, place)]}, 40), ({"writes": [[place]]}, 44)):
+        for value in (2, 0xffffffff):
+            xid = bench.xid()
+            message = bytearray(Header(xid, **lists).encode() + null(xid))
+            message[at:at + 4] = words(value)
+            bench.must_refuse(bytes(message), f"{value} at byte {at}, behind an entry")
 
 
 def bad_counts(bench: Bench) -> None:
@@ -176,6 +185,21 @@ def rpc_errors(bench: Bench) -> None:
     bench.must_answer(Header(xid).encode() + message, answer, "RPC version 3")
 
 
+def garbage(bench: Bench) -> None:
+    """Arguments that the service cannot parse (RFC 8166, section 4.5.2; RFC 5531, section 9)."""
+    garbage_args = 4
+
+    def reply(xid: int) -> rpc.Stream:
+        return rpc.accepted(xid, garbage_args)
+
+    cut_off = nfs.Message(lambda xid: nfs.v3_call(xid, nfs.V3_GETATTR, lambda stream: stream.words(64)), reply)
+    bench.exchange(cut_off, writes=[chunk(bench, 100)])
+    # Fewer bytes in the Read chunk than the count in front of it says.
+    message, xid = nfs.Message(nfs.v3_write(bench.target.handle, 0, data(1, 3000)), reply), bench.xid()
+    position = message.call(xid).items[0].position
+    bench.exchange(message, xid=xid, reduced=[0], reads=[(position, bench.arena.holding(data(1, 2000))[0])])
+
+
 def not_eligible(bench: Bench) -> None:
     """Read chunks for procedures that have no argument to reduce (RFC 8267, sections 4 and 5.2)."""
     padding = rpc.Stream().opaque(bytes(100)).bytes
@@ -251,5 +275,6 @@ CASES = [Case("other versions", other_versions), Case("other procedures", other_
          Case("long Call too short", short_long, Difference("drops the connection", LOST)),
          Case("other XID", other_xid, Difference("does not compare them", EXECUTED)),
          Case("neither Call nor Reply", neither, SILENT), Case("errors of RPC", rpc_errors),
+         Case("arguments of no sense", garbage),
          Case("Read chunk of nothing eligible", not_eligible, PASSED_ON), Case("name by Read chunk", name_by_chunk),
          Case("Read chunk in the RPC header", in_header, PASSED_ON), Case("errors between Calls", no_harm)]

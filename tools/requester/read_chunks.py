@@ -107,6 +107,17 @@ def with_padding(bench: Bench) -> None:
     must_hold(bench, b"".join(pieces))
 
 
+def some_with_padding(bench: Bench) -> None:
+    """One chunk brings its padding along, and the others do not."""
+    pieces = data(25, 1001), data(26, 1002), data(27, 1003)
+    message, xid = written(bench, *pieces), bench.xid()
+    call = message.call(xid)
+    padded = bench.arena.holding(pieces[1] + padding(1002))
+    bench.exchange(message, xid=xid, reduced=[0, 1, 2],
+                   reads=[*listed(bench, call, 0), (call.items[1].position, padded[0]), *listed(bench, call, 2)])
+    must_hold(bench, b"".join(pieces))
+
+
 def one_with_padding(bench: Bench) -> None:
     piece = data(15, 2003)
     message, xid = written(bench, piece), bench.xid()
@@ -225,6 +236,7 @@ CASES = [Case("two Read chunks", two_chunks, NO_PADDING), Case("Read chunk betwe
          Case("Read list not sorted", not_sorted, NO_PADDING), Case("Position Zero Read chunk", position_zero),
          Case("Position Zero Read chunk among others", position_zero_and_others, NO_PADDING),
          Case("padding in two Read chunks", with_padding), Case("padding in a Read chunk", one_with_padding),
+         Case("padding in one of three Read chunks", some_with_padding, NO_PADDING),
          Case("empty Read segments", empty_segments, NO_PADDING), Case("16 Read chunks", sixteen_chunks, NO_PADDING),
          Case("17 Read chunks", seventeen_chunks,
               Difference("takes as many Read chunks as a message can hold", r"17 Read chunks: \d{3} bytes")),

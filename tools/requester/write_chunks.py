@@ -172,6 +172,14 @@ def version_3(bench: Bench) -> None:
         bench.arena.check()
 
 
+def failed_version_3(bench: Bench) -> None:
+    """A READ that fails leaves its chunk unused."""
+    bad_handle, no_attributes = 10001, 0
+    message = nfs.Message(nfs.v3_read(bytes(32), 0, 1000),
+                          lambda xid: nfs.rpc.accepted(xid).words(bad_handle, no_attributes))
+    bench.exchange(message, writes=[chunk(bench, 500, 500)])
+
+
 def not_a_result(bench: Bench) -> None:
     """What may not be reduced stays inline: a file handle."""
     message = nfs.compound(nfs.put(bench.directory), nfs.lookup("file"),
@@ -206,5 +214,6 @@ CASES = [Case("a Write chunk for each result", a_chunk_each, COUNTED),
          Case("Write chunk too small", too_small,
               Difference("answers with NFS4ERR_IO", r"Write chunks of .*: \d{3} bytes, expected 20")),
          Case("large Write chunk", large), Case("Write chunk of NFS 3", version_3),
+         Case("failing READ of NFS 3", failed_version_3),
          Case("Write chunk for nothing eligible", not_a_result),
          Case("Read chunk and Write chunks", both, COUNTED)]
