@@ -14,10 +14,10 @@ import image
 import matrix
 import module
 import mounts
-import requester
 import roots
 import say
 import shortest
+import single
 from results import Results
 
 
@@ -33,7 +33,8 @@ def main() -> int:
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
-        "requester": (requester.run, "the raw requester against one server"),
+        "requester": (single.run_requester, "the raw requester against one server"),
+        "life": (single.run_life, "connections, listeners and devices that come and go"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),
     }
