@@ -95,7 +95,7 @@ class Connection:
         self.call(long(xid, self._chunk.rkey, self._chunk.buf))
 
     def reply(self) -> None:
-        # siw may not look at a Call that comes right behind the request to connect, until another one does.
+        # The server may end before it answers.
         with patience():
             completion = self._id.get_recv_comp()
         if completion is None or completion.status != 0:
@@ -165,7 +165,7 @@ def main() -> int:
     pipe, end = os.pipe()
     for worker in range(workers):
         if os.fork() == 0:
-            made, refused = storm(count // workers, f"{seed} {worker}")
+            made, refused = storm(count // workers + (worker < count % workers), f"{seed} {worker}")
             os.write(end, struct.pack("2I", made, refused))
             os._exit(0)
     status = [os.wait()[1] for _ in range(workers)]

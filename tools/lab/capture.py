@@ -7,6 +7,7 @@ from pathlib import Path
 
 import roots
 import say
+from machine import SERVER
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
@@ -84,6 +85,12 @@ def judge_security(path: Path, service: int) -> None:
     wanted = f"RPCSEC_GSS service {service}"
     if counts[wanted] < LEAST_PROTECTED or counts.keys() - {wanted, f"RPCSEC_GSS service {INTEGRITY}"}:
         raise say.Failure(f"not all Calls in {path} are protected by {wanted}, but {said}")
+
+
+def granted(path: Path) -> set[int]:
+    """The grants that are in the server's Replies."""
+    replies = f"rpcordma && rpc.msgtyp == 1 && ip.src == {SERVER.address4}"
+    return {number for line in _lines(path, replies, ("rpcordma.flow_control",)) for number in _numbers(line)}
 
 
 def has_clear_text(path: Path, content: bytes) -> bool:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import say
 from mount_tests import LONG_SECONDS, Cell, Test
 
-CONNECTIONS, THREADS = 64, 8
+VERSION = "3"
+CONNECTIONS, THREADS, USUAL_THREADS = 64, 8, 4
 SECONDS = 300
 # The fairest and the least lucky connection.
 MOST_UNFAIR = 2
@@ -16,9 +17,13 @@ STALL_SECONDS = 60
 FILE_MEGABYTES = 4
 SIZES = "4k/40:64k/30:256k/20:1m/10"
 FIRST_ADDRESS = 101
+NUMBERS = range(FIRST_ADDRESS, FIRST_ADDRESS + CONNECTIONS)
+EACH = f"for n in {' '.join(map(str, NUMBERS))}; do {{}} || exit 1; done"
 JOB = "[{0}]\\ndirectory=/mnt/load/{0}\\n"
 GLOBAL = (f"[global]\\nrw=randrw\\nbssplit={SIZES}\\nsize={FILE_MEGABYTES}m\\ndirect=1\\nioengine=psync\\nthread=1\\n"
           f"time_based=1\\nruntime={SECONDS}\\nnrfiles=1\\n")
+MOUNT = (f"mkdir -p /mnt/load/$n && mount -t nfs -o vers={VERSION},proto=rdma,port=20049,nolock,mountproto=tcp "
+         "192.0.2.$n:/export/load/$n /mnt/load/$n")
 # siw has no such counters, nor such errors: there the sender waits.
 RNR = "cd /sys/class/infiniband/*/ports/1/hw_counters && cat rcvd_rnr_err retry_rnr_exceeded_err"
 
@@ -26,11 +31,12 @@ RNR = "cd /sys/class/infiniband/*/ports/1/hw_counters && cat rcvd_rnr_err retry_
 def fair(cell: Cell) -> None:
     """One mount, and so one connection, to each of many addresses of the server; reads and writes of mixed sizes."""
     cell.load_modules()
-    numbers = range(FIRST_ADDRESS, FIRST_ADDRESS + CONNECTIONS)
-    with _addresses(cell, numbers), _mounts(cell, numbers):
+    with _addresses(cell), _mounts(cell):
+        connected = cell.server("rdma resource show qp").count("type RC")
+        if connected != CONNECTIONS:
+            raise say.Failure(f"the server has {connected} connections, not {CONNECTIONS}")
         before = _not_ready(cell)
-        cell.client(f"{{ printf '{GLOBAL}'; for n in {' '.join(map(str, numbers))}; do printf '{JOB.format('%s')}' $n $n; "
-                    "done; } > /tmp/load.fio")
+        cell.client(f"{{ printf '{GLOBAL}'; {EACH.format(f'''printf '{JOB.format('%s')}' $n $n''')}; }} > /tmp/load.fio")
         found = cell.client("fio --output-format=json --output=/tmp/load.json /tmp/load.fio > /tmp/load.out 2>&1 && "
                             "cat /tmp/load.json", SECONDS + LONG_SECONDS)
         _judge(json.loads(found[found.index("{"):]))
@@ -61,28 +67,22 @@ def _not_ready(cell: Cell) -> list[str]:
 
 
 @contextmanager
-def _addresses(cell: Cell, numbers: range) -> Iterator[None]:
+def _addresses(cell: Cell) -> Iterator[None]:
     """More addresses of the server, and as many threads as the test wants, for the length of a block."""
     # A client has one connection to each address.
-    each = f"for n in {' '.join(map(str, numbers))}; do {{}}; done"
-    cell.server(each.format("ip addr add 192.0.2.$n/24 dev eth0 && mkdir -p -m 777 /export/load/$n") +
-                f" && rpc.nfsd {THREADS}")
-    try:
+    with say.undoing(lambda: cell.server(EACH.format("ip addr del 192.0.2.$n/24 dev eth0 || true") +
+                                         f"; rm -r /export/load; rpc.nfsd {USUAL_THREADS}")):
+        cell.server(EACH.format("ip addr add 192.0.2.$n/24 dev eth0 && mkdir -p -m 777 /export/load/$n") +
+                    f" && rpc.nfsd {THREADS}")
         yield
-    finally:
-        cell.server(each.format("ip addr del 192.0.2.$n/24 dev eth0") + " ; rm -r /export/load")
 
 
 @contextmanager
-def _mounts(cell: Cell, numbers: range) -> Iterator[None]:
+def _mounts(cell: Cell) -> Iterator[None]:
     """A mount of each for the length of a block."""
-    each = f"for n in {' '.join(map(str, numbers))}; do {{}} || exit 1; done"
-    mount = "mkdir -p /mnt/load/$n && mount -t nfs -o vers=3,proto=rdma,port=20049,nolock,mountproto=tcp"
-    cell.client(each.format(f"{mount} 192.0.2.$n:/export/load/$n /mnt/load/$n"), LONG_SECONDS)
-    try:
+    with say.undoing(lambda: cell.client("umount -a -t nfs", LONG_SECONDS)):
+        cell.client(EACH.format(MOUNT), LONG_SECONDS)
         yield
-    finally:
-        cell.client(each.format("umount /mnt/load/$n"), LONG_SECONDS)
 
 
 FAIR = Test(f"{CONNECTIONS} connections share {THREADS} threads for {SECONDS} s", fair)

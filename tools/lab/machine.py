@@ -86,8 +86,7 @@ class Machine:
 
     def run(self, command: str, seconds: float = 60) -> Result:
         """Run a shell command in the guest."""
-        agent = self._connected()
-        return agent.wait(agent.start(command), seconds, command)
+        return self.wait(self.start(command), seconds, command)
 
     def must(self, command: str, seconds: float = 60) -> str:
         """Run a shell command that has to succeed; what it printed."""
@@ -103,11 +102,19 @@ class Machine:
 
     def start(self, command: str) -> int:
         """Begin a shell command in the guest; for `wait`."""
-        return self._connected().start(command)
+        try:
+            return self._connected().start(command)
+        except say.TimedOut as hang:
+            hang.log = self.console
+            raise
 
     def wait(self, process: int, seconds: float, what: str) -> Result:
         """Wait for a command begun with `start`."""
-        return self._connected().wait(process, seconds, what)
+        try:
+            return self._connected().wait(process, seconds, what)
+        except say.TimedOut as hang:
+            hang.log = self.console
+            raise
 
     def log(self) -> list[str]:
         """What the kernel has said so far, without times; read on the host, since asking a slow guest is slow."""

@@ -38,6 +38,12 @@ SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
 LOAD, LOAD_SECONDS = 12, 6
 SILENT_SECONDS = 10
+PORT, OTHER_PORT = 20049, 20050
+MOVES = 2
+# Each has another number.
+LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
+# Of the sysctl's range.
+LEAST_REQUESTS = 4
 # Waits for the adapter to give up.
 LOSES_CONNECTION = ("for try in $(seq 100); do rdma resource show qp | grep -q 'type RC.* state RTS' || exit 0; "
                     "sleep 0.5; done; rdma resource show qp >&2; exit 1")
@@ -53,6 +59,10 @@ NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, stil
 # ERESTARTSYS: a killed process was giving back its delegation.
 KILLED_IN_RECALL = Expected(10, re.compile(r"NFS: nfs4_handle_delegation_recall_error: unhandled error -512\."),
                             "its process was killed")
+MOVED = Expected(12, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*)|infiniband (rxe|siw)0: .*"),
+                 "nfsd and the device come and go")
+BONDED = Expected(60, re.compile(r"(bond0|eth0)( \(unregistering\))?: .*|virtio_net virtio\d+ (link0|eth0): renamed from \w+|"
+                                 r"RDMA CM addr change for ndev eth0 used by id \w+"), "a bond is made, changed and unmade")
 CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
 # The server's own view of a directory of test files.
 SUMS = "cd /export/t/{} && sha256sum *"
@@ -84,10 +94,11 @@ class Cell:
         """Have everything in place for a mount, also where an earlier test has removed it."""
         self.guests.load(self.device, self.server_module, self.client_module)
 
-    def mount_command(self, host: str = "server", option: str = "proto=rdma", security: str = "") -> str:
+    def mount_command(self, host: str = "server", option: str = "proto=rdma", security: str = "",
+                      port: int = PORT) -> str:
         flavor = security or self.security
         # Without a word it is sec=sys, and the server is asked.
-        option += ",port=20049" + (f",sec={flavor}" if flavor != NO_SECURITY else "")
+        option += f",port={port}" + (f",sec={flavor}" if flavor != NO_SECURITY else "")
         if self.version == "3":
             # Without lockd, and without the MOUNT protocol over UDP.
             protocol = "tcp6" if "rdma6" in option else "tcp"
@@ -96,7 +107,7 @@ class Cell:
 
     def mount_call(self) -> str:
         """What the system call wants to be told, for mounts.py."""
-        options = f"vers={self.version},proto=rdma,port=20049,sec={self.security},addr={SERVER.address4}"
+        options = f"vers={self.version},proto=rdma,port={PORT},sec={self.security},addr={SERVER.address4}"
         if self.version.startswith("4"):
             return f"server:/ {options},clientaddr={CLIENT.address4}"
         return f"server:/export {options},nolock,mountproto=tcp,mountvers=3"
@@ -119,12 +130,14 @@ class Cell:
             self.guests.prove(name, said)
 
     def clear(self) -> bool:
-        """After a failed test: bring the client back to no mount; False when that does not work."""
+        """After a failed test: set everything up anew, without a mount; False when that does not work."""
+        self.guests.doubt()
         try:
-            result = self.guests.client.run("umount -f /mnt; ! mountpoint -q /mnt", 60)
+            self.client("umount -f -a -t nfs,nfs4; ! mountpoint -q /mnt", 60)
+            self.load_modules()
         except say.Failure:
             return False
-        return result.status == 0
+        return True
 
     @contextlib.contextmanager
     def load(self, ends: bool = False) -> Iterator[None]:
@@ -135,14 +148,12 @@ class Cell:
         # A session of their own, so that one kill reaches all of them, also those just forked.
         self.client(f"cd /mnt/t && {{ setsid /lab/files.py load load {LOAD} > /tmp/load 2>&1 < /dev/null & "
                     "echo $! > /tmp/load.pid; }")
-        try:
+        # The signal is only asked for here: each process ends when it sees it.
+        with say.undoing(lambda: self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")):
             yield
             if not ends:
                 self.client(f"read -r group < /tmp/load.pid; test $(pgrep -g $group | wc -l) = {LOAD + 1} && "
                             "! test -s /tmp/load || { cat /tmp/load >&2; exit 1; }")
-        finally:
-            # The signal is only asked for here: each process ends when it sees it.
-            self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")
 
     @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
@@ -151,10 +162,8 @@ class Cell:
         # expect one to outlive its queue pair. The debugging kernel has no netem.
         machine = next(machine for machine in self.guests.machines if machine.kernel.flavour == "stock")
         machine.must("tc qdisc replace dev eth0 root netem loss 100%")
-        try:
+        with say.undoing(lambda: machine.must("tc qdisc delete dev eth0 root")):
             yield
-        finally:
-            machine.must("tc qdisc delete dev eth0 root")
 
     @contextlib.contextmanager
     def captured(self) -> Iterator[Path]:
@@ -317,15 +326,14 @@ def disconnected(cell: Cell) -> None:
     """The kernel's fault injection breaks the connection again and again under load; no byte is wrong."""
     with cell.mounted():
         before = cell.connects()
-        # Each end breaks connections of its own accord.
-        for machine in cell.debugged:
-            machine.must(f"cd /sys/kernel/debug/fail_sunrpc && echo 0 > verbose && echo 100 > probability && "
-                         f"echo {FAULT_INTERVAL} > interval && echo {FAULTS} > times")
-        try:
-            cell.client("/lab/files.py workers /mnt/t/workers 24 200000", LONG_SECONDS)
-        finally:
+        with contextlib.ExitStack() as stack:
+            # Each end breaks connections of its own accord.
             for machine in cell.debugged:
-                machine.must("echo 0 > /sys/kernel/debug/fail_sunrpc/times")
+                machine.must(f"cd /sys/kernel/debug/fail_sunrpc && echo 0 > verbose && echo 100 > probability && "
+                             f"echo {FAULT_INTERVAL} > interval && echo {FAULTS} > times")
+                stack.enter_context(say.undoing(functools.partial(
+                    machine.must, "echo 0 > /sys/kernel/debug/fail_sunrpc/times")))
+            cell.client("/lab/files.py workers /mnt/t/workers 24 200000", LONG_SECONDS)
         cell.same("workers")
         reconnects = cell.connects() - before
         if reconnects < LEAST_RECONNECTS:
@@ -419,21 +427,23 @@ def statistics(cell: Cell) -> None:
 def tunables(cell: Cell) -> None:
     """What /proc/sys/sunrpc/svc_rdma of the server takes and refuses; new connections use it, and counters count."""
     directory = "cd /proc/sys/sunrpc/svc_rdma"
-    least = "echo 4 > max_requests && echo 4096 > max_req_size"
+    least = f"echo {LEAST_REQUESTS} > max_requests && echo 4096 > max_req_size"
     usual = cell.server(f"{directory} && cat max_requests max_req_size").split()
-    try:
+    with say.undoing(lambda: cell.server(f"{directory} && echo {usual[0]} > max_requests && "
+                                         f"echo {usual[1]} > max_req_size")):
         taken = cell.server(f"{directory} && for line in 'max_requests 3' 'max_requests 16385' 'max_req_size 4095' "
                             "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256'; do "
                             "set -- $line; echo $2 2> /dev/null > $1 && echo $line; done; for counter in rdma_stat_*; do "
                             f"echo 0 > $counter || echo $counter; done; {least}").strip()
         if taken:
             raise say.Failure(f"taken, or a counter that cannot be set to zero: {' '.join(taken.split())}")
-        with cell.mounted():
+        with cell.captured() as path, cell.mounted():
             cell.written("out", FEW_SIZES)
         counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
                                "rdma_stat_rq_poll").split()
-    finally:
-        cell.server(f"{directory} && echo {usual[0]} > max_requests && echo {usual[1]} > max_req_size")
+    granted = capture.granted(path)
+    if max(granted, default=0) != LEAST_REQUESTS:
+        raise say.Failure(f"max_requests is {LEAST_REQUESTS}, but grants were {sorted(granted)}, in {path}")
     if 0 in map(int, counters[:3]) or int(counters[3]) != 0:
         raise say.Failure(f"read, recv, write and rq_poll count {' '.join(counters)}")
 
@@ -443,6 +453,68 @@ def callbacks(cell: Cell) -> None:
     with cell.mounted():
         cell.server("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
                     "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
+
+
+def listeners(cell: Cell) -> None:
+    """Each way to start one; and the statistics of nfsd's pools count what comes in."""
+    cell.load_modules()
+    netlink = f"rdma:{SERVER.address4}"
+    configured = f"[nfsd]\\nrdma=y\\nrdma-port={OTHER_PORT}\\n"
+    for start in (f"rpc.nfsd --rdma={OTHER_PORT} 4",
+                  f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && "
+                  "cp /tmp/nfs.conf /etc",
+                  # Whatever port is free.
+                  f"nfsdctl listener +{netlink}:0 && nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4"):
+        cell.guests.stop_serving()
+        cell.server(start)
+        port = int(cell.server("sed -n 's/^rdma //p' /proc/fs/nfsd/portlist | head -n 1"))
+        before = _enqueued(cell)
+        with cell.mounted(cell.mount_command(port=port)):
+            cell.written("other", "4097")
+        if _enqueued(cell) <= before:
+            raise say.Failure(f"pool_stats counts {before} transports with work before, {_enqueued(cell)} after")
+    # What netlink added goes with nfsd alone.
+    cell.guests.stop_serving()
+    cell.load_modules()
+
+
+def _enqueued(cell: Cell) -> int:
+    """How often a transport of nfsd's had something to do: the third number of each pool."""
+    return sum(int(line.split()[2]) for line in cell.server("cat /proc/fs/nfsd/pool_stats").splitlines()
+               if not line.startswith("#"))
+
+
+def address_moves(cell: Cell) -> None:
+    """The listener's address goes to another link and back (ADDR_CHANGE): it listens again, and the mount goes on."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(f"/lab/bond enter {cell.device}")
+    with say.undoing(lambda: cell.server(f"rpc.nfsd 0; /lab/bond leave {cell.device}")):
+        # One on all addresses does not hear of it.
+        cell.server(f"nfsdctl listener +rdma:{SERVER.address4}:{OTHER_PORT} && nfsdctl threads 4")
+        with cell.mounted(cell.mount_command(port=OTHER_PORT)):
+            before = cell.connects()
+            with cell.load():
+                for _ in range(MOVES):
+                    time.sleep(LOAD_SECONDS)
+                    listener = cell.server(LISTENER)
+                    cell.server("/lab/bond move")
+                    if cell.server(LISTENER) in (listener, ""):
+                        raise say.Failure(f"the listener is still that of before, or none: {listener.strip()}")
+                cell.still_works()
+            if cell.connects() < before + MOVES:
+                raise say.Failure(f"{MOVES} moves of the address, but {cell.connects() - before} new connections")
+    cell.load_modules()
+
+
+def in_namespace(cell: Cell) -> None:
+    """nfsd, its RDMA device and the link are in a network namespace, of which nothing is left when nfsd has ended."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(f"/lab/namespace enter {cell.device}")
+    with say.undoing(lambda: cell.server(f"/lab/namespace leave {cell.device}")), cell.mounted():
+        cell.written("inner", "4097 300001")
+    cell.load_modules()
 
 
 def removed(cell: Cell) -> None:
@@ -464,13 +536,11 @@ def loaded_by_mount(cell: Cell) -> None:
                 "-path '*/infiniband/core/*') $tree && "
                 f"install -D -m 644 -t $tree/updates /lab/{cell.client_module}/rpcrdma.ko && "
                 "mount --bind /tmp/modules /lib/modules && depmod")
-    try:
+    with say.undoing(lambda: cell.client("umount /lib/modules && rm -r /tmp/modules")):
         cell.guests.expect_module(cell.guests.client, cell.client_module)
         with cell.mounted(cell.mount_command(option="rdma")):
             cell.written("some", "100000")
         cell.guests.unload()
-    finally:
-        cell.client("umount /lib/modules && rm -r /tmp/modules")
 
 
 def no_leak(cell: Cell) -> None:
@@ -497,16 +567,20 @@ NO_LEAK = Test("no memory leaked", no_leak)
 
 SMOKE = {"3": [SMALL], "4.0": [SMALL], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
 OVER_IPV6 = Test("over IPv6", over_ipv6)
+# NFS 3 would want rpcbind there, too.
+NAMESPACE = Test("server in a network namespace", in_namespace, (MOVED,))
 TRACED = Test("trace events", traced)
+LISTENERS = Test("listeners", listeners, (MOVED,))
+# Wants a kernel with bonding at the server, which is the stock one.
+ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
-          Test("mountstats", statistics), TRACED, Test("server's tunables", tunables), *HARD, REMOVED,
+          Test("mountstats", statistics), TRACED, Test("server's tunables", tunables), LISTENERS, *HARD, REMOVED,
           Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
-FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS]), *COMMON] for version, smoke in SMOKE.items()}
+FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS, NAMESPACE]), *COMMON] for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
-SOAK_VERSION = "4.2"
 
 
 def secured(tests: list[Test]) -> list[Test]:

@@ -127,6 +127,11 @@ class Pair:
         self.prove_modules()
         self._remove(self.client)
 
+    def doubt(self) -> None:
+        """Nothing is known to be in place any more: `load` sets all of it up anew."""
+        self._device = ""
+        self._serves = True
+
     def stop_serving(self) -> None:
         """Stop nfsd; `load` starts it again."""
         self.server.must("rpc.nfsd 0")
@@ -203,7 +208,11 @@ def running(setup: Setup) -> Iterator[Pair]:
     """Two guests for the length of a block. Only one run has guests at a time: two processors carry two guests."""
     run = repository.BUILD / "run" / setup.name
     with cache.lock("machines", "has guests running"):
-        shutil.rmtree(run, ignore_errors=True)
+        # The run before is kept: its guests may have been given up after a hang.
+        before = run.with_name(f"{run.name}.before")
+        shutil.rmtree(before, ignore_errors=True)
+        if run.exists():
+            run.rename(before)
         run.mkdir(parents=True)
         with say.step(f"starting two guests (server {setup.server.kernel.flavour}, "
                       f"client {setup.client.kernel.flavour}; consoles in {run})"):

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HEARTBEAT_SECONDS = 20
@@ -86,6 +86,23 @@ def step(title: str, log: Path | None = None) -> Iterator[None]:
         done.set()
         thread.join()
     line(f"{title}: {duration(time.monotonic() - began)}")
+
+
+@contextlib.contextmanager
+def undoing(undo: Callable[[], object]) -> Iterator[None]:
+    """Have something undone at the end of a block. After a failure, one more in that does not hide it; after a hang
+    there is nobody who could."""
+    try:
+        yield
+    except TimedOut:
+        raise
+    except Failure:
+        try:
+            undo()
+        except Failure as failure:
+            line(f"  what was to be undone then: {failure.what}")
+        raise
+    undo()
 
 
 def main_guard(function) -> int:

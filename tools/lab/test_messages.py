@@ -25,6 +25,10 @@ class Messages(unittest.TestCase):
         self.assertEqual(len(messages.unexpected(["link up", "link down"], expected)), 1)
         self.assertEqual(messages.unexpected(["a link up"], expected), ["a link up"])
 
+    def test_a_report_is_never_expected(self) -> None:
+        report = "rpcrdma: DMA ledger: 3 mappings were never undone"
+        self.assertEqual(messages.unexpected([report], [Expected(10, re.compile("rpcrdma: .*"), "why")]), [report])
+
     def test_reports_of_a_boot(self) -> None:
         lines = ["BUG: KASAN: slab-use-after-free in x", "eth0: up", "WARNING: possible circular locking dependency",
                  "INFO: task kworker/0:1 blocked for more than 120 seconds."]

@@ -78,10 +78,10 @@ def recorded(server: Machine) -> Iterator[Trace]:
     trace = Trace()
     switch = f"for event in rpcrdma {REPLY}; do echo {{}} > events/$event/enable || exit 1; done"
     server.must(f"cd {DIRECTORY} && echo > trace && {switch.format(1)}")
-    try:
+    off = f"cd {DIRECTORY} && {switch.format(0)}"
+    with say.undoing(lambda: server.must(off)):
         yield trace
-    finally:
-        text = server.must(f"cd {DIRECTORY} && {switch.format(0)} && cat trace")
+        text = server.must(f"{off} && cat trace")
     for line in text.splitlines():
         found = LINE.search(line)
         if found is not None:
