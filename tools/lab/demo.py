@@ -5,7 +5,7 @@ import module
 import say
 import settings
 import statistics_line
-from pair import IN_TREE, OURS, End, Pair, Setup, running
+from pair import IN_TREE, OURS, End, Pair, Setup, alone, running
 
 WHOSE = {OURS: "our", IN_TREE: "the in-tree"}
 MOUNT = "mount -t nfs -o vers=4.2,proto=rdma,port=20049 192.0.2.1:/ /mnt"
@@ -26,7 +26,7 @@ def run() -> int:
     """Every step with its time; PASS, or what failed."""
     server, client = (settings.choice(end, (OURS, IN_TREE)) for end in ("SERVER", "CLIENT"))
     end = End(kernels.stock(), module.build(kernels.stock()), "2G")
-    with running(Setup("demo", end, end)) as guests:
+    with alone(), running(Setup("demo", end, end)) as guests:
         with say.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
             guests.load("rxe", server, client)
         with say.step(MOUNT):

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import accel
-import cache
 import kernels
 import messages
 import module
+import pair
 import repository
 import roots
 import say
@@ -35,7 +35,7 @@ def check(results: Results) -> None:
     kernel = kernels.debug()
     built = module.build(kernel, kunit=True)
     directory = repository.BUILD / "run/kunit"
-    with cache.lock("machines", "has guests running"):
+    with pair.alone():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         with say.step(f"running the KUnit suites on the debug kernel (console in {directory})"):

@@ -2,13 +2,14 @@
 
 import fnmatch
 import os
+import threading
 
 import mount_tests
 import mounts
 import repository
 import say
 from mount_tests import Test
-from mounts import DEVICES, Outcome, Plan
+from mounts import DEVICES, Lane, Outcome, Plan
 from pair import IN_TREE, OURS
 from results import Results
 
@@ -20,18 +21,21 @@ CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"
 def run() -> int:
     """Every cell that CELLS chooses, the table, and the last line."""
     chosen = _chosen(_plans())
-    results, outcomes = Results(), list[Outcome]()
+    results, outcomes, lock = Results(), list[Outcome](), threading.Lock()
 
     def tell(outcome: Outcome) -> None:
         # After each, since a run takes hours and may be ended before its end.
-        outcomes.append(outcome)
-        TABLE.parent.mkdir(exist_ok=True)
-        TABLE.write_text(_table(outcomes))
+        with lock:
+            outcomes.append(outcome)
+            TABLE.parent.mkdir(exist_ok=True)
+            TABLE.write_text(_table(outcomes))
 
+    lanes = []
     for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
         plans = [plan for plan in chosen if _debugs_client(plan) == client]
         if plans:
-            mounts.run_plans(results, setup, plans, tell)
+            lanes.append(Lane(setup(), plans))
+    mounts.run_lanes(results, lanes, tell)
     say.line(_table(outcomes).rstrip())
     say.line(f"the table is in {TABLE}")
     return results.finish()

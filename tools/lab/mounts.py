@@ -1,11 +1,16 @@
 """`make check-mount`, `make matrix` and `make soak`: real mounts between two guests, with our module at one end or at
 both."""
 
+import functools
 import itertools
+import os
+import re
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import callback_tests
 import kernels
@@ -25,6 +30,8 @@ DEVICES = ("rxe", "siw")
 SOAK_MINUTES = 30
 CALLBACKS = 100_000
 MEMORY = "1500M"
+# Two guests, with what QEMU and the files of the host need beside their memory.
+LANE_BYTES = 5 << 30
 LIFE_VERSION = "4.2"
 
 
@@ -49,6 +56,14 @@ class Plan:
         security = f" {self.security}" if self.security != mount_tests.NO_SECURITY else ""
         what = f"NFSv{self.version}" if self.version else "raw requester"
         return f"{self.device} {what}{security}{whose[self.server, self.client]}"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Cells that one pair of guests has in turn."""
+
+    setup: Setup
+    plans: list[Plan]
 
 
 @dataclass(frozen=True)
@@ -78,14 +93,15 @@ def soak() -> int:
     def ours(tests: list[Test]) -> list[Plan]:
         return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
 
-    rounds = [(server_debugged, ours(life)),
-              (nothing_debugged, [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR]),
-                                  Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-              (client_debugged, ours(mount_tests.SOAK)), (server_debugged, ours(mount_tests.SOAK))]
-    for number, (setup, plans) in enumerate(itertools.cycle(rounds)):
+    # The load wants the machine for itself.
+    rounds = [[Lane(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])],
+              [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
+               Lane(server_debugged(), ours(life))],
+              [Lane(client_debugged(), ours(mount_tests.SOAK)), Lane(server_debugged(), ours(mount_tests.SOAK))]]
+    for number, lanes in enumerate(itertools.cycle(rounds)):
         if number >= len(rounds) and time.monotonic() > deadline:
             break
-        run_plans(results, setup, plans)
+        run_lanes(results, lanes)
     return results.finish()
 
 
@@ -95,17 +111,18 @@ def check(results: Results) -> None:
     Two debugging kernels would take twice the time, and find no more.
     """
     smoke = mount_tests.SMOKE
-    run_plans(results, client_debugged, [
+    client = Lane(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2"))])
-    run_plans(results, server_debugged, [
+    server = Lane(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         *(Plan(device, None, OURS, OURS, requester.TESTS) for device in DEVICES),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK)),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"]), "krb5p")])
+    run_lanes(results, [client, server])
 
 
 def client_debugged() -> Setup:
@@ -126,20 +143,63 @@ def _end(kernel: kernels.Kernel) -> End:
     return End(kernel, module.build(kernel), MEMORY)
 
 
-def run_plans(results: Results, make: Callable[[], Setup], plans: Iterable[Plan],
-              tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
+def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
+    """Run lanes of cells, side by side where there is room for that.
+
+    Of a pair of guests, one is busy and the other waits for it, mostly.
+    """
+    found = [Results() for _ in lanes]
+    with pair.alone():
+        if len(lanes) > 1 and _has_room(len(lanes)):
+            _side_by_side([functools.partial(_run_lane, *each, tell) for each in zip(found, lanes)],
+                          [lane.setup.name for lane in lanes])
+        else:
+            for each in zip(found, lanes):
+                _run_lane(*each, tell)
+    for each in found:
+        results.include(each)
+
+
+def _has_room(lanes: int) -> bool:
+    """Whether the machine has a processor for each pair, and memory for all."""
+    available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    memory = 1024 * int(available[1]) if available else 0
+    return len(os.sched_getaffinity(0)) >= lanes and memory >= lanes * LANE_BYTES
+
+
+def _side_by_side(functions: list[Callable[[], None]], names: list[str]) -> None:
+    """Run each in a thread of its own."""
+    mistakes: list[BaseException] = []
+
+    def run(function: Callable[[], None], name: str) -> None:
+        say.speak_as(name)
+        try:
+            function()
+        except BaseException as mistake:  # noqa: BLE001
+            mistakes.append(mistake)
+
+    # An interrupted run does not wait for them; their guests end with them.
+    threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(functions, names)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if mistakes:
+        raise mistakes[0]
+
+
+def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> None:
     """Run cells on one pair of guests; a hang costs the rest of its cell, and the next one gets new guests.
 
     Those with Kerberos come last, since there is no way back from it.
     """
-    setup = make()
     guests: Pair | None = None
     with ExitStack() as stack:
-        for plan in plans:
+        for plan in lane.plans:
             began, passed, failed = time.monotonic(), results.passed, results.failed
             try:
                 if guests is None:
-                    guests = stack.enter_context(pair.running(setup))
+                    guests = stack.enter_context(pair.running(lane.setup))
                 with say.step(f"{plan.name}: {len(plan.tests)} tests"):
                     guests.load(plan.device, plan.server, plan.client)
                     if plan.security != mount_tests.NO_SECURITY:

@@ -205,19 +205,23 @@ class Pair:
 
 @contextlib.contextmanager
 def running(setup: Setup) -> Iterator[Pair]:
-    """Two guests for the length of a block. Only one run has guests at a time: two processors carry two guests."""
+    """Two guests for the length of a block."""
     run = repository.BUILD / "run" / setup.name
-    with cache.lock("machines", "has guests running"):
-        # The run before is kept: its guests may have been given up after a hang.
-        before = run.with_name(f"{run.name}.before")
-        shutil.rmtree(before, ignore_errors=True)
-        if run.exists():
-            run.rename(before)
-        run.mkdir(parents=True)
-        with say.step(f"starting two guests (server {setup.server.kernel.flavour}, "
-                      f"client {setup.client.kernel.flavour}; consoles in {run})"):
-            pair = Pair(setup, run)
-        try:
-            yield pair
-        finally:
-            pair.stop()
+    # The run before is kept: its guests may have been given up after a hang.
+    before = run.with_name(f"{run.name}.before")
+    shutil.rmtree(before, ignore_errors=True)
+    if run.exists():
+        run.rename(before)
+    run.mkdir(parents=True)
+    with say.step(f"starting two guests (server {setup.server.kernel.flavour}, "
+                  f"client {setup.client.kernel.flavour}; consoles in {run})"):
+        pair = Pair(setup, run)
+    try:
+        yield pair
+    finally:
+        pair.stop()
+
+
+def alone() -> contextlib.AbstractContextManager[None]:
+    """Only one run has guests at a time."""
+    return cache.lock("machines", "has guests running")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HEARTBEAT_SECONDS = 20
+_THREAD = threading.local()
 
 
 class Failure(Exception):
@@ -40,7 +41,17 @@ class TimedOut(Failure):
 
 def line(text: str) -> None:
     """Print one line at once, also into a pipe."""
-    print(text, flush=True)
+    sys.stdout.write(f"{_speaker()}{text}\n")
+    sys.stdout.flush()
+
+
+def speak_as(name: str) -> None:
+    """Begin all lines of this thread with a name, since it is not the only one that speaks."""
+    _THREAD.speaker = f"{name}: "
+
+
+def _speaker() -> str:
+    return getattr(_THREAD, "speaker", "")
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -67,9 +78,10 @@ def step(title: str, log: Path | None = None) -> Iterator[None]:
     """Announce a step, show the log's last line while it runs long, and say how long it took."""
     line(f"{title} ...")
     began = time.monotonic()
-    done = threading.Event()
+    done, speaker = threading.Event(), _speaker()
 
     def heartbeat() -> None:
+        _THREAD.speaker = speaker
         while not done.wait(HEARTBEAT_SECONDS):
             last = last_lines(log, 1) if log else []
             line(f"  {duration(time.monotonic() - began)}: {last[0][:100] if last else 'still working'}")

@@ -27,7 +27,7 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
     # The debugging kernel is for our module.
     ends = [pair.End(kernel, module.build(kernel)) if whose == pair.OURS else pair.End(kernels.stock(), None)
             for whose in (server, client)]
-    with pair.running(pair.Setup("try", *ends)) as guests:
+    with pair.alone(), pair.running(pair.Setup("try", *ends)) as guests:
         with say.step(f"setting up {device}, nfsd and the modules (server: {server}, client: {client})"):
             guests.load(device, server, client)
         with say.step(f"mounting with vers={version},proto=rdma"):

@@ -4,10 +4,9 @@ import kernels
 import life_tests
 import module
 import mounts
-import pair
 import requester
 import settings
-from mounts import DEVICES, Plan
+from mounts import DEVICES, Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
 from results import Results
 
@@ -31,7 +30,7 @@ def run_life() -> int:
     return _run(mounts.server_debugged(), plan)
 
 
-def _run(setup: pair.Setup, plan: Plan) -> int:
+def _run(setup: Setup, plan: Plan) -> int:
     results = Results()
-    mounts.run_plans(results, lambda: setup, [plan])
+    mounts.run_lanes(results, [Lane(setup, [plan])])
     return results.finish()
