@@ -46,7 +46,7 @@ CLIENT = Role("client", "52:54:00:00:00:02", "192.0.2.2", "fd00:2::2", False)
 class Machine:
     """A running guest."""
 
-    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str) -> None:
+    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str, processors: int = 1) -> None:
         """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
         self.role = role
         self.kernel = kernel
@@ -58,7 +58,7 @@ class Machine:
         self.share = self.directory / "share"
         self.share.mkdir(parents=True)
         self._fill_share()
-        argv = self._qemu(accel, memory)
+        argv = self._qemu(accel, memory, processors)
         # The guest must not outlive this process, however it ends.
         command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(argv, directory=run)]
         with (run / f"{role.name}.qemu").open("wb") as log:
@@ -157,7 +157,7 @@ class Machine:
                     "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
-    def _qemu(self, accel: str, memory: str) -> list[str]:
+    def _qemu(self, accel: str, memory: str, processors: int) -> list[str]:
         name = self.role.name
         # The suites of the kernel itself are not ours to run, and take half of the debug kernel's boot.
         arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
@@ -179,7 +179,7 @@ class Machine:
         ends = "on" if self.role.listens else "off"
         return [
             "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", "1", "-m", memory,
+            "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", str(processors), "-m", memory,
             "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
             "-append", " ".join(arguments),
             "-chardev", f"file,id=console,path={self.console.name}", "-serial", "chardev:console",

@@ -1,7 +1,6 @@
 """`make check-mount`, `make matrix` and `make soak`: real mounts between two guests, with our module at one end or at
 both."""
 
-import functools
 import itertools
 import os
 import re
@@ -96,7 +95,7 @@ def soak() -> int:
     # The load wants the machine for itself.
     rounds = [[Lane(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])],
               [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-               Lane(server_debugged(), ours(life))],
+               *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS, life)]) for device in DEVICES)],
               [Lane(client_debugged(), ours(mount_tests.SOAK)), Lane(server_debugged(), ours(mount_tests.SOAK))]]
     for number, lanes in enumerate(itertools.cycle(rounds)):
         if number >= len(rounds) and time.monotonic() > deadline:
@@ -135,12 +134,17 @@ def server_debugged() -> Setup:
     return Setup("mount-server", _end(kernels.debug()), _end(kernels.stock()))
 
 
+def server_stressed(device: str) -> Setup:
+    """With a second processor at the server, so that what may happen at the same time does."""
+    return Setup(f"life-{device}", _end(kernels.debug(), 2), _end(kernels.stock()))
+
+
 def nothing_debugged() -> Setup:
     return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
-def _end(kernel: kernels.Kernel) -> End:
-    return End(kernel, module.build(kernel), MEMORY)
+def _end(kernel: kernels.Kernel, processors: int = 1) -> End:
+    return End(kernel, module.build(kernel), MEMORY, processors)
 
 
 def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
@@ -149,43 +153,36 @@ def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], Non
     Of a pair of guests, one is busy and the other waits for it, mostly.
     """
     found = [Results() for _ in lanes]
-    with pair.alone():
-        if len(lanes) > 1 and _has_room(len(lanes)):
-            _side_by_side([functools.partial(_run_lane, *each, tell) for each in zip(found, lanes)],
-                          [lane.setup.name for lane in lanes])
-        else:
-            for each in zip(found, lanes):
-                _run_lane(*each, tell)
-    for each in found:
-        results.include(each)
-
-
-def _has_room(lanes: int) -> bool:
-    """Whether the machine has a processor for each pair, and memory for all."""
-    available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    memory = 1024 * int(available[1]) if available else 0
-    return len(os.sched_getaffinity(0)) >= lanes and memory >= lanes * LANE_BYTES
-
-
-def _side_by_side(functions: list[Callable[[], None]], names: list[str]) -> None:
-    """Run each in a thread of its own."""
     mistakes: list[BaseException] = []
+    room = threading.Semaphore(_room())
 
-    def run(function: Callable[[], None], name: str) -> None:
-        say.speak_as(name)
+    def run(lane: Lane, its: Results) -> None:
+        if len(lanes) > 1:
+            say.speak_as(lane.setup.name)
         try:
-            function()
+            with room:
+                _run_lane(its, lane, tell)
         except BaseException as mistake:  # noqa: BLE001
             mistakes.append(mistake)
 
-    # An interrupted run does not wait for them; their guests end with them.
-    threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(functions, names)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with pair.alone():
+        # An interrupted run does not wait for them; their guests end with them.
+        threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(lanes, found)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for each in found:
+        results.include(each)
     if mistakes:
         raise mistakes[0]
+
+
+def _room() -> int:
+    """How many pairs the machine has processors and memory for; one in any case."""
+    available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    memory = 1024 * int(available[1]) if available else 0
+    return max(1, min(len(os.sched_getaffinity(0)), memory // LANE_BYTES))
 
 
 def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> None:

@@ -34,6 +34,7 @@ class End:
     # Our module, built for the kernel; None where only the in-tree one is to run.
     ours: Path | None
     memory: str = "1G"
+    processors: int = 1
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Pair:
             raise say.Failure(f"{count} unexpected kernel messages", log=self.client.console)
 
     def _start(self, role: Role, end: End) -> Machine:
-        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory)
+        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory, end.processors)
         self.machines.append(machine)
         self.modules[role.name] = None
         machine.offer_module(IN_TREE, end.kernel.in_tree_module())

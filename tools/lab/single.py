@@ -24,10 +24,10 @@ def run_requester() -> int:
 
 
 def run_life() -> int:
-    """The life cycle as `make check` has it."""
+    """The life cycle as `make check` has it, but for a second processor at the server."""
     device = settings.choice("DEVICE", DEVICES)
     plan = Plan(device, mounts.LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK))
-    return _run(mounts.server_debugged(), plan)
+    return _run(mounts.server_stressed(device), plan)
 
 
 def _run(setup: Setup, plan: Plan) -> int:
