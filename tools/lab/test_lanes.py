@@ -1,0 +1,83 @@
+"""Tests of cells that run side by side."""
+
+import contextlib
+import io
+import threading
+import unittest
+import unittest.mock
+
+import mounts
+import say
+from mounts import Lane, Outcome
+from pair import Setup
+from results import Results
+
+
+def lanes(*names: str) -> list[Lane]:
+    return [Lane(Setup(name, None, None), []) for name in names]
+
+
+class Lanes(unittest.TestCase):
+    def run_with(self, run_lane, *names: str) -> tuple[Results, str]:
+        results, said = Results(), io.StringIO()
+        with (unittest.mock.patch("mounts._run_lane", run_lane), unittest.mock.patch("mounts._room", lambda: 2),
+              unittest.mock.patch("pair.alone", contextlib.nullcontext), contextlib.redirect_stdout(said)):
+            mounts.run_lanes(results, lanes(*names))
+        return results, said.getvalue()
+
+    def test_results_of_all_count_and_lines_say_whose_they_are(self) -> None:
+        def run_lane(results: Results, lane: Lane, tell) -> None:
+            results.ok(f"cell of {lane.setup.name}")
+            results.fail("another", "it had to")
+            tell(Outcome(lane.setup.name, 1, 1, 0))
+
+        results, said = self.run_with(run_lane, "one", "two", "three")
+        self.assertEqual((results.passed, results.failed), (3, 3))
+        self.assertIn("two: ok      cell of two\n", said)
+
+    def test_no_more_than_there_is_room_for(self) -> None:
+        at_once, most, lock, both = 0, 0, threading.Lock(), threading.Barrier(2)
+
+        def run_lane(results: Results, lane: Lane, tell) -> None:
+            nonlocal at_once, most
+            with lock:
+                at_once += 1
+                most = max(most, at_once)
+            both.wait(10)
+            with lock:
+                at_once -= 1
+
+        self.run_with(run_lane, "one", "two", "three", "four")
+        self.assertEqual(most, 2)
+
+    def test_a_mistake_in_a_lane_is_not_lost(self) -> None:
+        def run_lane(results: Results, lane: Lane, tell) -> None:
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            self.run_with(run_lane, "one", "two")
+
+
+class Undoing(unittest.TestCase):
+    def test_undone_after_success_and_after_failure(self) -> None:
+        undone = unittest.mock.Mock()
+        with say.undoing(undone):
+            pass
+        with self.assertRaises(say.Failure), say.undoing(undone):
+            raise say.Failure("first")
+        self.assertEqual(undone.call_count, 2)
+
+    def test_the_first_failure_is_the_one_that_is_told(self) -> None:
+        def undo() -> None:
+            raise say.Failure("second")
+
+        with contextlib.redirect_stdout(io.StringIO()) as said, self.assertRaisesRegex(say.Failure, "first"):
+            with say.undoing(undo):
+                raise say.Failure("first")
+        self.assertIn("second", said.getvalue())
+
+    def test_nothing_is_asked_of_a_guest_that_hangs(self) -> None:
+        undone = unittest.mock.Mock()
+        with self.assertRaises(say.TimedOut), say.undoing(undone):
+            raise say.TimedOut("gone")
+        undone.assert_not_called()
