@@ -60,9 +60,9 @@ impl<H: Handler> QueuePair<H> {
         if !ok {
             // Before anything that failed is taken out of the queue, by this worker or the other's.
             let mut send = self.send.lock();
-            let (is_news, only) = (send.lose(), send.alone());
-            drop(send);
-            if is_news {
+            if send.lose() {
+                let only = send.alone();
+                drop(send);
                 self.handler.lost(only);
             }
         }
