@@ -63,6 +63,8 @@ MOVED = Expected(12, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to rec
                  "nfsd and the device come and go")
 BONDED = Expected(60, re.compile(r"(bond0|eth0)( \(unregistering\))?: .*|virtio_net virtio\d+ (link0|eth0): renamed from \w+|"
                                  r"RDMA CM addr change for ndev eth0 used by id \w+"), "a bond is made, changed and unmade")
+# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye.
+SIW_GOODBYE = Expected(2, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
 CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
 # iw_cm forgets the private data of a request that comes to a listener which is just going.
 LEAK_OF_IW_CM = re.compile(r"kmemdup_noprof\S+\s+cm_event_handler\S+\s+siw_cm_upcall")

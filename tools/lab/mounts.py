@@ -219,10 +219,11 @@ def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> 
 
 def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
     """Run the tests of a cell; False when its guests are of no more use."""
+    always = (mount_tests.SIW_GOODBYE,) if plan.device == "siw" else ()
     for number, test in enumerate(plan.tests):
-        hung = False
+        hung, provokes = False, (*test.provokes, *always)
 
-        def judged(test=test) -> None:
+        def judged(test=test, provokes=provokes) -> None:
             nonlocal hung
             try:
                 test.function(cell)
@@ -230,12 +231,12 @@ def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
                 hung = True
                 raise
             except say.Failure:
-                cell.guests.tell_troubles(test.provokes)
+                cell.guests.tell_troubles(provokes)
                 raise
             if plan.quiet:
-                cell.guests.must_be_quiet(test.provokes)
+                cell.guests.must_be_quiet(provokes)
             else:
-                cell.guests.tell_troubles(test.provokes)
+                cell.guests.tell_troubles(provokes)
 
         if not results.test(f"{plan.name}: {test.name}", judged):
             if hung or not cell.clear():
