@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import say
 
+# How much of a reason is said twice, in characters.
+MOST_REPEATED = 1000
+
 
 class Results:
     """The outcome of a run. A test that could not run has failed."""
 
     def __init__(self) -> None:
         self.passed = 0
-        self._failed: list[str] = []
+        # What each is called, and why it failed.
+        self._failed: list[tuple[str, str]] = []
 
     @property
     def failed(self) -> int:
@@ -28,7 +32,7 @@ class Results:
         say.line(f"ok      {name}{f' ({note})' if note else ''}")
 
     def fail(self, name: str, why: str) -> None:
-        self._failed.append(name)
+        self._failed.append((name, why))
         say.line(f"FAILED  {name}: {why}")
 
     def test(self, name: str, function: Callable[[], None]) -> bool:
@@ -48,8 +52,9 @@ class Results:
         return True
 
     def finish(self) -> int:
-        """Name the failures again, print the last line, and give the exit status."""
-        for name in self._failed:
+        """Tell the failures again, where one looks first, print the last line, and give the exit status."""
+        for name, why in self._failed:
             say.line(f"failed: {name}")
+            say.line(f"        {why[:MOST_REPEATED]}")
         say.line(f"{self.passed} passed, {self.failed} failed")
         return 1 if self._failed or not self.passed else 0
