@@ -120,7 +120,7 @@ def debug() -> Kernel:
 
 
 def siw(kernel: Kernel) -> Path:
-    """siw.ko of the kernel's own source with one correction; Debian has no siw at all."""
+    """siw.ko of the kernel's own source with three corrections; Debian has no siw at all."""
     patch = FRAGMENTS / "siw.patch"
 
     def make(path: Path) -> None:

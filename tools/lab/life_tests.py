@@ -2,18 +2,21 @@
 and at the end nothing of them is left."""
 
 import functools
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-import re
 
 import mount_tests
 import say
 from messages import Expected
 from mount_tests import Cell, Test
 
-STORM_SECONDS = 1200
+# For one connection, or one restart.
+SECONDS_EACH = 20
+# A client that has to reclaim its state anew all the time gets no further, and its kernel then calls that a hang.
+RESTARTS_IN_A_ROW = 20
 # The last connection of a client that has just gone may still be on its way out.
 SETTLE_SECONDS = 60
 # More connections at once than the listener's backlog has room for.
@@ -80,7 +83,7 @@ def come_and_go(count: int, cell: Cell) -> None:
     with cell.mounted(), cell.load():
         connects = cell.connects()
         # The backlog is short on purpose, so some are.
-        refused = cell.client(f"/lab/storm.py {count} come {WORKERS}", STORM_SECONDS).strip()
+        refused = cell.client(f"/lab/storm.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
         say.line(f"  {count} connections made, {refused} refused")
         cell.still_works()
         if cell.connects() != connects:
@@ -91,9 +94,11 @@ def restarted(count: int, cell: Cell) -> None:
     """nfsd ends and begins again, while a mount is in use and connections are asked for."""
     cell.load_modules()
     with cell.mounted():
-        with cell.load(), _storm(cell):
-            cell.server(RESTARTS.format(count), STORM_SECONDS)
-        cell.still_works()
+        for done in range(0, count, RESTARTS_IN_A_ROW):
+            number = min(RESTARTS_IN_A_ROW, count - done)
+            with cell.load(), _storm(cell):
+                cell.server(RESTARTS.format(number), SECONDS_EACH * number)
+            cell.still_works()
 
 
 def device_removed(count: int, cell: Cell) -> None:

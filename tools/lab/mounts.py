@@ -135,11 +135,8 @@ def server_debugged() -> Setup:
 
 
 def server_stressed(device: str) -> Setup:
-    """With a second processor at the server, so that what may happen at the same time does.
-
-    But not with siw, which then uses connections that it has freed when the listener refuses them.
-    """
-    return Setup(f"life-{device}", _end(kernels.debug(), 1 if device == "siw" else 2), _end(kernels.stock()))
+    """With a second processor at the server, so that what may happen at the same time does."""
+    return Setup(f"life-{device}", _end(kernels.debug(), 2), _end(kernels.stock()))
 
 
 def nothing_debugged() -> Setup:
