@@ -66,7 +66,7 @@ help:
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
 	@echo '  make requester   what no Linux client sends, from a requester of our own: every byte of the answers is compared'
 	@echo '                   SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw'
-	@echo '  make life        connections, listeners and devices of a server come and go under load; DEVICE=rxe|siw'
+	@echo '  make life        connections, listeners and devices come and go under load; END=server|client  DEVICE=rxe|siw'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo
 	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds;'

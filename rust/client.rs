@@ -2,10 +2,12 @@
 
 //! The requester: a transport of the RPC layer for NFS clients.
 
+mod alarm;
 mod call;
 mod chunks;
 mod connect;
 mod connection;
+mod events;
 mod marshal;
 mod mount;
 mod reply;

@@ -3,4 +3,3 @@
 //! What both ends share.
 
 pub(crate) mod credits;
-pub(crate) mod events;

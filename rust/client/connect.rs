@@ -3,12 +3,13 @@
 //! Connecting to a server.
 
 use super::{
+    alarm::Alarm,
     call::MAX_REGIONS,
     connection::{
-        Alarm,
         Connection,
         Requester, //
     },
+    events::Events,
     mount::{
         Shared,
         REVERSE_SLOTS, //
@@ -34,10 +35,7 @@ use crate::{
             }, //
         },
     },
-    transport::{
-        credits::RECEIVE_BATCH,
-        events::Events, //
-    },
+    transport::credits::RECEIVE_BATCH,
 };
 use kernel::{
     prelude::*,
@@ -76,15 +74,12 @@ impl WorkItem for Connector {
                 self.0.begin_connection(connection);
                 self.0.xprt.connected();
             }
-            Err(e) => {
-                self.0.keep_backoff();
-                self.0.xprt.not_connected(e);
-            }
+            Err(e) => self.0.xprt.not_connected(e),
         }
     }
 }
 
-/// The sizes of a connection on a device.
+/// The sizes of a connection on a device; `EOPNOTSUPP` where its queues are too short.
 fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
     let regions = MAX_REGIONS as u32;
     // A call as a rule: a registration, a Send, an invalidation. And once, the longest.
@@ -93,7 +88,7 @@ fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
     let send_entries = (3 * max_requests + REVERSE_SLOTS + longest + 1).min(queue);
     let receives = (max_requests + REVERSE_SLOTS + RECEIVE_BATCH).min(queue.saturating_sub(1));
     if send_entries <= longest || receives <= REVERSE_SLOTS + RECEIVE_BATCH {
-        return Err(ENOMEM);
+        return Err(EOPNOTSUPP);
     }
     Ok(QueuePairConfig {
         send_entries,
@@ -113,10 +108,10 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
     let xprt = &shared.xprt;
     let timeout = Jiffies::from(RESOLVE_TIMEOUT as usize) * HZ / 1000 + 1;
 
-    let alarm = Alarm::new(xprt.clone())?;
+    let address = shared.address()?;
+    let alarm = Alarm::new(xprt.clone(), address)?;
     let events = Events::new(alarm.clone())?;
     let id = CmId::new(xprt.net(), events.clone())?;
-    let address = xprt.address();
     events.step(timeout, || id.resolve_address(&address, RESOLVE_TIMEOUT))?;
     events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 

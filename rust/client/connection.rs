@@ -3,33 +3,25 @@
 //! One connection of a mount, from connect to tear-down.
 
 use super::{
+    alarm::{
+        Alarm,
+        Reason, //
+    },
     call::Call,
     chunks::Thresholds,
-    mount::{
-        Mount,
-        Shared, //
-    },
+    events::Events,
+    mount::Shared,
     reply, //
 };
 use crate::{
-    kapi::{
-        ib::{
-            Failure,
-            Handler,
-            QueuePair,
-            Received,
-            SendBuffer, //
-        },
-        sunrpc::XprtHandle,
-        sys::log,
+    kapi::ib::{
+        Failure,
+        Handler,
+        QueuePair,
+        Received,
+        SendBuffer, //
     },
-    transport::{
-        credits::Credits,
-        events::{
-            Events,
-            OnLost, //
-        }, //
-    },
+    transport::credits::Credits,
 };
 use kernel::{
     new_spinlock,
@@ -37,7 +29,6 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
-            Full,
             Relaxed, //
         },
         Arc,
@@ -49,59 +40,6 @@ use xdr::Role;
 /// Tells the connections of a mount apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ConnectionId(pub(crate) u64);
-
-/// Tells the RPC layer once that a connection has to be given up. Nothing is said of one that is
-/// not up yet: the outcome of the attempt is reported anyway.
-pub(crate) struct Alarm {
-    xprt: XprtHandle<Mount>,
-    armed: Atomic<bool>,
-    raised: Atomic<bool>,
-}
-
-impl Alarm {
-    /// For a new connection.
-    pub(crate) fn new(xprt: XprtHandle<Mount>) -> Result<Arc<Self>> {
-        Ok(Arc::new(
-            Self {
-                xprt,
-                armed: Atomic::new(false),
-                raised: Atomic::new(false),
-            },
-            GFP_KERNEL,
-        )?)
-    }
-
-    /// The connection is up.
-    pub(crate) fn arm(&self) {
-        // Both this and `raise` write first and look then, so that one of them sees the other.
-        self.armed.xchg(true, Full);
-        if self.raised.load(Relaxed) {
-            self.xprt.force_disconnect();
-        }
-    }
-
-    /// The RPC layer is to close the connection. Tells whether that was news. Any context that
-    /// may take a spin lock.
-    pub(crate) fn raise(&self) -> bool {
-        let first = !self.raised.xchg(true, Full);
-        let news = first && self.armed.load(Relaxed);
-        if news {
-            self.xprt.force_disconnect();
-        }
-        news
-    }
-
-    /// The connection is being closed: what its end brings about is no news.
-    pub(crate) fn silence(&self) {
-        self.raised.store(true, Relaxed);
-    }
-}
-
-impl OnLost for Arc<Alarm> {
-    fn lost(&self) {
-        self.raise();
-    }
-}
 
 /// The requester's part of a connection.
 #[pin_data]
@@ -192,13 +130,7 @@ impl Handler for Requester {
     }
 
     fn failed(&self, failure: Failure) {
-        if self.alarm.raise() {
-            log::info(format_args!(
-                "connection to {} lost: {}",
-                self.shared.xprt.address(),
-                failure.words(),
-            ));
-        }
+        self.alarm.raise(Reason::Failed(failure));
     }
 }
 
@@ -209,9 +141,7 @@ impl Requester {
             Ok(posted) => self.credits.lock().posted(posted),
             // It is being torn down.
             Err(e) if e == ENOTCONN => (),
-            Err(_) => {
-                self.alarm.raise();
-            }
+            Err(_) => self.alarm.raise(Reason::NoReceives),
         }
     }
 

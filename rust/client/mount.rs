@@ -3,6 +3,7 @@
 //! The transport of a mount, which outlives its connections.
 
 use super::{
+    alarm::Reason,
     call::{
         Call,
         Phase,
@@ -22,6 +23,7 @@ use crate::kapi::{
         Class,
         ReverseRqst,
         Rqst,
+        SocketAddress,
         Transport,
         Xprt,
         XprtHandle, //
@@ -81,8 +83,10 @@ pub(crate) struct Shared {
     connection: SpinLock<Option<Arc<Connection>>>,
     #[pin]
     calls: SpinLock<KVec<Arc<Call>>>,
+    /// Where to connect to next; none before the first time.
+    #[pin]
+    address: SpinLock<Option<SocketAddress>>,
     reverse: Atomic<bool>,
-    back_off: Atomic<bool>,
     connections: Atomic<u64>,
 }
 
@@ -92,9 +96,13 @@ impl Shared {
         self.connection.lock().clone()
     }
 
+    /// Where to connect to.
+    pub(crate) fn address(&self) -> Result<SocketAddress> {
+        (*self.address.lock()).ok_or(ENOTCONN)
+    }
+
     /// A new connection is up.
     pub(crate) fn begin_connection(&self, connection: Arc<Connection>) {
-        self.back_off.store(false, Relaxed);
         let old = self.connection.lock().replace(connection);
         drop(old);
         // They may have been enabled while there was no connection to be seen.
@@ -126,11 +134,6 @@ impl Shared {
         let old = if same { slot.take() } else { None };
         drop(slot);
         drop(old);
-    }
-
-    /// An attempt to connect failed, or the server answers badly: the next one is to be delayed.
-    pub(crate) fn keep_backoff(&self) {
-        self.back_off.store(true, Relaxed);
     }
 
     /// An identifier for a new connection.
@@ -182,7 +185,7 @@ impl WorkItem for Patience {
         if let Some(connection) = self.0.connection() {
             let requester = connection.handler();
             if requester.credits.lock().all_abandoned() {
-                requester.alarm.raise();
+                requester.alarm.raise(Reason::NoCredits);
             }
         }
     }
@@ -217,8 +220,8 @@ impl Transport for Mount {
                 stats: Stats::new(),
                 connection <- new_spinlock!(None, "rpcrdma_connection"),
                 calls <- new_spinlock!(KVec::new(), "rpcrdma_calls"),
+                address <- new_spinlock!(None, "rpcrdma_address"),
                 reverse: Atomic::new(false),
-                back_off: Atomic::new(false),
                 connections: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -251,12 +254,9 @@ impl Transport for Mount {
         sysctl::slot_table_entries()
     }
 
-    fn connect(&self, delay: Jiffies) {
+    fn connect(&self, delay: Jiffies, address: SocketAddress) {
+        *self.shared.address.lock() = Some(address);
         self.connector.queue(delay);
-    }
-
-    fn backs_off(&self) -> bool {
-        self.shared.back_off.load(Relaxed)
     }
 
     fn close(&self) {
@@ -270,6 +270,12 @@ impl Transport for Mount {
         self.shared.end_connection();
         let calls = core::mem::take(&mut *self.shared.calls.lock());
         drop(calls);
+    }
+
+    fn overdue(&self) {
+        if let Some(connection) = self.shared.connection() {
+            connection.handler().alarm.raise(Reason::Overdue);
+        }
     }
 
     fn inject_disconnect(&self) {
@@ -321,7 +327,7 @@ impl Transport for Mount {
             }
             if call.state.lock().regions.fenced().is_none() {
                 // Nobody knows what the regions are until the tear-down has taken them away.
-                connection.handler().alarm.raise();
+                connection.handler().alarm.raise(Reason::NotFenced);
                 connection.shutdown();
             }
         }

@@ -5,6 +5,7 @@
 //! Everything here runs in completion handlers, and trusts nothing that was received.
 
 use super::{
+    alarm::Reason,
     call::{
         Call,
         CallState,
@@ -129,7 +130,7 @@ fn grant(requester: &Requester, wire: u32) {
 /// section 4.5).
 fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     requester.shared.stats.bad_replies.add(1);
-    let address = requester.shared.xprt.address();
+    let address = requester.alarm.address();
     match xid {
         Some(xid) => log::warn(format_args!(
             "bad message from {address} with XID {xid:#010x}: {reason}"
@@ -326,9 +327,8 @@ fn answer<'a>(
 /// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
 /// than one Call be under way (RFC 8166, section 3.3.3).
 fn give_up(requester: &Requester) {
-    requester.shared.keep_backoff();
     requester.shared.xprt.increase_backoff();
-    requester.alarm.raise();
+    requester.alarm.raise(Reason::BadMessage);
 }
 
 /// What is to be done with an RPC that waits for this Reply.
@@ -418,7 +418,7 @@ fn fence(
         };
         drop(state);
         drop(waiting);
-        requester.alarm.raise();
+        requester.alarm.raise(Reason::NotFenced);
     }
 }
 
@@ -471,7 +471,7 @@ fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCa
     if let Err(e) = xprt.receive_reverse_call(call.xid, inline, requester.id.0) {
         log::warn(format_args!(
             "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long",
-            requester.shared.xprt.address(),
+            requester.alarm.address(),
         ));
         give_up(requester);
     }

@@ -107,13 +107,13 @@ def device_removed(count: int, cell: Cell) -> None:
     with cell.mounted():
         with cell.load(), _storm(cell):
             for number in range(count):
-                _await_connection(cell)
+                await_connection(cell)
                 # Not always just after the connection is there.
                 time.sleep(number % 3)
                 cell.server(f"rdma link delete {cell.device}0", 120)
                 time.sleep(1)
                 cell.server(f"/lab/rdma-device {cell.device}")
-            _await_connection(cell)
+            await_connection(cell)
         cell.still_works()
 
 
@@ -141,7 +141,7 @@ def _settled(cell: Cell) -> None:
         time.sleep(1)
 
 
-def _await_connection(cell: Cell) -> None:
+def await_connection(cell: Cell) -> None:
     """Wait until the mount has a connection. Those of the storm have no kernel module's name in brackets."""
     cell.client(f"for try in $(seq {5 * BACK_SECONDS}); do rdma resource show qp | grep -q "
                 "'type RC.* state RTS.*comm \\[' && exit 0; sleep 0.2; done; rdma resource show qp >&2; exit 1",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import callback_tests
+import client_life_tests
 import kernels
 import life_tests
 import load_tests
@@ -88,6 +89,7 @@ def soak() -> int:
     deadline = time.monotonic() + 60 * settings.number("SOAK_MINUTES", SOAK_MINUTES)
     results = Results()
     version, life = LIFE_VERSION, life_tests.tests(life_tests.SOAK)
+    client_life = client_life_tests.tests(client_life_tests.SOAK)
 
     def ours(tests: list[Test]) -> list[Plan]:
         return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
@@ -96,6 +98,7 @@ def soak() -> int:
     rounds = [[Lane(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])],
               [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
                *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS, life)]) for device in DEVICES)],
+              [Lane(client_stressed(device), [Plan(device, version, OURS, OURS, client_life)]) for device in DEVICES],
               [Lane(client_debugged(), ours(mount_tests.SOAK)), Lane(server_debugged(), ours(mount_tests.SOAK))]]
     for number, lanes in enumerate(itertools.cycle(rounds)):
         if number >= len(rounds) and time.monotonic() > deadline:
@@ -113,7 +116,8 @@ def check(results: Results) -> None:
     client = Lane(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
-        *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2"))])
+        *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
+        *(Plan(device, LIFE_VERSION, OURS, OURS, client_life_tests.tests(client_life_tests.CHECK)) for device in DEVICES)])
     server = Lane(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
@@ -137,6 +141,11 @@ def server_debugged() -> Setup:
 def server_stressed(device: str) -> Setup:
     """With a second processor at the server, so that what may happen at the same time does."""
     return Setup(f"life-{device}", _end(kernels.debug(), 2), _end(kernels.stock()))
+
+
+def client_stressed(device: str) -> Setup:
+    """The same at the client."""
+    return Setup(f"client-life-{device}", _end(kernels.stock()), _end(kernels.debug(), 2))
 
 
 def nothing_debugged() -> Setup:

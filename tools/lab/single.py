@@ -1,11 +1,13 @@
 """`make requester` and `make life`: one cell with tests of its own, as the variables choose it."""
 
+import client_life_tests
 import kernels
 import life_tests
 import module
 import mounts
 import requester
 import settings
+from machine import CLIENT, SERVER
 from mounts import DEVICES, Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
 from results import Results
@@ -24,10 +26,13 @@ def run_requester() -> int:
 
 
 def run_life() -> int:
-    """The life cycle as `make check` has it, but for a second processor at the server."""
+    """The life cycle of one end, with a second processor there where that works."""
     device = settings.choice("DEVICE", DEVICES)
-    plan = Plan(device, mounts.LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK))
-    return _run(mounts.server_stressed(device), plan)
+    if settings.choice("END", (SERVER.name, CLIENT.name)) == SERVER.name:
+        setup, tests = mounts.server_stressed(device), life_tests.tests(life_tests.CHECK)
+    else:
+        setup, tests = mounts.client_stressed(device), client_life_tests.tests(client_life_tests.SOME)
+    return _run(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
 
 
 def _run(setup: Setup, plan: Plan) -> int:

@@ -405,6 +405,11 @@ void rpcrdma_rs_module_put(void)
 
 /* Text */
 
+bool rpcrdma_rs_is_init_net(const struct net *net)
+{
+	return net_eq(net, &init_net);
+}
+
 /* Writes "address:port", as "[address]:port" for IPv6. */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)
 {

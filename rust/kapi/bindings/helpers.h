@@ -132,6 +132,9 @@ void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
 bool rpcrdma_rs_try_module_get(void);
 void rpcrdma_rs_module_put(void);
 
+/* Namespaces */
+bool rpcrdma_rs_is_init_net(const struct net *net);
+
 /* Text */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap);
 bool rpcrdma_rs_may_warn(void);

@@ -50,6 +50,8 @@ pub(crate) enum CmEventKind {
     Unreachable,
     /// The peer refused.
     Rejected,
+    /// The peer still knew an earlier connection under the same name: a new try may succeed.
+    Stale,
     /// The connection is gone.
     Disconnected,
     /// The device is going: the id must be destroyed soon.
@@ -61,8 +63,11 @@ pub(crate) enum CmEventKind {
 }
 
 impl CmEventKind {
-    fn from_raw(event: bindings::rdma_cm_event_type) -> Self {
+    /// `status` as [`CmEvent`] has it.
+    fn from_raw(event: bindings::rdma_cm_event_type, status: i32) -> Self {
+        let stale = status == bindings::ib_cm_rej_reason_IB_CM_REJ_STALE_CONN as i32;
         match event {
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED if stale => Self::Stale,
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Self::AddressResolved,
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Self::AddressError,
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Self::RouteResolved,
@@ -104,11 +109,6 @@ impl CmEvent<'_> {
             let device = (*self.id.as_ptr()).device;
             (!device.is_null()).then(|| DeviceName::of(device))
         }
-    }
-
-    /// Whether a rejection says that the connection was stale, so that a new try may succeed.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.status == bindings::ib_cm_rej_reason_IB_CM_REJ_STALE_CONN as i32
     }
 }
 
@@ -380,13 +380,11 @@ impl<E: CmHandler> CmId<E> {
         let handler = unsafe { &*(*id).context.cast::<E>().cast_const() };
         // SAFETY: The event is valid for the time of this call.
         let event = unsafe { &*event };
-        let kind = CmEventKind::from_raw(event.event);
+        let kind = CmEventKind::from_raw(event.event, event.status);
 
         let private_data = match kind {
-            CmEventKind::Established | CmEventKind::Rejected => {
-                // SAFETY: The `conn` member is the valid one for these events.
-                unsafe { private_data(&event.param.conn) }
-            }
+            // SAFETY: The `conn` member is the valid one for this event.
+            CmEventKind::Established => unsafe { private_data(&event.param.conn) },
             _ => &[][..],
         };
 

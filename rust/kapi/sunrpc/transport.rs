@@ -3,6 +3,7 @@
 //! What a client transport does for the RPC layer.
 
 use super::{
+    address::SocketAddress,
     class::Class,
     rqst::{
         ReverseRqst,
@@ -46,17 +47,17 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
 
-    /// Starts to connect after `delay`. The outcome is reported with [`Xprt::connected`] or
-    /// [`Xprt::not_connected`], once. May not sleep long: called from an RPC task.
-    fn connect(&self, delay: Jiffies);
-    /// Whether the next attempt to connect is to be delayed: the last one failed, or the server
-    /// answers badly.
-    fn backs_off(&self) -> bool;
+    /// Starts to connect to `address` after `delay`. The outcome is reported with
+    /// [`XprtHandle::connected`] or [`XprtHandle::not_connected`], once. May not sleep long: called
+    /// from an RPC task.
+    fn connect(&self, delay: Jiffies, address: SocketAddress);
     /// Ends the connection; returns when nothing of it is left. May sleep. The RPC layer has
     /// locked the transport, so nothing is being sent.
     fn close(&self);
     /// The RPC layer will make no further call. May sleep.
     fn destroy(&self);
+    /// The Reply to a Call that was sent on this connection is overdue. Does not sleep.
+    fn overdue(&self);
     /// Breaks the connection as if the network had, for the kernel's fault injection.
     fn inject_disconnect(&self);
 

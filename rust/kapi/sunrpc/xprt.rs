@@ -10,10 +10,7 @@ use super::super::{
     },
 };
 use super::{
-    address::{
-        Net,
-        SocketAddress, //
-    },
+    address::Net,
     xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
@@ -99,13 +96,6 @@ impl Xprt {
             bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock);
             !service.is_null()
         }
-    }
-
-    /// The server's address.
-    pub(crate) fn address(&self) -> SocketAddress {
-        // SAFETY: The address was copied when the transport was made; the port may change, which
-        // is one aligned word.
-        SocketAddress::new(unsafe { (*self.as_raw()).addr })
     }
 
     /// The network namespace of the mount, which the transport holds.

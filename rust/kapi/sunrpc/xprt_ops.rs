@@ -71,7 +71,7 @@ struct Data<T> {
     module: Option<ModuleRef>,
 }
 
-/// The least delay before a reconnect, and its growth (as users of the C module know it).
+/// The least delay before a connection that follows a useless one, and its growth.
 pub(super) const INITIAL_BACKOFF: Jiffies = 5 * HZ;
 const BIND_TIMEOUT: Jiffies = 60 * HZ;
 const IDLE_TIMEOUT: Jiffies = 5 * 60 * HZ;
@@ -201,7 +201,6 @@ impl<T: Transport> XprtOps<T> {
             (*xprt).connect_timeout = DEFAULT_TIMEOUT.0.to_initval;
             (*xprt).max_reconnect_timeout = DEFAULT_TIMEOUT.0.to_maxval;
             (*xprt).bind_timeout = BIND_TIMEOUT;
-            (*xprt).reestablish_timeout = INITIAL_BACKOFF;
             (*xprt).idle_timeout = IDLE_TIMEOUT;
             (*xprt).ops = Self::TABLE;
             // Side protocols that look at it take the address for one of TCP, which it is.
@@ -285,18 +284,17 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
-        // SAFETY: Called with a transport of ours, which the task has locked.
+        // SAFETY: Called with a transport of ours, which the task has locked. So nobody changes
+        // the address.
         unsafe {
             let Some(transport) = Self::transport(xprt) else {
                 return;
             };
             kernel::warn_on!(!bindings::xprt_lock_connect(xprt, task, xprt.cast()));
-            let mut delay = 0;
-            if transport.backs_off() {
-                delay = bindings::xprt_reconnect_delay(xprt);
-                bindings::xprt_reconnect_backoff(xprt, INITIAL_BACKOFF);
-            }
-            transport.connect(delay);
+            // None for the first attempt, nor where the last connection was of use.
+            let delay = bindings::xprt_reconnect_delay(xprt);
+            bindings::xprt_reconnect_backoff(xprt, INITIAL_BACKOFF);
+            transport.connect(delay, SocketAddress::new((*xprt).addr));
         }
     }
 
@@ -310,9 +308,6 @@ impl<T: Transport> XprtOps<T> {
         unsafe {
             if let Some(transport) = Self::transport(xprt) {
                 transport.close();
-                if !transport.backs_off() {
-                    (*xprt).reestablish_timeout = 0;
-                }
             }
             (*xprt).connect_cookie = (*xprt).connect_cookie.wrapping_add(1);
             bindings::xprt_disconnect_done(xprt);
@@ -404,11 +399,16 @@ impl<T: Transport> XprtOps<T> {
     /// # Safety
     ///
     /// As for [`Self::setup`].
-    unsafe extern "C" fn timer(xprt: *mut bindings::rpc_xprt, _task: *mut bindings::rpc_task) {
+    unsafe extern "C" fn timer(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // There is no keep-alive below us: a new connection finds out what is wrong, and all
-        // RPCs are sent again over it.
-        // SAFETY: Called with a transport of ours.
-        unsafe { bindings::xprt_force_disconnect(xprt) };
+        // RPCs are sent again over it. One that waits for that says nothing of the new one.
+        // SAFETY: Called with a transport of ours, and a task that has a request.
+        unsafe {
+            let sent_here = (*(*task).tk_rqstp).rq_connect_cookie == (*xprt).connect_cookie;
+            if let (true, Some(transport)) = (sent_here, Self::transport(xprt)) {
+                transport.overdue();
+            }
+        }
     }
 
     /// The port of the server was found out. From an RPC task; may sleep.

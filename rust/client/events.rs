@@ -25,7 +25,7 @@ use xdr::PrivateData;
 /// for the tear-down.
 pub(crate) trait OnLost: Send + Sync + 'static {
     /// The connection is gone, or has to be given up.
-    fn lost(&self);
+    fn lost(&self, event: CmEventKind);
 }
 
 /// How far an id has come.
@@ -108,7 +108,7 @@ impl<L: OnLost> Events<L> {
         drop(state);
     }
 
-    fn over(&self, error: Error) {
+    fn over(&self, event: CmEventKind, error: Error) {
         let mut state = self.state.lock();
         let was_up = matches!(state.phase, Phase::Up);
         if !matches!(state.phase, Phase::Over(_)) {
@@ -117,18 +117,19 @@ impl<L: OnLost> Events<L> {
         self.step.complete_all();
         drop(state);
         if was_up {
-            self.on_lost.lost();
+            self.on_lost.lost(event);
         }
     }
 }
 
-impl<L: OnLost> CmHandler for Events<L> {
-    fn event(&self, event: CmEvent<'_>) {
-        match event.kind {
+impl<L: OnLost> Events<L> {
+    /// Takes note of an event; `status` and `data` as [`CmEvent`] has them.
+    fn happened(&self, kind: CmEventKind, status: i32, data: &[u8]) {
+        match kind {
             CmEventKind::AddressResolved | CmEventKind::RouteResolved => self.done(),
             CmEventKind::Established => {
                 let mut state = self.state.lock();
-                state.peer = PrivateData::decode(event.private_data);
+                state.peer = PrivateData::decode(data);
                 if matches!(state.phase, Phase::Connecting) {
                     state.phase = Phase::Up;
                 }
@@ -136,14 +137,31 @@ impl<L: OnLost> CmHandler for Events<L> {
                 self.done();
             }
             // The errors are those that users of NFS over RDMA know.
-            CmEventKind::AddressError => self.over(EPROTO),
-            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(ENETUNREACH),
-            CmEventKind::ConnectError => self.over(ENOTCONN),
-            CmEventKind::Rejected if event.is_stale() => self.over(ENOTCONN),
-            CmEventKind::Rejected => self.over(ECONNREFUSED),
-            CmEventKind::Disconnected => self.over(ECONNABORTED),
-            CmEventKind::DeviceRemoval | CmEventKind::AddressChange => self.over(ENODEV),
+            CmEventKind::AddressError if is_network_gone(status) => self.over(kind, ENETDOWN),
+            CmEventKind::AddressError => self.over(kind, EPROTO),
+            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(kind, ENETUNREACH),
+            CmEventKind::ConnectError | CmEventKind::Stale => self.over(kind, ENOTCONN),
+            CmEventKind::Rejected => self.over(kind, ECONNREFUSED),
+            CmEventKind::Disconnected => self.over(kind, ECONNABORTED),
+            CmEventKind::DeviceRemoval | CmEventKind::AddressChange => self.over(kind, ENODEV),
             CmEventKind::Other => (),
         }
     }
 }
+
+/// Whether an address cannot be resolved because there is nothing left to reach it by.
+fn is_network_gone(status: i32) -> bool {
+    [ENETDOWN, ENETUNREACH]
+        .iter()
+        .any(|e| e.to_errno() == status)
+}
+
+impl<L: OnLost> CmHandler for Events<L> {
+    fn event(&self, event: CmEvent<'_>) {
+        self.happened(event.kind, event.status, event.private_data);
+    }
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/events.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: an id that was lost is never taken for one that is up, whatever event comes when, and
+//! whoever must know of the loss hears of it once it was up.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
+
+/// Counts losses.
+struct Losses(Atomic<u32>);
+
+impl OnLost for Arc<Losses> {
+    fn lost(&self, _event: CmEventKind) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+fn events() -> Result<Arc<Events<Arc<Losses>>>> {
+    Events::new(Arc::new(Losses(Atomic::new(0)), GFP_KERNEL)?)
+}
+
+fn losses(events: &Events<Arc<Losses>>) -> u32 {
+    events.on_lost.0.load(Relaxed)
+}
+
+/// Those that end an id, each with what an attempt fails with.
+const ENDS: [(CmEventKind, i32, Error); 11] = [
+    (CmEventKind::AddressError, -110, EPROTO),
+    (CmEventKind::AddressError, -100, ENETDOWN),
+    (CmEventKind::AddressError, -101, ENETDOWN),
+    (CmEventKind::RouteError, 0, ENETUNREACH),
+    (CmEventKind::Unreachable, 0, ENETUNREACH),
+    (CmEventKind::ConnectError, 0, ENOTCONN),
+    (CmEventKind::Stale, 10, ENOTCONN),
+    (CmEventKind::Rejected, 8, ECONNREFUSED),
+    (CmEventKind::Disconnected, 0, ECONNABORTED),
+    (CmEventKind::DeviceRemoval, 0, ENODEV),
+    (CmEventKind::AddressChange, 0, ENODEV),
+];
+
+const STEPS: [CmEventKind; 3] = [
+    CmEventKind::AddressResolved,
+    CmEventKind::RouteResolved,
+    CmEventKind::Established,
+];
+
+#[kunit_tests(rpcrdma_cm_events)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn each_step_ends_with_its_event() -> Result {
+        let events = events()?;
+        for kind in STEPS {
+            let step = || {
+                events.happened(kind, 0, &[]);
+                Ok(())
+            };
+            same("step", events.step(1, step), Ok(()))?;
+        }
+        same("losses", losses(&events), 0)
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_step_does_not_end_the_next() -> Result {
+        let events = events()?;
+        events.happened(CmEventKind::AddressResolved, 0, &[]);
+        same("step", events.step(1, || Ok(())), Err(ETIMEDOUT))
+    }
+
+    #[test]
+    fn an_event_that_is_none_of_ours_ends_no_step() -> Result {
+        let events = events()?;
+        let step = || {
+            events.happened(CmEventKind::Other, 0, &[]);
+            Ok(())
+        };
+        same("step", events.step(1, step), Err(ETIMEDOUT))
+    }
+
+    #[test]
+    fn an_attempt_fails_with_the_error_that_users_know() -> Result {
+        for (kind, status, error) in ENDS {
+            let events = events()?;
+            let step = || {
+                events.happened(kind, status, &[]);
+                Ok(())
+            };
+            same("step", events.step(1, step), Err(error))?;
+            same("losses before it is up", losses(&events), 0)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_over_stays_so() -> Result {
+        for (kind, status, error) in ENDS {
+            for late in STEPS {
+                let events = events()?;
+                events.happened(kind, status, &[]);
+                events.happened(late, 0, &[]);
+                let mut asked = false;
+                let step = || {
+                    asked = true;
+                    Ok(())
+                };
+                same("step", events.step(1, step), Err(error))?;
+                claim(!asked, "the connection manager is asked for nothing more")?;
+                same("losses", losses(&events), 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_end_counts() -> Result {
+        let events = events()?;
+        events.happened(CmEventKind::DeviceRemoval, 0, &[]);
+        events.happened(CmEventKind::Disconnected, 0, &[]);
+        same("step", events.step(1, || Ok(())), Err(ENODEV))
+    }
+
+    #[test]
+    fn the_loss_of_what_was_up_is_told_once() -> Result {
+        for (kind, status, _) in ENDS {
+            let events = events()?;
+            events.happened(CmEventKind::Established, 0, &[]);
+            events.happened(kind, status, &[]);
+            events.happened(kind, status, &[]);
+            same("losses", losses(&events), 1)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn private_data_that_is_none_is_not_known() -> Result {
+        let events = events()?;
+        events.happened(CmEventKind::Established, 0, &[0; 56]);
+        claim(events.peer().is_none(), "the peer has said nothing")
+    }
+}

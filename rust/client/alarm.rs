@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The end of a connection that was not asked for.
+
+use super::{
+    events::OnLost,
+    mount::Mount, //
+};
+use crate::kapi::{
+    ib::{
+        CmEventKind,
+        Failure, //
+    },
+    sunrpc::{
+        SocketAddress,
+        XprtHandle, //
+    },
+    sys::log,
+};
+use core::fmt;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    },
+};
+
+/// Why a connection has to be given up.
+pub(crate) enum Reason {
+    /// A work request failed.
+    Failed(Failure),
+    /// The connection manager says so.
+    Event(CmEventKind),
+    /// A Reply is overdue.
+    Overdue,
+    /// All credits are with Calls that nobody waits for any more.
+    NoCredits,
+    /// Regions could not be taken back from the server.
+    NotFenced,
+    /// Receives could not be posted.
+    NoReceives,
+    /// What the server sent.
+    BadMessage,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed(failure) => failure.words(),
+            Self::Event(CmEventKind::Disconnected) => "the server has closed it",
+            Self::Event(CmEventKind::DeviceRemoval) => "the device is being removed",
+            Self::Event(CmEventKind::AddressChange) => "the address has moved",
+            Self::Event(_) => "the connection manager has given up",
+            Self::Overdue => "a reply is overdue",
+            Self::NoCredits => "the server keeps all credits",
+            Self::NotFenced => "local invalidation failed",
+            Self::NoReceives => "receives cannot be posted",
+            Self::BadMessage => "the server breaks the protocol",
+        })
+    }
+}
+
+/// Tells the RPC layer, and the log, once that a connection has to be given up. Nothing is said of
+/// one that is not up yet: the outcome of the attempt is reported anyway.
+pub(crate) struct Alarm {
+    xprt: XprtHandle<Mount>,
+    address: SocketAddress,
+    armed: Atomic<bool>,
+    raised: Atomic<bool>,
+}
+
+impl Alarm {
+    /// For a new connection to `address`.
+    pub(crate) fn new(xprt: XprtHandle<Mount>, address: SocketAddress) -> Result<Arc<Self>> {
+        Ok(Arc::new(
+            Self {
+                xprt,
+                address,
+                armed: Atomic::new(false),
+                raised: Atomic::new(false),
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    /// The server's address.
+    pub(crate) fn address(&self) -> &SocketAddress {
+        &self.address
+    }
+
+    /// The connection is up.
+    pub(crate) fn arm(&self) {
+        // Both this and `raise` write first and look then, so that one of them sees the other.
+        self.armed.xchg(true, Full);
+        if self.raised.load(Relaxed) {
+            self.xprt.force_disconnect();
+        }
+    }
+
+    /// The RPC layer is to close the connection. Any context that may take a spin lock.
+    pub(crate) fn raise(&self, reason: Reason) {
+        let first = !self.raised.xchg(true, Full);
+        if first && self.armed.load(Relaxed) {
+            let address = &self.address;
+            log::info(format_args!("connection to {address} lost: {reason}"));
+            self.xprt.force_disconnect();
+        }
+    }
+
+    /// The connection is being closed: what its end brings about is no news.
+    pub(crate) fn silence(&self) {
+        self.raised.store(true, Relaxed);
+    }
+}
+
+impl OnLost for Arc<Alarm> {
+    fn lost(&self, event: CmEventKind) {
+        self.raise(Reason::Event(event));
+    }
+}

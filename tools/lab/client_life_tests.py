@@ -1,0 +1,106 @@
+"""The tests of what lives and dies at the client: connections are broken and devices go and come while a mount is used,
+and at the end nothing of them is left."""
+
+import functools
+import re
+import time
+from dataclasses import dataclass
+
+import life_tests
+import mount_tests
+import say
+from messages import Expected
+from mount_tests import Cell, Test
+
+VERSION = "4.2"
+# RPCs from one broken connection to the next.
+INTERVAL = 150
+# A broken connection is replaced within a second, as a rule.
+SECONDS_EACH = 10
+LOOK_SECONDS = 2
+# How an RDMA device goes, as the guests' removal has it.
+WAYS = ("link", "driver", "adapter")
+AWAY_SECONDS = 1
+# An unmount of a server that cannot be reached gives up as the RPC layer does.
+UNMOUNT_SECONDS = 300
+# Connecting, and not yet done with that, if the moment is met.
+AWAIT_ATTEMPT = ("tries=0; until rdma resource show qp | grep -q 'type RC'; do tries=$((tries + 1)); "
+                 "test $tries -lt 3000 || { echo nobody connects >&2; exit 1; }; done")
+AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|virtio_net virtio\d+ .*|"
+                                   r"nfs: server \S+ (not responding, still trying|OK)"),
+                "the device goes and comes")
+BROKEN = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
+                  "connections are broken")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How often."""
+
+    disconnects: int
+    removals: int
+
+
+SOAK = Amounts(disconnects=1000, removals=102)
+SOME = Amounts(disconnects=100, removals=18)
+CHECK = Amounts(disconnects=20, removals=3)
+
+
+def tests(amounts: Amounts) -> list[Test]:
+    """All of them, and what shows that nothing is left."""
+    return [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
+            Test(f"client's device removed {amounts.removals} times under load",
+                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY)),
+            Test("umount without a device", umounted_away, (BROKEN, AWAY)),
+            Test("nothing left of broken connections", life_tests.nothing_left),
+            mount_tests.NO_LEAK]
+
+
+def broken(count: int, cell: Cell) -> None:
+    """The kernel's fault injection breaks the client's connections under a load that compares what it reads."""
+    cell.load_modules()
+    faults = "cd /sys/kernel/debug/fail_sunrpc"
+    with cell.mounted():
+        before = cell.connects()
+        with cell.load(), say.undoing(lambda: cell.client(f"{faults} && echo 0 > times")):
+            cell.client(f"{faults} && echo 0 > verbose && echo 100 > probability && echo {INTERVAL} > interval && "
+                        "echo -1 > times")
+            deadline = time.monotonic() + SECONDS_EACH * count
+            while (made := cell.connects() - before) < count:
+                if time.monotonic() > deadline:
+                    raise say.Failure(f"only {made} of {count} connections were broken and made again")
+                time.sleep(LOOK_SECONDS)
+        cell.still_works()
+    say.line(f"  {made} connections broken and made again")
+
+
+def device_removed(count: int, cell: Cell) -> None:
+    """The client's device goes at any moment, in each way that it can, and comes back; the mount goes on."""
+    cell.load_modules()
+    with cell.mounted():
+        before = cell.connects()
+        with cell.load():
+            for number in range(count):
+                way = f"{WAYS[number % len(WAYS)]} {cell.device}"
+                if number // len(WAYS) % 2:
+                    moment = AWAIT_ATTEMPT
+                else:
+                    life_tests.await_connection(cell)
+                    moment = f"sleep {number % 3}"
+                cell.client(f"{moment}; /lab/removal go {way}", mount_tests.LONG_SECONDS)
+                time.sleep(AWAY_SECONDS)
+                cell.client(f"/lab/removal come {way}")
+            life_tests.await_connection(cell)
+        cell.still_works()
+        say.line(f"  {cell.connects() - before} new connections after {count} removals")
+
+
+def umounted_away(cell: Cell) -> None:
+    """The mount can go while there is no device, and be made again when there is one."""
+    cell.load_modules()
+    way = f"link {cell.device}"
+    with say.undoing(lambda: cell.client(f"/lab/removal come {way}")):
+        with cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt"):
+            cell.still_works()
+    with cell.mounted():
+        cell.still_works()
