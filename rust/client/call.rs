@@ -3,11 +3,17 @@
 //! The transport's state of one RPC.
 
 use super::{
-    connection::ConnectionId,
+    connection::{
+        ConnectionId,
+        Requester, //
+    },
     mount::Mount, //
 };
 use crate::kapi::{
-    ib::Regions,
+    ib::{
+        KeptReceive,
+        Regions, //
+    },
     sunrpc::PinnedRqst,
     sys::completion::Completion, //
 };
@@ -46,10 +52,12 @@ pub(crate) enum Outcome {
         /// How long the head of the room for it is to be, if shorter than it was.
         head: Option<usize>,
     },
-    /// Its inline part still has to be put where it belongs.
+    /// Its inline part still has to be put where it belongs. Until then it stays in its Receive,
+    /// and the RPC keeps its credit for that.
     Inline {
-        /// That part.
-        bytes: KVec<u8>,
+        message: KeptReceive<Requester>,
+        /// Where that part begins in the message.
+        offset: usize,
         /// Bytes that the server has written into the Write chunk.
         written: usize,
     },

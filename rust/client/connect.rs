@@ -26,7 +26,6 @@ use crate::{
         },
         sys::{
             log,
-            memalloc::NofsScope,
             sysctl,
             time::HZ,
             workqueue::{
@@ -67,7 +66,7 @@ pub(crate) struct Connector(pub(crate) Arc<Shared>);
 impl WorkItem for Connector {
     fn run(&self, _timer: Timer<'_>) {
         // Memory that is wanted here may wait for this very mount otherwise.
-        let _nofs = NofsScope::enter();
+        let _scope = self.0.memory_scope();
         self.0.end_connection();
         match connect(&self.0) {
             Ok(connection) => {
@@ -146,6 +145,8 @@ fn bring_up(
     // Until the server grants more (RFC 8166, section 3.3.3).
     shared.xprt.set_window(1);
     requester.provide_receives(connection)?;
+    // They stay in the pool: with them a Call and one more message need no memory.
+    drop([connection.send_buffer()?, connection.send_buffer()?]);
     let made = connection.grow_regions(FIRST_REGIONS, FIRST_REGIONS)?;
     shared.stats.regions_made.add(u64::from(made));
 

@@ -22,6 +22,7 @@ use crate::kapi::{
     sunrpc::{
         Class,
         ReverseRqst,
+        RpcBuffer,
         Rqst,
         SocketAddress,
         Transport,
@@ -29,7 +30,7 @@ use crate::kapi::{
         XprtHandle, //
     },
     sys::{
-        memalloc::NofsScope,
+        memalloc::MemoryScope,
         sysctl,
         time::HZ,
         workqueue::{
@@ -71,6 +72,10 @@ const FENCE_TIMEOUT: Jiffies = 5 * HZ;
 /// How long all credits may be with Calls that nobody waits for: as long as an RPC waits that
 /// somebody does wait for.
 const PATIENCE: Jiffies = 60 * HZ;
+/// Memory for the messages of all RPCs but a few.
+const USUAL_LEN: usize = RpcBuffer::<Call>::room_of(PAGE_SIZE);
+/// RPCs that need no memory to begin, so that memory can be freed by writing it to the server.
+const RESERVED: usize = 2;
 /// Regions that are made at once when they are short.
 const MORE_REGIONS: u32 = 4;
 
@@ -82,7 +87,7 @@ pub(crate) struct Shared {
     #[pin]
     connection: SpinLock<Option<Arc<Connection>>>,
     #[pin]
-    calls: SpinLock<KVec<Arc<Call>>>,
+    idle: SpinLock<KVec<RpcBuffer<Call>>>,
     /// Where to connect to next; none before the first time.
     #[pin]
     address: SpinLock<Option<SocketAddress>>,
@@ -91,6 +96,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// How memory may be had for the transport's own work.
+    pub(crate) fn memory_scope(&self) -> MemoryScope {
+        MemoryScope::enter(self.xprt.is_swapper())
+    }
+
     /// The present connection, if any.
     fn connection(&self) -> Option<Arc<Connection>> {
         self.connection.lock().clone()
@@ -147,12 +157,21 @@ impl Shared {
     }
 }
 
+/// What an RPC begins with where memory is short. May sleep.
+fn reserve() -> Result<KVec<RpcBuffer<Call>>> {
+    let mut idle = KVec::with_capacity(RESERVED, GFP_KERNEL)?;
+    for _ in 0..RESERVED {
+        idle.push(RpcBuffer::new(USUAL_LEN, Call::new()?)?, GFP_KERNEL)?;
+    }
+    Ok(idle)
+}
+
 /// The work item that makes regions when they are short, since the sender must not wait for that.
 struct RegionMaker(Arc<Shared>);
 
 impl WorkItem for RegionMaker {
     fn run(&self, timer: Timer<'_>) {
-        let _nofs = NofsScope::enter();
+        let _scope = self.0.memory_scope();
         if let Some(connection) = self.0.connection() {
             let most = connection.handler().max_calls * MAX_REGIONS as u32;
             match connection.grow_regions(MORE_REGIONS, most) {
@@ -214,12 +233,13 @@ impl Transport for Mount {
     }
 
     fn new(xprt: XprtHandle<Self>) -> Result<Self> {
+        let reserve = reserve()?;
         let shared = Arc::pin_init(
             pin_init!(Shared {
                 xprt,
                 stats: Stats::new(),
                 connection <- new_spinlock!(None, "rpcrdma_connection"),
-                calls <- new_spinlock!(KVec::new(), "rpcrdma_calls"),
+                idle <- new_spinlock!(reserve, "rpcrdma_idle_calls"),
                 address <- new_spinlock!(None, "rpcrdma_address"),
                 reverse: Atomic::new(false),
                 connections: Atomic::new(0),
@@ -268,8 +288,8 @@ impl Transport for Mount {
         self.region_maker.cancel_sync();
         self.patience.cancel_sync();
         self.shared.end_connection();
-        let calls = core::mem::take(&mut *self.shared.calls.lock());
-        drop(calls);
+        let idle = core::mem::take(&mut *self.shared.idle.lock());
+        drop(idle);
     }
 
     fn overdue(&self) {
@@ -284,15 +304,20 @@ impl Transport for Mount {
         }
     }
 
-    fn new_call(&self) -> Result<Arc<Call>> {
-        let pooled = self.shared.calls.lock().pop();
-        match pooled {
-            Some(call) => Ok(call),
-            None => Call::new(),
+    fn take_buffer(&self, len: usize) -> Result<RpcBuffer<Call>> {
+        let idle = self.shared.idle.lock().pop();
+        let Some(mut buffer) = idle else {
+            return RpcBuffer::new(len, Call::new()?);
+        };
+        if let Err(e) = buffer.grow(len) {
+            self.give_back_buffer(buffer);
+            return Err(e);
         }
+        Ok(buffer)
     }
 
     fn fence(&self, call: ArcBorrow<'_, Call>) -> Fenced {
+        let _scope = self.shared.memory_scope();
         loop {
             // In this order, so that the lock is not held where the last reference may go.
             let connection = self.shared.connection();
@@ -311,6 +336,7 @@ impl Transport for Mount {
             }
             if let Some(fenced) = state.regions.fenced() {
                 state.phase = Phase::Idle;
+                state.bad_replies = 0;
                 return fenced;
             }
             let Some(connection) = connection else {
@@ -333,21 +359,17 @@ impl Transport for Mount {
         }
     }
 
-    fn end_call(&self, call: Arc<Call>) {
-        {
-            let mut state = call.state.lock();
-            state.bad_replies = 0;
+    fn give_back_buffer(&self, buffer: RpcBuffer<Call>) {
+        let mut idle = self.shared.idle.lock();
+        // Memory beyond the usual is for one RPC alone, and what there is no room for in the list
+        // is freed; but the reserve stays.
+        if idle.len() < RESERVED || buffer.len() <= USUAL_LEN {
+            let _ = idle.push(buffer, GFP_NOWAIT | __GFP_NOWARN);
         }
-        // Without memory to keep it, it is freed.
-        let _ = self
-            .shared
-            .calls
-            .lock()
-            .push(call, GFP_NOWAIT | __GFP_NOWARN);
     }
 
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
-        let _nofs = NofsScope::enter();
+        let _scope = self.shared.memory_scope();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         let result = marshal::send(&connection, xprt, &rqst);
         if result == Err(EAGAIN) {
@@ -363,7 +385,7 @@ impl Transport for Mount {
     }
 
     fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
-        let _nofs = NofsScope::enter();
+        let _scope = self.shared.memory_scope();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         marshal::send_reverse_reply(&connection, &rqst)
     }

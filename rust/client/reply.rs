@@ -25,7 +25,6 @@ use super::{
 use crate::kapi::{
     ib::{
         Fenced,
-        InvalidatedKey,
         Received, //
     },
     sunrpc::PinnedRqst,
@@ -41,6 +40,7 @@ use xdr::{
     DecodeError,
     Direction,
     ErrorMessage,
+    Inline,
     Limits,
     Message,
     RdmaError,
@@ -67,27 +67,26 @@ pub(crate) fn received(
     connection: &Connection,
     message: Received<'_, Requester>,
 ) {
-    let key = message.invalidated;
     match Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {
-            let (xid, credits) = (reply.xid, reply.credits);
+            let (xid, credits) = (reply.xid, Some(reply.credits));
             answer(
                 requester,
                 connection,
+                message,
                 xid,
-                Some(credits),
-                key,
+                credits,
                 |rqst, state| Answer::check(requester, rqst, state, &reply),
             );
         }
         Ok(Message::Error(error)) => {
-            let (xid, credits) = (error.xid, error.credits);
-            answer(requester, connection, xid, Some(credits), key, |_, _| {
+            let (xid, credits) = (error.xid, Some(error.credits));
+            answer(requester, connection, message, xid, credits, |_, _| {
                 Ok(Answer::Ready(Err(EIO)))
             });
         }
         Ok(Message::Call(call)) => reverse_call(requester, connection, &call),
-        Err(rejected) => refuse(requester, connection, &rejected, key),
+        Err(rejected) => refuse(requester, connection, message, &rejected),
     }
 }
 
@@ -95,8 +94,8 @@ pub(crate) fn received(
 fn refuse(
     requester: &Requester,
     connection: &Connection,
+    message: Received<'_, Requester>,
     rejected: &Rejected,
-    key: Option<InvalidatedKey>,
 ) {
     if let Some(error) = rejected.error_message(Role::Requester, REVERSE_SLOTS) {
         send_error(requester, connection, &error);
@@ -109,7 +108,7 @@ fn refuse(
             if rejected.direction != Some(Direction::Call)
                 && rejected.reason != DecodeError::Done =>
         {
-            answer(requester, connection, header.xid, None, key, |_, _| {
+            answer(requester, connection, message, header.xid, None, |_, _| {
                 Err(reason)
             });
         }
@@ -144,7 +143,7 @@ enum Answer<'a> {
     /// There is nothing to place: the RPC's result.
     Ready(Result<usize>),
     /// The inline part of the Reply; the server has written that many bytes into the Write chunk.
-    Inline { bytes: &'a [u8], written: usize },
+    Inline { part: Inline<'a>, written: usize },
 }
 
 impl<'a> Answer<'a> {
@@ -168,8 +167,8 @@ impl<'a> Answer<'a> {
         let written = written.map_err(|e| e.as_str())? as usize;
         let long = long.map_err(|e| e.as_str())? as usize;
 
-        let bytes = match &reply.payload {
-            ReplyPayload::Inline(inline) => inline.bytes,
+        let part = match &reply.payload {
+            ReplyPayload::Inline(part) => *part,
             ReplyPayload::ReplyChunk if written != 0 => {
                 return Err("Write chunk used beside a Reply chunk");
             }
@@ -189,12 +188,12 @@ impl<'a> Answer<'a> {
             // The payload is the last result of every consumer that asks for a Write chunk.
             room.head_len()
         };
-        if bytes.len() > most {
+        if part.bytes.len() > most {
             // It is well formed, and another answer would not be shorter.
             return Ok(Self::Ready(Err(EIO)));
         }
         requester.shared.stats.written_bytes.add(written as u64);
-        Ok(Self::Inline { bytes, written })
+        Ok(Self::Inline { part, written })
     }
 
     /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
@@ -202,8 +201,8 @@ impl<'a> Answer<'a> {
     fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, state: &CallState) -> bool {
         match self {
             Self::Ready(_) => false,
-            Self::Inline { bytes, .. } => {
-                let beyond_head = bytes.len() > rqst.receive_buf().head_len();
+            Self::Inline { part, .. } => {
+                let beyond_head = part.bytes.len() > rqst.receive_buf().head_len();
                 !state.reply.is_empty() || (!state.write.is_empty() && beyond_head)
             }
         }
@@ -213,7 +212,7 @@ impl<'a> Answer<'a> {
     fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Outcome {
         match *self {
             Self::Ready(result) => Outcome::Placed { result, head: None },
-            Self::Inline { bytes, written } => place_inline(requester, rqst, bytes, written),
+            Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
         }
     }
 }
@@ -264,9 +263,9 @@ enum Verdict {
 fn answer<'a>(
     requester: &Requester,
     connection: &Connection,
+    message: Received<'_, Requester>,
     xid: u32,
     credits: Option<u32>,
-    key: Option<InvalidatedKey>,
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
     let Some(rqst) = requester.shared.xprt.find(xid) else {
@@ -292,7 +291,7 @@ fn answer<'a>(
             let checked = check(&rqst, &state);
             let malformed = checked.is_err();
             let verdict = judge(
-                requester, connection, &rqst, &mut state, credits, key, checked,
+                requester, connection, message, &rqst, &mut state, credits, checked,
             );
             (verdict, malformed)
         } else {
@@ -335,10 +334,10 @@ fn give_up(requester: &Requester) {
 fn judge(
     requester: &Requester,
     connection: &Connection,
+    message: Received<'_, Requester>,
     rqst: &PinnedRqst<Mount>,
     state: &mut CallState,
     credits: Option<u32>,
-    key: Option<InvalidatedKey>,
     checked: Result<Answer<'_>, &'static str>,
 ) -> Verdict {
     let answer = match checked {
@@ -353,39 +352,51 @@ fn judge(
             Answer::Ready(Err(EIO))
         }
     };
-    requester.credits.lock().give_back(state.xid);
     if let Some(credits) = credits {
         grant(requester, credits);
     }
-    if let Some(key) = key {
+    if let Some(key) = message.invalidated {
         connection.remotely_invalidated(&mut state.regions, key);
     }
-    if let Some(fenced) = state.regions.fenced() {
-        state.phase = Phase::Idle;
-        return Verdict::Complete(fenced, answer.place(requester, rqst));
-    }
-    let outcome = match &answer {
-        Answer::Inline { bytes, written } if answer.overlaps_chunks(rqst, state) => {
-            let mut copy = KVec::new();
-            // The Receive is not kept: it would be missing for other Replies.
-            if copy.extend_from_slice(bytes, GFP_NOWAIT).is_err() {
-                return Verdict::Resend;
-            }
-            Outcome::Inline {
-                bytes: copy,
+    let fenced = state.regions.fenced();
+    if fenced.is_none() {
+        state.phase = Phase::Fencing;
+        if let (Answer::Inline { part, written }, true) =
+            (&answer, answer.overlaps_chunks(rqst, state))
+        {
+            return Verdict::Fence(Outcome::Inline {
+                message: message.keep(),
+                offset: part.offset,
                 written: *written,
-            }
+            });
         }
-        _ => answer.place(requester, rqst),
-    };
-    state.phase = Phase::Fencing;
-    Verdict::Fence(outcome)
+    }
+    requester.credits.lock().give_back(state.xid);
+    let outcome = answer.place(requester, rqst);
+    match fenced {
+        Some(fenced) => {
+            state.phase = Phase::Idle;
+            Verdict::Complete(fenced, outcome)
+        }
+        None => Verdict::Fence(outcome),
+    }
 }
 
 /// Gives an RPC its result: no peer can reach its memory any more.
 fn complete(requester: &Requester, mut rqst: PinnedRqst<Mount>, fenced: Fenced, outcome: Outcome) {
     let placed = match outcome {
-        Outcome::Inline { bytes, written } => place_inline(requester, &rqst, &bytes, written),
+        Outcome::Inline {
+            message,
+            offset,
+            written,
+        } => {
+            let part = message.bytes().get(offset..).unwrap_or(&[]);
+            let placed = place_inline(requester, &rqst, part, written);
+            drop(message);
+            let xid = rqst.call().state.lock().xid;
+            requester.credits.lock().give_back(xid);
+            placed
+        }
         placed => placed,
     };
     let Outcome::Placed { result, head } = placed else {

@@ -41,7 +41,6 @@ pub(crate) use self::{
     handler::{
         Failure,
         Handler,
-        InvalidatedKey,
         QueuePairEvent,
         Received, //
     },

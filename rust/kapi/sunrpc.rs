@@ -26,6 +26,7 @@ pub(crate) use self::{
         NetRef,
         SocketAddress, //
     },
+    buffer::RpcBuffer,
     class::{
         Class,
         ClassRegistration, //

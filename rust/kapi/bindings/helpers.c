@@ -306,14 +306,15 @@ char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags)
 	return kstrdup(s, flags);
 }
 
-unsigned int rpcrdma_rs_memalloc_nofs_save(void)
+unsigned int rpcrdma_rs_memalloc_save(bool reserves)
 {
-	return memalloc_nofs_save();
+	return memalloc_flags_save(PF_MEMALLOC_NOFS |
+				   (reserves ? PF_MEMALLOC : 0));
 }
 
-void rpcrdma_rs_memalloc_nofs_restore(unsigned int flags)
+void rpcrdma_rs_memalloc_restore(unsigned int flags)
 {
-	memalloc_nofs_restore(flags);
+	memalloc_flags_restore(flags);
 }
 
 struct page *rpcrdma_rs_alloc_page(gfp_t flags)
@@ -404,6 +405,16 @@ void rpcrdma_rs_module_put(void)
 }
 
 /* Text */
+
+void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n)
+{
+	atomic_add(n, &xprt->swapper);
+}
+
+bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)
+{
+	return atomic_read(&xprt->swapper) > 0;
+}
 
 bool rpcrdma_rs_is_init_net(const struct net *net)
 {

@@ -106,8 +106,8 @@ unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv);
 void *rpcrdma_rs_kmalloc_node(size_t size, gfp_t flags, int node);
 void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags);
 char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags);
-unsigned int rpcrdma_rs_memalloc_nofs_save(void);
-void rpcrdma_rs_memalloc_nofs_restore(unsigned int flags);
+unsigned int rpcrdma_rs_memalloc_save(bool reserves);
+void rpcrdma_rs_memalloc_restore(unsigned int flags);
 struct page *rpcrdma_rs_alloc_page(gfp_t flags);
 void rpcrdma_rs___free_page(struct page *page);
 void rpcrdma_rs_get_page(struct page *page);
@@ -131,6 +131,10 @@ void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
 /* Module */
 bool rpcrdma_rs_try_module_get(void);
 void rpcrdma_rs_module_put(void);
+
+/* Swapping */
+void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n);
+bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 
 /* Namespaces */
 bool rpcrdma_rs_is_init_net(const struct net *net);

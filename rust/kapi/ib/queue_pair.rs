@@ -338,20 +338,18 @@ impl<H: Handler> QueuePair<H> {
     /// Makes receive buffers until there are `want`. May sleep.
     pub(crate) fn grow_receives(&self, want: u32) -> Result {
         let missing = self.recv.lock().missing(want);
+        if missing == 0 {
+            return Ok(());
+        }
+        // Not under the lock of `hardware`; see `make_region`.
+        let _poster = Poster::enter(self)?;
+        let device = self.device().ok_or(ENOTCONN)?;
         for _ in 0..missing {
-            let hardware = self.hardware.lock();
-            let device = hardware.as_ref().ok_or(ENOTCONN)?.id().device()?;
             let size = self.config.receive_size;
             // SAFETY: The buffer goes to the receive queue, which `shutdown` empties before it
-            // lets the device go, which it cannot while `hardware` is locked.
+            // lets the device go; it waits for posters before that.
             let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice)? };
-            let mut recv = self.recv.lock();
-            let added = if recv.open {
-                recv.add(buffer)
-            } else {
-                Err(buffer)
-            };
-            drop(recv);
+            let added = self.recv.lock().add(buffer);
             if let Err(buffer) = added {
                 drop(buffer);
                 break;

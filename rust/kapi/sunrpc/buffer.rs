@@ -7,6 +7,7 @@
 
 use super::super::bindings;
 use core::{
+    marker::PhantomData,
     mem::size_of,
     ptr::NonNull, //
 };
@@ -22,44 +23,110 @@ use kernel::{
 #[repr(C, align(16))]
 struct Prefix<C> {
     call: *const C,
+    len: usize,
 }
 
-/// Allocates `len` bytes and puts `call` in front. Sleeps as the RPC task may.
-pub(super) fn allocate<C>(len: usize, call: Arc<C>) -> Result<NonNull<u8>> {
-    let size = len.checked_add(size_of::<Prefix<C>>()).ok_or(ENOMEM)?;
-    // SAFETY: Allocating has no further requirement.
-    let raw = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
-    let prefix = NonNull::new(raw.cast::<Prefix<C>>()).ok_or(ENOMEM)?;
-    // SAFETY: The allocation has room for the prefix and is aligned for it.
-    unsafe {
-        prefix.write(Prefix {
-            call: Arc::into_raw(call),
-        });
-        Ok(prefix.add(1).cast())
+/// Memory for the messages of one RPC, and the transport's state of it.
+///
+/// # Invariants
+///
+/// `prefix` is an allocation of `kmalloc`, ours, with `len` bytes behind the prefix; `call` is a
+/// reference that the prefix owns.
+pub(crate) struct RpcBuffer<C> {
+    prefix: NonNull<Prefix<C>>,
+    _owns: PhantomData<Arc<C>>,
+}
+
+// SAFETY: It owns its memory, and a reference that may be sent to another thread.
+unsafe impl<C: Send + Sync> Send for RpcBuffer<C> {}
+
+impl<C> RpcBuffer<C> {
+    /// The bytes that an allocation of `size` bytes has room for.
+    pub(crate) const fn room_of(size: usize) -> usize {
+        size.saturating_sub(size_of::<Prefix<C>>())
+    }
+
+    /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
+    pub(crate) fn new(len: usize, call: Arc<C>) -> Result<Self> {
+        let prefix = Self::allocate(len)?;
+        let call = Arc::into_raw(call);
+        // SAFETY: The allocation has room for the prefix and is aligned for it.
+        unsafe { prefix.write(Prefix { call, len }) };
+        // INVARIANT: Allocated and written above.
+        Ok(Self {
+            prefix,
+            _owns: PhantomData,
+        })
+    }
+
+    /// An allocation with room for `len` bytes behind the prefix, which is not written.
+    fn allocate(len: usize) -> Result<NonNull<Prefix<C>>> {
+        let size = len.checked_add(size_of::<Prefix<C>>()).ok_or(ENOMEM)?;
+        // SAFETY: Allocating has no further requirement.
+        let raw = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
+        NonNull::new(raw.cast()).ok_or(ENOMEM)
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        // SAFETY: Valid by the type invariant.
+        unsafe { self.prefix.as_ref().len }
+    }
+
+    /// Makes it `len` bytes, if it has less; what was in it is lost. Sleeps as the RPC task may.
+    pub(crate) fn grow(&mut self, len: usize) -> Result {
+        if len <= self.len() {
+            return Ok(());
+        }
+        let larger = Self::allocate(len)?;
+        let old = core::mem::replace(&mut self.prefix, larger);
+        // INVARIANT: The reference moves to the new prefix.
+        // SAFETY: Both are allocations with room for the prefix; the old one is used no more.
+        unsafe {
+            let call = old.as_ref().call;
+            larger.write(Prefix { call, len });
+            bindings::kfree(old.as_ptr().cast());
+        }
+        Ok(())
+    }
+
+    /// The bytes, for the RPC layer. They are freed by way of [`Self::from_raw`].
+    pub(super) fn into_raw(self) -> *mut u8 {
+        let this = core::mem::ManuallyDrop::new(self);
+        this.prefix.as_ptr().wrapping_add(1).cast()
+    }
+
+    /// Undoes [`Self::into_raw`].
+    ///
+    /// # Safety
+    ///
+    /// `data` must be of that, and not be used afterwards.
+    pub(super) unsafe fn from_raw(data: *mut u8) -> Self {
+        // INVARIANT: By contract it was one before.
+        Self {
+            // SAFETY: By contract the prefix is in front.
+            prefix: unsafe { NonNull::new_unchecked(data.cast::<Prefix<C>>().sub(1)) },
+            _owns: PhantomData,
+        }
+    }
+
+    /// The state in front of the bytes.
+    ///
+    /// # Safety
+    ///
+    /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed for `'a`.
+    pub(super) unsafe fn call_of<'a>(data: *mut u8) -> ArcBorrow<'a, C> {
+        // SAFETY: By contract the prefix is in front, and holds a reference.
+        unsafe { ArcBorrow::from_raw((*data.cast::<Prefix<C>>().sub(1)).call) }
     }
 }
 
-/// The state in front of the memory.
-///
-/// # Safety
-///
-/// `data` must be of [`allocate`] with the same `C`, and not freed for `'a`.
-pub(super) unsafe fn call_of<'a, C>(data: *mut u8) -> ArcBorrow<'a, C> {
-    // SAFETY: By contract the prefix is in front, and holds a reference.
-    unsafe { ArcBorrow::from_raw((*data.cast::<Prefix<C>>().sub(1)).call) }
-}
-
-/// Frees the memory and returns what was in front.
-///
-/// # Safety
-///
-/// As for [`call_of`], and `data` is not used afterwards.
-pub(super) unsafe fn free<C>(data: *mut u8) -> Arc<C> {
-    // SAFETY: By contract; the reference was put there by `allocate`, and is taken once.
-    unsafe {
-        let prefix = data.cast::<Prefix<C>>().sub(1);
-        let call = Arc::from_raw((*prefix).call);
-        bindings::kfree(prefix.cast());
-        call
+impl<C> Drop for RpcBuffer<C> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant both are ours.
+        unsafe {
+            drop(Arc::from_raw(self.prefix.as_ref().call));
+            bindings::kfree(self.prefix.as_ptr().cast());
+        }
     }
 }

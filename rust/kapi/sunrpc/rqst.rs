@@ -8,7 +8,7 @@ use super::super::{
 };
 use super::{
     backchannel::Backchannel,
-    buffer,
+    buffer::RpcBuffer,
     transport::Transport,
     xdr_buf::XdrBuf,
     xprt::Xprt, //
@@ -77,7 +77,7 @@ impl<'a> Message<'a> {
 ///
 /// # Invariants
 ///
-/// The request is of a transport of type `T`, and its buffer of [`buffer::allocate`].
+/// The request is of a transport of type `T`, and its buffer of [`RpcBuffer`].
 pub(crate) struct Rqst<'a, T: Transport> {
     message: Message<'a>,
     _transport: PhantomData<T>,
@@ -107,7 +107,7 @@ impl<'a, T: Transport> Rqst<'a, T> {
     /// The transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
         // SAFETY: By the type invariant.
-        unsafe { buffer::call_of(self.raw().rq_buffer.cast()) }
+        unsafe { RpcBuffer::call_of(self.raw().rq_buffer.cast()) }
     }
 
     /// Room for the Reply.
@@ -233,7 +233,7 @@ impl<T: Transport> PinnedRqst<T> {
     pub(crate) fn call(&self) -> ArcBorrow<'_, T::Call> {
         // SAFETY: The buffer stays by the type invariant: it is freed after the request was
         // taken from the receive queue, which waits for the pin.
-        unsafe { buffer::call_of((*self.raw.as_ptr()).rq_buffer.cast()) }
+        unsafe { RpcBuffer::call_of((*self.raw.as_ptr()).rq_buffer.cast()) }
     }
 
     /// Room for the Reply.

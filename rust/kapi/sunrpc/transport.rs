@@ -4,6 +4,7 @@
 
 use super::{
     address::SocketAddress,
+    buffer::RpcBuffer,
     class::Class,
     rqst::{
         ReverseRqst,
@@ -17,15 +18,7 @@ use core::ffi::{
     c_int,
     CStr, //
 };
-use kernel::{
-    prelude::*,
-    seq_file::SeqFile,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
-    time::Jiffies,
-};
+use kernel::{prelude::*, seq_file::SeqFile, sync::ArcBorrow, time::Jiffies};
 
 /// What a client transport does for the RPC layer.
 pub(crate) trait Transport: Sized + Send + Sync + 'static {
@@ -61,12 +54,13 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Breaks the connection as if the network had, for the kernel's fault injection.
     fn inject_disconnect(&self);
 
-    /// State for a new RPC. Called from an RPC task: may sleep as that may.
-    fn new_call(&self) -> Result<Arc<Self::Call>>;
+    /// Memory of at least `len` bytes for the messages of a new RPC, with the transport's state of
+    /// it. Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
+    fn take_buffer(&self, len: usize) -> Result<RpcBuffer<Self::Call>>;
     /// The RPC ends; no peer may reach its memory afterwards. May sleep until that is so.
     fn fence(&self, call: ArcBorrow<'_, Self::Call>) -> Fenced;
     /// The RPC has ended.
-    fn end_call(&self, call: Arc<Self::Call>);
+    fn give_back_buffer(&self, buffer: RpcBuffer<Self::Call>);
 
     /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
     ///

@@ -98,6 +98,12 @@ impl Xprt {
         }
     }
 
+    /// Whether something is swapped to a file of the mount.
+    pub(crate) fn is_swapper(&self) -> bool {
+        // SAFETY: The transport is valid.
+        unsafe { bindings::xprt_is_swapper(self.as_raw()) }
+    }
+
     /// The network namespace of the mount, which the transport holds.
     pub(crate) fn net(&self) -> &Net {
         // SAFETY: The transport holds its namespace.

@@ -14,7 +14,7 @@ use super::super::{
 use super::{
     address::SocketAddress,
     backchannel::Backchannel,
-    buffer,
+    buffer::RpcBuffer,
     display::{
         free_address_strings,
         set_address_strings,
@@ -327,10 +327,11 @@ impl<T: Transport> XprtOps<T> {
                 return EIO.to_errno();
             };
             let len = (*rqst).rq_callsize.saturating_add((*rqst).rq_rcvsize);
-            match transport.new_call().and_then(|c| buffer::allocate(len, c)) {
-                Ok(data) => {
-                    (*rqst).rq_buffer = data.as_ptr().cast::<c_void>();
-                    (*rqst).rq_rbuffer = data.as_ptr().add((*rqst).rq_callsize).cast();
+            match transport.take_buffer(len) {
+                Ok(buffer) => {
+                    let data = buffer.into_raw();
+                    (*rqst).rq_buffer = data.cast::<c_void>();
+                    (*rqst).rq_rbuffer = data.add((*rqst).rq_callsize).cast();
                     0
                 }
                 Err(e) => e.to_errno(),
@@ -351,10 +352,10 @@ impl<T: Transport> XprtOps<T> {
                 return;
             };
             let data = (*rqst).rq_buffer.cast::<u8>();
-            let _fenced: Fenced = transport.fence(buffer::call_of::<T::Call>(data));
+            let _fenced: Fenced = transport.fence(RpcBuffer::call_of(data));
             (*rqst).rq_buffer = core::ptr::null_mut();
             (*rqst).rq_rbuffer = core::ptr::null_mut();
-            transport.end_call(buffer::free(data));
+            transport.give_back_buffer(RpcBuffer::from_raw(data));
         }
     }
 
@@ -472,21 +473,26 @@ impl<T: Transport> XprtOps<T> {
         }
     }
 
-    /// Swapping over the mount begins. Nothing to prepare here.
+    /// Swapping to one more file of the mount begins.
     ///
     /// # Safety
     ///
     /// As for [`Self::setup`].
-    unsafe extern "C" fn enable_swap(_xprt: *mut bindings::rpc_xprt) -> c_int {
+    unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
+        // SAFETY: Called with a transport of ours. The RPC layer looks at the count, too.
+        unsafe { bindings::xprt_add_swapper(xprt, 1) };
         0
     }
 
-    /// Swapping over the mount ends.
+    /// Swapping to a file of the mount ends.
     ///
     /// # Safety
     ///
     /// As for [`Self::setup`].
-    unsafe extern "C" fn disable_swap(_xprt: *mut bindings::rpc_xprt) {}
+    unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: As for `enable_swap`.
+        unsafe { bindings::xprt_add_swapper(xprt, -1) };
+    }
 
     /// Fault injection. From a sender, with the transport locked; may sleep.
     ///

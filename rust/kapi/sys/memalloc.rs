@@ -16,26 +16,27 @@ use kernel::types::NotThreadSafe;
 ///
 /// `saved` is what opening the scope returned, on the current thread.
 #[must_use = "the scope ends when this is dropped"]
-pub(crate) struct NofsScope {
+pub(crate) struct MemoryScope {
     saved: u32,
     _bound_to_thread: NotThreadSafe,
 }
 
-impl NofsScope {
-    /// Opens a scope. Any context.
-    pub(crate) fn enter() -> Self {
+impl MemoryScope {
+    /// Opens a scope; with `reserves` allocations may take the memory that the kernel keeps for
+    /// those who free more, as one does who writes out what is swapped. Any context.
+    pub(crate) fn enter(reserves: bool) -> Self {
         // INVARIANT: `NotThreadSafe` keeps the value on this thread.
         Self {
             // SAFETY: No precondition; `drop` closes the scope.
-            saved: unsafe { bindings::memalloc_nofs_save() },
+            saved: unsafe { bindings::memalloc_save(reserves) },
             _bound_to_thread: NotThreadSafe,
         }
     }
 }
 
-impl Drop for NofsScope {
+impl Drop for MemoryScope {
     fn drop(&mut self) {
         // SAFETY: By the type invariant `saved` belongs to a scope of this thread.
-        unsafe { bindings::memalloc_nofs_restore(self.saved) };
+        unsafe { bindings::memalloc_restore(self.saved) };
     }
 }
