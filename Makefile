@@ -41,7 +41,7 @@ python3:
 	@command -v python3 >/dev/null || { apt-get update && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester life matrix soak setup
+LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester responder life matrix soak setup
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -66,6 +66,8 @@ help:
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
 	@echo '  make requester   what no Linux client sends, from a requester of our own: every byte of the answers is compared'
 	@echo '                   SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw'
+	@echo '  make responder   a server of our own does what none should, to a client with our module'
+	@echo '                   KERNEL=debug|stock  DEVICE=rxe|siw'
 	@echo '  make life        connections, listeners and devices come and go under load; END=server|client  DEVICE=rxe|siw'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo

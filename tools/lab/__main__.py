@@ -34,6 +34,7 @@ def main() -> int:
         "check-mount": (mounts.run, "mounts between two guests"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
         "requester": (single.run_requester, "the raw requester against one server"),
+        "responder": (single.run_responder, "the client against a server that breaks the protocol"),
         "life": (single.run_life, "connections, listeners and devices that come and go"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),

@@ -24,6 +24,8 @@ BOOT_SECONDS = 240
 LOG_SECONDS = 60
 # Of the link. It gives rxe its largest MTU, 4096, and siw fewer packets to emulate.
 MTU = 16000
+# The programs on raw verbs, and what they share.
+RAW = ("raw", "requester", "responder")
 MARK = re.compile(r"end of test \d+")
 
 
@@ -151,8 +153,9 @@ class Machine:
         for script in sorted((repository.TESTS / "guest").iterdir()):
             shutil.copy(script, self.share)
         shutil.copy(kernels.siw(self.kernel), self.share)
-        shutil.copytree(repository.ROOT / "tools/requester", self.share / "requester",
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        for program in RAW:
+            shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
+                            ignore=shutil.ignore_patterns("__pycache__"))
         settings = {"NAME": self.role.name, "OWN4": self.role.address4, "OWN6": self.role.address6,
                     "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

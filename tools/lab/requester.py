@@ -23,7 +23,7 @@ SECONDS = 180
 
 def part(name: str, cell: Cell) -> None:
     """One part of the program, case by case."""
-    command = f"python3 -B /lab/requester 192.0.2.1 {cell.server_module} '{name}' 2>&1"
+    command = f"PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {cell.server_module} '{name}' 2>&1"
     result = cell.guests.client.run(command, SECONDS)
     lines = result.out.splitlines()
     for line in lines:

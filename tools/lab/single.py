@@ -1,4 +1,4 @@
-"""`make requester` and `make life`: one cell with tests of its own, as the variables choose it."""
+"""`make requester`, `make responder` and `make life`: one cell with tests of its own, as the variables choose it."""
 
 import client_life_tests
 import kernels
@@ -6,6 +6,7 @@ import life_tests
 import module
 import mounts
 import requester
+import responder
 import settings
 from machine import CLIENT, SERVER
 from mounts import DEVICES, Lane, Plan
@@ -23,6 +24,14 @@ def run_requester() -> int:
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     plan = Plan(device, None, whose, OURS, requester.TESTS, quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
+
+
+def run_responder() -> int:
+    """A client of ours against a server that breaks the protocol."""
+    device = settings.choice("DEVICE", DEVICES)
+    kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
+    server, client = (End(each, module.build(each), mounts.MEMORY) for each in (kernels.stock(), kernel))
+    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS))
 
 
 def run_life() -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import nfs
 import rpc
 from adapter import Adapter
-from connection import Connection, Received
+from connection import Connection
+from endpoint import Received
 from failure import Failure, require, same
 from header import RDMA_MSG, RDMA_NOMSG, Chunk, Header, Segment, chunk_error, filled, words
 from nfs import Message, Operation

@@ -4,7 +4,8 @@ import nfs
 import rpc
 from bench import CREDITS, IN_TREE, OURS, Bench
 from case import Case, Difference
-from connection import Connection, Lost
+from connection import Connection
+from endpoint import Lost
 from failure import Failure, require, same
 from header import Header, Segment, chunk_error, private_data, words
 from read_chunks import data, listed, written

@@ -47,6 +47,36 @@ class Header:
         return b"".join(parts)
 
 
+def decode(message: bytes) -> tuple[Header, bytes]:
+    """A header without mistakes, of RDMA_MSG or RDMA_NOMSG, and what is behind it."""
+    at = 0
+
+    def take(count: int) -> tuple[int, ...]:
+        nonlocal at
+        values = struct.unpack_from(f">{count}I", message, at)
+        at += 4 * count
+        return values
+
+    def segment() -> Segment:
+        nonlocal at
+        handle, length, offset = struct.unpack_from(">IIQ", message, at)
+        at += 16
+        return Segment(handle, length, offset)
+
+    def chunk() -> list[Segment]:
+        return [segment() for _ in range(take(1)[0])]
+
+    xid, version, credits, procedure = take(4)
+    reads, writes = [], []
+    while take(1)[0]:
+        position, = take(1)
+        reads.append((position, segment()))
+    while take(1)[0]:
+        writes.append(chunk())
+    reply = chunk() if take(1)[0] else None
+    return Header(xid, procedure, credits, version, reads, writes, reply), message[at:]
+
+
 def words(*values: int) -> bytes:
     """Unsigned words of 32 bits."""
     return struct.pack(f">{len(values)}I", *values)
@@ -75,6 +105,12 @@ def filled(chunk: Chunk, length: int) -> list[Segment]:
 def private_data(invalidate: bool = False, send: int = 8192, receive: int = 8192) -> bytes:
     """RFC 8797, section 4."""
     return struct.pack(">IBBBB", 0xf6ab0e18, 1, invalidate, send // 1024 - 1, receive // 1024 - 1)
+
+
+def receive_size(private: bytes) -> int:
+    """How long a message the peer can receive that says this of itself (RFC 8797, section 4)."""
+    magic, version, _, _, receive = struct.unpack_from(">IBBBB", private.ljust(8, b"\0"))
+    return 1024 * (receive + 1) if (magic, version) == (0xf6ab0e18, 1) else 1024
 
 
 def _segment(segment: Segment) -> bytes:

@@ -7,10 +7,10 @@ import ctypes
 import os
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
-ADDRESS_RESOLVED, ROUTE_RESOLVED, ESTABLISHED, DISCONNECTED = 0, 2, 9, 10
+ADDRESS_RESOLVED, ROUTE_RESOLVED, CONNECT_REQUEST, ESTABLISHED, DISCONNECTED = 0, 2, 4, 9, 10
 PORT_SPACE_TCP = 0x0106
 QUEUE_PAIR_RC = 2
-SEND, BIND_WINDOW = 2, 8
+RDMA_WRITE, SEND, RDMA_READ, BIND_WINDOW, SEND_INVALIDATING = 0, 2, 4, 8, 9
 SEND_SIGNALED = 2
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, BIND = 1, 2, 4, 16
 WINDOW_TYPE_2 = 2
@@ -120,6 +120,8 @@ class Event(Structure):
                 ("parameters", ConnectionParameters)]
 
 
+IdPointer = POINTER(Id)
+
 _ibverbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
 _rdmacm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 
@@ -154,6 +156,11 @@ resolve_address = _function(_rdmacm, "rdma_resolve_addr", c_int, POINTER(Id), c_
 resolve_route = _function(_rdmacm, "rdma_resolve_route", c_int, POINTER(Id), c_int)
 create_queue_pair = _function(_rdmacm, "rdma_create_qp", c_int, POINTER(Id), c_void_p, POINTER(QueuePairAttributes))
 connect = _function(_rdmacm, "rdma_connect", c_int, POINTER(Id), POINTER(ConnectionParameters))
+bind_address = _function(_rdmacm, "rdma_bind_addr", c_int, POINTER(Id), c_char_p)
+listen = _function(_rdmacm, "rdma_listen", c_int, POINTER(Id), c_int)
+migrate_id = _function(_rdmacm, "rdma_migrate_id", c_int, POINTER(Id), POINTER(EventChannel))
+accept = _function(_rdmacm, "rdma_accept", c_int, POINTER(Id), POINTER(ConnectionParameters))
+reject = _function(_rdmacm, "rdma_reject", c_int, POINTER(Id), c_void_p, c_uint8)
 get_event = _function(_rdmacm, "rdma_get_cm_event", c_int, POINTER(EventChannel), POINTER(POINTER(Event)))
 ack_event = _function(_rdmacm, "rdma_ack_cm_event", c_int, POINTER(Event))
 disconnect = _function(_rdmacm, "rdma_disconnect", c_int, POINTER(Id))

@@ -1,0 +1,143 @@
+"""Our responder on raw verbs (tools/responder), a server that does what none should, against a client."""
+
+import functools
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import say
+from machine import SERVER
+from messages import Expected
+from mount_tests import FEW_SIZES, GONE, LONG_SECONDS, NOT_RESPONDING, OTHER_PORT, Cell, Test
+
+VERSION = "3"
+# Nothing larger than what goes inline, where data need no chunk.
+SMALL, LARGE = 4096, 65536
+# Odd, so that XDR padding is missing.
+ODD = "65533 200001"
+# A client that comes back at once each time would come much more often: 0, 5, 15 and 35 seconds after the first loss.
+REFUSING_SECONDS, MOST_ATTEMPTS = 40, 5
+OVERDUE_SECONDS = 100
+RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
+       "echo $! > /tmp/responder.pid; }}; for try in $(seq 100); do grep -q listening /tmp/responder && exit 0; "
+       "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
+END = f"read -r group < /tmp/responder.pid; kill -9 -$group; {GONE.format('$group')}"
+BAD = Expected(10_000, re.compile(r"rpcrdma: (bad message from .*|\d+ callbacks suppressed)"), "the server babbles")
+LOST = Expected(100, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)|"
+                                r"rxe0: qp#\d+ (make_send_cqe|do_complete): non-flush error status = \d+"),
+                "the server breaks connections")
+
+
+@contextmanager
+def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
+    """The program, for the length of a block."""
+    cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
+    with say.undoing(lambda: cell.server(END)):
+        yield
+
+
+def _mount(cell: Cell, size: int) -> str:
+    return cell.mount_command(option=f"proto=rdma,rsize={size},wsize={size}", port=OTHER_PORT)
+
+
+def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
+    """It makes no difference, and costs no connection."""
+    cell.load_modules()
+    with _responder(cell, behaviour), cell.mounted(_mount(cell, size)):
+        cell.written("some", sizes, "--direct")
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def discarded(behaviour: str, cell: Cell) -> None:
+    """It costs the connection, but no byte is wrong."""
+    cell.load_modules()
+    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE)):
+        cell.written("some", ODD, "--direct")
+        if cell.connects() == 1:
+            raise say.Failure("the connection was kept")
+
+
+def padded(cell: Cell) -> None:
+    """The padding that the server writes finds no memory; a server that does not write it then is believed."""
+    cell.load_modules()
+    with _responder(cell, "places"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {ODD}"):
+        before = cell.connects()
+        cell.client("{ setsid /lab/files.py check /mnt/t/in --direct > /tmp/check 2>&1 < /dev/null; "
+                    "echo $? > /tmp/checked; } & true")
+        cell.server(END)
+        cell.server(RUN.format(SERVER.address4, OTHER_PORT, "pads"))
+        deadline = time.monotonic() + REFUSING_SECONDS
+        while cell.connects() < before + 2:
+            if time.monotonic() > deadline:
+                raise say.Failure("the padding did not cost the connection")
+            time.sleep(1)
+        cell.server(END)
+        cell.server(RUN.format(SERVER.address4, OTHER_PORT, "places"))
+        cell.client("for try in $(seq 600); do test -s /tmp/checked && break; sleep 0.2; done; cat /tmp/check >&2; "
+                    "grep -qx 0 /tmp/checked", LONG_SECONDS)
+
+
+def refused(behaviour: str, said: str, cell: Cell) -> None:
+    """A server that gives no connection of use is asked again after a delay that grows; the mount recovers."""
+    cell.load_modules()
+    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("before", FEW_SIZES)
+        with cell.load():
+            cell.server(END)
+            cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
+            time.sleep(REFUSING_SECONDS)
+            attempts = int(cell.server(f"grep -c {said} /tmp/responder; true"))
+            cell.server(END)
+            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "honest"))
+            cell.still_works()
+    if not 0 < attempts <= MOST_ATTEMPTS:
+        raise say.Failure(f"the client came {attempts} times in {REFUSING_SECONDS} s")
+
+
+def overdue(cell: Cell) -> None:
+    """A server that says nothing any more loses its connection after the RPC layer's timeout; the mount recovers."""
+    cell.load_modules()
+    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("before", FEW_SIZES)
+        with cell.load():
+            cell.server(END)
+            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "deaf"))
+            began = time.monotonic()
+            while int(cell.server("grep -c accepted /tmp/responder; true")) < 2:
+                if time.monotonic() - began > OVERDUE_SECONDS:
+                    raise say.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
+                time.sleep(2)
+            cell.server(END)
+            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "honest"))
+            cell.still_works()
+
+
+def erring(cell: Cell) -> None:
+    """ERR_CHUNK is the end of an RPC, and of nothing else."""
+    cell.load_modules()
+    prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
+    with _responder(cell, "errs 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
+        cell.client("! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }")
+        cell.written("some", "100 2000")
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def _borne(what: str, behaviour: str, provokes: tuple[Expected, ...] = (), size: int = SMALL,
+           sizes: str = FEW_SIZES) -> Test:
+    return Test(f"a server that {what}", functools.partial(borne, behaviour, size, sizes), provokes)
+
+
+TESTS = [_borne("makes no mistake", "honest"), _borne("grants no credit", "grants 0"),
+         _borne("grants too many credits", "grants 4294967295"), _borne("has no private data", "says-nothing"),
+         _borne("answers more than once", "stutters"), _borne("babbles", "babbles", (BAD,)),
+         _borne("calls back though nobody is there", "calls-back 40"),
+         _borne("uses Write chunks", "places", (), LARGE, ODD),
+         Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
+         Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
+         Test("a server that cannot answer", erring),
+         Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
+         Test("a server that hangs up", functools.partial(refused, "hangs-up", "accepted"), (LOST, NOT_RESPONDING)),
+         Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING))]

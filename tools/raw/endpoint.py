@@ -1,0 +1,179 @@
+"""One end of a connection, for messages as they are."""
+
+import ctypes
+import select
+import time
+from dataclasses import dataclass
+
+import verbs
+from events import SECONDS, Events
+from failure import Failure, require
+from memory import Memory
+
+RECEIVES = 64
+SENDS = 256
+MESSAGE_BYTES = 8192
+RECEIVED = 1 << 32
+OTHER = 1 << 33
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message of the peer."""
+
+    message: bytes
+    # The key that came to be invalid with it.
+    invalidated: int | None
+
+
+class Lost(Failure):
+    """The connection is no more."""
+
+
+class Endpoint:
+    """A queue pair, with Receives posted."""
+
+    def __init__(self, events: Events, domain: int, calls: verbs.Calls, receives: int = RECEIVES) -> None:
+        """On an id that is bound to the device of the domain."""
+        self._events, self._domain, self._calls = events, domain, calls
+        context = events.id.contents.context
+        self._channel = verbs.create_channel(context)
+        self._queue = verbs.create_queue(context, SENDS + receives, None, self._channel, 0)
+        attributes = verbs.QueuePairAttributes(send_queue=self._queue, receive_queue=self._queue, sends=SENDS,
+                                               receives=receives, send_segments=1, receive_segments=1,
+                                               type=verbs.QUEUE_PAIR_RC, all_signaled=1)
+        verbs.create_queue_pair(self._events.id, domain, ctypes.byref(attributes))
+        self._queue_pair = self._events.id.contents.queue_pair
+        self._sends = Memory(domain, SENDS * MESSAGE_BYTES, verbs.LOCAL_WRITE)
+        self._receives = Memory(domain, receives * MESSAGE_BYTES, verbs.LOCAL_WRITE)
+        self._sent, self._in_flight = 0, 0
+        self._arrived: list[Received] = []
+        self.is_lost = self._is_disconnected = False
+        for number in range(receives):
+            self._post_receive(number)
+
+    def close(self) -> None:
+        """End it."""
+        if not self.is_lost:
+            verbs.disconnect(self._events.id)
+        self._close_windows()
+        verbs.destroy_queue_pair(self._events.id)
+        verbs.destroy_queue(self._queue)
+        verbs.destroy_channel(self._channel)
+        self._events.close()
+        self._sends.close()
+        self._receives.close()
+
+    def send(self, message: bytes, invalidates: int | None = None) -> None:
+        """Send a message, which makes a key of the peer's invalid."""
+        require(len(message) <= MESSAGE_BYTES, "a longer message than there is room for")
+        while self._in_flight == SENDS:
+            self._await_completion(time.monotonic() + SECONDS)
+        start = self._sent % SENDS * MESSAGE_BYTES
+        self._sends.bytes[start:start + len(message)] = message
+        piece = self._sends.piece(start, len(message))
+        self._post(verbs.SendRequest(id=self._sent, segments=ctypes.pointer(piece), segment_count=1,
+                                     opcode=verbs.SEND if invalidates is None else verbs.SEND_INVALIDATING,
+                                     immediate=invalidates or 0, flags=verbs.SEND_SIGNALED))
+        self._sent += 1
+
+    def write(self, data: bytes, key: int, address: int) -> None:
+        """Put data into the peer's memory, as far as the device has taken it when this returns."""
+        self._transfer(verbs.RDMA_WRITE, key, address, len(data), data)
+
+    def read(self, key: int, address: int, length: int) -> bytes:
+        """Data from the peer's memory."""
+        return self._transfer(verbs.RDMA_READ, key, address, length, b"")
+
+    def receive(self, seconds: float = SECONDS) -> Received:
+        """The next message of the peer."""
+        deadline = time.monotonic() + seconds
+        while not self._arrived:
+            self._await_completion(deadline)
+        return self._arrived.pop(0)
+
+    def _close_windows(self) -> None:
+        """Before the queue pair, for which rxe would otherwise wait."""
+
+    def _transfer(self, opcode: int, key: int, address: int, length: int, data: bytes) -> bytes:
+        room = Memory(self._domain, max(length, 1), verbs.LOCAL_WRITE)
+        room.bytes[:len(data)] = data
+        piece = room.piece(0, length)
+        self._post(verbs.SendRequest(id=OTHER, segments=ctypes.pointer(piece), segment_count=1, opcode=opcode,
+                                     flags=verbs.SEND_SIGNALED, remote=(ctypes.c_uint64 * 4)(address, key)))
+        try:
+            self._drain_sends()
+            return room.bytes[:length]
+        finally:
+            room.close()
+
+    def _post(self, request: verbs.SendRequest) -> None:
+        self._calls.post_send(self._queue_pair, request)
+        self._in_flight += 1
+
+    def _drain_sends(self) -> None:
+        """Wait until all that was posted is done."""
+        while self._in_flight:
+            self._await_completion(time.monotonic() + SECONDS)
+
+    def _post_receive(self, number: int) -> None:
+        piece = self._receives.piece(number * MESSAGE_BYTES, MESSAGE_BYTES)
+        request = verbs.ReceiveRequest(id=RECEIVED + number, segments=ctypes.pointer(piece), segment_count=1)
+        self._calls.post_receive(self._queue_pair, request)
+
+    def _await_completion(self, deadline: float) -> None:
+        """Wait for the next completion; Lost if there is none because the connection has ended."""
+        while not self._complete_next():
+            left = deadline - time.monotonic()
+            require(left > 0, "no answer")
+            self._await_notice(min(left, 0.2))
+
+    def _complete_next(self) -> bool:
+        """Take the next completion, if there is one, or else ask for notice of it; Lost as above."""
+        completion = self._calls.poll(self._queue)
+        if completion is None and self.is_lost:
+            raise Lost("the connection is lost")
+        if completion is None:
+            # What came before this would not be told.
+            self._calls.notify(self._queue)
+            completion = self._calls.poll(self._queue)
+        if completion is None:
+            return False
+        self._completed(completion)
+        return True
+
+    def _await_notice(self, seconds: float, *others: int) -> list[int]:
+        """Wait for a completion, an event, or until one of the other descriptors is readable; which of these are."""
+        mine = self._channel.contents.descriptor
+        readable = select.select([mine, self._events.descriptor, *others], [], [], seconds)[0]
+        if mine in readable:
+            verbs.get_notice(self._channel, ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_void_p()))
+            verbs.ack_notices(self._queue, 1)
+        elif self._events.descriptor in readable:
+            self._next_event(0)
+        return [other for other in others if other in readable]
+
+    def _await_disconnect(self) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not self._is_disconnected:
+            left = deadline - time.monotonic()
+            require(left > 0, "the connection is lost, but the peer does not end it")
+            self._next_event(left)
+
+    def _next_event(self, seconds: float) -> None:
+        event = self._events.next(seconds)
+        if event is not None and event[0] == verbs.DISCONNECTED:
+            self.is_lost = self._is_disconnected = True
+
+    def _completed(self, completion: verbs.Completion) -> None:
+        if completion.status:
+            self.is_lost = True
+        elif completion.id & RECEIVED:
+            number = completion.id & 0xffff
+            start = number * MESSAGE_BYTES
+            message = self._receives.bytes[start:start + completion.length]
+            invalidated = completion.invalidated if completion.flags & verbs.COMPLETED_INVALIDATED else None
+            self._arrived.append(Received(message, invalidated))
+            self._post_receive(number)
+        else:
+            self._in_flight -= 1

@@ -1,0 +1,57 @@
+"""A responder of RPC-over-RDMA on raw verbs, in front of an NFS server's TCP port: does what no server should do.
+
+Usage: python3 responder ADDRESS PORT BEHAVIOUR [NUMBER]
+
+Prints a line for each connection and for what it does with it, until it is killed.
+"""
+
+import sys
+import threading
+
+import behaviours
+import verbs
+from events import Events
+from failure import Failure
+from proxy import Proxy
+
+HERE = "127.0.0.1", 2049
+
+
+def main() -> None:
+    address, port, name, *numbers = sys.argv[1:]
+    behaviour = behaviours.BY_NAME[name](*map(int, numbers))
+    listener = Events()
+    listener.listen(address, int(port))
+    say("listening")
+    while True:
+        request = listener.next_request()
+        if request is not None:
+            threading.Thread(target=serve, args=(*request, behaviour), daemon=True).start()
+
+
+def serve(requested, private: bytes, behaviour: behaviours.Behaviour) -> None:
+    """One connection, from the wish for it to its end."""
+    events = Events(requested)
+    if behaviour.rejects:
+        say("rejected")
+        events.reject()
+        events.close()
+        return
+    proxy = Proxy(events, private, behaviour, HERE)
+    events.accept(behaviour.private)
+    say("accepted")
+    try:
+        events.expect(verbs.ESTABLISHED)
+        proxy.run()
+    except (Failure, OSError) as failure:
+        say(f"ended: {failure}")
+    proxy.close()
+
+
+def say(line: str) -> None:
+    # At once: somebody reads it.
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""What a responder does that it should not."""
+
+import struct
+import time
+from dataclasses import replace
+
+from failure import require
+from header import (CREDITS_WANTED, RDMA_DONE, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, chunk_error, filled,
+                    private_data, words)
+from rpc import CALL
+
+V3_READ = 6
+# Of the Reply to a READ of NFS 3: where its status is, its attributes, and the length of its data.
+READ_STATUS, READ_COUNT, READ_DATA = 24, 24 + 4 + 4 + 84, 24 + 4 + 4 + 84 + 12
+
+
+class Behaviour:
+    """A server without fault."""
+
+    rejects = False
+    credits = CREDITS_WANTED
+    private = private_data()
+
+    def begin(self, proxy) -> None:
+        """The connection is up."""
+
+    def takes(self, proxy, offer: Header) -> bool:
+        """Whether a Call is to be executed."""
+        return True
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        """Send the Reply of the server."""
+        proxy.reply(offer, message)
+
+
+class Rejects(Behaviour):
+    """Refuses connections."""
+
+    rejects = True
+
+
+class HangsUp(Behaviour):
+    """Accepts connections, and ends them at once."""
+
+    def begin(self, proxy) -> None:
+        proxy.hang_up()
+
+
+class Deaf(Behaviour):
+    """Takes Calls and says nothing."""
+
+    def takes(self, proxy, offer: Header) -> bool:
+        return False
+
+
+class Grants(Behaviour):
+    """Grants so many credits."""
+
+    def __init__(self, credits: int) -> None:
+        self.credits = credits
+
+
+class SaysNothing(Behaviour):
+    """Has no private data."""
+
+    private = b""
+
+
+class Errs(Behaviour):
+    """Cannot send any Reply that is longer than so many bytes."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if len(message) > self._longest:
+            proxy.send(chunk_error(offer.xid, self.credits))
+        else:
+            proxy.reply(offer, message)
+
+
+class Stutters(Behaviour):
+    """Sends each Reply three times, and those of Calls that there never were."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        for xid in (offer.xid, offer.xid, offer.xid ^ 0x5a5a5a5a, offer.xid):
+            proxy.reply(replace(offer, xid=xid), words(xid) + message[4:])
+
+
+class Babbles(Behaviour):
+    """Sends much that is no message in front of each Reply."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        other = offer.xid ^ 0x5a5a5a5a
+        for noise in (b"", b"\0" * 4, b"\xff" * 28, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, 77),
+                      Header(other, RDMA_MSGP).encode() + bytes(40), Header(other, version=2).encode() + bytes(40),
+                      Header(other, RDMA_NOMSG).encode(), words(other, 1, 1, RDMA_MSG, 0, 1, 0xffffffff),
+                      words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20):
+            proxy.send(noise)
+        proxy.reply(offer, message)
+
+
+class Places(Behaviour):
+    """Puts the data of a READ of NFS 3 into its Write chunk, as a server should."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if not offer.writes:
+            return proxy.reply(offer, message)
+        status, = struct.unpack_from(">I", message, READ_STATUS)
+        if status:
+            return proxy.reply(offer, message)
+        count, = struct.unpack_from(">I", message, READ_COUNT)
+        data = message[READ_DATA:READ_DATA + count]
+        chunk = list(offer.writes[0])
+        require(sum(segment.length for segment in chunk) >= count, "the Write chunk is too small")
+        self.place(proxy, offer, chunk, data, message[:READ_DATA])
+
+    def place(self, proxy, offer: Header, chunk: list[Segment], data: bytes, rest: bytes) -> None:
+        proxy.place(chunk, data)
+        self.answer(proxy, offer, filled(chunk, len(data)), rest)
+
+    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
+        proxy.send_header(Header(offer.xid, RDMA_MSG, self.credits, writes=[chunk]), rest)
+
+
+class Pads(Places):
+    """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not)."""
+
+    def place(self, proxy, offer: Header, chunk: list[Segment], data: bytes, rest: bytes) -> None:
+        proxy.place(chunk, data)
+        end = chunk[-1].offset + chunk[-1].length
+        if len(data) % 4:
+            proxy.write(b"\0" * (-len(data) % 4), chunk[-1].handle, end)
+        self.answer(proxy, offer, filled(chunk, len(data)), rest)
+
+
+class Returns(Places):
+    """Returns the Write chunk of each fourth READ in another form than it was offered."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
+        self._count += 1
+        first = chunk[0]
+        wrong = (replace(first, handle=first.handle ^ 1), replace(first, offset=first.offset + 8),
+                 replace(first, length=first.length + (1 << 20)))[self._count // 4 % 3]
+        super().answer(proxy, offer, [wrong, *chunk[1:]] if self._count % 4 == 0 else chunk, rest)
+
+
+class CallsBack(Behaviour):
+    """Sends so many Calls of its own at once with each Reply, whether somebody answers them or not."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        for number in range(self._count):
+            xid = (offer.xid + 0x10000 * (number + 1)) & 0xffffffff
+            # NULL of the callback program.
+            proxy.send_header(Header(xid, RDMA_MSG, self.credits), words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0))
+
+
+class Slow(Behaviour):
+    """Executes a Call only after so many seconds."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+
+    def takes(self, proxy, offer: Header) -> bool:
+        time.sleep(self._seconds)
+        return True
+
+
+BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
+           "says-nothing": SaysNothing, "errs": Errs, "stutters": Stutters, "babbles": Babbles, "places": Places,
+           "pads": Pads, "returns": Returns, "calls-back": CallsBack, "slow": Slow}

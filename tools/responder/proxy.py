@@ -1,0 +1,117 @@
+"""One connection of a client, whose Calls an NFS server on TCP executes."""
+
+import socket
+import struct
+
+import verbs
+from endpoint import Endpoint
+from events import Events
+from header import RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size
+from rpc import REPLY, padding
+
+LOOK_SECONDS = 0.5
+LAST_FRAGMENT = 1 << 31
+
+
+class Proxy(Endpoint):
+    """The server's end."""
+
+    def __init__(self, events: Events, private: bytes, behaviour, server: tuple[str, int]) -> None:
+        context = events.id.contents.context
+        super().__init__(events, verbs.alloc_domain(context), verbs.Calls(context))
+        # Bytes of a message that the client can receive.
+        self.threshold = receive_size(private)
+        self._behaviour = behaviour
+        self._server = socket.create_connection(server)
+        # The headers of the Calls that are being executed.
+        self._offers: dict[int, Header] = {}
+
+    def run(self) -> None:
+        """Until the connection ends."""
+        self._behaviour.begin(self)
+        while True:
+            while self._complete_next():
+                while self._arrived:
+                    self._called(self._arrived.pop(0).message)
+            if self._await_notice(LOOK_SECONDS, self._server.fileno()):
+                self._answered(self._record())
+
+    def close(self) -> None:
+        super().close()
+        self._server.close()
+
+    def hang_up(self) -> None:
+        """End the connection as a server does."""
+        verbs.disconnect(self._events.id)
+
+    def send_header(self, header: Header, rest: bytes = b"") -> None:
+        """A message with this header."""
+        self.send(header.encode() + rest)
+
+    def place(self, chunk: Chunk, data: bytes) -> None:
+        """Write data into a chunk, from its beginning on."""
+        for segment in chunk:
+            part, data = data[:segment.length], data[segment.length:]
+            if part:
+                self.write(part, segment.handle, segment.offset)
+
+    def reply(self, offer: Header, message: bytes) -> None:
+        """Send a Reply as RFC 8166 wants it: inline, or in the Reply chunk. Nothing goes into Write chunks."""
+        unused = [filled(chunk, 0) for chunk in offer.writes]
+        credits = self._behaviour.credits
+        inline = Header(offer.xid, RDMA_MSG, credits, writes=unused, reply=offer.reply and filled(offer.reply, 0))
+        if len(inline.encode()) + len(message) <= self.threshold:
+            self.send_header(inline, message)
+        elif offer.reply and len(message) <= sum(segment.length for segment in offer.reply):
+            self.place(offer.reply, message)
+            self.send_header(Header(offer.xid, RDMA_NOMSG, credits, writes=unused,
+                                    reply=filled(offer.reply, len(message))))
+        else:
+            self.send(chunk_error(offer.xid, credits))
+
+    def _called(self, message: bytes) -> None:
+        """Pass a Call on, or the Reply to one of the server."""
+        if struct.unpack_from(">4I", message)[3] == RDMA_ERROR:
+            return
+        header, stream = decode(message)
+        for position, chunk in _chunks(header):
+            data = b"".join(self.read(segment.handle, segment.offset, segment.length) for segment in chunk)
+            stream = stream[:position] + data + padding(len(data)) + stream[position:]
+        is_reply = struct.unpack_from(">I", stream, 4)[0] == REPLY
+        if not is_reply and not self._behaviour.takes(self, header):
+            return
+        if not is_reply:
+            self._offers[header.xid] = header
+        self._server.sendall(struct.pack(">I", LAST_FRAGMENT | len(stream)) + stream)
+
+    def _answered(self, message: bytes) -> None:
+        """Pass a Reply back, or a Call of the server."""
+        offer = self._offers.pop(struct.unpack_from(">I", message)[0], None)
+        if offer is None:
+            self.send_header(Header(struct.unpack_from(">I", message)[0], RDMA_MSG, self._behaviour.credits), message)
+        else:
+            self._behaviour.reply(self, offer, message)
+
+    def _record(self) -> bytes:
+        """The next record of the server (RFC 5531, section 11)."""
+        record, last = b"", False
+        while not last:
+            mark, = struct.unpack(">I", self._exactly(4))
+            last = bool(mark & LAST_FRAGMENT)
+            record += self._exactly(mark & ~LAST_FRAGMENT)
+        return record
+
+    def _exactly(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length:
+            part = self._server.recv(length - len(data))
+            if not part:
+                raise OSError("the server has closed the connection")
+            data += part
+        return data
+
+
+def _chunks(header: Header) -> list[tuple[int, Chunk]]:
+    """The Read chunks in the order of their Positions, each of which counts what is in front of it."""
+    positions = sorted({position for position, _ in header.reads})
+    return [(position, [segment for where, segment in header.reads if where == position]) for position in positions]
