@@ -11,6 +11,7 @@ mod events;
 mod marshal;
 mod mount;
 mod reply;
+mod reverse;
 mod stats;
 
 pub(crate) use self::mount::Mount;

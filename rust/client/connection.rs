@@ -11,7 +11,11 @@ use super::{
     chunks::Thresholds,
     events::Events,
     mount::Shared,
-    reply, //
+    reply,
+    reverse::{
+        self,
+        Reverse, //
+    },
 };
 use crate::{
     kapi::ib::{
@@ -51,6 +55,8 @@ pub(crate) struct Requester {
     pub(crate) max_calls: u32,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
+    #[pin]
+    pub(crate) reverse: SpinLock<Reverse>,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
@@ -67,13 +73,14 @@ impl Requester {
         alarm: Arc<Alarm>,
         max_calls: u32,
     ) -> Result<impl PinInit<Self>> {
-        let credits = Credits::new(max_calls)?;
+        let (credits, reverse) = (Credits::new(max_calls)?, Reverse::new()?);
         Ok(pin_init!(Self {
             shared,
             id,
             alarm,
             max_calls,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
+            reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.2.
             send_threshold: Atomic::new(1024),
@@ -119,6 +126,10 @@ impl Handler for Requester {
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
         }
+    }
+
+    fn no_more(&self) {
+        reverse::end(self);
     }
 
     fn invalidated(&self, connection: &Connection, call: Arc<Call>, ok: bool) {

@@ -272,5 +272,8 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     let body = to.get_mut(header..).ok_or(ENOTCONN)?;
     copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
     rqst.note_sent();
+    // The server may send its next Call as soon as it has this.
+    rqst.note_answered();
+    requester.reverse.lock().answered();
     connection.post_message(buffer, len).map_err(|_| ENOTCONN)
 }

@@ -15,6 +15,7 @@ use super::{
         ConnectionId, //
     },
     marshal,
+    reverse,
     stats::Stats, //
 };
 use crate::kapi::{
@@ -397,6 +398,20 @@ impl Transport for Mount {
 
     fn reverse_disabled(&self) {
         self.shared.reverse.store(false, Relaxed);
+        if let Some(connection) = self.shared.connection() {
+            reverse::end(connection.handler());
+        }
+    }
+
+    fn reverse_ended(&self, connection: u64, unanswered: bool) {
+        let Some(present) = self.shared.connection() else {
+            return;
+        };
+        let requester = present.handler();
+        if unanswered && requester.id.0 == connection {
+            requester.reverse.lock().answered();
+        }
+        reverse::room(requester);
     }
 
     fn reverse_slots(&self) -> u32 {

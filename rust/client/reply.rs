@@ -21,6 +21,7 @@ use super::{
         Mount,
         REVERSE_SLOTS, //
     },
+    reverse,
 };
 use crate::kapi::{
     ib::{
@@ -35,20 +36,8 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
-    Call as ReverseCall,
-    CallPayload,
-    DecodeError,
-    Direction,
-    ErrorMessage,
-    Inline,
-    Limits,
-    Message,
-    RdmaError,
-    Rejected,
-    Reply,
-    ReplyPayload,
+    DecodeError, Direction, ErrorMessage, Inline, Limits, Message, Rejected, Reply, ReplyPayload,
     Role,
-    VERSION, //
 };
 
 /// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
@@ -85,7 +74,7 @@ pub(crate) fn received(
                 Ok(Answer::Ready(Err(EIO)))
             });
         }
-        Ok(Message::Call(call)) => reverse_call(requester, connection, &call),
+        Ok(Message::Call(call)) => reverse::called(requester, connection, message, &call),
         Err(rejected) => refuse(requester, connection, message, &rejected),
     }
 }
@@ -325,7 +314,7 @@ fn answer<'a>(
 ///
 /// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
 /// than one Call be under way (RFC 8166, section 3.3.3).
-fn give_up(requester: &Requester) {
+pub(super) fn give_up(requester: &Requester) {
     requester.shared.xprt.increase_backoff();
     requester.alarm.raise(Reason::BadMessage);
 }
@@ -458,39 +447,9 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
     requester.shared.xprt.space();
 }
 
-/// A Call of the server came (RFC 8167).
-fn reverse_call(requester: &Requester, connection: &Connection, call: &ReverseCall<'_>) {
-    let chunks =
-        !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
-    let inline = match &call.payload {
-        CallPayload::Inline(inline) if !chunks => inline.bytes,
-        // Reverse Calls use no chunks (RFC 8167, section 5.3).
-        _ => {
-            let error = ErrorMessage {
-                xid: call.xid,
-                version: VERSION,
-                credits: REVERSE_SLOTS,
-                error: RdmaError::Chunk,
-            };
-            return send_error(requester, connection, &error);
-        }
-    };
-    if !requester.shared.reverse_enabled() {
-        return;
-    }
-    let xprt = &requester.shared.xprt;
-    if let Err(e) = xprt.receive_reverse_call(call.xid, inline, requester.id.0) {
-        log::warn(format_args!(
-            "a call of {} cannot be taken ({e:?}): more at once than it was granted, or too long",
-            requester.alarm.address(),
-        ));
-        give_up(requester);
-    }
-}
-
 /// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
-fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
+pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
     let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
         error
             .encode(buffer.bytes())

@@ -29,6 +29,8 @@ struct Slot {
     reply: KVVec<u8>,
     /// The connection that the Call came by, as the transport counts them.
     connection: u64,
+    /// Its Reply was sent.
+    answered: bool,
 }
 
 /// Owns a slot.
@@ -46,6 +48,7 @@ impl OwnedSlot {
                 call: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
                 reply: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
                 connection: 0,
+                answered: false,
             },
             GFP_KERNEL,
         )?;
@@ -87,10 +90,16 @@ impl Backchannel {
         drop(slots);
     }
 
-    /// Hands a Call to the callback service. Does not sleep.
+    /// Hands a Call to the callback service; false if there is none. Does not sleep.
     ///
     /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than a page.
-    pub(super) fn receive(&self, xprt: &Xprt, xid: u32, call: &[u8], connection: u64) -> Result {
+    pub(super) fn receive(
+        &self,
+        xprt: &Xprt,
+        xid: u32,
+        call: &[u8],
+        connection: u64,
+    ) -> Result<bool> {
         if call.len() > PAGE_SIZE {
             return Err(EMSGSIZE);
         }
@@ -104,6 +113,7 @@ impl Backchannel {
                 to.copy_from_slice(call);
             }
             (*slot).connection = connection;
+            (*slot).answered = false;
             let (head, room) = (memory.as_mut_ptr(), (*slot).reply.as_mut_ptr());
             let rqst = &mut (*slot).rqst;
             *rqst = core::mem::zeroed();
@@ -121,11 +131,20 @@ impl Backchannel {
             xprt.enqueue_reverse_request(rqst)
         };
         if !taken {
-            // Nobody answers, or not any more.
             // SAFETY: The request is in the slot that was taken above, and still ours.
             unsafe { self.give_back(&raw mut (*slot).rqst) };
         }
-        Ok(())
+        Ok(taken)
+    }
+
+    /// The Reply of a request is about to be sent.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::connection_of`], and only by its sender.
+    pub(super) unsafe fn note_answered(rqst: *mut bindings::rpc_rqst) {
+        // SAFETY: By contract it is in a slot.
+        unsafe { (*container_of!(rqst, Slot, rqst)).answered = true };
     }
 
     /// The connection that the Call of a request came by.
@@ -138,20 +157,21 @@ impl Backchannel {
         unsafe { (*container_of!(rqst, Slot, rqst)).connection }
     }
 
-    /// The RPC layer is done with a request.
+    /// The RPC layer is done with a request. Returns its connection, and whether its Reply was sent.
     ///
     /// # Safety
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not be used afterwards.
-    pub(super) unsafe fn give_back(&self, rqst: *mut bindings::rpc_rqst) {
-        // SAFETY: By contract it is in a slot.
-        let slot = unsafe { container_of!(rqst, Slot, rqst) };
-        let Some(slot) = NonNull::new(slot) else {
-            return;
+    pub(super) unsafe fn give_back(&self, rqst: *mut bindings::rpc_rqst) -> (u64, bool) {
+        // SAFETY: By contract it is in a slot, which is ours again.
+        let (slot, end) = unsafe {
+            let slot = container_of!(rqst, Slot, rqst);
+            let end = ((*slot).connection, (*slot).answered);
+            (OwnedSlot(NonNull::new_unchecked(slot)), end)
         };
-        let slot = OwnedSlot(slot);
         // Without memory to keep it, it is freed: there will be one fewer.
         let _ = self.free.lock().push(slot, GFP_ATOMIC);
+        end
     }
 }
 

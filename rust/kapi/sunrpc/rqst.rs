@@ -177,6 +177,12 @@ impl ReverseRqst<'_> {
         Self(unsafe { Message::from_raw(raw) })
     }
 
+    /// The Reply is about to be sent.
+    pub(crate) fn note_answered(&self) {
+        // SAFETY: By the type invariant.
+        unsafe { Backchannel::note_answered(self.raw.as_ptr()) };
+    }
+
     /// The connection that the Call came by.
     pub(crate) fn connection(&self) -> u64 {
         // SAFETY: By the type invariant.

@@ -74,6 +74,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     fn reverse_enabled(&self);
     /// The RPC layer does not answer reverse Calls any more.
     fn reverse_disabled(&self);
+    /// The RPC layer is done with a Call that came by that connection, and may have room for another;
+    /// `unanswered` if no Reply was sent. Any context that may take a spin lock.
+    fn reverse_ended(&self, connection: u64, unanswered: bool);
     /// How many reverse Calls it can take at once.
     fn reverse_slots(&self) -> u32;
     /// Bytes of a reverse Call or Reply, at most.

@@ -83,7 +83,12 @@ impl<T: Transport> XprtHandle<T> {
     }
 
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
-    pub(crate) fn receive_reverse_call(&self, xid: u32, call: &[u8], connection: u64) -> Result {
+    pub(crate) fn receive_reverse_call(
+        &self,
+        xid: u32,
+        call: &[u8],
+        connection: u64,
+    ) -> Result<bool> {
         // SAFETY: Valid by the type invariant.
         unsafe { self.shared.backchannel.as_ref() }.receive(self, xid, call, connection)
     }

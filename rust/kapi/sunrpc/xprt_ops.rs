@@ -564,7 +564,10 @@ impl<T: Transport> XprtOps<T> {
         unsafe {
             let xprt = (*rqst).rq_xprt;
             if let Some(data) = Self::data(xprt) {
-                data.backchannel.give_back(rqst);
+                let (connection, answered) = data.backchannel.give_back(rqst);
+                if let Some(transport) = data.transport.as_ref() {
+                    transport.reverse_ended(connection, !answered);
+                }
             }
             bindings::xprt_put(xprt);
         }

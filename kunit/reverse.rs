@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: the server may use all the credits that it was granted for its Calls, and no more.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+#[kunit_tests(rpcrdma_reverse)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn as_many_calls_as_were_granted() -> Result {
+        let mut reverse = Reverse::new()?;
+        let mut came = 0;
+        while came <= REVERSE_SLOTS && reverse.came() {
+            came += 1;
+        }
+        same("calls", came, REVERSE_SLOTS)?;
+        claim(!reverse.came(), "still none more")
+    }
+
+    #[test]
+    fn an_answer_makes_room_for_one_call() -> Result {
+        let mut reverse = Reverse::new()?;
+        for _ in 0..REVERSE_SLOTS {
+            claim(reverse.came(), "granted")?;
+        }
+        reverse.answered();
+        claim(reverse.came(), "one more")?;
+        claim(!reverse.came(), "and no other")
+    }
+
+    #[test]
+    fn more_answers_than_calls_make_no_room() -> Result {
+        let mut reverse = Reverse::new()?;
+        reverse.answered();
+        same("unanswered", reverse.unanswered, 0)
+    }
+}

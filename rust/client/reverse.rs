@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls of the server (RFC 8167).
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/reverse.rs"]
+mod tests;
+
+use super::{
+    connection::{
+        Connection,
+        Requester, //
+    },
+    mount::REVERSE_SLOTS,
+    reply::{
+        give_up,
+        send_error, //
+    },
+};
+use crate::kapi::{
+    ib::{
+        KeptReceive,
+        Received, //
+    },
+    sys::log,
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+use xdr::{
+    Call,
+    CallPayload,
+    ErrorMessage,
+    RdmaError,
+    VERSION, //
+};
+
+/// A Call that waits until the callback service has room for it.
+struct Waiting {
+    xid: u32,
+    message: KeptReceive<Requester>,
+    /// Where the Call begins in the message.
+    offset: usize,
+}
+
+/// The Calls of the server on one connection.
+///
+/// The callback service may still be at work on those of an earlier connection. The server knows
+/// nothing of them any more, so they count here for nothing, but its Calls may have to wait for
+/// them.
+pub(crate) struct Reverse {
+    /// Those whose Reply is not on its way yet.
+    unanswered: u32,
+    /// Those of them that the callback service has not got yet, in their order.
+    waiting: KVec<Waiting>,
+}
+
+impl Reverse {
+    /// For a new connection. May sleep.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self {
+            unanswered: 0,
+            waiting: KVec::with_capacity(REVERSE_SLOTS as usize, GFP_KERNEL)?,
+        })
+    }
+
+    /// A Call came. False if it is one more than the server was granted (RFC 8166, section 3.3.1).
+    fn came(&mut self) -> bool {
+        let granted = self.unanswered < REVERSE_SLOTS;
+        if granted {
+            self.unanswered += 1;
+        }
+        granted
+    }
+
+    /// The Reply to a Call goes out next, or there will be none: the server may send another.
+    pub(super) fn answered(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+    }
+}
+
+/// A Call of the server came. In the completion handler.
+pub(super) fn called(
+    requester: &Requester,
+    connection: &Connection,
+    message: Received<'_, Requester>,
+    call: &Call<'_>,
+) {
+    let chunks =
+        !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
+    let part = match &call.payload {
+        // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
+        // on when the session was made is as little use.
+        CallPayload::Inline(part) if !chunks && part.bytes.len() <= PAGE_SIZE => part,
+        _ => {
+            let error = ErrorMessage {
+                xid: call.xid,
+                version: VERSION,
+                credits: REVERSE_SLOTS,
+                error: RdmaError::Chunk,
+            };
+            return send_error(requester, connection, &error);
+        }
+    };
+    if !requester.shared.reverse_enabled() {
+        return;
+    }
+    let mut reverse = requester.reverse.lock();
+    if !reverse.came() {
+        drop(reverse);
+        log::warn(format_args!(
+            "more calls of {} at once than it was granted",
+            requester.alarm.address(),
+        ));
+        return give_up(requester);
+    }
+    if !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes) {
+        // There is room for all that may be unanswered.
+        let _ = reverse.waiting.push_within_capacity(Waiting {
+            xid: call.xid,
+            message: message.keep(),
+            offset: part.offset,
+        });
+    }
+}
+
+/// Gives a Call to the callback service. False if that has no room now.
+fn hand_over(requester: &Requester, reverse: &mut Reverse, xid: u32, call: &[u8]) -> bool {
+    let xprt = &requester.shared.xprt;
+    match xprt.receive_reverse_call(xid, call, requester.id.0) {
+        Ok(true) => true,
+        // Nobody answers, or not any more.
+        Ok(false) => {
+            reverse.answered();
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// The callback service has room for another Call. Any context that may take a spin lock.
+pub(super) fn room(requester: &Requester) {
+    let mut reverse = requester.reverse.lock();
+    while let Ok(next) = reverse.waiting.remove(0) {
+        let call = next.message.bytes().get(next.offset..).unwrap_or(&[]);
+        if !hand_over(requester, &mut reverse, next.xid, call) {
+            // It came from there.
+            let _ = reverse.waiting.insert_within_capacity(0, next);
+            break;
+        }
+    }
+}
+
+/// Nothing more will be received: what waits goes.
+pub(super) fn end(requester: &Requester) {
+    loop {
+        // Dropped outside the lock.
+        let last = requester.reverse.lock().waiting.pop();
+        if last.is_none() {
+            break;
+        }
+    }
+}
