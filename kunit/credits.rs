@@ -57,29 +57,31 @@ mod suite {
             (0, u32::MAX, 1),
         ] {
             let mut credits = Credits::new(max)?;
-            let changed = (expected != 1).then_some(expected);
+            // One of several is kept for the probe.
+            let calls = if expected > 1 { expected - 1 } else { 1 };
+            let changed = (calls != 1).then_some(calls);
             same("first grant", credits.granted(wire), changed)?;
             same("the same again", credits.granted(wire), None)?;
-            same("Calls", take_all(&mut credits, 0), expected)?;
+            same("Calls", take_all(&mut credits, 0), calls)?;
         }
         Ok(())
     }
 
     #[test]
     fn a_smaller_grant_holds_new_calls_back() -> Result {
-        let mut credits = Credits::new(32)?;
-        same("grant", credits.granted(32), Some(32))?;
+        let mut credits = Credits::new(33)?;
+        same("Calls allowed", credits.granted(33), Some(32))?;
         same("Calls", take_all(&mut credits, 0), 32)?;
-        same("grant", credits.granted(8), Some(8))?;
+        same("Calls allowed", credits.granted(9), Some(8))?;
         // 32 are under way: 24 have to come back before one may be sent.
         for xid in 0..24 {
             claim(!credits.take(100), "the grant is used up")?;
             claim(credits.give_back(xid), "answered")?;
         }
-        claim(!credits.take(100), "8 are under way, and 8 granted")?;
+        claim(!credits.take(100), "8 are under way, and 8 allowed")?;
         claim(credits.give_back(31), "answered")?;
         claim(credits.take(100), "one less is")?;
-        same("grant", credits.granted(u32::MAX), Some(32))?;
+        same("Calls allowed", credits.granted(u32::MAX), Some(32))?;
         same("Calls", take_all(&mut credits, 200), 24)
     }
 
@@ -103,7 +105,7 @@ mod suite {
             for round in 0..3 {
                 let first = round * 1000;
                 let calls = take_all(&mut credits, first);
-                same("Calls", calls, max.max(1))?;
+                same("Calls", calls, max.saturating_sub(1).max(1))?;
                 // From the last, from the first, from the middle.
                 for i in 0..calls {
                     let xid = match round {
@@ -121,6 +123,59 @@ mod suite {
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_credit_is_kept_for_the_probe() -> Result {
+        for grant in [2, 3, 128] {
+            let mut credits = Credits::new(128)?;
+            credits.granted(grant);
+            same("Calls", take_all(&mut credits, 0), grant - 1)?;
+            claim(credits.take_probe(1000), "the probe has its credit")?;
+            claim(!credits.take_probe(1001), "and no other")?;
+            claim(!credits.take(1002), "nor has a Call")?;
+            claim(credits.give_back(1000), "it is answered")?;
+            claim(!credits.take(1002), "its credit is not for Calls")?;
+            claim(credits.take_probe(1003), "but for the next probe")?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn probe_and_calls_share_a_single_credit() -> Result {
+        let mut credits = Credits::new(128)?;
+        claim(credits.take(1), "a Call")?;
+        claim(!credits.take_probe(2), "the probe waits for it")?;
+        claim(credits.give_back(1), "answered")?;
+        claim(credits.take_probe(2), "the probe")?;
+        claim(!credits.take(3), "a Call waits for it")?;
+        claim(credits.give_back(2), "answered")?;
+        claim(credits.take(3), "a Call")
+    }
+
+    #[test]
+    fn a_smaller_grant_holds_the_probe_back() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(8);
+        same("Calls", take_all(&mut credits, 0), 7)?;
+        credits.granted(7);
+        claim(!credits.take_probe(100), "7 are under way, and 7 granted")?;
+        claim(credits.give_back(0), "answered")?;
+        claim(credits.take_probe(100), "one less is")
+    }
+
+    #[test]
+    fn the_probe_needs_a_receive() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(128);
+        post(&mut credits, RECEIVE_BATCH);
+        for xid in 0..RECEIVE_BATCH {
+            claim(credits.take(xid), "a Call")?;
+        }
+        same("wanted", credits.wanted_receives(), None)?;
+        claim(credits.take_probe(100), "the probe")?;
+        let wanted = 2 * RECEIVE_BATCH + 1;
+        same("wanted", credits.wanted_receives(), Some(wanted))
     }
 
     #[test]
@@ -172,7 +227,7 @@ mod suite {
     fn a_connection_is_stuck_when_every_credit_is_abandoned() -> Result {
         let mut credits = Credits::new(8)?;
         claim(!credits.all_abandoned(), "nothing is under way")?;
-        credits.granted(2);
+        credits.granted(3);
         claim(credits.take(1) && credits.take(2), "two Calls")?;
         claim(!credits.all_abandoned(), "somebody waits for both")?;
         credits.abandon(1);
@@ -181,7 +236,7 @@ mod suite {
         credits.abandon(2);
         claim(credits.all_abandoned(), "nobody waits for either")?;
         claim(!credits.take(3), "they keep their credits")?;
-        credits.granted(3);
+        credits.granted(4);
         claim(!credits.all_abandoned(), "there is a credit more")?;
         claim(credits.take(3), "which can be taken")?;
         claim(!credits.all_abandoned(), "somebody waits for that one")?;

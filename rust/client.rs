@@ -8,6 +8,7 @@ mod chunks;
 mod connect;
 mod connection;
 mod events;
+mod keep_alive;
 mod marshal;
 mod mount;
 mod reply;

@@ -38,6 +38,8 @@ pub(crate) enum Reason {
     Event(CmEventKind),
     /// A Reply is overdue.
     Overdue,
+    /// The server did not answer when it was asked whether it is there.
+    Silent,
     /// All credits are with Calls that nobody waits for any more.
     NoCredits,
     /// Regions could not be taken back from the server.
@@ -57,6 +59,7 @@ impl fmt::Display for Reason {
             Self::Event(CmEventKind::AddressChange) => "the address has moved",
             Self::Event(_) => "the connection manager has given up",
             Self::Overdue => "a reply is overdue",
+            Self::Silent => "the server says nothing any more",
             Self::NoCredits => "the server keeps all credits",
             Self::NotFenced => "local invalidation failed",
             Self::NoReceives => "receives cannot be posted",

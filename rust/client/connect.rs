@@ -10,6 +10,7 @@ use super::{
         Requester, //
     },
     events::Events,
+    keep_alive::KeepAlive,
     mount::{
         Shared,
         REVERSE_SLOTS, //
@@ -29,6 +30,7 @@ use crate::{
             sysctl,
             time::HZ,
             workqueue::{
+                DelayedWork,
                 Timer,
                 WorkItem, //
             }, //
@@ -61,19 +63,23 @@ const SPARE_BUFFERS: u32 = 16;
 const FIRST_REGIONS: u32 = 4;
 
 /// The work item that connects.
-pub(crate) struct Connector(pub(crate) Arc<Shared>);
+pub(crate) struct Connector {
+    pub(super) shared: Arc<Shared>,
+    pub(super) keep_alive: Arc<DelayedWork<KeepAlive>>,
+}
 
 impl WorkItem for Connector {
     fn run(&self, _timer: Timer<'_>) {
         // Memory that is wanted here may wait for this very mount otherwise.
-        let _scope = self.0.memory_scope();
-        self.0.end_connection();
-        match connect(&self.0) {
+        let _scope = self.shared.memory_scope();
+        self.shared.end_connection();
+        match connect(&self.shared) {
             Ok(connection) => {
-                self.0.begin_connection(connection);
-                self.0.xprt.connected();
+                self.shared.begin_connection(connection);
+                self.keep_alive.queue(KeepAlive::first());
+                self.shared.xprt.connected();
             }
-            Err(e) => self.0.xprt.not_connected(e),
+            Err(e) => self.shared.xprt.not_connected(e),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{
     call::Call,
     chunks::Thresholds,
     events::Events,
+    keep_alive::Watch,
     mount::Shared,
     reply,
     reverse::{
@@ -57,6 +58,7 @@ pub(crate) struct Requester {
     pub(crate) credits: SpinLock<Credits>,
     #[pin]
     pub(crate) reverse: SpinLock<Reverse>,
+    pub(crate) watch: Watch,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
@@ -81,6 +83,7 @@ impl Requester {
             max_calls,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
+            watch: Watch::new(),
             regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.2.
             send_threshold: Atomic::new(1024),
@@ -119,6 +122,7 @@ impl Handler for Requester {
     const ROLE: Role = Role::Requester;
 
     fn received(&self, connection: &Connection, message: Received<'_, Self>) {
+        self.watch.heard();
         self.credits.lock().received();
         reply::received(self, connection, message);
         // Those that are there already: the sender makes more, since it may sleep.

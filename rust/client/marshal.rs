@@ -53,6 +53,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
     rqst.receive_buf().fill_sparse_pages()?;
 
     let requester = connection.handler();
+    requester.watch.sending(|| rqst.program());
     requester.take_credit(rqst.xid())?;
     if let Err(e) = send_with_credit(connection, xprt, rqst) {
         requester.credits.lock().give_back(rqst.xid());
@@ -246,6 +247,44 @@ fn header(
         reply.reply_chunk(&state.reply)
     };
     encoded.map_err(|_| EMSGSIZE)
+}
+
+/// Asks the server whether it is there. May sleep.
+///
+/// `EAGAIN` when that is not possible now.
+pub(super) fn send_probe(connection: &Connection) -> Result {
+    let requester = connection.handler();
+    let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
+    let xid = requester.shared.xprt.next_xid();
+    if !requester.credits.lock().take_probe(xid) {
+        return Err(EAGAIN);
+    }
+    requester.watch.set_probe(Some(xid));
+    let sent = send_null(connection, xid, program, version);
+    if sent.is_err() {
+        requester.watch.set_probe(None);
+        requester.credits.lock().give_back(xid);
+        requester.shared.xprt.space();
+    }
+    sent
+}
+
+fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> Result {
+    let requester = connection.handler();
+    requester.provide_receives(connection)?;
+    let mut buffer = connection.pooled_send_buffer().ok_or(EAGAIN)?;
+    let to = buffer.bytes();
+    let header = Encoder::msg(to, xid, requester.max_calls)
+        .end_reads()
+        .end_writes()
+        .no_reply_chunk()
+        .map_err(|_| EMSGSIZE)?;
+    let call = xdr::null_call(xid, program, version);
+    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    body.get_mut(..call.len())
+        .ok_or(EMSGSIZE)?
+        .copy_from_slice(&call);
+    connection.post_message(buffer, header + call.len())
 }
 
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.

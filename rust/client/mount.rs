@@ -14,6 +14,7 @@ use super::{
         Connection,
         ConnectionId, //
     },
+    keep_alive::KeepAlive,
     marshal,
     reverse,
     stats::Stats, //
@@ -103,7 +104,7 @@ impl Shared {
     }
 
     /// The present connection, if any.
-    fn connection(&self) -> Option<Arc<Connection>> {
+    pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         self.connection.lock().clone()
     }
 
@@ -217,6 +218,7 @@ pub(crate) struct Mount {
     connector: DelayedWork<Connector>,
     region_maker: DelayedWork<RegionMaker>,
     patience: DelayedWork<Patience>,
+    keep_alive: Arc<DelayedWork<KeepAlive>>,
     shared: Arc<Shared>,
 }
 
@@ -248,13 +250,27 @@ impl Transport for Mount {
             GFP_KERNEL,
         )?;
         let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
+        let keep_alive = Arc::new(
+            DelayedWork::<KeepAlive>::new(
+                queue.clone(),
+                work_class!(c"rpcrdma_keep_alive"),
+                Ok::<_, Error>(KeepAlive(shared.clone())),
+                GFP_KERNEL,
+            )?,
+            GFP_KERNEL,
+        )?;
+        let connector = Connector {
+            shared: shared.clone(),
+            keep_alive: keep_alive.clone(),
+        };
         Ok(Self {
             connector: DelayedWork::new(
                 queue.clone(),
                 work_class!(c"rpcrdma_connect"),
-                Ok::<_, Error>(Connector(shared.clone())),
+                Ok::<_, Error>(connector),
                 GFP_KERNEL,
             )?,
+            keep_alive,
             region_maker: DelayedWork::new(
                 queue.clone(),
                 work_class!(c"rpcrdma_regions"),
@@ -288,6 +304,7 @@ impl Transport for Mount {
         self.connector.cancel_sync();
         self.region_maker.cancel_sync();
         self.patience.cancel_sync();
+        self.keep_alive.cancel_sync();
         self.shared.end_connection();
         let idle = core::mem::take(&mut *self.shared.idle.lock());
         drop(idle);

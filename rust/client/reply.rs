@@ -109,8 +109,8 @@ fn refuse(
 fn grant(requester: &Requester, wire: u32) {
     requester.shared.xprt.reset_backoff();
     let changed = requester.credits.lock().granted(wire);
-    if let Some(credits) = changed {
-        requester.shared.xprt.set_window(credits);
+    if let Some(calls) = changed {
+        requester.shared.xprt.set_window(calls);
     }
 }
 
@@ -257,6 +257,14 @@ fn answer<'a>(
     credits: Option<u32>,
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
+    if requester.watch.answered(xid) {
+        requester.credits.lock().give_back(xid);
+        if let Some(credits) = credits {
+            grant(requester, credits);
+        }
+        requester.shared.xprt.space();
+        return;
+    }
     let Some(rqst) = requester.shared.xprt.find(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
         let late = requester.credits.lock().give_back(xid);

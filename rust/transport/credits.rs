@@ -20,14 +20,19 @@ struct Unanswered {
 
 /// The credits of one connection.
 ///
+/// One of them is kept for a Call that asks whether the server is still there (RFC 8267, section
+/// 6.7.2). Where there is only one in all, others wait for that Call, and it for them.
+///
 /// # Invariants
 ///
 /// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and that
-/// the server has not answered, whether somebody still waits for that or not.
+/// the server has not answered, whether somebody still waits for that or not; but not the probe.
 pub(crate) struct Credits {
     max: u32,
     grant: u32,
     unanswered: KVVec<Unanswered>,
+    /// The XID of the probe, while it is unanswered.
+    probe: Option<u32>,
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
@@ -45,27 +50,35 @@ impl Credits {
             max,
             grant: 1,
             unanswered: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
+            probe: None,
             posted: 0,
             reverse: 0,
         })
     }
 
-    /// The server granted `wire` credits. Returns the new grant if it changed.
+    /// How many Calls may be under way, the probe not counted.
+    fn calls(&self) -> u32 {
+        self.grant.saturating_sub(1).max(1)
+    }
+
+    /// The server granted `wire` credits. Returns how many Calls may be under way if that changed.
     ///
     /// A grant of zero would be a deadlock, and a server must not grant it; more than was asked
     /// for is of no use.
     pub(crate) fn granted(&mut self, wire: u32) -> Option<u32> {
-        let grant = wire.clamp(1, self.max);
+        let before = self.calls();
         // INVARIANT: Clamped.
-        let changed = grant != self.grant;
-        self.grant = grant;
-        changed.then_some(grant)
+        self.grant = wire.clamp(1, self.max);
+        let calls = self.calls();
+        (calls != before).then_some(calls)
     }
 
     /// Takes a credit for a Call. False when all are in use.
     pub(crate) fn take(&mut self, xid: u32) -> bool {
+        let alone = self.grant == 1 && self.probe.is_some();
         // There is room for `max`, and the grant is no more than that.
-        self.unanswered.len() < self.grant as usize
+        !alone
+            && self.unanswered.len() < self.calls() as usize
             && self
                 .unanswered
                 .push_within_capacity(Unanswered {
@@ -75,12 +88,25 @@ impl Credits {
                 .is_ok()
     }
 
+    /// Takes the credit that is kept for the probe. False when it cannot be had now.
+    pub(crate) fn take_probe(&mut self, xid: u32) -> bool {
+        let free = self.probe.is_none() && self.unanswered.len() < self.grant as usize;
+        if free {
+            self.probe = Some(xid);
+        }
+        free
+    }
+
     /// The Call of this XID was answered, or was not sent after all: its credit is back. False
     /// where there is no such Call, or no more.
     ///
     /// The credit of a Call that nobody waits for any more comes back in the same way, and not
     /// before: the server may still be at work on it.
     pub(crate) fn give_back(&mut self, xid: u32) -> bool {
+        if self.probe == Some(xid) {
+            self.probe = None;
+            return true;
+        }
         // The oldest are the likeliest.
         let Some(i) = self.unanswered.iter().position(|call| call.xid == xid) else {
             return false;
@@ -101,10 +127,10 @@ impl Credits {
         }
     }
 
-    /// Whether every credit is with a Call that nobody waits for: where the server has dropped
+    /// Whether every credit for Calls is with one that nobody waits for: where the server has dropped
     /// those, no Call can be sent on this connection any more, and none times out.
     pub(crate) fn all_abandoned(&self) -> bool {
-        self.unanswered.len() >= self.grant as usize
+        self.unanswered.len() >= self.calls() as usize
             && self.unanswered.iter().all(|call| call.abandoned)
     }
 
@@ -126,7 +152,8 @@ impl Credits {
     /// How many Receives should be posted, if there are too few: one for each Reply that may
     /// come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let needed = (self.unanswered.len() as u32).saturating_add(self.reverse);
+        let calls = self.unanswered.len() as u32 + u32::from(self.probe.is_some());
+        let needed = calls.saturating_add(self.reverse);
         let few = self.posted < i64::from(needed.max(1));
         few.then(|| needed.saturating_add(RECEIVE_BATCH))
     }

@@ -38,6 +38,7 @@ SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 LONG_SECONDS = 600
 LOAD, LOAD_SECONDS = 12, 6
 SILENT_SECONDS = 10
+KEEPALIVE_SECONDS = 3
 PORT, OTHER_PORT = 20049, 20050
 MOVES = 2
 # Each has another number.
@@ -366,6 +367,34 @@ def silent(cell: Cell) -> None:
             raise say.Failure("the connection outlived the silence")
 
 
+def watched(cell: Cell) -> None:
+    """A server that has died is noticed though nothing is under way, and asked for a sign of life only in silence."""
+    tunable = "/proc/sys/sunrpc/rdma_keepalive_time"
+    usual = cell.client(f"cat {tunable}").strip()
+    with say.undoing(lambda: cell.client(f"echo {usual} > {tunable}")):
+        cell.client(f"echo {KEEPALIVE_SECONDS} > {tunable}")
+        with cell.mounted():
+            before = cell.connects()
+            with cell.load():
+                # The mount itself asks, too.
+                time.sleep(KEEPALIVE_SECONDS)
+                with cell.captured() as path:
+                    time.sleep(3 * KEEPALIVE_SECONDS)
+            busy = capture.pings(path)
+            with cell.captured() as path:
+                time.sleep(4 * KEEPALIVE_SECONDS)
+            idle = capture.pings(path)
+            if busy or not idle:
+                raise say.Failure(f"the server was asked {busy} times in traffic, and {idle} times in silence")
+            if cell.connects() != before:
+                raise say.Failure("a live server lost its connection")
+            with cell.silence():
+                cell.client(LOSES_CONNECTION, LONG_SECONDS)
+            cell.still_works()
+            if cell.connects() == before:
+                raise say.Failure("the connection outlived the silence")
+
+
 def remount(cell: Cell) -> None:
     """Mounted and unmounted many times, each time used."""
     with cell.mounted():
@@ -589,10 +618,11 @@ TRACED = Test("trace events", traced)
 LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
+WATCHED = Test("silent server is noticed", watched, (LOST,))
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
-          Test("mountstats", statistics), TRACED, Test("server's tunables", tunables), LISTENERS, *HARD, REMOVED,
+          WATCHED, Test("mountstats", statistics), TRACED, Test("server's tunables", tunables), LISTENERS, *HARD, REMOVED,
           Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
 FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS, NAMESPACE]), *COMMON] for version, smoke in SMOKE.items()}

@@ -90,6 +90,7 @@ pub use read_list::{
 };
 pub use returned::ReturnError;
 pub use rpc::{
+    null_call,
     CallHeader,
     Direction,
     RpcPrefix,

@@ -8,6 +8,9 @@ use crate::wire::Reader;
 /// program, version, procedure, and a credential and a verifier without body.
 pub const MIN_CALL_HEADER: u32 = 40;
 
+/// Of the RPC protocol itself (RFC 5531, section 9).
+const RPC_VERSION: u32 = 2;
+
 /// Who sent an RPC message (`msg_type`; RFC 5531, section 9).
 ///
 /// On a bidirectional connection both ends receive both kinds, and whether the credit field of a
@@ -73,6 +76,18 @@ pub struct CallHeader {
 
 /// The flavor of a credential whose fourth word is the service.
 const RPCSEC_GSS: u32 = 6;
+
+/// A Call of procedure 0, which has neither arguments nor results, without credential
+/// (RFC 5531, sections 9 and 10).
+pub fn null_call(xid: u32, program: u32, version: u32) -> [u8; MIN_CALL_HEADER as usize] {
+    let mut call = [0; MIN_CALL_HEADER as usize];
+    // The type is 0, and so is the procedure, the flavors and the lengths of their bodies.
+    let words = [xid, 0, RPC_VERSION, program, version];
+    for (to, word) in call.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_be_bytes());
+    }
+    call
+}
 
 impl CallHeader {
     /// Whether the service of an RPCSEC_GSS credential is integrity (2) or privacy (3).

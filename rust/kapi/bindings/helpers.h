@@ -149,6 +149,7 @@ int rpcrdma_rs_sysctl_register(void);
 void rpcrdma_rs_sysctl_unregister(void);
 unsigned int rpcrdma_rs_sysctl_slot_table_entries(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_read(void);
+unsigned int rpcrdma_rs_sysctl_keepalive_time(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
 bool rpcrdma_rs_sysctl_pad_optimize(void);
 

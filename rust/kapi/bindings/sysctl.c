@@ -16,6 +16,8 @@ static unsigned int slot_table_entries = 128;
 /* Bytes that a Receive or a Send holds, transport header included. */
 static unsigned int max_inline_read = 8192;
 static unsigned int max_inline_write = 8192;
+/* Seconds of silence before a server is asked; 0: never. Not in the C module. */
+static unsigned int keepalive_time = 30;
 /* Nonzero: no XDR pad of a Write chunk is registered. */
 static int pad_optimize = 1;
 
@@ -34,6 +36,11 @@ unsigned int rpcrdma_rs_sysctl_max_inline_write(void)
 	return READ_ONCE(max_inline_write);
 }
 
+unsigned int rpcrdma_rs_sysctl_keepalive_time(void)
+{
+	return READ_ONCE(keepalive_time);
+}
+
 bool rpcrdma_rs_sysctl_pad_optimize(void)
 {
 	return READ_ONCE(pad_optimize);
@@ -47,6 +54,7 @@ static unsigned int memreg_strategy = 5;
 
 static const unsigned int slot_range[] = { 4, 16384 };
 static const unsigned int inline_range[] = { 1024, 65536 };
+static const unsigned int keepalive_range[] = { 0, 3600 };
 static const unsigned int padding_range[] = { 0, PAGE_SIZE };
 static const unsigned int memreg_range[] = { 0, 6 };
 
@@ -64,6 +72,7 @@ static const struct ctl_table tunables[] = {
 	RANGED("rdma_slot_table_entries", slot_table_entries, slot_range),
 	RANGED("rdma_max_inline_read", max_inline_read, inline_range),
 	RANGED("rdma_max_inline_write", max_inline_write, inline_range),
+	RANGED("rdma_keepalive_time", keepalive_time, keepalive_range),
 	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
 	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
 	{

@@ -139,6 +139,15 @@ impl<'a, T: Transport> Rqst<'a, T> {
         !touches
     }
 
+    /// Program and version of the Call.
+    pub(crate) fn program(&self) -> (u32, u32) {
+        // SAFETY: A request that is sent has a task, and that a client.
+        unsafe {
+            let client = (*self.raw().rq_task).tk_client;
+            ((*client).cl_prog, (*client).cl_vers)
+        }
+    }
+
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
         // SAFETY: A request that is sent has a task.

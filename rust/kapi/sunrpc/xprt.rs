@@ -110,6 +110,20 @@ impl Xprt {
         unsafe { Net::from_raw((*self.as_raw()).xprt_net) }
     }
 
+    /// An XID for a Call that the RPC layer knows nothing of. Any context that may take a spin lock.
+    pub(crate) fn next_xid(&self) -> u32 {
+        // SAFETY: The lock is part of the transport and initialised, and protects the number, which
+        // the RPC layer takes for one in network order.
+        unsafe {
+            let xprt = self.as_raw();
+            bindings::spin_lock(&raw mut (*xprt).reserve_lock);
+            let xid = (*xprt).xid;
+            (*xprt).xid = xid.wrapping_add(1);
+            bindings::spin_unlock(&raw mut (*xprt).reserve_lock);
+            u32::from_be(xid)
+        }
+    }
+
     /// RPCs that may be under way at once.
     pub(crate) fn max_requests(&self) -> u32 {
         // SAFETY: Written only while the transport is made.

@@ -44,6 +44,12 @@ pub(crate) fn slot_table_entries() -> u32 {
     unsafe { bindings::sysctl_slot_table_entries() }
 }
 
+/// Seconds of silence after which a server is asked whether it is there, up to 3600; 0 if never.
+pub(crate) fn keepalive_time() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_keepalive_time() }
+}
+
 /// Bytes that a Receive of a new connection holds, 1024 to 65536.
 pub(crate) fn max_inline_read() -> u32 {
     // SAFETY: Reads an integer; no precondition.

@@ -7,6 +7,7 @@ use super::{
     Check, //
 };
 use crate::{
+    null_call,
     vectors,
     CallHeader, //
 };
@@ -43,5 +44,26 @@ pub fn check_call_header() -> Check {
     require(
         CallHeader::peek(vectors::CALL_HEADER_TOO_LONG).is_none(),
         "a credential longer than the message",
+    )
+}
+
+/// The Call that asks whether a server is there is one of procedure 0, and as short as can be.
+pub fn check_null_call() -> Check {
+    let call = null_call(0x0102_0304, 100_003, 4);
+    let expected = CallHeader {
+        program: 100_003,
+        version: 4,
+        procedure: 0,
+        wrapped: false,
+        size: call.len(),
+    };
+    require(CallHeader::peek(&call) == Some(expected), "a NULL Call")?;
+    require(
+        call.starts_with(&[1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2]),
+        "its XID, its type and the version of RPC",
+    )?;
+    require(
+        call.iter().skip(20).all(|byte| *byte == 0),
+        "neither credential nor verifier",
     )
 }
