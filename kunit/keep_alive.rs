@@ -8,6 +8,7 @@ use crate::kunit::{
     claim,
     same, //
 };
+use kernel::prelude::*;
 
 #[kunit_tests(rpcrdma_keep_alive)]
 mod suite {

@@ -21,7 +21,6 @@ use crate::kapi::sys::{
     }, //
 };
 use kernel::{
-    prelude::*,
     sync::{
         atomic::{
             Atomic,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import callback_tests
 import client_life_tests
+import client_tests
 import kernels
 import life_tests
 import load_tests
@@ -20,6 +21,7 @@ import module
 import mount_tests
 import pair
 import requester
+import responder
 import say
 import settings
 from mount_tests import Cell, Test
@@ -117,7 +119,9 @@ def check(results: Results) -> None:
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
-        *(Plan(device, LIFE_VERSION, OURS, OURS, client_life_tests.tests(client_life_tests.CHECK)) for device in DEVICES)])
+        Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.TESTS),
+        Plan("rxe", responder.VERSION, OURS, OURS, responder.QUICK),
+        Plan("rxe", LIFE_VERSION, OURS, OURS, client_life_tests.tests(client_life_tests.CHECK))])
     server = Lane(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),

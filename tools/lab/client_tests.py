@@ -1,0 +1,105 @@
+"""Tests of what concerns the client alone: several connections, addresses of several kinds, network namespaces."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import say
+from machine import SERVER
+from mount_tests import (FAULT_INTERVAL, FAULTS, FEW_SIZES, LONG_SECONDS, LOST, MOVED, OTHER_PORT, PORT, Cell, Test)
+
+VERSION = "4.2"
+CONNECTIONS = 16
+# Another address of the same server.
+SECOND_ADDRESS = "192.0.2.101"
+# The transports of the mount: name, port, and so on; the seventh word counts Calls.
+TRANSPORTS = "grep 'xprt: rdma' /proc/self/mountstats"
+SENDS = 7
+INNER = "ip netns exec inner"
+
+
+def many_connections(cell: Cell) -> None:
+    """`nconnect=16`: each connection is used, and replaced when it breaks."""
+    cell.load_modules()
+    with cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={CONNECTIONS}")):
+        faults = "cd /sys/kernel/debug/fail_sunrpc"
+        with say.undoing(lambda: cell.client(f"{faults} && echo 0 > times")):
+            cell.client(f"{faults} && echo 0 > verbose && echo 100 > probability && echo {FAULT_INTERVAL} > interval && "
+                        f"echo {FAULTS} > times")
+            cell.client(f"/lab/files.py workers /mnt/t/workers {2 * CONNECTIONS} 200000", LONG_SECONDS)
+        cell.same("workers")
+        transports = [line.split() for line in cell.client(TRANSPORTS).splitlines()]
+        if len(transports) != CONNECTIONS or any(int(words[SENDS]) == 0 for words in transports):
+            raise say.Failure(f"{len(transports)} connections, which sent {[words[SENDS] for words in transports]} Calls")
+
+
+def trunked(cell: Cell) -> None:
+    """`max_connect=2`: a second address of the same server becomes a second connection of the first mount."""
+    cell.load_modules()
+    cell.server(f"ip addr add {SECOND_ADDRESS}/24 dev eth0")
+    with say.undoing(lambda: cell.server(f"ip addr delete {SECOND_ADDRESS}/24 dev eth0")):
+        option = "proto=rdma,max_connect=2"
+        with cell.mounted(cell.mount_command(option=option)):
+            cell.client(f"mkdir -p /mnt2 && mount -t nfs -o vers={VERSION},{option},port={PORT} {SECOND_ADDRESS}:/ /mnt2")
+            with say.undoing(lambda: cell.client("umount /mnt2")):
+                counts = cell.client("cat /sys/kernel/sunrpc/xprt-switches/*/xprt_switch_info")
+                if "num_xprts=2" not in counts:
+                    raise say.Failure(f"no switch has two transports: {counts.strip()}")
+                cell.written("one", FEW_SIZES)
+                cell.client("/lab/files.py check /mnt2/t/one", LONG_SECONDS)
+
+
+def link_local(cell: Cell) -> None:
+    """An address that is one only together with an interface."""
+    cell.load_modules()
+    found = re.search(r"inet6 (fe80:\S+)/", cell.server("ip -6 addr show dev eth0 scope link"))
+    if found is None:
+        raise say.Failure("the server has no link-local address")
+    with cell.mounted(cell.mount_command(f"[{found[1]}%eth0]", "proto=rdma6")):
+        cell.written("local", FEW_SIZES)
+
+
+@contextlib.contextmanager
+def _inside(cell: Cell) -> Iterator[None]:
+    """The client's link and RDMA device in a network namespace of their own."""
+    cell.client(f"/lab/namespace take {cell.device}")
+    try:
+        yield
+    finally:
+        cell.client(f"/lab/namespace give {cell.device}")
+
+
+def in_namespace(cell: Cell) -> None:
+    """A mount in a network namespace that is deleted under it: it goes on, and nothing is left when it has gone."""
+    cell.load_modules()
+    cell.server("rm -rf /export/t && mkdir -m 777 /export/t")
+    with _inside(cell):
+        # The mount is seen by those alone who share its mount namespace, and lives as long as they do.
+        cell.client(f"{{ setsid {INNER} sh -c 'mkdir -p /mnt && {cell.mount_command(SERVER.address4)} && "
+                    "/lab/files.py make /mnt/t/inner 4097 300001 && touch /tmp/mounted && "
+                    "/lab/files.py load /mnt/t/load 4' > /tmp/inside 2>&1 < /dev/null & echo $! > /tmp/inside.pid; }; "
+                    "for try in $(seq 300); do test -e /tmp/mounted && exit 0; sleep 0.2; done; cat /tmp/inside >&2; exit 1")
+        cell.client("ip netns del inner; sleep 5; read -r group < /tmp/inside.pid; pgrep -g $group > /dev/null && "
+                    "! test -s /tmp/inside || { cat /tmp/inside >&2; exit 1; }")
+        cell.client("read -r group < /tmp/inside.pid; kill -9 -$group; rm /tmp/mounted")
+    cell.judge("inner", cell.server("cd /export/t/inner && sha256sum *"))
+    with cell.mounted():
+        cell.still_works()
+
+
+def refused(cell: Cell) -> None:
+    """What a mount says, and how soon, where there is no listener, no device for the address, or no such address."""
+    cell.load_modules()
+    for option, host, word, seconds in (
+            (f"port={OTHER_PORT}", SERVER.address4, "Connection refused", 200),
+            (f"port={PORT}", "127.0.0.1", "Protocol error|Connection refused", 200),
+            (f"port={PORT}", "198.51.100.1", "Protocol error|Network is unreachable", 200)):
+        said = cell.client(f"mkdir -p /mnt; ! mount -t nfs -o vers={cell.version},proto=rdma,{option},retry=0 {host}:/ /mnt 2>&1",
+                           seconds)
+        if not re.search(word, said):
+            raise say.Failure(f"mount from {host}, {option}: {said.strip()}, and not: {word}")
+
+
+TESTS = [Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)), Test("trunking", trunked),
+         Test("over a link-local address", link_local), Test("errors of mount", refused),
+         Test("client in a network namespace", in_namespace, (LOST, MOVED))]
