@@ -31,12 +31,16 @@ fn losses(events: &Events<Arc<Losses>>) -> u32 {
 }
 
 /// Those that end an id, each with what an attempt fails with.
-const ENDS: [(CmEventKind, i32, Error); 11] = [
-    (CmEventKind::AddressError, -110, EPROTO),
-    (CmEventKind::AddressError, -100, ENETDOWN),
-    (CmEventKind::AddressError, -101, ENETDOWN),
-    (CmEventKind::RouteError, 0, ENETUNREACH),
-    (CmEventKind::Unreachable, 0, ENETUNREACH),
+const ENDS: [(CmEventKind, i32, Error); 14] = [
+    (CmEventKind::AddressError, -19, EPROTO),
+    (CmEventKind::AddressError, 0, EPROTO),
+    (CmEventKind::AddressError, -100, ENETUNREACH),
+    (CmEventKind::AddressError, -101, ENETUNREACH),
+    (CmEventKind::AddressError, -110, EHOSTUNREACH),
+    (CmEventKind::AddressError, -113, EHOSTUNREACH),
+    // A server that is silent for a while is no end of a network.
+    (CmEventKind::RouteError, 0, EHOSTUNREACH),
+    (CmEventKind::Unreachable, 0, EHOSTUNREACH),
     (CmEventKind::ConnectError, 0, ENOTCONN),
     (CmEventKind::Stale, 10, ENOTCONN),
     (CmEventKind::Rejected, 8, ECONNREFUSED),

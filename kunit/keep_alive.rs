@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a server that is heard is never asked, one that is silent is asked once, and one that
-//! does not answer is given up.
+//! does not answer in time is given up, and not before.
 
 use super::*;
 use crate::kunit::{
@@ -10,6 +10,21 @@ use crate::kunit::{
 };
 use kernel::prelude::*;
 
+const INTERVAL: Jiffies = 3 * HZ;
+
+/// What is to be done after another interval.
+fn turn(watch: &Watch) -> Turn {
+    watch.turn(INTERVAL, Some(INTERVAL))
+}
+
+/// A connection that was silent for an interval, whose server is to be asked.
+fn silent() -> Result<Watch> {
+    let watch = Watch::new();
+    same("new", turn(&watch), Turn::Wait)?;
+    same("silent", turn(&watch), Turn::Ask)?;
+    Ok(watch)
+}
+
 #[kunit_tests(rpcrdma_keep_alive)]
 mod suite {
     use super::*;
@@ -17,61 +32,94 @@ mod suite {
     #[test]
     fn a_server_that_is_heard_is_left_alone() -> Result {
         let watch = Watch::new();
-        same("new", watch.turn(), Turn::Wait)?;
+        same("new", turn(&watch), Turn::Wait)?;
         for _ in 0..3 {
             watch.heard();
-            same("heard", watch.turn(), Turn::Wait)?;
+            same("heard", turn(&watch), Turn::Wait)?;
         }
         Ok(())
     }
 
     #[test]
-    fn a_silent_server_is_asked_once_and_given_up() -> Result {
+    fn a_silence_is_as_long_as_the_interval_says() -> Result {
         let watch = Watch::new();
-        watch.turn();
-        same("silent", watch.turn(), Turn::Ask)?;
+        same("new", turn(&watch), Turn::Wait)?;
+        same("half", watch.turn(INTERVAL / 2, Some(INTERVAL)), Turn::Wait)?;
+        same("whole", watch.turn(INTERVAL / 2, Some(INTERVAL)), Turn::Ask)?;
+        watch.heard();
+        same("heard", turn(&watch), Turn::Wait)?;
+        same("never", watch.turn(100 * INTERVAL, None), Turn::Wait)
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_has_its_time() -> Result {
+        let watch = silent()?;
         watch.set_probe(Some(7));
         watch.asked();
-        same("no answer", watch.turn(), Turn::GiveUp)
+        let mut waited = INTERVAL;
+        while waited < PATIENCE {
+            same("asked", turn(&watch), Turn::Asked)?;
+            waited += INTERVAL;
+        }
+        same("no answer", turn(&watch), Turn::GiveUp)
     }
 
     #[test]
     fn an_answer_is_a_sign_of_life() -> Result {
-        let watch = Watch::new();
-        watch.turn();
         for xid in [0, 7, u32::MAX] {
-            same("silent", watch.turn(), Turn::Ask)?;
+            let watch = silent()?;
             watch.set_probe(Some(xid));
             watch.asked();
             watch.heard();
             claim(!watch.answered(xid ^ 1), "another's Reply")?;
             claim(watch.answered(xid), "the answer")?;
             claim(!watch.answered(xid), "is one only once")?;
-            same("answered", watch.turn(), Turn::Wait)?;
+            same("answered", turn(&watch), Turn::Wait)?;
+            same("silent", turn(&watch), Turn::Ask)?;
         }
         Ok(())
     }
 
     #[test]
     fn a_server_that_could_not_be_asked_is_asked_later() -> Result {
-        let watch = Watch::new();
-        watch.turn();
-        same("silent", watch.turn(), Turn::Ask)?;
-        same("still", watch.turn(), Turn::Ask)
+        let watch = silent()?;
+        same("still", turn(&watch), Turn::Ask)
     }
 
     #[test]
     fn other_replies_are_signs_of_life_too() -> Result {
-        let watch = Watch::new();
-        watch.turn();
-        same("silent", watch.turn(), Turn::Ask)?;
+        let watch = silent()?;
         watch.set_probe(Some(7));
         watch.asked();
+        same(
+            "asked",
+            watch.turn(PATIENCE / 2, Some(INTERVAL)),
+            Turn::Asked,
+        )?;
         watch.heard();
-        same("heard", watch.turn(), Turn::Wait)?;
+        same("heard", turn(&watch), Turn::Wait)?;
         // The probe is still unanswered: it has its time once more.
-        same("silent again", watch.turn(), Turn::Asked)?;
-        same("no answer", watch.turn(), Turn::GiveUp)
+        same("silent again", turn(&watch), Turn::Ask)?;
+        claim(watch.is_probing(), "it was asked before")?;
+        watch.asked();
+        same(
+            "asked",
+            watch.turn(PATIENCE / 2, Some(INTERVAL)),
+            Turn::Asked,
+        )?;
+        same(
+            "no answer",
+            watch.turn(PATIENCE, Some(INTERVAL)),
+            Turn::GiveUp,
+        )
+    }
+
+    #[test]
+    fn a_question_is_followed_up_whatever_the_tunable_says() -> Result {
+        let watch = silent()?;
+        watch.set_probe(Some(7));
+        watch.asked();
+        same("no answer", watch.turn(PATIENCE, None), Turn::GiveUp)
     }
 
     #[test]

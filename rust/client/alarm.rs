@@ -44,6 +44,8 @@ pub(crate) enum Reason {
     NoCredits,
     /// Regions could not be taken back from the server.
     NotFenced,
+    /// The adapter takes nothing to send.
+    NotPosted,
     /// Receives could not be posted.
     NoReceives,
     /// What the server sent.
@@ -62,6 +64,7 @@ impl fmt::Display for Reason {
             Self::Silent => "the server says nothing any more",
             Self::NoCredits => "the server keeps all credits",
             Self::NotFenced => "local invalidation failed",
+            Self::NotPosted => "a message cannot be posted",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
         })
@@ -101,6 +104,10 @@ impl Alarm {
         // Both this and `raise` write first and look then, so that one of them sees the other.
         self.armed.xchg(true, Full);
         if self.raised.load(Relaxed) {
+            let address = &self.address;
+            log::info(format_args!(
+                "connection to {address} lost as soon as it was up"
+            ));
             self.xprt.force_disconnect();
         }
     }

@@ -18,6 +18,7 @@ use crate::kapi::{
     sys::completion::Completion, //
 };
 use kernel::{
+    alloc::Flags,
     new_spinlock,
     prelude::*,
     sync::{
@@ -91,9 +92,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// State for an RPC. Does not sleep: the RPC layer tries again later.
-    pub(crate) fn new() -> Result<Arc<Self>> {
-        let flags = GFP_NOWAIT;
+    /// State for an RPC. May sleep if `flags` say so.
+    pub(crate) fn new(flags: Flags) -> Result<Arc<Self>> {
         let state = CallState {
             phase: Phase::Idle,
             xid: 0,

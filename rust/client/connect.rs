@@ -50,8 +50,9 @@ use xdr::{
 
 /// How long to wait for an address, and for a route, in milliseconds.
 const RESOLVE_TIMEOUT: u32 = 5000;
-/// How long to wait for the server's answer. The connection manager gives up before.
-const CONNECT_TIMEOUT: Jiffies = 60 * HZ;
+/// How long to wait for the server's answer. The connection manager would ask for longer than the
+/// RPC layer waits to be told.
+const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
 /// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
 /// RPC layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
@@ -76,7 +77,7 @@ impl WorkItem for Connector {
         match connect(&self.shared) {
             Ok(connection) => {
                 self.shared.begin_connection(connection);
-                self.keep_alive.queue(KeepAlive::first());
+                self.keep_alive.queue(KeepAlive::look());
                 self.shared.xprt.connected();
             }
             Err(e) => self.shared.xprt.not_connected(e),
@@ -166,7 +167,8 @@ fn bring_up(
         responder_resources: device.max_rdma_reads,
         retry_count: RETRY_COUNT,
     };
-    events.step(CONNECT_TIMEOUT, || connection.connect(&params))?;
+    let answer = events.step(CONNECT_TIMEOUT, || connection.connect(&params));
+    answer.map_err(|e| if e == ETIMEDOUT { EHOSTUNREACH } else { e })?;
 
     let peer = events.peer().unwrap_or(PrivateData::DEFAULT);
     requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));

@@ -137,9 +137,8 @@ impl<L: OnLost> Events<L> {
                 self.done();
             }
             // The errors are those that users of NFS over RDMA know.
-            CmEventKind::AddressError if is_network_gone(status) => self.over(kind, ENETDOWN),
-            CmEventKind::AddressError => self.over(kind, EPROTO),
-            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(kind, ENETUNREACH),
+            CmEventKind::AddressError => self.over(kind, unresolved(status)),
+            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(kind, EHOSTUNREACH),
             CmEventKind::ConnectError | CmEventKind::Stale => self.over(kind, ENOTCONN),
             CmEventKind::Rejected => self.over(kind, ECONNREFUSED),
             CmEventKind::Disconnected => self.over(kind, ECONNABORTED),
@@ -149,11 +148,19 @@ impl<L: OnLost> Events<L> {
     }
 }
 
-/// Whether an address cannot be resolved because there is nothing left to reach it by.
-fn is_network_gone(status: i32) -> bool {
-    [ENETDOWN, ENETUNREACH]
-        .iter()
-        .any(|e| e.to_errno() == status)
+/// What an attempt fails with when the address could not be resolved.
+///
+/// `ENETUNREACH` says that there is no network: outside of the first network namespace NFS gives
+/// up a mount for it, which a server that is silent for a while is no reason for.
+fn unresolved(status: i32) -> Error {
+    let is = |errors: [Error; 2]| errors.iter().any(|e| e.to_errno() == status);
+    if is([ENETDOWN, ENETUNREACH]) {
+        ENETUNREACH
+    } else if is([EHOSTUNREACH, ETIMEDOUT]) {
+        EHOSTUNREACH
+    } else {
+        EPROTO
+    }
 }
 
 impl<L: OnLost> CmHandler for Events<L> {

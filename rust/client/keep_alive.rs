@@ -14,7 +14,10 @@ use super::{
 };
 use crate::kapi::sys::{
     sysctl,
-    time::HZ,
+    time::{
+        self,
+        HZ, //
+    },
     workqueue::{
         Timer,
         WorkItem, //
@@ -31,19 +34,24 @@ use kernel::{
     time::Jiffies,
 };
 
-/// How long the server may take to answer a probe: as long as any RPC.
+/// How long the server may take to answer a probe: as long as RPCs wait unless the mount says
+/// otherwise.
 const PATIENCE: Jiffies = 60 * HZ;
-/// How often to look whether it has been switched on, while it is off.
-const OFF: Jiffies = 30 * HZ;
+/// The longest time from one look to the next, so that a tunable takes effect soon.
+const LONGEST_LOOK: Jiffies = 30 * HZ;
 
-/// What was heard of the server on one connection.
+/// What was heard of the server on one connection. All but the first is the work item's alone.
 pub(crate) struct Watch {
     heard: Atomic<bool>,
-    /// Nothing was heard for an interval, and the server was asked.
-    suspect: Atomic<bool>,
+    /// When it was last looked at.
+    looked: Atomic<Jiffies>,
+    /// For how long nothing was heard.
+    silent: Atomic<Jiffies>,
+    /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
+    asked: Atomic<Jiffies>,
     /// The XID of the unanswered probe, plus 2^32; 0 if there is none.
     probe: Atomic<u64>,
-    /// Program and version of the Calls on this connection; 0 before the first.
+    /// Program and version of the first Call on this connection; 0 before that.
     program: Atomic<u64>,
 }
 
@@ -53,7 +61,9 @@ impl Watch {
         Self {
             // A new connection is proof enough.
             heard: Atomic::new(true),
-            suspect: Atomic::new(false),
+            looked: Atomic::new(time::jiffies()),
+            silent: Atomic::new(0),
+            asked: Atomic::new(0),
             probe: Atomic::new(0),
             program: Atomic::new(0),
         }
@@ -97,26 +107,40 @@ impl Watch {
         ours
     }
 
-    /// An interval has passed: what is to be done.
-    fn turn(&self) -> Turn {
-        let heard = self.heard.xchg(false, Relaxed);
-        if heard {
-            self.suspect.store(false, Relaxed);
-            Turn::Wait
-        } else if self.suspect.load(Relaxed) {
-            Turn::GiveUp
-        } else if self.probe.load(Relaxed) != 0 {
-            // Others were answered meanwhile, but nobody is any more.
-            self.suspect.store(true, Relaxed);
-            Turn::Asked
-        } else {
+    /// So much time has passed since this was last called: what is to be done. A server that was
+    /// silent for `interval` is to be asked; where there is none, never.
+    fn turn(&self, passed: Jiffies, interval: Option<Jiffies>) -> Turn {
+        if self.heard.xchg(false, Relaxed) {
+            self.silent.store(0, Relaxed);
+            self.asked.store(0, Relaxed);
+            return Turn::Wait;
+        }
+        let silent = self.silent.load(Relaxed).saturating_add(passed);
+        self.silent.store(silent, Relaxed);
+        let asked = self.asked.load(Relaxed);
+        if asked != 0 {
+            let asked = asked.saturating_add(passed);
+            self.asked.store(asked, Relaxed);
+            if asked > PATIENCE {
+                Turn::GiveUp
+            } else {
+                Turn::Asked
+            }
+        } else if interval.is_some_and(|interval| silent >= interval) {
             Turn::Ask
+        } else {
+            Turn::Wait
         }
     }
 
-    /// The server was asked.
+    /// The server was asked, now or before others were answered.
     fn asked(&self) {
-        self.suspect.store(true, Relaxed);
+        self.asked.store(1, Relaxed);
+    }
+
+    /// A probe is unanswered.
+    fn is_probing(&self) -> bool {
+        self.probe.load(Relaxed) != 0
     }
 }
 
@@ -127,7 +151,7 @@ enum Turn {
     Wait,
     /// Nothing was heard of it.
     Ask,
-    /// It was asked before.
+    /// It was asked, and has some time left.
     Asked,
     /// It did not answer.
     GiveUp,
@@ -143,18 +167,15 @@ impl WorkItem for KeepAlive {
         let Some(connection) = self.0.connection() else {
             return;
         };
-        let next = match interval() {
-            Some(interval) => watch(&connection, interval),
-            None => OFF,
-        };
-        timer.queue(next);
+        watch(&connection);
+        timer.queue(KeepAlive::look());
     }
 }
 
 impl KeepAlive {
-    /// When to look for the first time after a connection has come up.
-    pub(super) fn first() -> Jiffies {
-        interval().unwrap_or(OFF)
+    /// When to look next.
+    pub(super) fn look() -> Jiffies {
+        interval().map_or(LONGEST_LOOK, |interval| interval.min(LONGEST_LOOK))
     }
 }
 
@@ -164,22 +185,20 @@ fn interval() -> Option<Jiffies> {
     (seconds != 0).then_some(seconds * HZ)
 }
 
-/// Looks after one connection. Returns when to do so again.
-fn watch(connection: &Connection, interval: Jiffies) -> Jiffies {
+/// Looks after one connection.
+fn watch(connection: &Connection) {
     let requester = connection.handler();
-    match requester.watch.turn() {
-        Turn::Wait => interval,
-        Turn::Asked => PATIENCE,
-        Turn::Ask if marshal::send_probe(connection).is_ok() => {
-            requester.watch.asked();
-            PATIENCE
+    let watch = &requester.watch;
+    let now = time::jiffies();
+    let passed = now.wrapping_sub(watch.looked.xchg(now, Relaxed));
+    match watch.turn(passed, interval()) {
+        Turn::Wait | Turn::Asked => (),
+        // Otherwise later: a Call has the only credit, and a timeout of its own.
+        Turn::Ask if watch.is_probing() || marshal::send_probe(connection).is_ok() => {
+            watch.asked();
         }
-        // Not now: a Call has the only credit, and a timeout of its own.
-        Turn::Ask => interval,
-        Turn::GiveUp => {
-            requester.alarm.raise(Reason::Silent);
-            interval
-        }
+        Turn::Ask => (),
+        Turn::GiveUp => requester.alarm.raise(Reason::Silent),
     }
 }
 

@@ -3,6 +3,7 @@
 //! From an RPC to a posted message.
 
 use super::{
+    alarm::Reason,
     call::{
         CallState,
         Phase, //
@@ -272,7 +273,7 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
 fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> Result {
     let requester = connection.handler();
     requester.provide_receives(connection)?;
-    let mut buffer = connection.pooled_send_buffer().ok_or(EAGAIN)?;
+    let mut buffer = connection.send_buffer()?;
     let to = buffer.bytes();
     let header = Encoder::msg(to, xid, requester.max_calls)
         .end_reads()
@@ -284,7 +285,9 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     body.get_mut(..call.len())
         .ok_or(EMSGSIZE)?
         .copy_from_slice(&call);
-    connection.post_message(buffer, header + call.len())
+    connection
+        .post_message(buffer, header + call.len())
+        .inspect_err(|_| requester.alarm.raise(Reason::NotPosted))
 }
 
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
@@ -310,6 +313,8 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     }
     let body = to.get_mut(header..).ok_or(ENOTCONN)?;
     copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
+    // That of a Call that had to wait is not posted again yet.
+    requester.provide_receives(connection)?;
     rqst.note_sent();
     // The server may send its next Call as soon as it has this.
     rqst.note_answered();

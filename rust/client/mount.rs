@@ -117,7 +117,7 @@ impl Shared {
     pub(crate) fn begin_connection(&self, connection: Arc<Connection>) {
         let old = self.connection.lock().replace(connection);
         drop(old);
-        // They may have been enabled while there was no connection to be seen.
+        // They may have been enabled, and Calls have come, while there was no connection to be seen.
         if self.reverse_enabled() {
             self.expect_reverse_calls();
         }
@@ -128,8 +128,10 @@ impl Shared {
         if let Some(connection) = self.connection() {
             let requester = connection.handler();
             requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+            let _scope = self.memory_scope();
             // Without memory now the next Call provides them.
             let _ = requester.provide_receives(&connection);
+            reverse::room(requester);
         }
     }
 
@@ -163,7 +165,10 @@ impl Shared {
 fn reserve() -> Result<KVec<RpcBuffer<Call>>> {
     let mut idle = KVec::with_capacity(RESERVED, GFP_KERNEL)?;
     for _ in 0..RESERVED {
-        idle.push(RpcBuffer::new(USUAL_LEN, Call::new()?)?, GFP_KERNEL)?;
+        idle.push(
+            RpcBuffer::new(USUAL_LEN, Call::new(GFP_KERNEL)?)?,
+            GFP_KERNEL,
+        )?;
     }
     Ok(idle)
 }
@@ -180,10 +185,11 @@ impl WorkItem for RegionMaker {
                 Ok(made) => self.0.stats.regions_made.add(u64::from(made)),
                 // Nobody waits for regions of a connection that is going.
                 Err(e) if e == ENOTCONN => (),
-                Err(_) if connection.idle_regions() == 0 => {
+                // Whoever gives regions back wakes the sender, too.
+                Err(_) => {
                     timer.queue(HZ / 10);
+                    return;
                 }
-                Err(_) => (),
             }
             // Where there can be no more, they come back with the RPCs that have them.
             if connection.idle_regions() == 0 {
@@ -322,16 +328,12 @@ impl Transport for Mount {
         }
     }
 
-    fn take_buffer(&self, len: usize) -> Result<RpcBuffer<Call>> {
+    fn take_buffer(&self) -> Result<RpcBuffer<Call>> {
         let idle = self.shared.idle.lock().pop();
-        let Some(mut buffer) = idle else {
-            return RpcBuffer::new(len, Call::new()?);
-        };
-        if let Err(e) = buffer.grow(len) {
-            self.give_back_buffer(buffer);
-            return Err(e);
+        match idle {
+            Some(buffer) => Ok(buffer),
+            None => RpcBuffer::new(USUAL_LEN, Call::new(GFP_NOWAIT)?),
         }
-        Ok(buffer)
     }
 
     fn fence(&self, call: ArcBorrow<'_, Call>) -> Fenced {
@@ -380,7 +382,7 @@ impl Transport for Mount {
     fn give_back_buffer(&self, buffer: RpcBuffer<Call>) {
         let mut idle = self.shared.idle.lock();
         // Memory beyond the usual is for one RPC alone, and what there is no room for in the list
-        // is freed; but the reserve stays.
+        // is freed; but the reserve stays, for which there is room.
         if idle.len() < RESERVED || buffer.len() <= USUAL_LEN {
             let _ = idle.push(buffer, GFP_NOWAIT | __GFP_NOWARN);
         }

@@ -259,8 +259,9 @@ fn answer<'a>(
 ) {
     if requester.watch.answered(xid) {
         requester.credits.lock().give_back(xid);
-        if let Some(credits) = credits {
-            grant(requester, credits);
+        match credits {
+            Some(credits) => grant(requester, credits),
+            None => bad_reply(requester, Some(xid), "not well formed"),
         }
         requester.shared.xprt.space();
         return;
@@ -337,6 +338,7 @@ fn judge(
     credits: Option<u32>,
     checked: Result<Answer<'_>, &'static str>,
 ) -> Verdict {
+    let well_formed = checked.is_ok();
     let answer = match checked {
         Ok(answer) => answer,
         Err(reason) => {
@@ -349,7 +351,7 @@ fn judge(
             Answer::Ready(Err(EIO))
         }
     };
-    if let Some(credits) = credits {
+    if let Some(credits) = credits.filter(|_| well_formed) {
         grant(requester, credits);
     }
     if let Some(key) = message.invalidated {

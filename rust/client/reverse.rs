@@ -155,10 +155,13 @@ pub(super) fn room(requester: &Requester) {
 /// Nothing more will be received: what waits goes.
 pub(super) fn end(requester: &Requester) {
     loop {
-        // Dropped outside the lock.
-        let last = requester.reverse.lock().waiting.pop();
+        let mut reverse = requester.reverse.lock();
+        let last = reverse.waiting.pop();
         if last.is_none() {
             break;
         }
+        reverse.answered();
+        drop(reverse);
+        drop(last);
     }
 }

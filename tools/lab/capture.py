@@ -7,7 +7,7 @@ from pathlib import Path
 
 import roots
 import say
-from machine import CLIENT, SERVER
+from machine import SERVER
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
@@ -91,12 +91,6 @@ def granted(path: Path) -> set[int]:
     """The grants that are in the server's Replies."""
     replies = f"rpcordma && rpc.msgtyp == 1 && ip.src == {SERVER.address4}"
     return {number for line in _lines(path, replies, ("rpcordma.flow_control",)) for number in _numbers(line)}
-
-
-def pings(path: Path) -> int:
-    """How often the client has asked whether the server is there."""
-    calls = f"rpcordma && rpc.msgtyp == 0 && rpc.procedure == 0 && ip.src == {CLIENT.address4}"
-    return len(_lines(path, calls, ("rpc.xid",)))
 
 
 def has_clear_text(path: Path, content: bytes) -> bool:

@@ -14,20 +14,18 @@ from mount_tests import Cell, Test
 
 VERSION = "4.2"
 # RPCs from one broken connection to the next.
-INTERVAL = 150
+INTERVAL = 30
 # A broken connection is replaced within a second, as a rule.
-SECONDS_EACH = 10
+SECONDS_EACH = 20
 LOOK_SECONDS = 2
 # How an RDMA device goes, as the guests' removal has it.
 WAYS = ("link", "driver", "adapter")
 AWAY_SECONDS = 1
-# An unmount of a server that cannot be reached gives up as the RPC layer does.
-UNMOUNT_SECONDS = 300
-# Connecting, and not yet done with that, if the moment is met.
-AWAIT_ATTEMPT = ("tries=0; until rdma resource show qp | grep -q 'type RC'; do tries=$((tries + 1)); "
-                 "test $tries -lt 3000 || { echo nobody connects >&2; exit 1; }; done")
+# Connecting, and not yet done with that, if the moment is met. The delay between attempts grows to a minute.
+AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC'; do "
+                 "test $(date +%s) -lt $end || { echo nobody connects >&2; exit 1; }; done")
 AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|virtio_net virtio\d+ .*|"
-                                   r"nfs: server \S+ (not responding, still trying|OK)"),
+                                   r"nfs: server \S+ (not responding, (still trying|timed out)|OK)"),
                 "the device goes and comes")
 BROKEN = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
                   "connections are broken")
@@ -48,12 +46,13 @@ CHECK = Amounts(disconnects=20, removals=3)
 
 def tests(amounts: Amounts) -> list[Test]:
     """All of them, and what shows that nothing is left."""
-    return [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
+    made = [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
             Test(f"client's device removed {amounts.removals} times under load",
-                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY)),
-            Test("umount without a device", umounted_away, (BROKEN, AWAY)),
-            Test("nothing left of broken connections", life_tests.nothing_left),
-            mount_tests.NO_LEAK]
+                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY))]
+    if amounts != CHECK:
+        # An NFS 4 client says good-bye twice, and waits three minutes for an answer each time.
+        made.append(Test("umount without a device", umounted_away, (BROKEN, AWAY)))
+    return [*made, Test("nothing left of broken connections", life_tests.nothing_left), mount_tests.NO_LEAK]
 
 
 def broken(count: int, cell: Cell) -> None:
@@ -99,8 +98,8 @@ def umounted_away(cell: Cell) -> None:
     """The mount can go while there is no device, and be made again when there is one."""
     cell.load_modules()
     way = f"link {cell.device}"
-    with say.undoing(lambda: cell.client(f"/lab/removal come {way}")):
-        with cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt"):
-            cell.still_works()
+    with (say.undoing(lambda: cell.client(f"/lab/removal come {way}")),
+          cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt")):
+        cell.still_works()
     with cell.mounted():
         cell.still_works()

@@ -13,9 +13,11 @@ CONNECTIONS = 16
 # Another address of the same server.
 SECOND_ADDRESS = "192.0.2.101"
 # The transports of the mount: name, port, and so on; the seventh word counts Calls.
-TRANSPORTS = "grep 'xprt: rdma' /proc/self/mountstats"
+TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
 SENDS = 7
 INNER = "ip netns exec inner"
+# Resolving an address takes 5 s; programs are slow in a guest.
+REFUSED_SECONDS = 40
 
 
 def many_connections(cell: Cell) -> None:
@@ -90,14 +92,12 @@ def in_namespace(cell: Cell) -> None:
 def refused(cell: Cell) -> None:
     """What a mount says, and how soon, where there is no listener, no device for the address, or no such address."""
     cell.load_modules()
-    for option, host, word, seconds in (
-            (f"port={OTHER_PORT}", SERVER.address4, "Connection refused", 200),
-            (f"port={PORT}", "127.0.0.1", "Protocol error|Connection refused", 200),
-            (f"port={PORT}", "198.51.100.1", "Protocol error|Network is unreachable", 200)):
-        said = cell.client(f"mkdir -p /mnt; ! mount -t nfs -o vers={cell.version},proto=rdma,{option},retry=0 {host}:/ /mnt 2>&1",
-                           seconds)
-        if not re.search(word, said):
-            raise say.Failure(f"mount from {host}, {option}: {said.strip()}, and not: {word}")
+    for port, host, word in ((OTHER_PORT, SERVER.address4, "Connection refused"), (PORT, "192.0.2.77", "No route to host"),
+                             (PORT, "198.51.100.1", "Network is unreachable")):
+        said = cell.client(f"mkdir -p /mnt; ! mount -t nfs -o vers={cell.version},proto=rdma,port={port},retry=0 {host}:/ /mnt "
+                           "2>&1", REFUSED_SECONDS)
+        if word not in said:
+            raise say.Failure(f"mount from {host}, port {port}: {said.strip()}, and not: {word}")
 
 
 TESTS = [Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)), Test("trunking", trunked),

@@ -18,11 +18,13 @@ SMALL, LARGE = 4096, 65536
 ODD = "65533 200001"
 # A client that comes back at once each time would come much more often: 0, 5 and 15 seconds after the first loss.
 REFUSING_SECONDS, MOST_ATTEMPTS = 20, 4
-PADDED_SECONDS, OVERDUE_SECONDS = 60, 100
+PADDED_SECONDS, OVERDUE_SECONDS = 60, 200
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 100); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
 END = f"read -r group < /tmp/responder.pid; kill -9 -$group; {GONE.format('$group')}"
+# The twentieth number.
+BAD_REPLIES = "awk '/xprt:.*rdma/ {print $22}' /proc/self/mountstats"
 BAD = Expected(10_000, re.compile(r"rpcrdma: (bad message from .*|\d+ callbacks suppressed)"), "the server babbles")
 LOST = Expected(100, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)|"
                                 r"rxe0: qp#\d+ (make_send_cqe|do_complete): non-flush error status = \d+"),
@@ -53,6 +55,9 @@ def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
         cell.written("some", sizes, "--direct")
         if cell.connects() != 1:
             raise say.Failure(f"{cell.connects()} connections were made")
+        bad = int(cell.client(BAD_REPLIES))
+        if (bad != 0) != (behaviour == "babbles"):
+            raise say.Failure(f"{bad} bad messages were counted")
 
 
 def discarded(behaviour: str, cell: Cell) -> None:
@@ -70,8 +75,8 @@ def padded(cell: Cell) -> None:
     with _responder(cell, "places"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {ODD}"):
         before = cell.connects()
         cell.server(END)
-        cell.client("rm -f /tmp/checked; { setsid /lab/files.py check /mnt/t/in --direct > /tmp/check 2>&1 < /dev/null; "
-                    "echo $? > /tmp/checked; } & true")
+        cell.client("rm -f /tmp/checked; { setsid /lab/files.py check /mnt/t/in --direct; echo $? > /tmp/checked; } "
+                    "> /tmp/check 2>&1 < /dev/null &")
         cell.server(RUN.format(SERVER.address4, OTHER_PORT, "pads"))
         deadline = time.monotonic() + PADDED_SECONDS
         while cell.connects() < before + 2:

@@ -79,10 +79,14 @@ class Errs(Behaviour):
             proxy.reply(offer, message)
 
 
+# The client has Receives for what it asked for, and a few. More than that, sent before it has posted the next, costs any
+# connection, as it may.
+MOMENT = 0.1
+
+
 class Stutters(Behaviour):
     """Sends each Reply twice, or that of a Call that there never was beside it."""
 
-    # No more, since the client has Receives for what it asked for, and a few.
     def __init__(self) -> None:
         self._count = 0
 
@@ -90,6 +94,7 @@ class Stutters(Behaviour):
         self._count += 1
         for xid in (offer.xid, offer.xid ^ (0x5a5a5a5a if self._count % 2 else 0)):
             proxy.reply(replace(offer, xid=xid), words(xid) + message[4:])
+            time.sleep(MOMENT)
 
 
 class Babbles(Behaviour):
@@ -106,6 +111,7 @@ class Babbles(Behaviour):
                   words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20)
         proxy.send(noises[self._count % len(noises)])
         self._count += 1
+        time.sleep(MOMENT)
         proxy.reply(offer, message)
 
 
@@ -144,21 +150,23 @@ class Pads(Places):
 
 
 class Returns(Places):
-    """Returns the Write chunk of each fourth READ in another form than it was offered."""
+    """Returns the Write chunk of a READ in another form than it was offered, and as it should when it comes again."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._seen: list[int] = []
 
     def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
-        self._count += 1
         first = chunk[0]
-        wrong = (replace(first, handle=first.handle ^ 1), replace(first, offset=first.offset + 8),
-                 replace(first, length=first.length + (1 << 20)))[self._count // 4 % 3]
-        super().answer(proxy, offer, [wrong, *chunk[1:]] if self._count % 4 == 0 else chunk, rest)
+        forms = (replace(first, handle=first.handle ^ 1), replace(first, offset=first.offset + 8),
+                 replace(first, length=first.length + (1 << 20)))
+        if offer.xid in self._seen:
+            return super().answer(proxy, offer, chunk, rest)
+        self._seen.append(offer.xid)
+        super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
 
 
 class CallsBack(Behaviour):
-    """Sends so many Calls of its own at once with each Reply, whether somebody answers them or not."""
+    """Sends so many Calls of its own with each Reply, whether somebody answers them or not."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -168,20 +176,10 @@ class CallsBack(Behaviour):
         for number in range(self._count):
             xid = (offer.xid + 0x10000 * (number + 1)) & 0xffffffff
             # NULL of the callback program.
+            time.sleep(MOMENT)
             proxy.send_header(Header(xid, RDMA_MSG, self.credits), words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0))
-
-
-class Slow(Behaviour):
-    """Executes a Call only after so many seconds."""
-
-    def __init__(self, seconds: int) -> None:
-        self._seconds = seconds
-
-    def takes(self, proxy, offer: Header) -> bool:
-        time.sleep(self._seconds)
-        return True
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
            "says-nothing": SaysNothing, "errs": Errs, "stutters": Stutters, "babbles": Babbles, "places": Places,
-           "pads": Pads, "returns": Returns, "calls-back": CallsBack, "slow": Slow}
+           "pads": Pads, "returns": Returns, "calls-back": CallsBack}

@@ -6,11 +6,14 @@ import struct
 import verbs
 from endpoint import Endpoint
 from events import Events
+from failure import require
 from header import RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size
 from rpc import REPLY, padding
 
 LOOK_SECONDS = 0.5
 LAST_FRAGMENT = 1 << 31
+# What an end takes that says nothing of itself (RFC 8166, section 3.3.2).
+LEAST_BYTES = 1024
 
 
 class Proxy(Endpoint):
@@ -25,6 +28,8 @@ class Proxy(Endpoint):
         self._server = socket.create_connection(server)
         # The headers of the Calls that are being executed.
         self._offers: dict[int, Header] = {}
+        # How many there may be: one until there was an answer (RFC 8166, section 3.3.3).
+        self._grant = 1
 
     def run(self) -> None:
         """Until the connection ends."""
@@ -82,11 +87,15 @@ class Proxy(Endpoint):
             return
         if not is_reply:
             self._offers[header.xid] = header
+            require(len(self._offers) <= self._grant, f"{len(self._offers)} Calls where {self._grant} are granted")
+            require(self._behaviour.private or len(message) <= LEAST_BYTES, f"a message of {len(message)} bytes")
         self._server.sendall(struct.pack(">I", LAST_FRAGMENT | len(stream)) + stream)
 
     def _answered(self, message: bytes) -> None:
         """Pass a Reply back, or a Call of the server."""
         offer = self._offers.pop(struct.unpack_from(">I", message)[0], None)
+        if offer is not None:
+            self._grant = max(1, min(self._behaviour.credits, offer.credits))
         if offer is None:
             self.send_header(Header(struct.unpack_from(">I", message)[0], RDMA_MSG, self._behaviour.credits), message)
         else:

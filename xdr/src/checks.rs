@@ -52,6 +52,7 @@ pub const CHECKS: &[Named] = &[
     ("in_tree_replies", check_in_tree_replies),
     ("direction", check_direction),
     ("call_header", check_call_header),
+    ("null_call", check_null_call),
     ("malformed", check_malformed),
     ("limits", check_limits),
     ("length_sums", check_length_sums),

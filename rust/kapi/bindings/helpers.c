@@ -416,11 +416,6 @@ bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)
 	return atomic_read(&xprt->swapper) > 0;
 }
 
-bool rpcrdma_rs_is_init_net(const struct net *net)
-{
-	return net_eq(net, &init_net);
-}
-
 /* Writes "address:port", as "[address]:port" for IPv6. */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)
 {

@@ -84,8 +84,8 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             match qp.make_send_buffer() {
                 Ok(buffer) => lent.buffer = Some(buffer),
                 Err(e) => {
-                    qp.send.lock().made -= 1;
-                    return Err(e);
+                    let back = qp.send.lock().not_made();
+                    lent.buffer = Some(back.ok_or(e)?);
                 }
             }
         }

@@ -147,6 +147,8 @@ pub(super) struct SendQueue<C> {
     buffers: KVVec<DmaBuffer>,
     pub(super) made: u32,
     limit: u32,
+    /// Somebody could not make a buffer, or may not: the last one must come back soon.
+    short: bool,
     pub(super) lent: u32,
     idle: KVec<Region<Idle>>,
     regions: KVec<Arc<Mr>>,
@@ -185,6 +187,7 @@ impl<C> SendQueue<C> {
             buffers: KVVec::with_capacity(limit as usize, GFP_KERNEL)?,
             made: 0,
             limit,
+            short: false,
             lent: 0,
             idle: KVec::new(),
             regions: KVec::new(),
@@ -269,9 +272,11 @@ impl<C> SendQueue<C> {
         if !self.takes_turns() && self.room() < self.longest_call() {
             return Err(EAGAIN);
         }
-        if let Some(buffer) = self.buffers.pop() {
+        // As long as more can be made, one stays back for when they cannot.
+        let back = usize::from(self.made < self.limit);
+        if self.buffers.len() > back {
             self.lent += 1;
-            return Ok(Some(buffer));
+            return Ok(self.buffers.pop());
         }
         if self.made == self.limit {
             return Err(EAGAIN);
@@ -280,6 +285,14 @@ impl<C> SendQueue<C> {
         self.made += 1;
         self.lent += 1;
         Ok(None)
+    }
+
+    /// The buffer that [`Self::take_buffer`] has left to its caller could not be made: the one that
+    /// stayed back, if it is still there.
+    pub(super) fn not_made(&mut self) -> Option<DmaBuffer> {
+        self.made -= 1;
+        self.short = true;
+        self.buffers.pop()
     }
 
     /// Lets somebody in who makes a region; tear-down waits for them as for posters.
@@ -298,6 +311,7 @@ impl<C> SendQueue<C> {
         }
         let buffer = self.buffers.pop()?;
         self.lent += 1;
+        self.short = true;
         Some(buffer)
     }
 
@@ -373,11 +387,12 @@ impl<C> SendQueue<C> {
     fn signal(&mut self, n: usize, must: bool) -> bool {
         self.unsignaled += n as u32;
         // At least one chain in every half of the queue is signaled, whatever their lengths, and
-        // the last buffer must come back.
-        let last = self.buffers.is_empty() && self.made == self.limit;
+        // the last buffer must come back: there may be no memory for another.
+        let last = self.buffers.is_empty() && (self.short || self.made == self.limit);
         let quarter = u64::from(self.unsignaled) >= self.slots.len() as u64 / 4;
         if must || last || quarter || self.unsignaled >= UNSIGNALED_RUN {
             self.unsignaled = 0;
+            self.short = false;
             return true;
         }
         false

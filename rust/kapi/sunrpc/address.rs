@@ -30,12 +30,6 @@ impl Net {
         self.0.get()
     }
 
-    /// Whether it is the one that the kernel has begun with.
-    pub(super) fn is_initial(&self) -> bool {
-        // SAFETY: The namespace is valid while borrowed.
-        unsafe { bindings::is_init_net(self.as_raw()) }
-    }
-
     /// Takes a reference.
     pub(crate) fn hold(&self) -> NetRef {
         // SAFETY: The namespace is valid while borrowed.

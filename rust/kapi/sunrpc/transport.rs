@@ -54,9 +54,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Breaks the connection as if the network had, for the kernel's fault injection.
     fn inject_disconnect(&self);
 
-    /// Memory of at least `len` bytes for the messages of a new RPC, with the transport's state of
-    /// it. Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
-    fn take_buffer(&self, len: usize) -> Result<RpcBuffer<Self::Call>>;
+    /// Memory for the messages of a new RPC, with the transport's state of it; it grows as needed.
+    /// Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
+    fn take_buffer(&self) -> Result<RpcBuffer<Self::Call>>;
     /// The RPC ends; no peer may reach its memory afterwards. May sleep until that is so.
     fn fence(&self, call: ArcBorrow<'_, Self::Call>) -> Fenced;
     /// The RPC has ended.

@@ -111,7 +111,7 @@ impl<T: Transport> XprtHandle<T> {
     pub(crate) fn not_connected(&self, error: Error) {
         // SAFETY: The transport is valid and locked for connecting, by us.
         unsafe { bindings::xprt_clear_connecting(self.as_raw()) };
-        self.connect_ended(retriable(error, self.net().is_initial()));
+        self.connect_ended(retriable(error));
     }
 
     fn connect_ended(&self, status: Error) {
@@ -133,21 +133,17 @@ impl<T> Deref for XprtHandle<T> {
     }
 }
 
-/// What the RPC layer is told of a failed attempt, in the first network namespace or in another.
-///
-/// Of the errors that it does not know as those of a connection it would make the result of RPCs,
-/// even on a hard mount. Outside of the first namespace NFS takes `ENETUNREACH` for the end of the
-/// namespace and gives the mount up, which a server that is silent for a while is no reason for.
-fn retriable(error: Error, initial: bool) -> Error {
+/// What the RPC layer is told of a failed attempt. Of the errors that it does not know as those of
+/// a connection it would make the result of RPCs, even on a hard mount.
+fn retriable(error: Error) -> Error {
     match error {
         ENOMEM | EAGAIN => ENOBUFS,
-        ENETUNREACH if !initial => EHOSTUNREACH,
-        ENETDOWN if !initial => ENETUNREACH,
+        ENETDOWN => ENETUNREACH,
         ECONNABORTED | ECONNREFUSED | ECONNRESET | EHOSTUNREACH | ENETUNREACH | ENOBUFS
         | ETIMEDOUT => error,
         // There is no way to the address, or no device of use: a mount fails with it at once, and
         // what is mounted tries again.
-        EADDRNOTAVAIL | EAFNOSUPPORT | EINVAL | ENETDOWN | ENODEV | EOPNOTSUPP | EPROTO => EPROTO,
+        EADDRNOTAVAIL | EAFNOSUPPORT | EINVAL | ENODEV | EOPNOTSUPP | EPROTO => EPROTO,
         _ => ENOTCONN,
     }
 }

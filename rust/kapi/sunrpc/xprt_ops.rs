@@ -327,7 +327,16 @@ impl<T: Transport> XprtOps<T> {
                 return EIO.to_errno();
             };
             let len = (*rqst).rq_callsize.saturating_add((*rqst).rq_rcvsize);
-            match transport.take_buffer(len) {
+            let grown = transport
+                .take_buffer()
+                .and_then(|mut buffer| match buffer.grow(len) {
+                    Ok(()) => Ok(buffer),
+                    Err(e) => {
+                        transport.give_back_buffer(buffer);
+                        Err(e)
+                    }
+                });
+            match grown {
                 Ok(buffer) => {
                     let data = buffer.into_raw();
                     (*rqst).rq_buffer = data.cast::<c_void>();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a failed attempt to connect ends no RPC of a hard mount, except where the mount's
-//! network namespace has no network left.
+//! Protects: a failed attempt to connect ends no RPC of a hard mount.
 
 use super::*;
 use crate::kunit::same;
@@ -11,22 +10,9 @@ mod suite {
     use super::*;
 
     #[test]
-    fn a_silent_server_is_no_end_of_a_namespace() -> Result {
-        same("first namespace", retriable(ENETUNREACH, true), ENETUNREACH)?;
-        same("another", retriable(ENETUNREACH, false), EHOSTUNREACH)
-    }
-
-    #[test]
-    fn a_namespace_without_network_ends_its_mounts() -> Result {
-        same("first namespace", retriable(ENETDOWN, true), EPROTO)?;
-        same("another", retriable(ENETDOWN, false), ENETUNREACH)
-    }
-
-    #[test]
     fn the_rpc_layer_tries_again_after_any_error() -> Result {
         // Those that it does not make the result of an RPC.
         let known = [
-            EAGAIN,
             ECONNABORTED,
             ECONNREFUSED,
             ECONNRESET,
@@ -38,11 +24,19 @@ mod suite {
             ETIMEDOUT,
         ];
         for errno in 1..200 {
-            let told = retriable(Error::from_errno(-errno), true);
+            let told = retriable(Error::from_errno(-errno));
             if !known.contains(&told) {
                 return same("told", told, ENOTCONN);
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_mount_fails_at_once_where_there_is_no_way() -> Result {
+        for error in [EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL, ENODEV, EOPNOTSUPP] {
+            same("told", retriable(error), EPROTO)?;
+        }
+        same("told", retriable(ENETDOWN), ENETUNREACH)
     }
 }
