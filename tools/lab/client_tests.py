@@ -100,6 +100,7 @@ def refused(cell: Cell) -> None:
             raise say.Failure(f"mount from {host}, port {port}: {said.strip()}, and not: {word}")
 
 
-TESTS = [Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)), Test("trunking", trunked),
-         Test("over a link-local address", link_local), Test("errors of mount", refused),
+# For every check.
+QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), Test("errors of mount", refused)]
+TESTS = [*QUICK, Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)),
          Test("client in a network namespace", in_namespace, (LOST, MOVED))]
