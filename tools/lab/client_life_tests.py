@@ -24,7 +24,8 @@ AWAY_SECONDS = 1
 # Connecting, and not yet done with that, if the moment is met. The delay between attempts grows to a minute.
 AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC'; do "
                  "test $(date +%s) -lt $end || { echo nobody connects >&2; exit 1; }; done")
-AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|virtio_net virtio\d+ .*|"
+AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|rdma_rxe: (un)?loaded|SoftiWARP (at|de)tached|(rxe|siw)0: .*|"
+                                   r"virtio_net virtio\d+ .*|"
                                    r"nfs: server \S+ (not responding, (still trying|timed out)|OK)"),
                 "the device goes and comes")
 BROKEN = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
