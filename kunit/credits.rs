@@ -131,12 +131,12 @@ mod suite {
             let mut credits = Credits::new(128)?;
             credits.granted(grant);
             same("Calls", take_all(&mut credits, 0), grant - 1)?;
-            claim(credits.take_probe(1000), "the probe has its credit")?;
-            claim(!credits.take_probe(1001), "and no other")?;
+            claim(credits.take_probe(), "the probe has its credit")?;
+            claim(!credits.take_probe(), "and no other")?;
             claim(!credits.take(1002), "nor has a Call")?;
-            claim(credits.give_back(1000), "it is answered")?;
+            credits.end_probe();
             claim(!credits.take(1002), "its credit is not for Calls")?;
-            claim(credits.take_probe(1003), "but for the next probe")?;
+            claim(credits.take_probe(), "but for the next probe")?;
         }
         Ok(())
     }
@@ -145,11 +145,11 @@ mod suite {
     fn probe_and_calls_share_a_single_credit() -> Result {
         let mut credits = Credits::new(128)?;
         claim(credits.take(1), "a Call")?;
-        claim(!credits.take_probe(2), "the probe waits for it")?;
+        claim(!credits.take_probe(), "the probe waits for it")?;
         claim(credits.give_back(1), "answered")?;
-        claim(credits.take_probe(2), "the probe")?;
+        claim(credits.take_probe(), "the probe")?;
         claim(!credits.take(3), "a Call waits for it")?;
-        claim(credits.give_back(2), "answered")?;
+        credits.end_probe();
         claim(credits.take(3), "a Call")
     }
 
@@ -159,9 +159,9 @@ mod suite {
         credits.granted(8);
         same("Calls", take_all(&mut credits, 0), 7)?;
         credits.granted(7);
-        claim(!credits.take_probe(100), "7 are under way, and 7 granted")?;
+        claim(!credits.take_probe(), "7 are under way, and 7 granted")?;
         claim(credits.give_back(0), "answered")?;
-        claim(credits.take_probe(100), "one less is")
+        claim(credits.take_probe(), "one less is")
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod suite {
             claim(credits.take(xid), "a Call")?;
         }
         same("wanted", credits.wanted_receives(), None)?;
-        claim(credits.take_probe(100), "the probe")?;
+        claim(credits.take_probe(), "the probe")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
         same("wanted", credits.wanted_receives(), Some(wanted))
     }

@@ -14,7 +14,12 @@ const INTERVAL: Jiffies = 3 * HZ;
 
 /// What is to be done after another interval.
 fn turn(watch: &Watch) -> Turn {
-    watch.turn(INTERVAL, Some(INTERVAL))
+    turn_after(watch, INTERVAL)
+}
+
+/// What is to be done when so much time has passed.
+fn turn_after(watch: &Watch, passed: Jiffies) -> Turn {
+    watch.turn(passed, Some(INTERVAL))
 }
 
 /// A connection that was silent for an interval, whose server is to be asked.
@@ -44,8 +49,8 @@ mod suite {
     fn a_silence_is_as_long_as_the_interval_says() -> Result {
         let watch = Watch::new();
         same("new", turn(&watch), Turn::Wait)?;
-        same("half", watch.turn(INTERVAL / 2, Some(INTERVAL)), Turn::Wait)?;
-        same("whole", watch.turn(INTERVAL / 2, Some(INTERVAL)), Turn::Ask)?;
+        same("half", turn_after(&watch, INTERVAL / 2), Turn::Wait)?;
+        same("whole", turn_after(&watch, INTERVAL / 2), Turn::Ask)?;
         watch.heard();
         same("heard", turn(&watch), Turn::Wait)?;
         same("never", watch.turn(100 * INTERVAL, None), Turn::Wait)
@@ -58,7 +63,7 @@ mod suite {
         watch.asked();
         let mut waited = INTERVAL;
         while waited < PATIENCE {
-            same("asked", turn(&watch), Turn::Asked)?;
+            same("asked", turn(&watch), Turn::Wait)?;
             waited += INTERVAL;
         }
         same("no answer", turn(&watch), Turn::GiveUp)
@@ -91,27 +96,15 @@ mod suite {
         let watch = silent()?;
         watch.set_probe(Some(7));
         watch.asked();
-        same(
-            "asked",
-            watch.turn(PATIENCE / 2, Some(INTERVAL)),
-            Turn::Asked,
-        )?;
+        same("asked", turn_after(&watch, PATIENCE / 2), Turn::Wait)?;
         watch.heard();
         same("heard", turn(&watch), Turn::Wait)?;
         // The probe is still unanswered: it has its time once more.
         same("silent again", turn(&watch), Turn::Ask)?;
         claim(watch.is_probing(), "it was asked before")?;
         watch.asked();
-        same(
-            "asked",
-            watch.turn(PATIENCE / 2, Some(INTERVAL)),
-            Turn::Asked,
-        )?;
-        same(
-            "no answer",
-            watch.turn(PATIENCE, Some(INTERVAL)),
-            Turn::GiveUp,
-        )
+        same("asked", turn_after(&watch, PATIENCE / 2), Turn::Wait)?;
+        same("no answer", turn_after(&watch, PATIENCE), Turn::GiveUp)
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Alarm {
         if self.raised.load(Relaxed) {
             let address = &self.address;
             log::info(format_args!(
-                "connection to {address} lost as soon as it was up"
+                "connection to {address} lost: as soon as it was up"
             ));
             self.xprt.force_disconnect();
         }

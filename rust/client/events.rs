@@ -120,9 +120,7 @@ impl<L: OnLost> Events<L> {
             self.on_lost.lost(event);
         }
     }
-}
 
-impl<L: OnLost> Events<L> {
     /// Takes note of an event; `status` and `data` as [`CmEvent`] has them.
     fn happened(&self, kind: CmEventKind, status: i32, data: &[u8]) {
         match kind {

@@ -124,7 +124,7 @@ impl Watch {
             if asked > PATIENCE {
                 Turn::GiveUp
             } else {
-                Turn::Asked
+                Turn::Wait
             }
         } else if interval.is_some_and(|interval| silent >= interval) {
             Turn::Ask
@@ -147,12 +147,10 @@ impl Watch {
 /// What is to be done about a server.
 #[derive(PartialEq, Eq, Debug)]
 enum Turn {
-    /// It is there.
+    /// Nothing: it is there, or has some time left.
     Wait,
     /// Nothing was heard of it.
     Ask,
-    /// It was asked, and has some time left.
-    Asked,
     /// It did not answer.
     GiveUp,
 }
@@ -192,7 +190,7 @@ fn watch(connection: &Connection) {
     let now = time::jiffies();
     let passed = now.wrapping_sub(watch.looked.xchg(now, Relaxed));
     match watch.turn(passed, interval()) {
-        Turn::Wait | Turn::Asked => (),
+        Turn::Wait => (),
         // Otherwise later: a Call has the only credit, and a timeout of its own.
         Turn::Ask if watch.is_probing() || marshal::send_probe(connection).is_ok() => {
             watch.asked();

@@ -257,14 +257,14 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
     let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
     let xid = requester.shared.xprt.next_xid();
-    if !requester.credits.lock().take_probe(xid) {
+    if !requester.credits.lock().take_probe() {
         return Err(EAGAIN);
     }
     requester.watch.set_probe(Some(xid));
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
         requester.watch.set_probe(None);
-        requester.credits.lock().give_back(xid);
+        requester.credits.lock().end_probe();
         requester.shared.xprt.space();
     }
     sent

@@ -337,7 +337,6 @@ impl Transport for Mount {
     }
 
     fn fence(&self, call: ArcBorrow<'_, Call>) -> Fenced {
-        let _scope = self.shared.memory_scope();
         loop {
             // In this order, so that the lock is not held where the last reference may go.
             let connection = self.shared.connection();
@@ -364,6 +363,7 @@ impl Transport for Mount {
                 drop(state);
                 continue;
             };
+            let _scope = self.shared.memory_scope();
             call.fenced.reinit();
             let posted = connection.invalidate(&mut state.regions, call.into());
             drop(state);

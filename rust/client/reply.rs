@@ -258,7 +258,7 @@ fn answer<'a>(
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
     if requester.watch.answered(xid) {
-        requester.credits.lock().give_back(xid);
+        requester.credits.lock().end_probe();
         match credits {
             Some(credits) => grant(requester, credits),
             None => bad_reply(requester, Some(xid), "not well formed"),

@@ -139,7 +139,7 @@ fn hand_over(requester: &Requester, reverse: &mut Reverse, xid: u32, call: &[u8]
     }
 }
 
-/// The callback service has room for another Call. Any context that may take a spin lock.
+/// The callback service has room for another Call. Does not sleep.
 pub(super) fn room(requester: &Requester) {
     let mut reverse = requester.reverse.lock();
     while let Ok(next) = reverse.waiting.remove(0) {

@@ -31,8 +31,8 @@ pub(crate) struct Credits {
     max: u32,
     grant: u32,
     unanswered: KVVec<Unanswered>,
-    /// The XID of the probe, while it is unanswered.
-    probe: Option<u32>,
+    /// The probe is under way.
+    probing: bool,
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
@@ -50,7 +50,7 @@ impl Credits {
             max,
             grant: 1,
             unanswered: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
-            probe: None,
+            probing: false,
             posted: 0,
             reverse: 0,
         })
@@ -75,7 +75,7 @@ impl Credits {
 
     /// Takes a credit for a Call. False when all are in use.
     pub(crate) fn take(&mut self, xid: u32) -> bool {
-        let alone = self.grant == 1 && self.probe.is_some();
+        let alone = self.grant == 1 && self.probing;
         // There is room for `max`, and the grant is no more than that.
         !alone
             && self.unanswered.len() < self.calls() as usize
@@ -89,12 +89,15 @@ impl Credits {
     }
 
     /// Takes the credit that is kept for the probe. False when it cannot be had now.
-    pub(crate) fn take_probe(&mut self, xid: u32) -> bool {
-        let free = self.probe.is_none() && self.unanswered.len() < self.grant as usize;
-        if free {
-            self.probe = Some(xid);
-        }
+    pub(crate) fn take_probe(&mut self) -> bool {
+        let free = !self.probing && self.unanswered.len() < self.grant as usize;
+        self.probing |= free;
         free
+    }
+
+    /// The probe was answered, or was not sent after all.
+    pub(crate) fn end_probe(&mut self) {
+        self.probing = false;
     }
 
     /// The Call of this XID was answered, or was not sent after all: its credit is back. False
@@ -103,10 +106,6 @@ impl Credits {
     /// The credit of a Call that nobody waits for any more comes back in the same way, and not
     /// before: the server may still be at work on it.
     pub(crate) fn give_back(&mut self, xid: u32) -> bool {
-        if self.probe == Some(xid) {
-            self.probe = None;
-            return true;
-        }
         // The oldest are the likeliest.
         let Some(i) = self.unanswered.iter().position(|call| call.xid == xid) else {
             return false;
@@ -152,7 +151,7 @@ impl Credits {
     /// How many Receives should be posted, if there are too few: one for each Reply that may
     /// come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let calls = self.unanswered.len() as u32 + u32::from(self.probe.is_some());
+        let calls = self.unanswered.len() as u32 + u32::from(self.probing);
         let needed = calls.saturating_add(self.reverse);
         let few = self.posted < i64::from(needed.max(1));
         few.then(|| needed.saturating_add(RECEIVE_BATCH))

@@ -404,7 +404,7 @@ void rpcrdma_rs_module_put(void)
 	module_put(THIS_MODULE);
 }
 
-/* Text */
+/* Swapping */
 
 void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n)
 {
@@ -415,6 +415,8 @@ bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)
 {
 	return atomic_read(&xprt->swapper) > 0;
 }
+
+/* Text */
 
 /* Writes "address:port", as "[address]:port" for IPv6. */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)

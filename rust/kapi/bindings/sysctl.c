@@ -2,7 +2,8 @@
 /*
  * Tunables of the client under /proc/sys/sunrpc. The number of slots
  * takes effect when the next transport is created, the inline sizes when it
- * connects next; those marked dead are accepted and ignored.
+ * connects next, the time of silence within half a minute; those marked dead
+ * are accepted and ignored.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>

@@ -74,7 +74,7 @@ impl<C> RpcBuffer<C> {
     }
 
     /// Makes it `len` bytes, if it has less; what was in it is lost. Sleeps as the RPC task may.
-    pub(crate) fn grow(&mut self, len: usize) -> Result {
+    pub(super) fn grow(&mut self, len: usize) -> Result {
         if len <= self.len() {
             return Ok(());
         }

@@ -18,7 +18,12 @@ use core::ffi::{
     c_int,
     CStr, //
 };
-use kernel::{prelude::*, seq_file::SeqFile, sync::ArcBorrow, time::Jiffies};
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    sync::ArcBorrow,
+    time::Jiffies, //
+};
 
 /// What a client transport does for the RPC layer.
 pub(crate) trait Transport: Sized + Send + Sync + 'static {
@@ -75,7 +80,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC layer does not answer reverse Calls any more.
     fn reverse_disabled(&self);
     /// The RPC layer is done with a Call that came by that connection, and may have room for another;
-    /// `unanswered` if no Reply was sent. Any context that may take a spin lock.
+    /// `unanswered` if no Reply was sent. May sleep.
     fn reverse_ended(&self, connection: u64, unanswered: bool);
     /// How many reverse Calls it can take at once.
     fn reverse_slots(&self) -> u32;

@@ -562,7 +562,7 @@ impl<T: Transport> XprtOps<T> {
         unsafe { Self::transport(xprt) }.map_or(0, T::reverse_slots)
     }
 
-    /// A reverse request is done with. Any context that may take a spin lock.
+    /// A reverse request is done with. May sleep.
     ///
     /// # Safety
     ///

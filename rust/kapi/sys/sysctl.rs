@@ -3,7 +3,7 @@
 //! Tunables of the client under `/proc/sys/sunrpc`.
 //!
 //! The table itself is C, in `bindings/sysctl.c`. The number of credits is read when a
-//! transport is made, the sizes for each of its connections.
+//! transport is made, the sizes for each of its connections, the time of silence at each look.
 
 use crate::kapi::bindings;
 use kernel::{
