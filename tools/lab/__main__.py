@@ -59,7 +59,8 @@ def setup() -> int:
     """Make everything that comes from the archive or is built once."""
     for kernel in (kernels.stock(), kernels.debug()):
         image.initramfs(kernel)
-        kernels.siw(kernel)
+        for device in kernels.DRIVERS:
+            kernels.driver(kernel, device)
     image.disk()
     return 0
 

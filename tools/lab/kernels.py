@@ -1,4 +1,4 @@
-"""The kernels: Debian's stock one, and one of our own with the debugging options."""
+"""The kernels: Debian's stock one, and two of our own, with many debugging options and with few."""
 
 import os
 import lzma
@@ -15,10 +15,12 @@ SERIES = "7.3"
 FRAGMENTS = repository.TESTS / "kernel"
 JOBS = os.cpu_count() or 1
 SIW = "drivers/infiniband/sw/siw"
+# Where the drivers of software RDMA devices are, and what they are called.
+DRIVERS = {"rxe": ("drivers/infiniband/sw/rxe", "rdma_rxe.ko"), "siw": (SIW, "siw.ko")}
 
 # Changed by hand when the way a kernel is made changes so that older cache entries must not be used.
 STOCK_RECIPE = "2"
-DEBUG_RECIPE = "1"
+OWN_RECIPE = "1"
 
 
 @dataclass(frozen=True)
@@ -98,48 +100,59 @@ def stock() -> Kernel:
 
 def debug() -> Kernel:
     """The kernel that the tests run on: small, with KUnit, KASAN, lockdep and the rest."""
+    return _own("debug")
+
+
+def light() -> Kernel:
+    """The same without what takes most of the time."""
+    return _own("light")
+
+
+def _own(flavour: str) -> Kernel:
+    """A small kernel with the options of that name."""
     packages = _packages()
-    fragments = [FRAGMENTS / "guest.config", FRAGMENTS / "debug.config"]
+    fragments = [FRAGMENTS / "guest.config", FRAGMENTS / f"{flavour}.config"]
 
     def make(path: Path) -> None:
-        log = cache.logs() / "kernel-debug.log"
+        log = cache.logs() / f"kernel-{flavour}.log"
         log.unlink(missing_ok=True)
         debs = _debs(packages)
-        with say.step(f"unpacking the source of the debug kernel ({packages.version})", log):
+        with say.step(f"unpacking the source of the {flavour} kernel ({packages.version})", log):
             _unpack_source(debs, path, log)
-        with say.step("configuring the debug kernel", log):
+        with say.step(f"configuring the {flavour} kernel", log):
             _configure(path, fragments, log)
-        with say.step("building the debug kernel (about ten minutes on two cores)", log):
+        with say.step(f"building the {flavour} kernel (about ten minutes on two cores)", log):
             _tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
-        with say.step("installing the debug kernel", log):
-            _install_debug(path, log)
+        with say.step(f"installing the {flavour} kernel", log):
+            _install_own(path, log)
 
     texts = [fragment.read_text() for fragment in fragments]
-    recipe = "\n".join([repr(packages), *texts, DEBUG_RECIPE])
-    return Kernel("debug", cache.entry(f"kernel-debug-{_plain(packages.version)}", recipe, make))
+    recipe = "\n".join([repr(packages), *texts, OWN_RECIPE])
+    return Kernel(flavour, cache.entry(f"kernel-{flavour}-{_plain(packages.version)}", recipe, make))
 
 
-def siw(kernel: Kernel) -> Path:
-    """siw.ko of the kernel's own source with three corrections; Debian has no siw at all."""
-    patch = FRAGMENTS / "siw.patch"
+def driver(kernel: Kernel, device: str) -> Path:
+    """The driver of a software RDMA device, from the kernel's own source with corrections."""
+    source, name = DRIVERS[device]
+    patch = FRAGMENTS / f"{device}.patch"
 
     def make(path: Path) -> None:
-        log = cache.logs() / f"siw-{kernel.flavour}.log"
-        compiler = "LLVM=1" if kernel.flavour == "debug" else ""
+        log = cache.logs() / f"{device}-{kernel.flavour}.log"
+        compiler = "" if kernel.flavour == "stock" else "LLVM=1"
         script = f"""set -e
-mkdir siw
-cp {kernel.kdir}/{SIW}/*.[ch] {kernel.kdir}/{SIW}/Makefile siw
-rm -f siw/*.mod.c
-patch -d siw -p1 < {patch}
-make -C {kernel.kdir} M={path}/siw CONFIG_RDMA_SIW=m {compiler} -j{JOBS} modules
-mv siw/siw.ko .
-rm -r siw
+mkdir {device}
+cp {kernel.kdir}/{source}/*.[ch] {kernel.kdir}/{source}/Makefile {device}
+rm -f {device}/*.mod.c
+patch -d {device} -p1 < {patch}
+make -C {kernel.kdir} M={path}/{device} CONFIG_RDMA_{device.upper()}=m {compiler} -j{JOBS} modules
+mv {device}/{name} .
+rm -r {device}
 """
-        with say.step(f"building siw for the {kernel.flavour} kernel", log):
-            _shell(script, path, log, "siw could not be built")
+        with say.step(f"building {device} for the {kernel.flavour} kernel", log):
+            _shell(script, path, log, f"{device} could not be built")
 
     recipe = f"{kernel.path.name}\n{patch.read_text()}"
-    return cache.entry(f"siw-{kernel.flavour}", recipe, make) / "siw.ko"
+    return cache.entry(f"{device}-{kernel.flavour}", recipe, make) / name
 
 
 def _plain(version: str) -> str:
@@ -219,7 +232,7 @@ def _unpack_source(debs: Path, path: Path, log: Path) -> None:
 
 def _prepare_stock_tree(packages: Packages, debs: Path, path: Path, log: Path) -> None:
     names = packages.names
-    local = packages.release.removeprefix(re.match(r"[0-9.]+", packages.release)[0])
+    local = packages.release.lstrip("0123456789.")
     config = f"c/usr/src/linux-config-{SERIES}/config.amd64_none_amd64.xz"
     script = f"""set -e
 dpkg -x {debs}/{names['config']}.deb c
@@ -276,12 +289,12 @@ def _configure(path: Path, fragments: list[Path], log: Path) -> None:
                           f"mend the fragments in {FRAGMENTS}", log)
 
 
-def _install_debug(path: Path, log: Path) -> None:
+def _install_own(path: Path, log: Path) -> None:
     script = """set -e
 cp tree/arch/x86/boot/bzImage bzImage
 cp tree/include/config/kernel.release release
 """
-    _shell(script, path, log, "the debug kernel's image could not be copied")
+    _shell(script, path, log, "the kernel's image could not be copied")
     _tree_make(path, ["LLVM=1", f"INSTALL_MOD_PATH={path}/modules-c", "modules_install"], log)
     release = (path / "release").read_text().strip()
     for link in ("build", "source"):

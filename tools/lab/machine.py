@@ -152,7 +152,8 @@ class Machine:
     def _fill_share(self) -> None:
         for script in sorted((repository.TESTS / "guest").iterdir()):
             shutil.copy(script, self.share)
-        shutil.copy(kernels.siw(self.kernel), self.share)
+        for device in kernels.DRIVERS:
+            shutil.copy(kernels.driver(self.kernel, device), self.share)
         for program in RAW:
             shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
                             ignore=shutil.ignore_patterns("__pycache__"))
@@ -199,7 +200,6 @@ class Machine:
             # those of a pool do not allow.
             "-device", f"virtio-net-pci,netdev=net,mac={self.role.mac},host_mtu={MTU},mrg_rxbuf=off",
         ]
-        return argv
 
     @staticmethod
     def _directory(tag: str, path: Path, readonly: str) -> list[str]:

@@ -19,7 +19,7 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
     log = repository.BUILD / "logs" / f"module-{flavour}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     options = []
-    if kernel.flavour == "debug":
+    if kernel.flavour != "stock":
         options.append("RPCRDMA_DEBUG=1")
     if kunit:
         options.append("RPCRDMA_KUNIT=1")
