@@ -3,10 +3,9 @@
 import functools
 import time
 
-import mount_tests
 import say
+from cell import GONE, Cell, Test
 from machine import Machine
-from mount_tests import Cell, Test
 
 PROCESSES, HELD_MILLISECONDS = 8, 10
 # What the ends need in any case is there after so many.
@@ -18,7 +17,7 @@ LOOK_SECONDS = 3
 # How often a LOCK was refused: the last number of its line. The client then waits for CB_NOTIFY_LOCK, and asks again.
 REFUSED = "sed -n 's/^\\s*LOCK: .* //p' /proc/self/mountstats"
 START = "cd {0} && {{ setsid /lab/locks.py {0} {1} {2} > /tmp/locks 2>&1 < /dev/null & echo $! > /tmp/locks.pid; }}"
-END = f"read -r group < /tmp/locks.pid; kill -9 -$group; {mount_tests.GONE.format('$group')}"
+END = f"read -r group < /tmp/locks.pid; kill -9 -$group; {GONE.format('$group')}"
 
 
 def called_back(count: int, cell: Cell) -> None:

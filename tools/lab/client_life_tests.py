@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import life_tests
 import mount_tests
 import say
+from cell import LONG_SECONDS, Cell, Test
 from messages import Expected
-from mount_tests import Cell, Test
 
 VERSION = "4.2"
 # RPCs from one broken connection to the next.
 INTERVAL = 30
 # A broken connection is replaced within a second, as a rule.
 SECONDS_EACH = 20
-LOOK_SECONDS = 2
 # How an RDMA device goes, as the guests' removal has it.
 WAYS = ("link", "driver", "adapter")
 AWAY_SECONDS = 1
@@ -59,19 +58,11 @@ def tests(amounts: Amounts) -> list[Test]:
 def broken(count: int, cell: Cell) -> None:
     """The kernel's fault injection breaks the client's connections under a load that compares what it reads."""
     cell.load_modules()
-    faults = "cd /sys/kernel/debug/fail_sunrpc"
     with cell.mounted():
         before = cell.connects()
-        with cell.load(), say.undoing(lambda: cell.client(f"{faults} && echo 0 > times")):
-            cell.client(f"{faults} && echo 0 > verbose && echo 100 > probability && echo {INTERVAL} > interval && "
-                        "echo -1 > times")
-            deadline = time.monotonic() + SECONDS_EACH * count
-            while (made := cell.connects() - before) < count:
-                if time.monotonic() > deadline:
-                    raise say.Failure(f"only {made} of {count} connections were broken and made again")
-                time.sleep(LOOK_SECONDS)
+        with cell.load(), cell.broken(cell.guests.client, INTERVAL):
+            cell.await_connects(before + count, SECONDS_EACH * count)
         cell.still_works()
-    say.line(f"  {made} connections broken and made again")
 
 
 def device_removed(count: int, cell: Cell) -> None:
@@ -87,7 +78,7 @@ def device_removed(count: int, cell: Cell) -> None:
                 else:
                     life_tests.await_connection(cell)
                     moment = f"sleep {number % 3}"
-                cell.client(f"{moment}; /lab/removal go {way}", mount_tests.LONG_SECONDS)
+                cell.client(f"{moment}; /lab/removal go {way}", LONG_SECONDS)
                 time.sleep(AWAY_SECONDS)
                 cell.client(f"/lab/removal come {way}")
             life_tests.await_connection(cell)

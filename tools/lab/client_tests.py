@@ -1,12 +1,11 @@
 """Tests of what concerns the client alone: several connections, addresses of several kinds, network namespaces."""
 
-import contextlib
 import re
-from collections.abc import Iterator
 
 import say
+from cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, PORT, Cell, Test
 from machine import SERVER
-from mount_tests import (FAULT_INTERVAL, FAULTS, FEW_SIZES, LONG_SECONDS, LOST, MOVED, OTHER_PORT, PORT, Cell, Test)
+from mount_tests import FAULT_INTERVAL, FAULTS, LOST, MOVED
 
 VERSION = "4.2"
 CONNECTIONS = 16
@@ -24,10 +23,7 @@ def many_connections(cell: Cell) -> None:
     """`nconnect=16`: each connection is used, and replaced when it breaks."""
     cell.load_modules()
     with cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={CONNECTIONS}")):
-        faults = "cd /sys/kernel/debug/fail_sunrpc"
-        with say.undoing(lambda: cell.client(f"{faults} && echo 0 > times")):
-            cell.client(f"{faults} && echo 0 > verbose && echo 100 > probability && echo {FAULT_INTERVAL} > interval && "
-                        f"echo {FAULTS} > times")
+        with cell.broken(cell.guests.client, FAULT_INTERVAL, FAULTS):
             cell.client(f"/lab/files.py workers /mnt/t/workers {2 * CONNECTIONS} 200000", LONG_SECONDS)
         cell.same("workers")
         transports = [line.split() for line in cell.client(TRANSPORTS).splitlines()]
@@ -61,21 +57,12 @@ def link_local(cell: Cell) -> None:
         cell.written("local", FEW_SIZES)
 
 
-@contextlib.contextmanager
-def _inside(cell: Cell) -> Iterator[None]:
-    """The client's link and RDMA device in a network namespace of their own."""
-    cell.client(f"/lab/namespace take {cell.device}")
-    try:
-        yield
-    finally:
-        cell.client(f"/lab/namespace give {cell.device}")
-
-
 def in_namespace(cell: Cell) -> None:
     """A mount in a network namespace that is deleted under it: it goes on, and nothing is left when it has gone."""
     cell.load_modules()
     cell.server("rm -rf /export/t && mkdir -m 777 /export/t")
-    with _inside(cell):
+    cell.client(f"/lab/namespace take {cell.device}")
+    with say.undoing(lambda: cell.client(f"/lab/namespace give {cell.device}")):
         # The mount is seen by those alone who share its mount namespace, and lives as long as they do.
         cell.client(f"{{ setsid {INNER} sh -c 'mkdir -p /mnt && {cell.mount_command(SERVER.address4)} && "
                     "/lab/files.py make /mnt/t/inner 4097 300001 && touch /tmp/mounted && "

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import mount_tests
 import say
+from cell import GONE, Cell, Test
 from messages import Expected
-from mount_tests import Cell, Test
 
 # For one connection, or one restart.
 SECONDS_EACH = 20
@@ -32,8 +32,8 @@ LEFT = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: (?
                                    r"rxe0: qp#\d+ rxe_modify_qp: returned err = -22|"
                                    r"siw: got TERMINATE\. layer \d, type \d, code \d+"),
                 "connections are left in the middle of anything")
-GONE = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|rpcrdma: cannot listen on .*"),
-                "the device goes and comes")
+DEVICE_GONE = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|rpcrdma: cannot listen on .*"),
+                       "the device goes and comes")
 # A connection was being asked for when the listener went. The kernel waits for that, and calls it a timeout at once, since
 # its patience is that of a connection's retries, of which a listener has none.
 WAITED = Expected(10_000, re.compile(r"cm_destroy_id_wait_timeout: (cm_id=\S+ timed out\. state 1 -> 0, refcnt=\d+|"
@@ -72,7 +72,7 @@ def tests(amounts: Amounts) -> list[Test]:
             Test(f"{amounts.restarts} restarts of nfsd under load", functools.partial(restarted, amounts.restarts),
                  (LEFT, RESTARTED, WAITED)),
             Test(f"server's device removed {amounts.removals} times under load",
-                 functools.partial(device_removed, amounts.removals), (LEFT, GONE, RESTARTED, WAITED))]
+                 functools.partial(device_removed, amounts.removals), (LEFT, DEVICE_GONE, RESTARTED, WAITED))]
     left = [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
     return [*left, mount_tests.NO_LEAK]
 
@@ -152,7 +152,7 @@ def await_connection(cell: Cell) -> None:
 def _storm(cell: Cell) -> Iterator[None]:
     """Connections come and go for the length of a block."""
     cell.client("{ setsid /lab/storm.py 1000000 beside 2 > /tmp/storm 2>&1 < /dev/null & echo $! > /tmp/storm.pid; }")
-    end = f"read -r group < /tmp/storm.pid; kill -9 -$group; {mount_tests.GONE.format('$group')}"
+    end = f"read -r group < /tmp/storm.pid; kill -9 -$group; {GONE.format('$group')}"
     with say.undoing(lambda: cell.client(end)):
         yield
         cell.client("read -r group < /tmp/storm.pid; pgrep -g $group > /dev/null && ! test -s /tmp/storm || "

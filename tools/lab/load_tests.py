@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import say
-from mount_tests import LONG_SECONDS, Cell, Test
+from cell import LONG_SECONDS, Cell, Test
 
 VERSION = "3"
 CONNECTIONS, THREADS, USUAL_THREADS = 64, 8, 4

@@ -24,7 +24,8 @@ import requester
 import responder
 import say
 import settings
-from mount_tests import Cell, Test
+from cell import NO_SECURITY, Cell, Test
+from kernels import Kernel
 from pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 
@@ -47,7 +48,7 @@ class Plan:
     server: str
     client: str
     tests: list[Test]
-    security: str = mount_tests.NO_SECURITY
+    security: str = NO_SECURITY
     # Whether a kernel may say only what is expected.
     quiet: bool = True
 
@@ -55,7 +56,7 @@ class Plan:
     def name(self) -> str:
         """As the results have it; without a word on the modules, both are ours."""
         whose = {(OURS, OURS): "", (IN_TREE, OURS): " in-tree server", (OURS, IN_TREE): " in-tree client"}
-        security = f" {self.security}" if self.security != mount_tests.NO_SECURITY else ""
+        security = f" {self.security}" if self.security != NO_SECURITY else ""
         what = f"NFSv{self.version}" if self.version else "raw requester"
         return f"{self.device} {what}{security}{whose[self.server, self.client]}"
 
@@ -134,14 +135,14 @@ def check(results: Results) -> None:
     run_lanes(results, [client, server])
 
 
-def client_debugged() -> Setup:
-    """The guests of a cell that wants the debugging kernel at the client."""
-    return Setup("mount-client", _end(kernels.stock()), _end(kernels.debug()))
+def client_debugged(kernel: Kernel | None = None) -> Setup:
+    """The guests of a cell that wants the debugging kernel, or another of our own, at the client."""
+    return Setup("mount-client", _end(kernels.stock()), _end(kernel or kernels.debug()))
 
 
-def server_debugged() -> Setup:
+def server_debugged(kernel: Kernel | None = None) -> Setup:
     """The same at the server."""
-    return Setup("mount-server", _end(kernels.debug()), _end(kernels.stock()))
+    return Setup("mount-server", _end(kernel or kernels.debug()), _end(kernels.stock()))
 
 
 def server_stressed(device: str) -> Setup:
@@ -158,7 +159,7 @@ def nothing_debugged() -> Setup:
     return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
-def _end(kernel: kernels.Kernel, processors: int = 1) -> End:
+def _end(kernel: Kernel, processors: int = 1) -> End:
     return End(kernel, module.build(kernel), MEMORY, processors)
 
 
@@ -214,7 +215,7 @@ def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> 
                     guests = stack.enter_context(pair.running(lane.setup))
                 with say.step(f"{plan.name}: {len(plan.tests)} tests"):
                     guests.load(plan.device, plan.server, plan.client)
-                    if plan.security != mount_tests.NO_SECURITY:
+                    if plan.security != NO_SECURITY:
                         guests.begin_kerberos()
                     cell = Cell(guests, plan.device, plan.version, plan.server, plan.client, plan.security)
                     whole = _cell(results, cell, plan)
@@ -251,6 +252,7 @@ def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
                 cell.guests.tell_troubles(provokes)
 
         if not results.test(f"{plan.name}: {test.name}", judged):
+            cell.guests.keep_records(f"{plan.name} {test.name}")
             if hung or not cell.clear():
                 _could_not_run(results, plan.name, plan.tests[number + 1:], f"`{test.name}` left the guests unusable")
                 return False

@@ -22,6 +22,17 @@ LINK_SECONDS = 20
 SAY_TAINT = '{ test -e /sys/module/rpcrdma/taint && { read -r taint < /sys/module/rpcrdma/taint; echo "taint:$taint"; }; }'
 
 
+# What goes wrong in the RPC layer and in NFS without a word in the kernel's log, for failures that nobody foresaw.
+TROUBLES = """sunrpc:rpc_call_rpcerror sunrpc:rpc__prog_unavail sunrpc:rpc__prog_mismatch sunrpc:rpc__proc_unavail
+    sunrpc:rpc__garbage_args sunrpc:rpc__unparsable sunrpc:rpc__mismatch sunrpc:rpc_bad_callhdr sunrpc:rpc_bad_verifier
+    sunrpc:rpc_xdr_overflow sunrpc:rpc_xdr_alignment sunrpc:xprt_retransmit sunrpc:svc_drop sunrpc:svc_xprt_close
+    nfs4:nfs4_xdr_status nfs4:nfs4_xdr_bad_operation nfs4:nfs4_state_mgr nfs4:nfs4_state_mgr_failed nfs4:nfs4_setclientid
+    nfs4:nfs4_renew_async""".split()
+# Those of NFS wait for its module, where it is one.
+RECORD = (f"cd /sys/kernel/tracing && for event in {' '.join(TROUBLES)}; do echo $event >> set_event 2> /dev/null || "
+          "echo $event:mod:nfsv4 >> set_event || exit 1; done")
+
+
 # Whose module runs at an end.
 OURS, IN_TREE = "ours", "c"
 
@@ -64,6 +75,7 @@ class Pair:
             self.client = self._start(CLIENT, setup.client)
             self.server.ready()
             self.client.ready()
+            self.both(RECORD)
         except BaseException:
             self.stop()
             raise
@@ -185,6 +197,15 @@ class Pair:
         count = self.tell_troubles(provoked)
         if count:
             raise say.Failure(f"{count} unexpected kernel messages", log=self.client.console)
+
+    def keep_records(self, name: str) -> None:
+        """Write down what was recorded so far of what goes wrong without a word; of use when a test has failed."""
+        for machine in self.machines:
+            kept = self.run / f"{machine.role.name}-{re.sub('[^a-z0-9.]+', '-', name.lower())}.trace"
+            # A guest that answers no more has said so already.
+            with contextlib.suppress(say.Failure):
+                kept.write_text(machine.must("cat /sys/kernel/tracing/trace"))
+                say.line(f"  the RPC layer's events: {kept}")
 
     def _start(self, role: Role, end: End) -> Machine:
         machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory, end.processors)

@@ -5,8 +5,9 @@ import functools
 import re
 
 import say
+from cell import Cell, Test
 from messages import Expected
-from mount_tests import SIW_GOODBYE, Cell, Test
+from mount_tests import SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import say
+from cell import FEW_SIZES, GONE, LONG_SECONDS, OTHER_PORT, Cell, Test
 from machine import SERVER
 from messages import Expected
-from mount_tests import FEW_SIZES, GONE, LONG_SECONDS, NOT_RESPONDING, OTHER_PORT, Cell, Test
+from mount_tests import NOT_RESPONDING
 
 VERSION = "3"
 # Nothing larger than what goes inline, where data need no chunk.
@@ -42,6 +43,12 @@ def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
             for line in cell.server("tail -n 5 /tmp/responder").splitlines():
                 say.line(f"  the responder: {line}")
             raise
+
+
+def _switch(cell: Cell, behaviour: str) -> None:
+    """Another behaviour from now on; those who are connected lose their connection."""
+    cell.server(END)
+    cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
 
 
 def _mount(cell: Cell, size: int) -> str:
@@ -78,13 +85,9 @@ def padded(cell: Cell) -> None:
         cell.client("rm -f /tmp/checked; { setsid /lab/files.py check /mnt/t/in --direct; echo $? > /tmp/checked; } "
                     "> /tmp/check 2>&1 < /dev/null &")
         cell.server(RUN.format(SERVER.address4, OTHER_PORT, "pads"))
-        deadline = time.monotonic() + PADDED_SECONDS
-        while cell.connects() < before + 2:
-            if time.monotonic() > deadline:
-                raise say.Failure("the padding did not cost the connection")
-            time.sleep(1)
-        cell.server(END)
-        cell.server(RUN.format(SERVER.address4, OTHER_PORT, "places"))
+        # One since the server began anew, one since the padding.
+        cell.await_connects(before + 2, PADDED_SECONDS)
+        _switch(cell, "places")
         cell.client("for try in $(seq 600); do test -s /tmp/checked && break; sleep 0.2; done; cat /tmp/check >&2; "
                     "grep -qx 0 /tmp/checked", LONG_SECONDS)
 
@@ -95,12 +98,10 @@ def refused(behaviour: str, said: str, cell: Cell) -> None:
     with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
         cell.written("before", FEW_SIZES)
         with cell.load():
-            cell.server(END)
-            cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
+            _switch(cell, behaviour)
             time.sleep(REFUSING_SECONDS)
             attempts = int(cell.server(f"grep -c {said} /tmp/responder; true"))
-            cell.server(END)
-            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "honest"))
+            _switch(cell, "honest")
             cell.still_works()
     if not 0 < attempts <= MOST_ATTEMPTS:
         raise say.Failure(f"the client came {attempts} times in {REFUSING_SECONDS} s")
@@ -112,15 +113,13 @@ def overdue(cell: Cell) -> None:
     with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
         cell.written("before", FEW_SIZES)
         with cell.load():
-            cell.server(END)
-            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "deaf"))
+            _switch(cell, "deaf")
             began = time.monotonic()
             while int(cell.server("grep -c accepted /tmp/responder; true")) < 2:
                 if time.monotonic() - began > OVERDUE_SECONDS:
                     raise say.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
                 time.sleep(2)
-            cell.server(END)
-            cell.server(RUN.format(SERVER.address4, OTHER_PORT, "honest"))
+            _switch(cell, "honest")
             cell.still_works()
 
 

@@ -11,6 +11,7 @@ import messages
 import mount_tests
 import say
 import statistics_line
+from cell import NO_SECURITY
 from messages import Expected
 from pair import OURS
 
@@ -61,12 +62,12 @@ class Matrix(unittest.TestCase):
     def test_cells_have_names_of_their_own_and_kerberos_comes_last(self) -> None:
         plans = matrix._plans()
         self.assertEqual(len({plan.name for plan in plans}), len(plans))
-        secured = [plan.security != mount_tests.NO_SECURITY for plan in plans]
+        secured = [plan.security != NO_SECURITY for plan in plans]
         self.assertEqual(secured, sorted(secured))
 
     def test_trace_events_are_looked_for_where_they_are(self) -> None:
         for plan in matrix._plans():
-            wanted = plan.server == OURS and plan.security == mount_tests.NO_SECURITY
+            wanted = plan.server == OURS and plan.security == NO_SECURITY
             self.assertEqual(mount_tests.TRACED in plan.tests, wanted, plan.name)
 
     def test_choice_of_cells(self) -> None:
