@@ -17,6 +17,7 @@ import mmap
 import os
 import random
 import sys
+from collections.abc import Callable
 
 PIECE = 1 << 20
 # The longest target there is, and some that fit one kind of message but not another.
@@ -168,7 +169,8 @@ def one(arguments: list[str]) -> int:
         return make(directory, numbers, direct, odd)
     if what == "check":
         return check(directory, direct, odd)
-    return {"link": link, "follow": follow, "workers": workers, "load": load}[what](directory, *numbers)
+    others: dict[str, Callable[..., int]] = {"link": link, "follow": follow, "workers": workers, "load": load}
+    return others[what](directory, *numbers)
 
 
 def main(arguments: list[str]) -> int:

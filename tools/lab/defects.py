@@ -7,6 +7,7 @@ A defect is a patch with a head:
     Caught: TARGET NAME   (make target, and what the name of the failing test contains)
 """
 
+import functools
 import os
 import shutil
 import subprocess
@@ -23,9 +24,8 @@ COPY = repository.BUILD / "defects" / "tree"
 
 @dataclass(frozen=True)
 class Defect:
-    """One patch, and the test that has to find it."""
+    """What a patch says of itself, and the test that has to find it."""
 
-    path: Path
     what: str
     target: str
     test: str
@@ -36,7 +36,7 @@ def run() -> int:
     results = Results()
     _copy_tree()
     for path in sorted(DIRECTORY.glob("*.patch")):
-        results.test(path.stem, lambda path=path: _try(_read(path)))
+        results.test(path.stem, functools.partial(_try, path))
     return results.finish()
 
 
@@ -50,7 +50,7 @@ def _read(path: Path) -> Defect:
     target, _, test = head.get("Caught", "").partition(" ")
     if not head.get("What") or not target or not test.strip():
         raise say.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
-    return Defect(path, head["What"], target, test.strip())
+    return Defect(head["What"], target, test.strip())
 
 
 def _copy_tree() -> None:
@@ -69,16 +69,17 @@ def _copy_tree() -> None:
             shutil.copymode(source, target)
 
 
-def _try(defect: Defect) -> None:
+def _try(path: Path) -> None:
+    defect = _read(path)
     say.line(f"  {defect.what}")
-    _patch(defect.path)
+    _patch(path)
     try:
-        log = repository.BUILD / "defects" / f"{defect.path.stem}.log"
+        log = repository.BUILD / "defects" / f"{path.stem}.log"
         with say.step(f"  make {defect.target}", log), log.open("w") as output:
             status = subprocess.run(["make", defect.target], cwd=COPY, stdout=output, stderr=subprocess.STDOUT,
                                     stdin=subprocess.DEVNULL, check=False).returncode
     finally:
-        _patch(defect.path, "--reverse")
+        _patch(path, "--reverse")
     failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("failed: ")]
     if status == 0:
         raise say.Failure(f"`make {defect.target}` passes with the defect in it", log=log)

@@ -1,5 +1,6 @@
 """`make check-host`: the tests that need no guest. They run in the tool root, so a host needs no Rust."""
 
+import functools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,9 @@ from results import Results
 FUZZ_SECONDS = 60
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
+# Directories with Python programs, and where the modules are that those have from elsewhere.
+PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
+            "tools/responder": "tools/raw", "tests/guest": "tests/guest"}
 # The one place that may name what the safe layers are made of.
 UNSAFE_HOME = "rust/kapi"
 CONFINED = (("unsafe", re.compile(r"\bunsafe\b(?!_code)")),
@@ -33,6 +37,7 @@ def check(results: Results) -> None:
     results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["python3", "-B", "-m", "unittest",
                                                                           "discover", "-s", "tools/lab"]))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
+    results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))
@@ -69,6 +74,15 @@ def _rustfmt() -> None:
     _tool("rustfmt", ["rustfmt", "--check", "--color", "never", "--edition", "2021", *(str(path) for path in _sources())])
 
 
+def _mypy() -> None:
+    """The Python programs hold together: each directory for itself, since they have modules of the same name."""
+    for directory, used in PROGRAMS.items():
+        files = [path.name for path in sorted((repository.ROOT / directory).glob("*.py"))]
+        _tool(f"mypy-{Path(directory).name}",
+              ["env", f"MYPYPATH={repository.ROOT / used}", "mypy", "--check-untyped-defs", "--ignore-missing-imports",
+               "--cache-dir=/dev/null", "--no-error-summary", *files], repository.ROOT / directory)
+
+
 def _tool(name: str, argv: list[str], directory: Path = repository.ROOT) -> None:
     log = repository.BUILD / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -102,4 +116,4 @@ def _fuzz(results: Results) -> None:
 
     with ThreadPoolExecutor(max_workers=kernels.JOBS) as pool:
         for target, failure in zip(targets, pool.map(one, targets)):
-            results.test(f"host: fuzz target {target}", lambda failure=failure: outcome(failure))
+            results.test(f"host: fuzz target {target}", functools.partial(outcome, failure))

@@ -17,7 +17,7 @@ TOOLS = (
     "build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc rust-src rustfmt rust-clippy bindgen "
     "clang lld llvm libclang-dev pahole kmod cpio rsync python3 xz-utils zstd "
     # The host tests, the machines and the referee of their traffic.
-    "cargo qemu-system-x86 busybox-static e2fsprogs tshark ca-certificates git"
+    "cargo qemu-system-x86 busybox-static e2fsprogs tshark ca-certificates git mypy"
 ).split()
 
 GUEST = (

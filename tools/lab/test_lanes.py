@@ -14,7 +14,8 @@ from results import Results
 
 
 def lanes(*names: str) -> list[Lane]:
-    return [Lane(Setup(name, None, None), []) for name in names]
+    end = unittest.mock.sentinel.end
+    return [Lane(Setup(name, end, end), []) for name in names]
 
 
 class Lanes(unittest.TestCase):

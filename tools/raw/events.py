@@ -13,7 +13,7 @@ SECONDS = 10
 class Events:
     """An id with a channel of its own."""
 
-    def __init__(self, requested: "verbs.IdPointer | None" = None) -> None:
+    def __init__(self, requested: "ctypes._Pointer[verbs.Id] | None" = None) -> None:
         """A new id, or that of a connection that is asked for."""
         self._channel = verbs.create_event_channel()
         self.id = requested or verbs.IdPointer()
@@ -32,7 +32,7 @@ class Events:
         found = self._take(seconds)
         return found and found[1:]
 
-    def next_request(self) -> tuple["verbs.IdPointer", bytes] | None:
+    def next_request(self) -> tuple["ctypes._Pointer[verbs.Id]", bytes] | None:
         """The id of a connection that is asked for, and what the peer says of itself; None if the event is another."""
         found = self._take(SECONDS)
         if found is None or found[1] != verbs.CONNECT_REQUEST:
@@ -42,7 +42,8 @@ class Events:
     def expect(self, wanted: int) -> bytes:
         """Wait for an event of a kind; its private data."""
         event = self.next(SECONDS)
-        require(event is not None, f"no event {wanted} of rdma_cm")
+        if event is None:
+            raise Failure(f"no event {wanted} of rdma_cm")
         if event[0] != wanted:
             raise Failure(f"event {event[0]} of rdma_cm with status {event[1]}, expected {wanted}")
         return event[2]

@@ -141,6 +141,13 @@ def _function(library: ctypes.CDLL, name: str, result: type | None, *arguments: 
     return call
 
 
+def _procedure(library: ctypes.CDLL, name: str, *arguments: type):
+    """A function of a library that returns nothing."""
+    function = library[name]
+    function.restype, function.argtypes = None, arguments
+    return function
+
+
 alloc_domain = _function(_ibverbs, "ibv_alloc_pd", c_void_p, POINTER(Context))
 register = _function(_ibverbs, "ibv_reg_mr", POINTER(Region), c_void_p, c_void_p, c_size_t, c_int)
 deregister = _function(_ibverbs, "ibv_dereg_mr", c_int, POINTER(Region))
@@ -165,12 +172,9 @@ get_event = _function(_rdmacm, "rdma_get_cm_event", c_int, POINTER(EventChannel)
 ack_event = _function(_rdmacm, "rdma_ack_cm_event", c_int, POINTER(Event))
 disconnect = _function(_rdmacm, "rdma_disconnect", c_int, POINTER(Id))
 destroy_id = _function(_rdmacm, "rdma_destroy_id", c_int, POINTER(Id))
-# These return nothing.
-destroy_queue_pair, destroy_event_channel, ack_notices = (
-    _rdmacm.rdma_destroy_qp, _rdmacm.rdma_destroy_event_channel, _ibverbs.ibv_ack_cq_events)
-for _void, _arguments in ((destroy_queue_pair, [POINTER(Id)]), (destroy_event_channel, [POINTER(EventChannel)]),
-                          (ack_notices, [c_void_p, ctypes.c_uint])):
-    _void.restype, _void.argtypes = None, _arguments
+destroy_queue_pair = _procedure(_rdmacm, "rdma_destroy_qp", POINTER(Id))
+destroy_event_channel = _procedure(_rdmacm, "rdma_destroy_event_channel", POINTER(EventChannel))
+ack_notices = _procedure(_ibverbs, "ibv_ack_cq_events", c_void_p, ctypes.c_uint)
 
 _POST = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(c_void_p))
 _POLL = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, POINTER(Completion))

@@ -1,6 +1,7 @@
 """The RDMA device, and memory of this process that the server may reach."""
 
 import os
+from collections.abc import Sequence
 
 import verbs
 from events import Events
@@ -48,7 +49,7 @@ class Arena(Memory):
             self.bytes[start:start + segment.length] = self._model[start:start + segment.length]
         return segments
 
-    def put(self, segments: list[Segment], data: bytes) -> None:
+    def put(self, segments: Sequence[Segment], data: bytes) -> None:
         """Say that data has to be in these pieces, from their beginning on and in this order."""
         for segment in segments:
             start = segment.offset - self.address

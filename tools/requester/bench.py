@@ -162,7 +162,8 @@ class Bench:
         returned = [filled(chunk, length) for chunk, length in zip(writes, lengths)]
         left = stream.without([item for item, _ in placed])
         if in_reply_chunk:
-            require(reply is not None, "the case offers no Reply chunk")
+            if reply is None:
+                raise Failure("the case offers no Reply chunk")
             self.arena.put(reply, left)
             return Header(xid, RDMA_NOMSG, self.credits, writes=returned, reply=filled(reply, len(left))).encode()
         reply = None if reply is None else filled(reply, 0)
