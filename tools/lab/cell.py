@@ -25,6 +25,8 @@ FEW_SIZES = "0 1023 4097 300001"
 LONG_SECONDS = 600
 # Time from one look at a count to the next.
 LOOK_SECONDS = 1
+# The last connection of a client that has just gone may still be on its way out.
+SETTLE_SECONDS = 60
 # Processes of a load.
 LOAD = 12
 PORT, OTHER_PORT = 20049, 20050
@@ -116,6 +118,9 @@ class Cell:
                     "echo $! > /tmp/load.pid; }")
         # The signal is only asked for here: each process ends when it sees it.
         with say.undoing(lambda: self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")):
+            # The first of them makes a directory, and with that has to wait for the server, before there are others.
+            self.client(f"read -r group < /tmp/load.pid; for try in $(seq 300); do test $(pgrep -g $group | wc -l) = "
+                        f"{LOAD + 1} && exit 0; sleep 0.2; done; cat /tmp/load >&2; exit 1")
             yield
             if not ends:
                 self.client(f"read -r group < /tmp/load.pid; test $(pgrep -g $group | wc -l) = {LOAD + 1} && "
@@ -167,6 +172,15 @@ class Cell:
         while (made := self.connects()) < count:
             if time.monotonic() > deadline:
                 raise say.Failure(f"only {made} of {count} connections were made")
+            time.sleep(LOOK_SECONDS)
+
+    def settled(self) -> None:
+        """Wait until the server has no connection any more; fails if it keeps one."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        look = f"test -e /sys/class/infiniband/{self.device}0 && rdma resource show qp"
+        while "type RC" in (found := self.server(look)):
+            if time.monotonic() > deadline:
+                raise say.Failure(f"the server still has connections: {found.strip()}")
             time.sleep(LOOK_SECONDS)
 
     def same(self, directory: str, mode: str = "") -> None:

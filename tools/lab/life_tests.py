@@ -17,8 +17,6 @@ from messages import Expected
 SECONDS_EACH = 20
 # A client that has to reclaim its state anew all the time gets no further, and its kernel then calls that a hang.
 RESTARTS_IN_A_ROW = 20
-# The last connection of a client that has just gone may still be on its way out.
-SETTLE_SECONDS = 60
 # More connections at once than the listener's backlog has room for.
 WORKERS = 16
 # A mount's client comes back after a few seconds, the longer the more often it had to.
@@ -119,7 +117,7 @@ def device_removed(count: int, cell: Cell) -> None:
 
 def nothing_left(cell: Cell) -> None:
     """No queue pair after the last unmount, no page of a connection after nfsd's end, no object after rmmod."""
-    _settled(cell)
+    cell.settled()
     look = "/lab/pages-of-rpc"
     if cell.guests.server in cell.debugged and "svc_fill_pages" not in cell.server(look):
         raise say.Failure("what tells of pages that are left does not even show those of nfsd at work")
@@ -129,16 +127,6 @@ def nothing_left(cell: Cell) -> None:
         if pages.strip():
             raise say.Failure(f"pages are left at the {machine.role.name}:\n{pages}")
     mount_tests.removed(cell)
-
-
-def _settled(cell: Cell) -> None:
-    """Wait until the server has no connection any more."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    look = f"test -e /sys/class/infiniband/{cell.device}0 && rdma resource show qp"
-    while "type RC" in (found := cell.server(look)):
-        if time.monotonic() > deadline:
-            raise say.Failure(f"the server still has connections: {found.strip()}")
-        time.sleep(1)
 
 
 def await_connection(cell: Cell) -> None:

@@ -218,6 +218,8 @@ def watched(cell: Cell) -> None:
                 with cell.silence():
                     cell.client(LOSES_IDLE_CONNECTION, LONG_SECONDS)
                 cell.still_works()
+        # The server learns only later that the connection was given up.
+        cell.settled()
 
 
 def _asked(cell: Cell) -> int:
