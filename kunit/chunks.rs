@@ -12,29 +12,35 @@ use kernel::prelude::*;
 
 /// Octets of a header without chunks (RFC 8166, section 4.1).
 const HEADER: usize = 28;
+/// Segments of a chunk, at most: more than any connection has by default.
+const SEGMENTS: usize = 8;
 /// Octets of a Write chunk or Reply chunk of the most segments, beyond that.
-const WRITE_CHUNK: usize = 8 + MAX_REGIONS * 16;
-const REPLY_CHUNK: usize = 4 + MAX_REGIONS * 16;
+const WRITE_CHUNK: usize = 8 + SEGMENTS * 16;
+const REPLY_CHUNK: usize = 4 + SEGMENTS * 16;
 /// Octets of a Read chunk of the most segments, beyond that.
-const READ_CHUNK: usize = MAX_REGIONS * 24;
+const READ_CHUNK: usize = SEGMENTS * 24;
 
 const SMALL: Thresholds = Thresholds {
     send: 1024,
     receive: 1024,
+    segments: SEGMENTS,
 };
 const LARGE: Thresholds = Thresholds {
     send: 4096,
     receive: 4096,
+    segments: SEGMENTS,
 };
 /// What a peer that says nothing gets one way, and a generous peer the other.
 const UNEQUAL: [Thresholds; 2] = [
     Thresholds {
         send: 1024,
         receive: 65536,
+        segments: SEGMENTS,
     },
     Thresholds {
         send: 65536,
         receive: 1024,
+        segments: SEGMENTS,
     },
 ];
 
@@ -113,17 +119,17 @@ mod suite {
         same("header", header_size(0, [], None), HEADER)?;
         same(
             "header with a Read chunk",
-            header_size(MAX_REGIONS, [], None),
+            header_size(SEGMENTS, [], None),
             HEADER + READ_CHUNK,
         )?;
         same(
             "header with a Write chunk",
-            header_size(0, [MAX_REGIONS], None),
+            header_size(0, [SEGMENTS], None),
             HEADER + WRITE_CHUNK,
         )?;
         same(
             "header with a Reply chunk",
-            header_size(0, [], Some(MAX_REGIONS)),
+            header_size(0, [], Some(SEGMENTS)),
             HEADER + REPLY_CHUNK,
         )
     }
@@ -361,9 +367,9 @@ mod suite {
             for (write, reply, taken) in [
                 (0, 0, 0),
                 (1, 0, 8 + 16),
-                (MAX_REGIONS, 0, WRITE_CHUNK),
+                (SEGMENTS, 0, WRITE_CHUNK),
                 (0, 1, 4 + 16),
-                (0, MAX_REGIONS, REPLY_CHUNK),
+                (0, SEGMENTS, REPLY_CHUNK),
             ] {
                 let most = thresholds.send - HEADER - taken;
                 for (call, expected) in [
@@ -396,15 +402,15 @@ mod suite {
                             may_place_directly: flags & 2 != 0,
                             ..write(head, len, 8)
                         };
-                        let chosen = arguments(&shape, &thresholds, 0, MAX_REGIONS);
+                        let chosen = arguments(&shape, &thresholds, 0, SEGMENTS);
                         let reads = match chosen {
                             Arguments::Inline => 0,
-                            Arguments::ReadChunk | Arguments::PositionZero => MAX_REGIONS,
+                            Arguments::ReadChunk | Arguments::PositionZero => SEGMENTS,
                         };
-                        let header = header_size(reads, [], Some(MAX_REGIONS));
+                        let header = header_size(reads, [], Some(SEGMENTS));
                         let sent = header + inline_call(&shape, chosen);
                         claim(sent <= thresholds.send, "the message fits")?;
-                        let bare = header_size(0, [], Some(MAX_REGIONS));
+                        let bare = header_size(0, [], Some(SEGMENTS));
                         let fits = bare + shape.call <= thresholds.send;
                         claim(
                             fits == (chosen == Arguments::Inline),

@@ -18,7 +18,10 @@ use crate::kapi::{
     sys::completion::Completion, //
 };
 use kernel::{
-    alloc::Flags,
+    alloc::{
+        flags::__GFP_NOWARN,
+        Flags, //
+    },
     new_spinlock,
     prelude::*,
     sync::{
@@ -28,10 +31,9 @@ use kernel::{
 };
 use xdr::Segment;
 
-/// Regions that one RPC may use: a Read chunk or Position Zero Read chunk and a Write chunk or
-/// Reply chunk, of three pieces (head, pages, tail) each, and one more each for pages beyond one
-/// region.
-pub(crate) const MAX_REGIONS: usize = 8;
+/// Regions that an RPC has room for from the first: enough unless the regions of a connection are
+/// small.
+const USUAL_REGIONS: usize = 8;
 
 /// Where an RPC is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,16 +93,28 @@ pub(crate) struct Call {
     pub(crate) fenced: Completion,
 }
 
+impl CallState {
+    /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
+    pub(crate) fn make_room(&mut self, n: usize) -> Result {
+        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        self.regions.make_room(n, flags)?;
+        for list in [&mut self.read, &mut self.write, &mut self.reply] {
+            list.reserve(n.saturating_sub(list.len()), flags)?;
+        }
+        Ok(())
+    }
+}
+
 impl Call {
     /// State for an RPC. May sleep if `flags` say so.
     pub(crate) fn new(flags: Flags) -> Result<Arc<Self>> {
         let state = CallState {
             phase: Phase::Idle,
             xid: 0,
-            regions: Regions::new(MAX_REGIONS, flags)?,
-            read: KVec::with_capacity(MAX_REGIONS, flags)?,
-            write: KVec::with_capacity(MAX_REGIONS, flags)?,
-            reply: KVec::with_capacity(MAX_REGIONS, flags)?,
+            regions: Regions::new(USUAL_REGIONS, flags)?,
+            read: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            write: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            reply: KVec::with_capacity(USUAL_REGIONS, flags)?,
             waiting: None,
             bad_replies: 0,
         };

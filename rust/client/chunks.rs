@@ -6,7 +6,6 @@
 #[path = "../../kunit/chunks.rs"]
 mod tests;
 
-use super::call::MAX_REGIONS;
 use xdr::header_size;
 
 /// What the choice depends on. All sizes in bytes.
@@ -31,13 +30,16 @@ pub(crate) struct Shape {
     pub(crate) may_place_directly: bool,
 }
 
-/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.2).
+/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.2), and what its chunks
+/// may take of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
     /// The largest message that the server receives.
     pub(crate) send: usize,
     /// The largest message that we receive.
     pub(crate) receive: usize,
+    /// Segments of a chunk that is one payload, at most.
+    pub(crate) segments: usize,
 }
 
 /// How the results come back.
@@ -75,7 +77,7 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     }
     let rest = shape.reply.saturating_sub(shape.reply_pages);
     let direct = shape.may_place_directly && shape.reply_is_read && shape.reply_pages != 0;
-    if direct && fits(header_size(0, [MAX_REGIONS], None), rest) {
+    if direct && fits(header_size(0, [thresholds.segments], None), rest) {
         return Results::WriteChunk;
     }
     Results::ReplyChunk
@@ -103,7 +105,7 @@ pub(crate) fn arguments(
     let rest = shape.call.saturating_sub(shape.call_pages);
     let direct = shape.may_place_directly && shape.call_is_write && shape.call_pages != 0;
     // A Position is a multiple of 4 (RFC 8166, section 3.4.4), which an argument's always is.
-    if direct && shape.call_head % 4 == 0 && fits(header(MAX_REGIONS), rest) {
+    if direct && shape.call_head % 4 == 0 && fits(header(thresholds.segments), rest) {
         return Arguments::ReadChunk;
     }
     Arguments::PositionZero

@@ -4,7 +4,6 @@
 
 use super::{
     alarm::Alarm,
-    call::MAX_REGIONS,
     connection::{
         Connection,
         Requester, //
@@ -15,6 +14,7 @@ use super::{
         Shared,
         REVERSE_SLOTS, //
     },
+    region_plan::RegionPlan,
 };
 use crate::{
     kapi::{
@@ -56,11 +56,9 @@ const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
 /// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
 /// RPC layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
-/// Pages that one region covers, where the device allows: 1 MiB that begins anywhere in a page.
-const REGION_PAGES: u32 = 257;
 /// Send buffers may stay in the send ring for so long a run of unsignaled requests.
 const SPARE_BUFFERS: u32 = 16;
-/// Regions that a connection begins with.
+/// Regions that a connection begins with, at least.
 const FIRST_REGIONS: u32 = 4;
 
 /// The work item that connects.
@@ -86,12 +84,14 @@ impl WorkItem for Connector {
 }
 
 /// The sizes of a connection on a device; `EOPNOTSUPP` where its queues are too short.
-fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
-    let regions = MAX_REGIONS as u32;
-    // A call as a rule: a registration, a Send, an invalidation. And once, the longest.
+fn config(device: &DeviceLimits, plan: &RegionPlan, max_requests: u32) -> Result<QueuePairConfig> {
+    let regions = plan.rpc();
+    // A call as a rule: a Send, and the registration and invalidation of a payload. And once, the
+    // longest.
+    let usual = 1 + 2 * plan.aligned();
     let longest = 4 * (regions + 1);
     let queue = device.max_qp_wr.min(device.max_cqe);
-    let send_entries = (3 * max_requests + REVERSE_SLOTS + longest + 1).min(queue);
+    let send_entries = (usual * max_requests + REVERSE_SLOTS + longest + 1).min(queue);
     let receives = (max_requests + REVERSE_SLOTS + RECEIVE_BATCH).min(queue.saturating_sub(1));
     if send_entries <= longest || receives <= REVERSE_SLOTS + RECEIVE_BATCH {
         return Err(EOPNOTSUPP);
@@ -103,7 +103,7 @@ fn config(device: &DeviceLimits, max_requests: u32) -> Result<QueuePairConfig> {
         send_size: sysctl::max_inline_write() as usize,
         receives,
         receive_size: sysctl::max_inline_read() as usize,
-        region_pages: device.max_region_pages.min(REGION_PAGES),
+        region_pages: plan.pages(),
         sg_gaps: device.sg_gaps,
         transfers: None,
     })
@@ -126,9 +126,10 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
             "the device that leads to {address} cannot register memory by work request"
         ));
     })?;
-    let config = config(&device, xprt.max_requests())?;
+    let plan = RegionPlan::new(device.max_region_pages, sysctl::region_pages())?;
+    let config = config(&device, &plan, xprt.max_requests())?;
     let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
-    let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls)?;
+    let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls, plan)?;
     let connection = QueuePair::new(id, config, requester)?;
     if let Err(e) = bring_up(shared, &connection, &events, &device) {
         connection.shutdown();
@@ -154,7 +155,8 @@ fn bring_up(
     requester.provide_receives(connection)?;
     // They stay in the pool: with them a Call and one more message need no memory.
     drop([connection.send_buffer()?, connection.send_buffer()?]);
-    let made = connection.grow_regions(FIRST_REGIONS, FIRST_REGIONS)?;
+    let regions = requester.plan.message().max(FIRST_REGIONS);
+    let made = connection.grow_regions(regions, regions)?;
     shared.stats.regions_made.add(u64::from(made));
 
     let own = PrivateData {

@@ -12,6 +12,7 @@ use super::{
     events::Events,
     keep_alive::Watch,
     mount::Shared,
+    region_plan::RegionPlan,
     reply,
     reverse::{
         self,
@@ -54,6 +55,7 @@ pub(crate) struct Requester {
     pub(crate) alarm: Arc<Alarm>,
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
+    pub(crate) plan: RegionPlan,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
     #[pin]
@@ -68,12 +70,13 @@ pub(crate) struct Requester {
 pub(crate) type Connection = QueuePair<Requester>;
 
 impl Requester {
-    /// For a new connection of at most `max_calls` RPCs at once.
+    /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
     pub(crate) fn new(
         shared: Arc<Shared>,
         id: ConnectionId,
         alarm: Arc<Alarm>,
         max_calls: u32,
+        plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
         let (credits, reverse) = (Credits::new(max_calls)?, Reverse::new()?);
         Ok(pin_init!(Self {
@@ -81,6 +84,7 @@ impl Requester {
             id,
             alarm,
             max_calls,
+            plan,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             watch: Watch::new(),
@@ -112,6 +116,7 @@ impl Requester {
         Thresholds {
             send: self.send_threshold.load(Relaxed) as usize,
             receive: self.receive_threshold.load(Relaxed) as usize,
+            segments: self.plan.segments(),
         }
     }
 }

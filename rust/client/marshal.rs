@@ -80,6 +80,9 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
     if state.regions.fenced().is_none() {
         return Err(ENOTCONN);
     }
+    // What it has was made for another connection, perhaps of larger regions.
+    let regions = requester.plan.rpc() as usize;
+    state.make_room(regions).map_err(|_| ENOBUFS)?;
     state.xid = rqst.xid();
     let encoded = encode(connection, rqst, &mut state, buffer.bytes());
     let len = match encoded {

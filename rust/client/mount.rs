@@ -6,8 +6,7 @@ use super::{
     alarm::Reason,
     call::{
         Call,
-        Phase,
-        MAX_REGIONS, //
+        Phase, //
     },
     connect::Connector,
     connection::{
@@ -16,6 +15,7 @@ use super::{
     },
     keep_alive::KeepAlive,
     marshal,
+    region_plan::PAYLOAD_PAGES,
     reverse,
     stats::Stats, //
 };
@@ -78,7 +78,7 @@ const PATIENCE: Jiffies = 60 * HZ;
 const USUAL_LEN: usize = RpcBuffer::<Call>::room_of(PAGE_SIZE);
 /// RPCs that need no memory to begin, so that memory can be freed by writing it to the server.
 const RESERVED: usize = 2;
-/// Regions that are made at once when they are short.
+/// Regions that are made at once when they are short, at least.
 const MORE_REGIONS: u32 = 4;
 
 /// What the parts of a mount's transport share.
@@ -180,8 +180,9 @@ impl WorkItem for RegionMaker {
     fn run(&self, timer: Timer<'_>) {
         let _scope = self.0.memory_scope();
         if let Some(connection) = self.0.connection() {
-            let most = connection.handler().max_calls * MAX_REGIONS as u32;
-            match connection.grow_regions(MORE_REGIONS, most) {
+            let (calls, plan) = (connection.handler().max_calls, connection.handler().plan);
+            let more = plan.message().max(MORE_REGIONS);
+            match connection.grow_regions(more, calls * plan.rpc()) {
                 Ok(made) => self.0.stats.regions_made.add(u64::from(made)),
                 // Nobody waits for regions of a connection that is going.
                 Err(e) if e == ENOTCONN => (),
@@ -235,7 +236,7 @@ impl Transport for Mount {
     const IDENT: c_int = 256;
     const NAME: &'static CStr = c"rdma";
     const NETIDS: [&'static CStr; 2] = [c"rdma", c"rdma6"];
-    const MAX_PAYLOAD: usize = 257 * PAGE_SIZE;
+    const MAX_PAYLOAD: usize = PAYLOAD_PAGES as usize * PAGE_SIZE;
 
     fn class() -> &'static Class {
         &CLASS

@@ -148,6 +148,7 @@ unsigned int rpcrdma_rs_sysctl_slot_table_entries(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_read(void);
 unsigned int rpcrdma_rs_sysctl_keepalive_time(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
+unsigned int rpcrdma_rs_sysctl_region_pages(void);
 bool rpcrdma_rs_sysctl_pad_optimize(void);
 
 /* Tunables and counters of the server, see svc_sysctl.c. */

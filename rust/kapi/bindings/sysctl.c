@@ -2,8 +2,8 @@
 /*
  * Tunables of the client under /proc/sys/sunrpc. The number of slots
  * takes effect when the next transport is created, the inline sizes when it
- * connects next, the time of silence within half a minute; those marked dead
- * are accepted and ignored.
+ * connects next, and so do the pages of a region; the time of silence within
+ * half a minute; those marked dead are accepted and ignored.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
@@ -19,6 +19,10 @@ static unsigned int max_inline_read = 8192;
 static unsigned int max_inline_write = 8192;
 /* Seconds of silence before a server is asked; 0: never. Not in the C module. */
 static unsigned int keepalive_time = 30;
+/* Pages that one memory region covers; 0: what the device can do. Not in the C
+ * module.
+ */
+static unsigned int region_pages;
 /* Nonzero: no XDR pad of a Write chunk is registered. */
 static int pad_optimize = 1;
 
@@ -42,6 +46,11 @@ unsigned int rpcrdma_rs_sysctl_keepalive_time(void)
 	return READ_ONCE(keepalive_time);
 }
 
+unsigned int rpcrdma_rs_sysctl_region_pages(void)
+{
+	return READ_ONCE(region_pages);
+}
+
 bool rpcrdma_rs_sysctl_pad_optimize(void)
 {
 	return READ_ONCE(pad_optimize);
@@ -56,24 +65,49 @@ static unsigned int memreg_strategy = 5;
 static const unsigned int slot_range[] = { 4, 16384 };
 static const unsigned int inline_range[] = { 1024, 65536 };
 static const unsigned int keepalive_range[] = { 0, 3600 };
+static const unsigned int region_range[] = { 0, 257 };
 static const unsigned int padding_range[] = { 0, PAGE_SIZE };
 static const unsigned int memreg_range[] = { 0, 6 };
 
-#define RANGED(name, var, range) {				\
+/* With fewer, 1 MiB would not fit in the 16 segments that every server takes. */
+#define LEAST_REGION_PAGES 17
+
+static int region_pages_handler(const struct ctl_table *table, int dir,
+				void *buffer, size_t *lenp, loff_t *ppos)
+{
+	unsigned int pages = READ_ONCE(region_pages);
+	struct ctl_table one = *table;
+	int rc;
+
+	one.data = &pages;
+	rc = proc_dointvec_minmax(&one, dir, buffer, lenp, ppos);
+	if (rc || !SYSCTL_USER_TO_KERN(dir))
+		return rc;
+	if (pages && pages < LEAST_REGION_PAGES)
+		return -EINVAL;
+	WRITE_ONCE(region_pages, pages);
+	return 0;
+}
+
+#define RANGED_BY(handler, name, var, range) {			\
 	.procname	= name,					\
 	.data		= &(var),				\
 	.maxlen		= sizeof(var),				\
 	.mode		= 0644,					\
-	.proc_handler	= proc_dointvec_minmax,			\
+	.proc_handler	= handler,				\
 	.extra1		= (void *)&(range)[0],			\
 	.extra2		= (void *)&(range)[1],			\
 }
+#define RANGED(name, var, range) \
+	RANGED_BY(proc_dointvec_minmax, name, var, range)
 
 static const struct ctl_table tunables[] = {
 	RANGED("rdma_slot_table_entries", slot_table_entries, slot_range),
 	RANGED("rdma_max_inline_read", max_inline_read, inline_range),
 	RANGED("rdma_max_inline_write", max_inline_write, inline_range),
 	RANGED("rdma_keepalive_time", keepalive_time, keepalive_range),
+	RANGED_BY(region_pages_handler, "rdma_region_pages", region_pages,
+		  region_range),
 	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
 	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
 	{

@@ -20,7 +20,8 @@ pub(super) use self::{
         mappings,
         Balance,
         Memory,
-        Pages, //
+        Pages,
+        Payload, //
     },
 };
 

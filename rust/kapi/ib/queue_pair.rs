@@ -274,7 +274,9 @@ impl<H: Handler> QueuePair<H> {
         access: Access,
         tag: u32,
     ) -> Result<Segment> {
-        if regions.room() == 0 {
+        // They have to fit into one post, too.
+        let most = self.config.regions_per_call as usize;
+        if regions.room() == 0 || regions.count() >= most {
             return Err(EMSGSIZE);
         }
         let region = self.send.lock().take_region().ok_or(EAGAIN)?;

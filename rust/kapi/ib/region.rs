@@ -434,10 +434,27 @@ impl Regions {
         })
     }
 
-    /// How many more regions there is room for.
+    /// Makes room for `n` regions in all, where there is less. May sleep as `flags` say.
+    pub(crate) fn make_room(&mut self, n: usize, flags: Flags) -> Result {
+        self.armed
+            .reserve(n.saturating_sub(self.armed.len()), flags)?;
+        self.registered
+            .reserve(n.saturating_sub(self.registered.len()), flags)?;
+        self.invalidating
+            .reserve(n.saturating_sub(self.invalidating.len()), flags)?;
+        Ok(())
+    }
+
+    /// How many regions there are.
+    pub(super) fn count(&self) -> usize {
+        self.armed.len() + self.registered.len() + self.invalidating.len()
+    }
+
+    /// How many more regions there is room for: each may come to be in any of the lists.
     pub(crate) fn room(&self) -> usize {
-        let used = self.armed.len() + self.registered.len() + self.invalidating.len();
-        self.armed.capacity().saturating_sub(used)
+        let least = self.armed.capacity().min(self.registered.capacity());
+        let least = least.min(self.invalidating.capacity());
+        least.saturating_sub(self.count())
     }
 
     /// Lets go of the regions that tear-down has taken from the device.

@@ -3,7 +3,8 @@
 //! Tunables of the client under `/proc/sys/sunrpc`.
 //!
 //! The table itself is C, in `bindings/sysctl.c`. The number of credits is read when a
-//! transport is made, the sizes for each of its connections, the time of silence at each look.
+//! transport is made, the sizes and the pages of a region for each of its connections, the time of
+//! silence at each look.
 
 use crate::kapi::bindings;
 use kernel::{
@@ -48,6 +49,13 @@ pub(crate) fn slot_table_entries() -> u32 {
 pub(crate) fn keepalive_time() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_keepalive_time() }
+}
+
+/// Pages that one memory region of a new connection may cover, 17 to 257; 0 for as many as the
+/// device can.
+pub(crate) fn region_pages() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_region_pages() }
 }
 
 /// Bytes that a Receive of a new connection holds, 1024 to 65536.

@@ -87,6 +87,35 @@ impl Drop for Memory {
     }
 }
 
+/// A payload of many pages. They are all the same one, since nobody looks into them.
+pub(in crate::kapi::ib) struct Payload {
+    pages: KVec<*mut bindings::page>,
+    base: usize,
+    len: usize,
+    _memory: Memory,
+}
+
+impl Payload {
+    /// `len` bytes that begin `base` bytes into the first page.
+    pub(in crate::kapi::ib) fn new(base: usize, len: usize) -> Result<Self> {
+        let memory = Memory::new(1)?;
+        let page = memory.pages.first().copied().ok_or(ENOMEM)?;
+        let n = (base + len).div_ceil(PAGE_SIZE);
+        Ok(Self {
+            pages: KVec::from_elem(page, n, GFP_KERNEL)?,
+            base,
+            len,
+            _memory: memory,
+        })
+    }
+
+    pub(in crate::kapi::ib) fn pieces(&self) -> Pieces<'_> {
+        let none = (core::ptr::null(), 0);
+        // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
+        unsafe { Pieces::new(none, self.pages.as_ptr(), self.base, self.len, none) }
+    }
+}
+
 /// How many mappings are not undone; 0 where no ledger is kept.
 pub(in crate::kapi::ib) fn mappings() -> usize {
     ledger::count()

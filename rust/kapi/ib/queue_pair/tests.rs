@@ -452,6 +452,29 @@ mod suite {
     }
 
     #[test]
+    fn no_more_regions_than_one_post_takes() -> Result {
+        let bench = Bench::new()?;
+        bench.qp.grow_regions(8, 100)?;
+        // Room of a connection of more regions.
+        let mut regions = Regions::new(8, GFP_KERNEL)?;
+        for taken in 0..8 {
+            let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
+            let armed = bench
+                .qp
+                .arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+            let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
+            same("error", armed.err(), refused)?;
+        }
+        let buffer = bench.qp.send_buffer()?;
+        bench.qp.post(buffer, 100, &mut regions)?;
+        same("requests", bench.device.sends(), 3 + 1)?;
+        bench.shut_down(8)?;
+        regions.bury();
+        claim(regions.fenced().is_some(), "fenced")?;
+        bench.end()
+    }
+
+    #[test]
     fn regions_to_be_had() -> Result {
         let bench = Bench::new()?;
         bench.device.refuse(Request::AllocMr, 2);

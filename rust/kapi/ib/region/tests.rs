@@ -9,6 +9,7 @@ use super::super::fake::{
     Balance,
     Device,
     Memory,
+    Payload,
     Pd, //
 };
 use super::*;
@@ -21,7 +22,7 @@ use kernel::page::PAGE_SIZE;
 const PAGE: u32 = PAGE_SIZE as u32;
 const TAG: u32 = 0xfeed_beef;
 
-/// A region of eight pages at most, and memory to cover.
+/// A region, and memory to cover.
 struct Bench {
     mr: Arc<Mr>,
     memory: Memory,
@@ -32,12 +33,17 @@ struct Bench {
 }
 
 impl Bench {
+    /// Of eight pages at most.
     fn new(gaps: bool) -> Result<Self> {
+        Self::with_pages(8, gaps)
+    }
+
+    fn with_pages(pages: u32, gaps: bool) -> Result<Self> {
         let balance = Balance::begin();
         let device = Device::new()?;
         let pd = device.pd()?;
         // SAFETY: Both stay until `end` or `drop` has killed the region.
-        let mr = unsafe { Mr::new(pd.as_ptr(), device.as_ptr(), 8, gaps)? };
+        let mr = unsafe { Mr::new(pd.as_ptr(), device.as_ptr(), pages, gaps)? };
         Ok(Self {
             mr,
             memory: Memory::new(8)?,
@@ -296,6 +302,63 @@ mod suite {
     }
 
     #[test]
+    fn regions_of_one_mib() -> Result {
+        // Pages of a region, where in a page the payload begins, regions.
+        for (pages, base, expected) in [
+            (512, PAGE_SIZE - 1, 1),
+            (257, 0, 1),
+            (257, 1, 1),
+            (257, PAGE_SIZE - 1, 1),
+            (256, 0, 1),
+            (256, 1, 2),
+            (256, PAGE_SIZE - 1, 2),
+            (30, 0, 9),
+            (17, 0, 16),
+            (17, 1, 16),
+            (17, PAGE_SIZE - 1, 16),
+        ] {
+            let bench = Bench::with_pages(pages, false)?;
+            let payload = Payload::new(base, 256 * PAGE_SIZE)?;
+            let mut pieces = payload.pieces();
+            let mut region = bench.idle();
+            let (mut regions, mut covered) = (0, 0);
+            while pieces.remaining() != 0 {
+                let armed = region
+                    .arm(&mut pieces, false, Access::RemoteWrite, TAG)
+                    .map_err(|(e, _)| e)?;
+                regions += 1;
+                covered += armed.segment().length as usize;
+                region = armed.disarm();
+            }
+            same("regions", (pages, base, regions), (pages, base, expected))?;
+            same("bytes", covered, 256 * PAGE_SIZE)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn one_region_up_to_one_mib() -> Result {
+        for (pages, base) in [(257, PAGE_SIZE - 1), (257, 0), (256, 0)] {
+            for n in [1, 2, 15, 16, 17, 64, 128, 255, 256] {
+                for len in [n * PAGE_SIZE - 1, n * PAGE_SIZE] {
+                    let bench = Bench::with_pages(pages, false)?;
+                    let payload = Payload::new(base, len)?;
+                    let mut pieces = payload.pieces();
+                    let armed = bench
+                        .idle()
+                        .arm(&mut pieces, false, Access::RemoteRead, TAG)
+                        .map_err(|(e, _)| e)?;
+                    same("length", armed.segment().length as usize, len)?;
+                    let _ = armed.disarm();
+                    bench.end()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn arm_and_disarm() -> Result {
         let bench = Bench::new(false)?;
         let armed = bench.arm(bench.idle())?;
@@ -508,6 +571,26 @@ mod suite {
                 mapped > fake::mappings(),
                 "the memory was mapped when the region was taken from the device",
             )?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn room_for_more_regions() -> Result {
+        let bench = Bench::new(false)?;
+        let mut regions = Regions::new(1, GFP_KERNEL)?;
+        let armed = bench.arm(bench.idle())?;
+        let _ = regions.armed.push_within_capacity(armed);
+        same("room", regions.room(), 0)?;
+        for (wanted, room) in [(1, 0), (36, 35), (2, 35), (36, 35)] {
+            regions.make_room(wanted, GFP_KERNEL)?;
+            same("room", regions.room(), room)?;
+        }
+        // Each of them can come to be in any of the lists.
+        claim(regions.registered.capacity() >= 36, "registered")?;
+        claim(regions.invalidating.capacity() >= 36, "being invalidated")?;
+        for region in regions.armed.drain_all() {
+            let _ = region.disarm();
         }
         bench.end()
     }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: a payload of up to 1 MiB is one region wherever the device can do that, and fits in the
+//! segments that every server takes wherever an administrator wants smaller ones.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use xdr::header_size;
+
+/// What the smallest inline threshold leaves for the header.
+const LEAST_THRESHOLD: usize = 1024;
+const MIB: u32 = 1 << 20;
+
+/// Pages that `len` bytes touch which begin `base` bytes into one of 4 KiB.
+fn pages(base: u32, len: u32) -> u32 {
+    (base + len).div_ceil(4096)
+}
+
+#[kunit_tests(rpcrdma_segments)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn as_many_pages_as_the_device_has() -> Result {
+        // rxe, siw, a Chelsio adapter, one that covers more than any payload.
+        for (device, expected) in [(512, 257), (256, 256), (64, 64), (u32::MAX, 257), (17, 17)] {
+            same("pages", RegionPlan::new(device, 0)?.pages(), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_more_pages_than_allowed() -> Result {
+        for (device, allowed, expected) in [
+            (512, 17, 17),
+            (512, 30, 30),
+            (512, 257, 257),
+            (256, 257, 256),
+            (64, 257, 64),
+            (64, 64, 64),
+            (512, u32::MAX, 257),
+        ] {
+            let plan = RegionPlan::new(device, allowed)?;
+            same("pages", plan.pages(), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn regions_of_one_mib() -> Result {
+        for (device, allowed, aligned, anywhere) in [
+            (512, 0, 1, 1),
+            (257, 0, 1, 1),
+            // siw: what does not begin with a page needs one page more than a region has.
+            (256, 0, 1, 2),
+            (255, 0, 2, 2),
+            (512, 30, 9, 9),
+            (512, 18, 15, 15),
+            (512, 17, 16, 16),
+        ] {
+            let plan = RegionPlan::new(device, allowed)?;
+            same("aligned", plan.aligned(), aligned)?;
+            same("anywhere", plan.payload, anywhere)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn any_payload_is_one_region() -> Result {
+        let rxe = RegionPlan::new(512, 0)?.pages();
+        let siw = RegionPlan::new(256, 0)?.pages();
+        for len in Iterator::chain((1..=MIB).step_by(4095), [MIB - 1, MIB]) {
+            for base in [0, 1, 2048, 4095] {
+                claim(pages(base, len) <= rxe, "one region on rxe")?;
+                // siw lacks a page for the longest that begin off a page.
+                let fits = pages(base, len) <= siw;
+                claim(fits || (base != 0 && len > MIB - 4096), "one on siw")?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_server_takes_the_segments() -> Result {
+        for allowed in 17..=257 {
+            for device in [256, 257, 512] {
+                let plan = RegionPlan::new(device, allowed)?;
+                claim(plan.payload <= 16, "the largest payload fits")?;
+                claim(16 * plan.pages() >= pages(4095, MIB), "with its pages")?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn regions_that_are_too_small() -> Result {
+        for (device, allowed) in [(0, 0), (1, 0), (16, 0), (512, 16), (512, 1), (16, 257)] {
+            let refused = RegionPlan::new(device, allowed);
+            same("error", refused.err(), Some(EOPNOTSUPP))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_largest_header_fits_the_smallest_threshold() -> Result {
+        for allowed in [0, 17, 30, 256] {
+            let plan = RegionPlan::new(512, allowed)?;
+            let message = plan.message() as usize;
+            let header = header_size(message, [], Some(message));
+            claim(header <= LEAST_THRESHOLD, "whole messages both ways")?;
+            let header = header_size(message, [plan.segments()], None);
+            claim(header <= LEAST_THRESHOLD, "and with a Write chunk")?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn regions_of_an_rpc() -> Result {
+        for (device, allowed, message, segments) in
+            [(512, 0, 3, 2), (256, 0, 4, 3), (512, 17, 18, 17)]
+        {
+            let plan = RegionPlan::new(device, allowed)?;
+            same("of a message", plan.message(), message)?;
+            same("of an RPC", plan.rpc(), 2 * message)?;
+            same("of a chunk", plan.segments(), segments)?;
+            // A READ's chunk with padding and a whole Call beside it are within that.
+            claim(segments < plan.rpc() as usize, "a list has room for it")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How many memory regions the messages of a connection need at most.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/region_plan.rs"]
+mod tests;
+
+use core::num::NonZero;
+use kernel::prelude::*;
+
+/// Pages of the largest payload: 1 MiB that begins anywhere in a page.
+pub(crate) const PAYLOAD_PAGES: u32 = 257;
+/// Segments of a chunk that every server takes (RFC 8267, section 6.4.2).
+const SEGMENTS: u32 = 16;
+
+/// What the regions of a connection cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegionPlan {
+    /// Of one region, 17 to 257.
+    pages: u32,
+    /// Regions of the largest payload that begins with a page.
+    aligned: u32,
+    /// The same, wherever it begins.
+    payload: u32,
+}
+
+impl RegionPlan {
+    /// For a device whose regions cover up to `device` pages, of which `allowed` are to be used; 0 for
+    /// all of them.
+    ///
+    /// `EOPNOTSUPP` when the largest payload would need more segments than every server takes.
+    pub(crate) fn new(device: u32, allowed: u32) -> Result<Self> {
+        let most = if allowed == 0 { PAYLOAD_PAGES } else { allowed };
+        let pages = NonZero::new(device.min(most).min(PAYLOAD_PAGES)).ok_or(EOPNOTSUPP)?;
+        let payload = PAYLOAD_PAGES.div_ceil(pages.get());
+        if payload > SEGMENTS {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(Self {
+            pages: pages.get(),
+            aligned: (PAYLOAD_PAGES - 1).div_ceil(pages.get()),
+            payload,
+        })
+    }
+
+    /// Pages that one region covers.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Regions of the largest payload that begins with a page, as those of the page cache do.
+    pub(crate) fn aligned(&self) -> u32 {
+        self.aligned
+    }
+
+    /// Segments of a chunk that is one payload: its regions, and one for XDR padding.
+    pub(crate) fn segments(&self) -> usize {
+        self.payload as usize + 1
+    }
+
+    /// Regions of a whole message: its head and its tail may need one each.
+    pub(crate) fn message(&self) -> u32 {
+        self.payload + 2
+    }
+
+    /// Regions of one RPC, for a Call and a Reply.
+    pub(crate) fn rpc(&self) -> u32 {
+        2 * self.message()
+    }
+}
