@@ -9,6 +9,13 @@ use crate::kunit::{
     same, //
 };
 use kernel::prelude::*;
+use xdr::{
+    Encoder,
+    Limits,
+    Message,
+    ReturnError,
+    Segment, //
+};
 
 /// Octets of a header without chunks (RFC 8166, section 4.1).
 const HEADER: usize = 28;
@@ -84,6 +91,52 @@ fn private(shape: Shape) -> Shape {
     }
 }
 
+/// The Write chunk of a READ of 65533 bytes: two regions, and room for padding.
+const OFFER: [Segment; 3] = [
+    Segment {
+        handle: 1,
+        length: 60_000,
+        offset: 0x1000,
+    },
+    Segment {
+        handle: 2,
+        length: 5_533,
+        offset: 0x2000,
+    },
+    Segment {
+        handle: 7,
+        length: 3,
+        offset: 0x30,
+    },
+];
+
+/// What is made of the chunk when it comes back with these lengths.
+fn returned(lengths: &[u32]) -> Result<Result<u32, ReturnError>> {
+    let segments = OFFER.iter().zip(lengths).map(|(offer, length)| Segment {
+        length: *length,
+        ..*offer
+    });
+    let mut chunk = KVec::new();
+    for segment in segments {
+        chunk.push(segment, GFP_KERNEL)?;
+    }
+    let mut message = [0; 256];
+    let mut writes = Encoder::msg(&mut message, 7, 1).end_reads();
+    writes.write_chunk(&chunk);
+    let header = writes.end_writes().no_reply_chunk().map_err(|_| EINVAL)?;
+    // The XID, and that it is a Reply.
+    let prefix = [0, 0, 0, 7, 0, 0, 0, 1];
+    let end = header + prefix.len();
+    message
+        .get_mut(header..end)
+        .ok_or(EINVAL)?
+        .copy_from_slice(&prefix);
+    match Message::decode(message.get(..end).ok_or(EINVAL)?, &Limits::floor(u32::MAX)) {
+        Ok(Message::Reply(reply)) => Ok(reply.written(OFFER)),
+        _ => Err(EINVAL),
+    }
+}
+
 /// Octets of the Call that `arguments` puts behind the header, at the most.
 fn inline_call(shape: &Shape, arguments: Arguments) -> usize {
     match arguments {
@@ -110,6 +163,53 @@ mod suite {
             (usize::MAX, 1),
         ] {
             same("padding", pad(len), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn padding_of_a_write_chunk() -> Result {
+        for (lengths, written) in [
+            // A server as it should be, and one that leaves out what it did not use.
+            (&[60_000, 5_533, 0][..], 65_533),
+            (&[60_000, 5_533], 65_533),
+            // Those that write padding, all or a part of it.
+            (&[60_000, 5_533, 1], 65_534),
+            (&[60_000, 5_533, 2], 65_535),
+            (&[60_000, 5_533, 3], 65_536),
+            // Less was read. Here padding comes right behind it, into the room for the result.
+            (&[60_000, 1, 0], 60_001),
+            (&[60_000, 4, 0], 60_004),
+            (&[59_999, 0, 0], 59_999),
+            (&[0, 0, 0], 0),
+        ] {
+            same("written", returned(lengths)?, Ok(written))?;
+        }
+        for (lengths, error) in [
+            (&[60_000, 5_533, 4][..], ReturnError::Length),
+            (&[60_000, 5_534, 0], ReturnError::Length),
+            (&[60_000, 5_532, 1], ReturnError::Hole),
+            (&[60_000, 0, 3], ReturnError::Hole),
+            (&[0, 0, 3], ReturnError::Hole),
+        ] {
+            same("refused", returned(lengths)?, Err(error))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn length_of_a_reply() -> Result {
+        // Whether padding was written or not, and how much of it, makes no difference.
+        for (written, expected) in [
+            (0, 100),
+            (65_533, 100 + 65_536),
+            (65_534, 100 + 65_536),
+            (65_535, 100 + 65_536),
+            (65_536, 100 + 65_536),
+            (60_001, 100 + 60_004),
+            (60_004, 100 + 60_004),
+        ] {
+            same("length", reply_len(100, written), expected)?;
         }
         Ok(())
     }

@@ -69,6 +69,12 @@ pub(crate) fn pad(len: usize) -> usize {
     len.wrapping_neg() & 3
 }
 
+/// Bytes of a Reply of which `inline` came inline and `written` bytes were written into its Write
+/// chunk. The padding of those may be among them, or none, or a part of it.
+pub(crate) fn reply_len(inline: usize, written: usize) -> usize {
+    inline + written + pad(written)
+}
+
 /// How to provide for the results: for the largest Reply there can be.
 pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.receive;

@@ -159,8 +159,10 @@ fn bring_up(
     let made = connection.grow_regions(regions, regions)?;
     shared.stats.regions_made.add(u64::from(made));
 
+    let padding = !sysctl::pad_optimize();
     let own = PrivateData {
-        remote_invalidation: true,
+        // Not every key is of one RPC alone then, as the server may think (RFC 8797, section 4.1).
+        remote_invalidation: !padding,
         send_size: InlineSize::from_bytes(connection.config().send_size as u32),
         receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
     };
@@ -171,6 +173,10 @@ fn bring_up(
     };
     let answer = events.step(CONNECT_TIMEOUT, || connection.connect(&params));
     answer.map_err(|e| if e == ETIMEDOUT { EHOSTUNREACH } else { e })?;
+    if padding {
+        connection.provide_padding()?;
+        shared.stats.regions_made.add(1);
+    }
 
     let peer = events.peer().unwrap_or(PrivateData::DEFAULT);
     requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));

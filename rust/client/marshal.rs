@@ -155,11 +155,19 @@ fn encode(
         Results::Inline => (),
         Results::WriteChunk => {
             let pieces = reply.page_pieces();
-            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| {
+            offer(connection, state, pieces, Access::RemoteWrite, |s| {
                 &mut s.write
             })?;
-            stats.write_segments.add(n as u64);
-            stats.offered_bytes.add(shape.reply_pages as u64);
+            let padding = connection.padding(chunks::pad(shape.reply_pages));
+            if let Some(segment) = padding {
+                state
+                    .write
+                    .push_within_capacity(segment)
+                    .map_err(|_| EMSGSIZE)?;
+            }
+            let bytes = shape.reply_pages + padding.map_or(0, |p| p.length as usize);
+            stats.write_segments.add(state.write.len() as u64);
+            stats.offered_bytes.add(bytes as u64);
         }
         Results::ReplyChunk => {
             let pieces = reply.pieces();

@@ -228,7 +228,7 @@ fn place_inline(
     // Behind a head that is shorter than was planned for the payload follows at once.
     let short = written != 0 && bytes.len() < head;
     Outcome::Placed {
-        result: Ok(bytes.len() + written + chunks::pad(written)),
+        result: Ok(chunks::reply_len(bytes.len(), written)),
         head: short.then_some(bytes.len()),
     }
 }

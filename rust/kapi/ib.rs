@@ -17,6 +17,7 @@ mod fake;
 mod handler;
 mod hardware;
 mod ledger;
+mod padding;
 mod queue_pair;
 mod recv_queue;
 mod region;

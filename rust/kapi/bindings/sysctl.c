@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Tunables of the client under /proc/sys/sunrpc. The number of slots
- * takes effect when the next transport is created, the inline sizes when it
- * connects next, and so do the pages of a region; the time of silence within
- * half a minute; those marked dead are accepted and ignored.
+ * takes effect when the next transport is created, the time of silence within
+ * half a minute, the others when a transport connects next; those marked dead
+ * are accepted and ignored.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
@@ -23,7 +23,7 @@ static unsigned int keepalive_time = 30;
  * module.
  */
 static unsigned int region_pages;
-/* Nonzero: no XDR pad of a Write chunk is registered. */
+/* Zero: Write chunks have room for XDR padding. */
 static int pad_optimize = 1;
 
 unsigned int rpcrdma_rs_sysctl_slot_table_entries(void)

@@ -35,6 +35,7 @@ use super::{
         Hardware,
         Queues, //
     },
+    padding::Padding,
     recv_queue::RecvQueue,
     region::{
         Access,
@@ -65,6 +66,7 @@ use kernel::{
     sync::{
         Arc,
         Mutex,
+        SetOnce,
         SpinLock, //
     },
 };
@@ -128,6 +130,8 @@ pub(crate) struct QueuePair<H: Handler> {
     pub(super) kept_left: Completion,
     #[pin]
     ended: Completion,
+    /// Room for XDR padding, once it was provided.
+    padding: SetOnce<Padding>,
     config: QueuePairConfig,
     #[pin]
     handler: H,
@@ -153,6 +157,7 @@ impl<H: Handler> QueuePair<H> {
                 posters_left <- Completion::new(),
                 kept_left <- Completion::new(),
                 ended <- Completion::new(),
+                padding: SetOnce::new(),
                 config,
                 handler <- handler,
             }),
@@ -262,6 +267,13 @@ impl<H: Handler> QueuePair<H> {
         self.hardware.lock().as_ref()?.id().device().ok()
     }
 
+    /// The protection domain and its device.
+    fn domain(&self) -> Result<(NonNull<bindings::ib_pd>, NonNull<bindings::ib_device>)> {
+        let hardware = self.hardware.lock();
+        let hw = hardware.as_ref().ok_or(ENOTCONN)?;
+        Ok((hw.pd().ok_or(ENOTCONN)?, hw.id().device()?))
+    }
+
     /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk
     /// names it.
     ///
@@ -321,15 +333,37 @@ impl<H: Handler> QueuePair<H> {
         // Not under the lock of `hardware`, which senders need, and which may depend on the memory
         // that is waited for here.
         let _poster = Poster::enter(self)?;
-        let hardware = self.hardware.lock();
-        let hw = hardware.as_ref().ok_or(ENOTCONN)?;
-        let (pd, device) = (hw.pd().ok_or(ENOTCONN)?, hw.id().device()?);
-        drop(hardware);
+        let (pd, device) = self.domain()?;
         // SAFETY: Both are valid, and stay so until `shutdown` has killed all regions of the
         // table; it waits for posters before it begins to let them go.
         let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps)? };
         let added = self.send.lock().add_region(mr.clone());
         added.inspect_err(|_| mr.kill())
+    }
+
+    /// Makes and registers room for XDR padding behind results. To be called once, when the
+    /// connection is up and nobody sends yet: what is sent later finds it registered. May sleep.
+    ///
+    /// On an error the connection is to be dropped.
+    pub(crate) fn provide_padding(&self) -> Result {
+        // Not under the lock of `hardware`; see `make_region`.
+        let _poster = Poster::enter(self)?;
+        let (pd, device) = self.domain()?;
+        // SAFETY: Both are valid, and stay so until `shutdown` has killed the padding; it waits for
+        // posters before it begins to let them go.
+        let (padding, registration) = unsafe { Padding::new(pd, device)? };
+        // Whatever comes of the post, the tear-down finds it.
+        if !self.padding.populate(padding) {
+            return Err(EINVAL);
+        }
+        self.send.lock().post_registration(&registration)
+    }
+
+    /// How a Write chunk names room for `len` bytes of XDR padding. None if that was not provided, or
+    /// is not needed.
+    pub(crate) fn padding(&self, len: usize) -> Option<Segment> {
+        let padding = self.padding.as_ref()?;
+        (len != 0).then(|| padding.segment(len))
     }
 
     /// How many regions are idle.

@@ -296,7 +296,8 @@ impl Mr {
         }
         let direction = access.direction();
         // SAFETY: The first `filled` elements were set to pages that the RPC layer keeps until
-        // this region is fenced; the device is alive as long as the region is.
+        // this region is fenced, or the connection until it is dead; the device is alive as long
+        // as the region is.
         let mapped = unsafe {
             bindings::ib_dma_map_sg(
                 core.device.as_ptr(),

@@ -344,6 +344,17 @@ impl<C> SendQueue<C> {
         }
     }
 
+    /// Writes a registration as the work request at chain index `i`.
+    fn write_registration(&mut self, i: usize, registration: &Registration, signaled: bool) {
+        let wr = bindings::ib_reg_wr {
+            wr: self.request(i, bindings::ib_wr_opcode_IB_WR_REG_MR, signaled),
+            mr: registration.mr,
+            key: registration.rkey,
+            access: registration.access.as_raw() as i32,
+        };
+        self.write_request(i, WorkRequest { registration: wr });
+    }
+
     /// Lets the slot of a position own what its request uses.
     fn hold(&mut self, position: u64, held: Held<C>) {
         let slot = self.slot_of(position);
@@ -416,20 +427,14 @@ impl<C> SendQueue<C> {
             return Err(ENOTCONN);
         }
         for (i, region) in armed.iter().enumerate() {
-            let Registration { mr, rkey, access } = match region.registration() {
+            let registration = match region.registration() {
                 Ok(registration) => registration,
                 Err(e) => {
                     self.give_back_buffer(buffer);
                     return Err(e);
                 }
             };
-            let wr = bindings::ib_reg_wr {
-                wr: self.request(i, bindings::ib_wr_opcode_IB_WR_REG_MR, false),
-                mr,
-                key: rkey,
-                access: access.as_raw() as i32,
-            };
-            self.write_request(i, WorkRequest { registration: wr });
+            self.write_registration(i, &registration, false);
         }
 
         // siw sends unsignaled requests in place and completes them before the peer has them,
@@ -455,6 +460,20 @@ impl<C> SendQueue<C> {
         }
         self.head += taken as u64;
         self.reserved += taken.min(registrations) as u32;
+        result
+    }
+
+    /// Posts the registration of a region that is never invalidated, alone.
+    ///
+    /// On an error the connection is to be dropped: it may have been posted.
+    pub(super) fn post_registration(&mut self, registration: &Registration) -> Result {
+        if self.gate != Gate::Open || self.room() == 0 {
+            return Err(ENOTCONN);
+        }
+        let signaled = self.signal(1, false);
+        self.write_registration(0, registration, signaled);
+        let (taken, result) = self.post_chain(1);
+        self.head += taken as u64;
         result
     }
 

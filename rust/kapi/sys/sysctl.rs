@@ -3,8 +3,7 @@
 //! Tunables of the client under `/proc/sys/sunrpc`.
 //!
 //! The table itself is C, in `bindings/sysctl.c`. The number of credits is read when a
-//! transport is made, the sizes and the pages of a region for each of its connections, the time of
-//! silence at each look.
+//! transport is made, the time of silence at each look, the others for each connection.
 
 use crate::kapi::bindings;
 use kernel::{
@@ -56,6 +55,12 @@ pub(crate) fn keepalive_time() -> u32 {
 pub(crate) fn region_pages() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_region_pages() }
+}
+
+/// Whether the Write chunks of a new connection have no room for XDR padding.
+pub(crate) fn pad_optimize() -> bool {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_pad_optimize() }
 }
 
 /// Bytes that a Receive of a new connection holds, 1024 to 65536.

@@ -67,6 +67,9 @@ impl<H: Handler> QueuePair<H> {
         for mr in &regions {
             mr.kill();
         }
+        if let Some(padding) = self.padding.as_ref() {
+            padding.kill();
+        }
         let send_buffers = self.send.lock().take_all_buffers();
         drop(send_buffers);
         let receive_buffers = self.recv.lock().take_all();

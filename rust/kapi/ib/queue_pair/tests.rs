@@ -49,6 +49,7 @@ use kernel::{
 };
 
 mod bench;
+mod padding;
 use bench::*;
 
 #[kunit_tests(rpcrdma_queue_pair)]
