@@ -170,14 +170,9 @@ impl<'a> Answer<'a> {
                 return Ok(Self::Ready(Ok(long)));
             }
         };
-        let room = rqst.receive_buf();
-        let most = if written == 0 {
-            room.head_len() + room.page_len() + room.tail_len()
-        } else {
-            // The payload is the last result of every consumer that asks for a Write chunk.
-            room.head_len()
-        };
-        if part.bytes.len() > most {
+        // The payload is the last result of every consumer that asks for a Write chunk, so there is
+        // no place for what comes behind it.
+        if written != 0 && part.bytes.len() > rqst.receive_buf().head_len() {
             // It is well formed, and another answer would not be shorter.
             return Ok(Self::Ready(Err(EIO)));
         }
@@ -206,7 +201,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Puts the inline part of a Reply where it belongs.
+/// Puts the inline part of a Reply where it belongs, as far as the consumer has room for it.
 fn place_inline(
     requester: &Requester,
     rqst: &PinnedRqst<Mount>,
@@ -215,20 +210,13 @@ fn place_inline(
 ) -> Outcome {
     let mut room = rqst.receive_buf();
     let head = room.head_len();
-    let stats = &requester.shared.stats;
-    stats
-        .fixup_bytes
-        .add(bytes.len().saturating_sub(head) as u64);
-    if room.copy_from(0, bytes).is_err() {
-        return Outcome::Placed {
-            result: Err(EIO),
-            head: None,
-        };
-    }
+    let received = room.receive(bytes);
+    let placed = received.unwrap_or(0).saturating_sub(head);
+    requester.shared.stats.fixup_bytes.add(placed as u64);
     // Behind a head that is shorter than was planned for the payload follows at once.
     let short = written != 0 && bytes.len() < head;
     Outcome::Placed {
-        result: Ok(chunks::reply_len(bytes.len(), written)),
+        result: received.map(|len| chunks::reply_len(len, written)),
         head: short.then_some(bytes.len()),
     }
 }

@@ -2,6 +2,9 @@
 
 //! The RPC layer's message buffers: a head, an array of pages, and a tail.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::{
     bindings,
     page::Pieces, //
@@ -94,25 +97,34 @@ impl<'a> XdrBuf<'a> {
         .map_err(|_| EIO)
     }
 
-    /// Copies bytes into the message, at `offset`. `EMSGSIZE` when there is no room.
-    pub(crate) fn copy_from(&mut self, offset: usize, from: &[u8]) -> Result {
-        if from.is_empty() {
-            return Ok(());
-        }
+    /// Copies in as much of a received message as there is room for, and says how many bytes that
+    /// were.
+    ///
+    /// As over TCP, whoever decodes a message that was cut off sees what is missing. It is cut off
+    /// at a multiple of four, since the RPC layer refuses any other length. `EIO` when there is no
+    /// room at all.
+    pub(crate) fn receive(&mut self, message: &[u8]) -> Result<usize> {
         let room = self.head_len() + self.page_len() + self.tail_len();
-        if offset.checked_add(from.len()).is_none_or(|end| end > room) {
-            return Err(EMSGSIZE);
-        }
-        // SAFETY: As for `copy_to`; the source is only read.
+        let len = if message.len() <= room {
+            message.len()
+        } else {
+            room & !3
+        };
+        // To the RPC layer, no bytes would mean that no Reply came.
+        let part = message.get(..len).filter(|part| !part.is_empty());
+        let part = part.ok_or(EIO)?;
+        // SAFETY: The buffer is as the type invariant says; the function checks the length against
+        // it, and only reads the source.
         to_result(unsafe {
             bindings::write_bytes_to_xdr_buf(
                 self.raw,
-                offset as u32,
-                from.as_ptr().cast_mut().cast(),
-                from.len() as u32,
+                0,
+                part.as_ptr().cast_mut().cast(),
+                part.len() as u32,
             )
         })
-        .map_err(|_| EIO)
+        .map_err(|_| EIO)?;
+        Ok(part.len())
     }
 
     /// Makes sure that there is a page behind every byte of the pages. Does not sleep.
