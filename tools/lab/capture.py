@@ -56,11 +56,7 @@ def judge(path: Path, payload: int) -> None:
     A payload of so many bytes, not a multiple of four, went each way: its chunks have to be just as long, since padding
     is not part of a chunk (RFC 8166, sections 3.4.5.2 and 3.4.6.2).
     """
-    messages = read(path)
-    malformed = [message.frame for message in messages if message.malformed and message.kind is not None]
-    if malformed:
-        raise say.Failure(f"tshark finds {len(malformed)} malformed messages in {path}: frames "
-                          f"{', '.join(malformed[:10])}")
+    messages = _well_formed(path)
     counts = forms(messages)
     say.line("  in the capture: " + ", ".join(f"{count} {form}" for form, count in counts.items()))
     padded = payload + -payload % 4
@@ -72,6 +68,16 @@ def judge(path: Path, payload: int) -> None:
     absent = [form for form, count in counts.items() if not count]
     if absent:
         raise say.Failure(f"not in the capture {path}: {', '.join(absent)}")
+
+
+def judge_padding(path: Path, payload: int) -> None:
+    """Fail unless each Write chunk of a payload of so many bytes has a segment more, for its padding, into which the
+    server has written nothing."""
+    chunks = {tuple(message.lengths) for message in _well_formed(path)
+              if message.writes and not message.reads and not message.replies and payload in message.lengths}
+    wanted = {(payload, -payload % 4), (payload, 0)}
+    if chunks != wanted:
+        raise say.Failure(f"Write chunks have segments of {sorted(chunks)} bytes and not of {sorted(wanted)} in {path}")
 
 
 def judge_security(path: Path, service: int) -> None:
@@ -104,6 +110,16 @@ def read(path: Path) -> list[Message]:
     wanted = ("rpcordma || infiniband.bth.opcode == 0x16 || infiniband.bth.opcode == 0x17 || "
               "iwarp_rdma.opcode == 4 || iwarp_rdma.opcode == 6")
     return [_message(line) for line in _lines(path, wanted, FIELDS)]
+
+
+def _well_formed(path: Path) -> list[Message]:
+    """The messages of a capture, none of which may be malformed."""
+    messages = read(path)
+    malformed = [message.frame for message in messages if message.malformed and message.kind is not None]
+    if malformed:
+        raise say.Failure(f"tshark finds {len(malformed)} malformed messages in {path}: frames "
+                          f"{', '.join(malformed[:10])}")
+    return messages
 
 
 def _protection(line: str) -> str:

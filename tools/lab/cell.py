@@ -162,6 +162,19 @@ class Cell:
         """Fail unless files can be written and read."""
         self.written("after", FEW_SIZES)
 
+    @contextlib.contextmanager
+    def tunable(self, name: str, value: int) -> Iterator[None]:
+        """A value of one of the client's tunables, for the length of a block."""
+        path = f"/proc/sys/sunrpc/{name}"
+        usual = self.client(f"cat {path}").strip()
+        with say.undoing(lambda: self.client(f"echo {usual} > {path}")):
+            self.client(f"echo {value} > {path}")
+            yield
+
+    def counter(self, number: int) -> int:
+        """One of the mount's counters in mountstats, by its number in the user guide."""
+        return int(self.client("grep -m 1 'xprt:.*rdma' /proc/self/mountstats").split()[1 + number])
+
     def connects(self) -> int:
         """How many connections the mount's transport has made so far."""
         return int(self.client("grep -m 1 'xprt:' /proc/self/mountstats").split()[4])

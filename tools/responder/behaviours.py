@@ -139,13 +139,15 @@ class Places(Behaviour):
 
 
 class Pads(Places):
-    """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not)."""
+    """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not): into the chunk
+    where that has room, and behind it otherwise."""
 
     def place(self, proxy, offer: Header, chunk: list[Segment], data: bytes, rest: bytes) -> None:
+        padding = b"\0" * (-len(data) % 4)
+        if sum(segment.length for segment in chunk) >= len(data) + len(padding):
+            return super().place(proxy, offer, chunk, data + padding, rest)
         proxy.place(chunk, data)
-        end = chunk[-1].offset + chunk[-1].length
-        if len(data) % 4:
-            proxy.write(b"\0" * (-len(data) % 4), chunk[-1].handle, end)
+        proxy.write(padding, chunk[-1].handle, chunk[-1].offset + chunk[-1].length)
         self.answer(proxy, offer, filled(chunk, len(data)), rest)
 
 
