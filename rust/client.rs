@@ -15,5 +15,6 @@ mod region_plan;
 mod reply;
 mod reverse;
 mod stats;
+mod trace;
 
 pub(crate) use self::mount::Mount;

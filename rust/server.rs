@@ -80,7 +80,8 @@ impl Service for Server {
     }
 
     fn detach(connection: &Connection) {
-        connection.qp.disconnect();
+        // Without a connection there is nothing to end.
+        let _ = connection.qp.disconnect();
     }
 
     fn next(connection: &Connection) -> (Option<Arrival>, bool) {

@@ -15,6 +15,7 @@ use super::{
         REVERSE_SLOTS, //
     },
     region_plan::RegionPlan,
+    trace::negotiated, //
 };
 use crate::{
     kapi::{
@@ -29,6 +30,7 @@ use crate::{
             log,
             sysctl,
             time::HZ,
+            trace,
             workqueue::{
                 DelayedWork,
                 Timer,
@@ -111,14 +113,28 @@ fn config(device: &DeviceLimits, plan: &RegionPlan, max_requests: u32) -> Result
 
 /// Makes a connection. Runs in the work item; sleeps.
 fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
-    let xprt = &shared.xprt;
+    let address = shared.address()?;
+    let alarm = Alarm::new(shared.xprt.clone(), address)?;
+    let events = Events::new(alarm.clone())?;
+    let made = attempt(shared, &alarm, &events);
+    trace::xprtrdma_connect(|| {
+        let result = made.as_ref().err().map_or(0, |e| e.to_errno());
+        (address, result, events.status())
+    });
+    made
+}
+
+/// Makes a connection, whose id has these events. Sleeps.
+fn attempt(
+    shared: &Arc<Shared>,
+    alarm: &Arc<Alarm>,
+    events: &Arc<Events<Arc<Alarm>>>,
+) -> Result<Arc<Connection>> {
+    let (xprt, address) = (&shared.xprt, alarm.address());
     let timeout = Jiffies::from(RESOLVE_TIMEOUT as usize) * HZ / 1000 + 1;
 
-    let address = shared.address()?;
-    let alarm = Alarm::new(xprt.clone(), address)?;
-    let events = Events::new(alarm.clone())?;
     let id = CmId::new(xprt.net(), events.clone())?;
-    events.step(timeout, || id.resolve_address(&address, RESOLVE_TIMEOUT))?;
+    events.step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
     events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits().inspect_err(|_| {
@@ -129,13 +145,19 @@ fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
     let plan = RegionPlan::new(device.max_region_pages, sysctl::region_pages())?;
     let config = config(&device, &plan, xprt.max_requests())?;
     let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
-    let requester = Requester::new(shared.clone(), shared.next_id(), alarm, max_calls, plan)?;
+    let (alarm, events) = (alarm.clone(), events.clone());
+    let (own, peer) = id.addresses();
+    let number = shared.next_id();
+    let requester =
+        Requester::new(shared.clone(), number, alarm, events.clone(), max_calls, plan)?;
     let connection = QueuePair::new(id, config, requester)?;
     if let Err(e) = bring_up(shared, &connection, &events, &device) {
         connection.shutdown();
         return Err(e);
     }
-    connection.handler().alarm.arm();
+    let requester = connection.handler();
+    negotiated(&requester.thresholds(), own, peer);
+    requester.alarm.arm();
     Ok(connection)
 }
 
@@ -156,8 +178,7 @@ fn bring_up(
     // They stay in the pool: with them a Call and one more message need no memory.
     drop([connection.send_buffer()?, connection.send_buffer()?]);
     let regions = requester.plan.message().max(FIRST_REGIONS);
-    let made = connection.grow_regions(regions, regions)?;
-    shared.stats.regions_made.add(u64::from(made));
+    shared.make_regions(connection, regions, regions)?;
 
     let padding = !sysctl::pad_optimize();
     let own = PrivateData {

@@ -20,12 +20,15 @@ use super::{
     },
 };
 use crate::{
-    kapi::ib::{
-        Failure,
-        Handler,
-        QueuePair,
-        Received,
-        SendBuffer, //
+    kapi::{
+        ib::{
+            Failure,
+            Handler,
+            QueuePair,
+            Received,
+            SendBuffer, //
+        },
+        sys::trace,
     },
     transport::credits::Credits,
 };
@@ -53,6 +56,7 @@ pub(crate) struct Requester {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: ConnectionId,
     pub(crate) alarm: Arc<Alarm>,
+    events: Arc<Events<Arc<Alarm>>>,
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
     pub(crate) plan: RegionPlan,
@@ -75,6 +79,7 @@ impl Requester {
         shared: Arc<Shared>,
         id: ConnectionId,
         alarm: Arc<Alarm>,
+        events: Arc<Events<Arc<Alarm>>>,
         max_calls: u32,
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
@@ -83,6 +88,7 @@ impl Requester {
             shared,
             id,
             alarm,
+            events,
             max_calls,
             plan,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
@@ -152,16 +158,35 @@ impl Handler for Requester {
     fn failed(&self, failure: Failure) {
         self.alarm.raise(Reason::Failed(failure));
     }
+
+    fn disconnected(&self, told: Result) {
+        trace::xprtrdma_disconnect(|| {
+            let result = told.err().map_or(0, Error::to_errno);
+            (*self.alarm.address(), result, self.events.status())
+        });
+    }
 }
 
 impl Requester {
     /// Posts Receives that are there, until `wanted` are posted.
     pub(crate) fn post_receives(&self, connection: &Connection, wanted: u32) {
         match connection.post_receives(wanted) {
-            Ok(posted) => self.credits.lock().posted(posted),
+            Ok(posted) => {
+                trace::xprtrdma_post_recvs(|| {
+                    let (queue, now) = connection.receive_queue();
+                    let before = now.saturating_sub(posted);
+                    (queue, *self.alarm.address(), posted, before)
+                });
+                self.credits.lock().posted(posted);
+            }
             // It is being torn down.
             Err(e) if e == ENOTCONN => (),
-            Err(_) => self.alarm.raise(Reason::NoReceives),
+            Err(e) => {
+                trace::xprtrdma_post_recvs_err(|| {
+                    (connection.receive_queue().0, *self.alarm.address(), e)
+                });
+                self.alarm.raise(Reason::NoReceives);
+            }
         }
     }
 

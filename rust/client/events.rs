@@ -8,7 +8,10 @@ use crate::kapi::{
         CmEventKind,
         CmHandler, //
     },
-    sys::completion::Completion,
+    sys::{
+        completion::Completion,
+        trace::xprtrdma_device_removal, //
+    },
 };
 use kernel::{
     new_spinlock,
@@ -100,6 +103,16 @@ impl<L: OnLost> Events<L> {
         self.state.lock().peer
     }
 
+    /// How far the id has come, as trace events number it: 0 if it is not there yet, 1 while the
+    /// connection is up, a negative errno afterwards.
+    pub(super) fn status(&self) -> i32 {
+        match self.state.lock().phase {
+            Phase::Connecting => 0,
+            Phase::Up => 1,
+            Phase::Over(e) => e.to_errno(),
+        }
+    }
+
     /// The signal is given under the lock, so that it cannot be one for the next step.
     fn done(&self) {
         let mut state = self.state.lock();
@@ -163,6 +176,9 @@ fn unresolved(status: i32) -> Error {
 
 impl<L: OnLost> CmHandler for Events<L> {
     fn event(&self, event: CmEvent<'_>) {
+        if let (CmEventKind::DeviceRemoval, Some(device)) = (event.kind, event.device()) {
+            xprtrdma_device_removal(|| (device, event.peer()));
+        }
         self.happened(event.kind, event.status, event.private_data);
     }
 }

@@ -22,6 +22,10 @@ use super::{
         Mount,
         REVERSE_SLOTS, //
     },
+    trace::{
+        encoded,
+        offered, //
+    }, //
 };
 use crate::kapi::{
     ib::Access,
@@ -31,6 +35,10 @@ use crate::kapi::{
         Rqst,
         XdrBuf,
         Xprt, //
+    },
+    sys::trace::{
+        self,
+        TaskId, //
     },
 };
 use kernel::prelude::*;
@@ -71,7 +79,9 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
 fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>) -> Result {
     let requester = connection.handler();
     requester.provide_receives(connection)?;
-    let mut buffer = requester.send_buffer(connection)?;
+    let mut buffer = requester.send_buffer(connection).inspect_err(|e| {
+        trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
+    })?;
 
     let call = rqst.call();
     let mut state = call.state.lock();
@@ -84,16 +94,17 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
     let regions = requester.plan.rpc() as usize;
     state.make_room(regions).map_err(|_| ENOBUFS)?;
     state.xid = rqst.xid();
-    let encoded = encode(connection, rqst, &mut state, buffer.bytes());
-    let len = match encoded {
+    let len = match encode(connection, rqst, &mut state, buffer.bytes()) {
         Ok(len) => len,
         Err(e) => {
             connection.disarm(&mut state.regions);
             requester.shared.stats.failed_marshal.add(1);
             if e == EAGAIN {
+                trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.alarm.address()));
                 requester.note_regions_short();
                 xprt.wait_for_space();
             }
+            trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), e));
             return Err(e);
         }
     };
@@ -101,26 +112,55 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
     // A Reply that comes at once waits for the lock.
     state.phase = Phase::Sent(requester.id);
     connection
-        .post(buffer, len, &mut state.regions)
+        .post(buffer, len, &mut state.regions, || rqst.task().id())
         .map_err(|_| ENOTCONN)
 }
 
-/// Covers `pieces` with as many regions as it takes, and lists them.
+/// A chunk of a Call.
+#[derive(Clone, Copy)]
+pub(super) enum Chunk {
+    /// A Read chunk at that Position.
+    Read(usize),
+    Write,
+    Reply,
+}
+
+impl Chunk {
+    fn access(self) -> Access {
+        match self {
+            Self::Read(_) => Access::RemoteRead,
+            Self::Write | Self::Reply => Access::RemoteWrite,
+        }
+    }
+
+    fn segments(self, state: &mut CallState) -> &mut KVec<Segment> {
+        match self {
+            Self::Read(_) => &mut state.read,
+            Self::Write => &mut state.write,
+            Self::Reply => &mut state.reply,
+        }
+    }
+}
+
+/// Covers `pieces` with as many regions as it takes, for a chunk. Returns how many.
 fn offer(
     connection: &Connection,
+    rqst: &Rqst<'_, Mount>,
     state: &mut CallState,
     mut pieces: Pieces<'_>,
-    access: Access,
-    list: fn(&mut CallState) -> &mut KVec<Segment>,
+    chunk: Chunk,
 ) -> Result<usize> {
+    let (access, xid) = (chunk.access(), state.xid);
+    let task = || rqst.task().id();
     while pieces.remaining() != 0 {
-        let xid = state.xid;
-        let segment = connection.arm(&mut state.regions, &mut pieces, access, xid)?;
-        list(state)
+        let segment = connection.arm(&mut state.regions, &mut pieces, access, xid, task)?;
+        chunk
+            .segments(state)
             .push_within_capacity(segment)
             .map_err(|_| EMSGSIZE)?;
+        offered(rqst, chunk, &state.regions, pieces.remaining() == 0);
     }
-    Ok(list(state).len())
+    Ok(chunk.segments(state).len())
 }
 
 /// Decides on the chunks, arms their regions, and writes the message into `to`. Returns its
@@ -151,13 +191,11 @@ fn encode(
     state.write.clear();
     state.reply.clear();
 
-    match chunks::results(&shape, &thresholds) {
+    let results = chunks::results(&shape, &thresholds);
+    match results {
         Results::Inline => (),
         Results::WriteChunk => {
-            let pieces = reply.page_pieces();
-            offer(connection, state, pieces, Access::RemoteWrite, |s| {
-                &mut s.write
-            })?;
+            offer(connection, rqst, state, reply.page_pieces(), Chunk::Write)?;
             let padding = connection.padding(chunks::pad(shape.reply_pages));
             if let Some(segment) = padding {
                 state
@@ -172,9 +210,7 @@ fn encode(
         Results::ReplyChunk => {
             let pieces = reply.pieces();
             let bytes = pieces.remaining();
-            let n = offer(connection, state, pieces, Access::RemoteWrite, |s| {
-                &mut s.reply
-            })?;
+            let n = offer(connection, rqst, state, pieces, Chunk::Reply)?;
             stats.reply_segments.add(n as u64);
             stats.offered_bytes.add(bytes as u64);
         }
@@ -184,17 +220,12 @@ fn encode(
     match arguments {
         Arguments::Inline => (),
         Arguments::ReadChunk => {
-            let pieces = call.page_pieces();
-            let n = offer(connection, state, pieces, Access::RemoteRead, |s| {
-                &mut s.read
-            })?;
+            let chunk = Chunk::Read(shape.call_head);
+            let n = offer(connection, rqst, state, call.page_pieces(), chunk)?;
             stats.read_segments.add(n as u64);
         }
         Arguments::PositionZero => {
-            let pieces = call.pieces();
-            let n = offer(connection, state, pieces, Access::RemoteRead, |s| {
-                &mut s.read
-            })?;
+            let n = offer(connection, rqst, state, call.pieces(), Chunk::Read(0))?;
             stats.read_segments.add(n as u64);
             stats.long_calls.add(1);
         }
@@ -219,6 +250,7 @@ fn encode(
         }
         Arguments::PositionZero => 0,
     };
+    encoded(rqst, header, arguments, results);
     Ok(header + copied)
 }
 
@@ -297,7 +329,7 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
         .ok_or(EMSGSIZE)?
         .copy_from_slice(&call);
     connection
-        .post_message(buffer, header + call.len())
+        .post_message(buffer, header + call.len(), || TaskId::NONE)
         .inspect_err(|_| requester.alarm.raise(Reason::NotPosted))
 }
 
@@ -330,5 +362,8 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     // The server may send its next Call as soon as it has this.
     rqst.note_answered();
     requester.reverse.lock().answered();
-    connection.post_message(buffer, len).map_err(|_| ENOTCONN)
+    trace::xprtrdma_cb_reply(|| (*requester.alarm.address(), rqst.xid()));
+    connection
+        .post_message(buffer, len, || rqst.task().id())
+        .map_err(|_| ENOTCONN)
 }

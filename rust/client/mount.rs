@@ -20,13 +20,17 @@ use super::{
     stats::Stats, //
 };
 use crate::kapi::{
-    ib::Fenced,
+    ib::{
+        Fenced,
+        Waiter, //
+    },
     sunrpc::{
         Class,
         ReverseRqst,
         RpcBuffer,
         Rqst,
         SocketAddress,
+        Task,
         Transport,
         Xprt,
         XprtHandle, //
@@ -35,6 +39,7 @@ use crate::kapi::{
         memalloc::MemoryScope,
         sysctl,
         time::HZ,
+        trace,
         workqueue::{
             work_class,
             DelayedWork,
@@ -150,6 +155,18 @@ impl Shared {
         drop(old);
     }
 
+    /// Makes `n` more regions for a connection, but never more than `most` in all, and says how
+    /// many. May sleep.
+    ///
+    /// An error only if it made none.
+    pub(super) fn make_regions(&self, connection: &Connection, n: u32, most: u32) -> Result<u32> {
+        let made = connection.grow_regions(n, most);
+        let count = made.unwrap_or(0);
+        self.stats.regions_made.add(u64::from(count));
+        trace::xprtrdma_createmrs(|| (*connection.handler().alarm.address(), count));
+        made
+    }
+
     /// An identifier for a new connection.
     pub(crate) fn next_id(&self) -> ConnectionId {
         ConnectionId(self.connections.fetch_add(1, Relaxed))
@@ -182,8 +199,8 @@ impl WorkItem for RegionMaker {
         if let Some(connection) = self.0.connection() {
             let (calls, plan) = (connection.handler().max_calls, connection.handler().plan);
             let more = plan.message().max(MORE_REGIONS);
-            match connection.grow_regions(more, calls * plan.rpc()) {
-                Ok(made) => self.0.stats.regions_made.add(u64::from(made)),
+            match self.0.make_regions(&connection, more, calls * plan.rpc()) {
+                Ok(_) => (),
                 // Nobody waits for regions of a connection that is going.
                 Err(e) if e == ENOTCONN => (),
                 // Whoever gives regions back wakes the sender, too.
@@ -325,7 +342,8 @@ impl Transport for Mount {
 
     fn inject_disconnect(&self) {
         if let Some(connection) = self.shared.connection() {
-            connection.disconnect();
+            // Without a connection there is nothing to break.
+            let _ = connection.disconnect();
         }
     }
 
@@ -337,7 +355,7 @@ impl Transport for Mount {
         }
     }
 
-    fn fence(&self, call: ArcBorrow<'_, Call>) -> Fenced {
+    fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
         loop {
             // In this order, so that the lock is not held where the last reference may go.
             let connection = self.shared.connection();
@@ -366,7 +384,9 @@ impl Transport for Mount {
             };
             let _scope = self.shared.memory_scope();
             call.fenced.reinit();
-            let posted = connection.invalidate(&mut state.regions, call.into());
+            trace::xprtrdma_mrs_zap(|| task.id());
+            let regions = &mut state.regions;
+            let posted = connection.invalidate(regions, call.into(), Waiter::Task, || task.id());
             drop(state);
             if posted.is_ok() {
                 // In time or not: what the regions say counts.

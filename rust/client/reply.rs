@@ -22,14 +22,22 @@ use super::{
         REVERSE_SLOTS, //
     },
     reverse,
+    trace, //
 };
 use crate::kapi::{
     ib::{
         Fenced,
-        Received, //
+        Received,
+        Waiter, //
     },
     sunrpc::PinnedRqst,
-    sys::log,
+    sys::{
+        log,
+        trace::{
+            xprtrdma_fixup,
+            TaskId, //
+        }, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -65,12 +73,16 @@ pub(crate) fn received(
                 message,
                 xid,
                 credits,
-                |rqst, state| Answer::check(requester, rqst, state, &reply),
+                |rqst, state| {
+                    trace::returned(&reply);
+                    Answer::check(requester, rqst, state, &reply)
+                },
             );
         }
         Ok(Message::Error(error)) => {
             let (xid, credits) = (error.xid, Some(error.credits));
-            answer(requester, connection, message, xid, credits, |_, _| {
+            answer(requester, connection, message, xid, credits, |rqst, _| {
+                trace::failed(rqst, &error);
                 Ok(Answer::Ready(Err(EIO)))
             });
         }
@@ -89,19 +101,21 @@ fn refuse(
     if let Some(error) = rejected.error_message(Role::Requester, REVERSE_SLOTS) {
         send_error(requester, connection, &error);
     }
-    let reason = rejected.reason.as_str();
+    let (reason, bytes) = (rejected.reason, message.bytes);
+    trace::refused(requester, reason, bytes);
     match rejected.header {
         // Both directions may use the same XID at the same time (RFC 8167, section 2.4.1), and
         // RDMA_DONE is no Reply at all (RFC 8166, section 4.6.2).
         Some(header)
-            if rejected.direction != Some(Direction::Call)
-                && rejected.reason != DecodeError::Done =>
+            if rejected.direction != Some(Direction::Call) && reason != DecodeError::Done =>
         {
-            answer(requester, connection, message, header.xid, None, |_, _| {
-                Err(reason)
+            let xid = header.xid;
+            answer(requester, connection, message, xid, None, |rqst, _| {
+                trace::misunderstood(rqst, reason, bytes);
+                Err(reason.as_str())
             });
         }
-        header => bad_reply(requester, header.map(|h| h.xid), reason),
+        header => bad_reply(requester, header.map(|h| h.xid), reason.as_str()),
     }
 }
 
@@ -211,8 +225,14 @@ fn place_inline(
     let mut room = rqst.receive_buf();
     let head = room.head_len();
     let received = room.receive(bytes);
-    let placed = received.unwrap_or(0).saturating_sub(head);
-    requester.shared.stats.fixup_bytes.add(placed as u64);
+    let beyond = received.unwrap_or(0).saturating_sub(head);
+    requester.shared.stats.fixup_bytes.add(beyond as u64);
+    if beyond != 0 {
+        xprtrdma_fixup(|| {
+            let (pages, tail) = (room.page_len() as u32, room.tail_len());
+            (rqst.task().id(), beyond, head, pages, tail)
+        });
+    }
     // Behind a head that is shorter than was planned for the payload follows at once.
     let short = written != 0 && bytes.len() < head;
     Outcome::Placed {
@@ -257,6 +277,9 @@ fn answer<'a>(
     let Some(rqst) = requester.shared.xprt.find(xid) else {
         // Nobody waits for it. It may be a late Reply, which gives its credit back.
         let late = requester.credits.lock().give_back(xid);
+        if credits.is_some() {
+            trace::unexpected(requester, message.bytes);
+        }
         match credits {
             Some(credits) if late => grant(requester, credits),
             Some(_) => (),
@@ -274,6 +297,9 @@ fn answer<'a>(
         let call = rqst.call();
         let mut state = call.state.lock();
         if state.phase == Phase::Sent(requester.id) {
+            if let Some(credits) = credits {
+                trace::answered(requester, &rqst, xid, credits);
+            }
             let checked = check(&rqst, &state);
             let malformed = checked.is_err();
             let verdict = judge(
@@ -283,6 +309,9 @@ fn answer<'a>(
         } else {
             // A Reply to a Call that was not sent here, or a second one. What it is compared with
             // is another's now.
+            if credits.is_some() {
+                trace::unexpected(requester, message.bytes);
+            }
             (Verdict::Ignore, credits.is_none())
         }
     };
@@ -330,6 +359,10 @@ fn judge(
     let answer = match checked {
         Ok(answer) => answer,
         Err(reason) => {
+            // What is malformed in itself was told already.
+            if credits.is_some() {
+                trace::unfit(requester, message.bytes);
+            }
             bad_reply(requester, Some(state.xid), reason);
             state.bad_replies = state.bad_replies.saturating_add(1);
             // The RPC is sent again once. A server that answers badly again would do so for ever.
@@ -343,7 +376,7 @@ fn judge(
         grant(requester, credits);
     }
     if let Some(key) = message.invalidated {
-        connection.remotely_invalidated(&mut state.regions, key);
+        connection.remotely_invalidated(&mut state.regions, key, || rqst.task().id());
     }
     let fenced = state.regions.fenced();
     if fenced.is_none() {
@@ -405,8 +438,12 @@ fn fence(
     requester.shared.stats.local_invalidations.add(1);
     let call: Arc<Call> = rqst.call().into();
     let mut state = call.state.lock();
-    state.waiting = Some((rqst, outcome));
-    let posted = connection.invalidate(&mut state.regions, call.clone());
+    let CallState {
+        regions, waiting, ..
+    } = &mut *state;
+    let (rqst, _) = waiting.insert((rqst, outcome));
+    let task = || rqst.task().id();
+    let posted = connection.invalidate(regions, call.clone(), Waiter::Reply, task);
     if let Err((_, unposted)) = posted {
         // The Reply is dropped: nobody knows what the regions are until the tear-down has taken
         // them from the device. The RPC is sent again on the next connection.
@@ -449,9 +486,11 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
 pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
     let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
-        error
-            .encode(buffer.bytes())
-            .is_ok_and(|len| connection.post_message(buffer, len).is_ok())
+        error.encode(buffer.bytes()).is_ok_and(|len| {
+            connection
+                .post_message(buffer, len, || TaskId::NONE)
+                .is_ok()
+        })
     });
     if !sent {
         give_up(requester);

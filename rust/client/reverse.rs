@@ -22,7 +22,10 @@ use crate::kapi::{
         KeptReceive,
         Received, //
     },
-    sys::log,
+    sys::{
+        log,
+        trace, //
+    },
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -115,6 +118,7 @@ pub(super) fn called(
         ));
         return give_up(requester);
     }
+    trace::xprtrdma_cb_call(|| (*requester.alarm.address(), call.xid));
     if !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes) {
         // There is room for all that may be unanswered.
         let _ = reverse.waiting.push_within_capacity(Waiting {

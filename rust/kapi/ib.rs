@@ -59,6 +59,7 @@ pub(crate) use self::{
     },
     send_buffer::SendBuffer,
     send_queue::UNSIGNALED_RUN,
+    trace::Waiter,
     transfer::{
         NewTransfer,
         TransferKind, //

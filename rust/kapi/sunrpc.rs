@@ -12,6 +12,7 @@ mod class;
 mod display;
 mod rqst;
 mod svc;
+mod task;
 mod transport;
 mod xdr_buf;
 mod xprt;
@@ -47,6 +48,7 @@ pub(crate) use self::{
         SvcHandle,
         SvcRqst, //
     },
+    task::Task,
     transport::Transport,
     xdr_buf::XdrBuf,
     xprt::Xprt,

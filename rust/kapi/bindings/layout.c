@@ -107,6 +107,7 @@ int main(void)
 	FIELD(rpc_task, tk_msg);
 	FIELD(rpc_task, tk_flags);
 	FIELD(rpc_task, tk_rqstp);
+	FIELD(rpc_task, tk_pid);
 
 	SIZE(rpc_cred);
 	FIELD(rpc_cred, cr_auth);
@@ -117,6 +118,7 @@ int main(void)
 	SIZE(rpc_clnt);
 	FIELD(rpc_clnt, cl_prog);
 	FIELD(rpc_clnt, cl_vers);
+	FIELD(rpc_clnt, cl_clid);
 
 	SIZE(rpc_timeout);
 	FIELD(rpc_timeout, to_initval);
@@ -378,6 +380,7 @@ int main(void)
 	SIZE(completion);
 	SIZE(scatterlist);
 	FIELD(scatterlist, length);
+	FIELD(scatterlist, dma_address);
 	SIZE(kvec);
 	SIZE(bio_vec);
 

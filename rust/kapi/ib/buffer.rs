@@ -6,12 +6,16 @@ use super::super::{
     bindings,
     sys::trace::CompletionId, //
 };
-use super::ledger;
+use super::{
+    ledger,
+    trace, //
+};
 use core::{
     ffi::c_void,
     ptr::NonNull, //
 };
 use kernel::prelude::*;
+use xdr::Role;
 
 /// How buffers are allocated: the task's memory scope narrows it down. Not to be retried for ever,
 /// since the sender may be the one who is to write dirty memory out.
@@ -61,7 +65,8 @@ pub(super) struct DmaBuffer {
 unsafe impl Send for DmaBuffer {}
 
 impl DmaBuffer {
-    /// Allocates and maps `len` bytes, zeroed. May sleep, as the memory scope of the task allows.
+    /// Allocates and maps `len` bytes, zeroed, for a message of this end. May sleep, as the memory
+    /// scope of the task allows.
     ///
     /// # Safety
     ///
@@ -70,6 +75,7 @@ impl DmaBuffer {
         device: NonNull<bindings::ib_device>,
         len: usize,
         direction: Direction,
+        role: Role,
     ) -> Result<Self> {
         // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
         // meant to be sent or was not received is ever seen.
@@ -86,6 +92,7 @@ impl DmaBuffer {
         };
         // SAFETY: `addr` was returned by the mapping call for this device.
         if unsafe { bindings::ib_dma_mapping_error(device.as_ptr(), addr) } != 0 {
+            trace::buffer_not_mapped(role, addr);
             // SAFETY: The allocation above, not used elsewhere.
             unsafe { bindings::kfree(data.as_ptr().cast::<c_void>()) };
             // Bounce buffers may be short for a moment. The RPC layer tries again later.

@@ -477,11 +477,10 @@ impl<E: CmHandler> CmId<E> {
         unsafe { (*self.id.as_ptr()).port_num }
     }
 
-    /// Starts to disconnect. Without effect on an id that is not connected.
-    pub(super) fn disconnect(&self) {
-        // SAFETY: The id is valid by the type invariant. The result says only whether there was a
-        // connection.
-        let _ = unsafe { bindings::rdma_disconnect(self.id.as_ptr()) };
+    /// Starts to disconnect. An error says only that there was no connection.
+    pub(super) fn disconnect(&self) -> Result {
+        // SAFETY: The id is valid by the type invariant.
+        to_result(unsafe { bindings::rdma_disconnect(self.id.as_ptr()) })
     }
 
     /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.

@@ -57,6 +57,11 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn lost(&self, only: Option<u32>) {
         let _ = only;
     }
+    /// The end of the connection begins; `told` says whether there was one, so that the peer learns
+    /// of it. From the tear-down; may sleep.
+    fn disconnected(&self, told: Result) {
+        let _ = told;
+    }
     /// The device has something to say of the queue pair. Nothing has to be done: if it is serious,
     /// work requests fail. Any context, also with interrupts off.
     fn device_event(&self, event: &QueuePairEvent<'_>) {

@@ -13,7 +13,13 @@ use super::super::{
         Gathered,
         Pieces, //
     },
-    sys::completion::Completion, //
+    sys::{
+        completion::Completion,
+        trace::{
+            self as events,
+            TaskId, //
+        }, //
+    }, //
 };
 use super::{
     buffer::{
@@ -53,7 +59,10 @@ use super::{
         Turn,
         Work, //
     },
-    trace,
+    trace::{
+        self,
+        Waiter, //
+    },
     transfer::{
         NewTransfer,
         TransferKind, //
@@ -234,9 +243,12 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.
-    pub(crate) fn disconnect(&self) {
-        if let Some(hw) = &*self.hardware.lock() {
-            hw.id().disconnect();
+    ///
+    /// An error says only that there was no connection.
+    pub(crate) fn disconnect(&self) -> Result {
+        match &*self.hardware.lock() {
+            Some(hw) => hw.id().disconnect(),
+            None => Err(ENOTCONN),
         }
     }
 
@@ -258,7 +270,7 @@ impl<H: Handler> QueuePair<H> {
         // SAFETY: The buffer goes to the send queue, which `shutdown` empties before it lets the
         // device go; it waits for posters before that.
         let mut buffer =
-            unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice)? };
+            unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice, H::ROLE)? };
         buffer.id = self.send.lock().next_id();
         Ok(buffer)
     }
@@ -278,13 +290,15 @@ impl<H: Handler> QueuePair<H> {
     /// names it.
     ///
     /// `tag` goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
-    /// `EMSGSIZE` when the RPC may have no more, `EIO` when the device refuses the memory.
+    /// `EMSGSIZE` when the RPC may have no more, `EIO` when the device refuses the memory. `task` is
+    /// that of the RPC, here and below.
     pub(crate) fn arm(
         &self,
         regions: &mut Regions,
         pieces: &mut Pieces<'_>,
         access: Access,
         tag: u32,
+        task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         // They have to fit into one post, too.
         let most = self.config.regions_per_call as usize;
@@ -294,6 +308,7 @@ impl<H: Handler> QueuePair<H> {
         let region = self.send.lock().take_region().ok_or(EAGAIN)?;
         match region.arm(pieces, self.config.sg_gaps, access, tag) {
             Ok(armed) => {
+                events::xprtrdma_mr_map(|| (task(), armed.covered()));
                 let segment = armed.segment();
                 // There is room, by the check above.
                 let _ = regions.armed.push_within_capacity(armed);
@@ -384,7 +399,7 @@ impl<H: Handler> QueuePair<H> {
             let size = self.config.receive_size;
             // SAFETY: The buffer goes to the receive queue, which `shutdown` empties before it
             // lets the device go; it waits for posters before that.
-            let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice)? };
+            let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice, H::ROLE)? };
             let added = self.recv.lock().add(buffer);
             if let Err(buffer) = added {
                 drop(buffer);
@@ -411,6 +426,12 @@ impl<H: Handler> QueuePair<H> {
         recv.post(want, |id| trace::receive_posted(H::ROLE, id))
     }
 
+    /// What trace events say of the receive queue: the number of its completion queue, and how
+    /// many Receives are posted.
+    pub(crate) fn receive_queue(&self) -> (u32, u32) {
+        self.recv.lock().number_and_posted()
+    }
+
     /// Posts the registration of the armed regions and the Send of the buffer's first `len`
     /// bytes, in one chain.
     ///
@@ -421,8 +442,9 @@ impl<H: Handler> QueuePair<H> {
         buffer: SendBuffer<'_, H>,
         len: usize,
         regions: &mut Regions,
+        task: impl Fn() -> TaskId,
     ) -> Result {
-        let result = buffer.post(&regions.armed, len);
+        let result = buffer.post(&regions.armed, len, task);
         for region in regions.armed.drain_all() {
             // All three lists have room for all regions of the RPC.
             let _ = regions.registered.push_within_capacity(region.posted());
@@ -481,18 +503,29 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
-    /// Posts the Send of the buffer's first `len` bytes alone. After an error the connection must
-    /// be dropped.
-    pub(crate) fn post_message(&self, buffer: SendBuffer<'_, H>, len: usize) -> Result {
-        buffer.post(&[], len)
+    /// Posts the Send of the buffer's first `len` bytes alone, for a task or none. After an error
+    /// the connection must be dropped.
+    pub(crate) fn post_message(
+        &self,
+        buffer: SendBuffer<'_, H>,
+        len: usize,
+        task: impl Fn() -> TaskId,
+    ) -> Result {
+        buffer.post(&[], len, task)
     }
 
     /// The region that was remotely invalidated goes to the pool. Returns whether there was one.
-    pub(crate) fn remotely_invalidated(&self, regions: &mut Regions, key: InvalidatedKey) -> bool {
+    pub(crate) fn remotely_invalidated(
+        &self,
+        regions: &mut Regions,
+        key: InvalidatedKey,
+        task: impl Fn() -> TaskId,
+    ) -> bool {
         let found = regions.registered.iter().position(|r| r.rkey() == key.0);
         let Some(Ok(region)) = found.map(|i| regions.registered.remove(i)) else {
             return false;
         };
+        events::xprtrdma_mr_reminv(|| (task(), region.covered()));
         match region.invalidated_by(key.0) {
             Ok(idle) => {
                 self.send.lock().give_back_region(idle, true);
@@ -505,7 +538,7 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
-    /// Posts the local invalidation of all registered regions.
+    /// Posts the local invalidation of all registered regions, for which somebody waits.
     ///
     /// [`Handler::invalidated`] brings the cookie back; where nothing could be posted it comes
     /// back here, with the regions as they were. After any error the connection must be dropped.
@@ -513,9 +546,19 @@ impl<H: Handler> QueuePair<H> {
         &self,
         regions: &mut Regions,
         cookie: H::Cookie,
+        waiter: Waiter,
+        task: impl Fn() -> TaskId,
     ) -> Result<(), (Error, Option<H::Cookie>)> {
-        let keys = regions.registered.iter().map(Region::rkey);
-        let result = self.send.lock().post_invalidations(keys, cookie);
+        if events::on::xprtrdma_mr_localinv() {
+            for region in regions.registered.iter() {
+                events::xprtrdma_mr_localinv(|| (task(), region.covered()));
+            }
+        }
+        let keys = regions.registered.iter().map(Region::invalidation);
+        let result = self.send.lock().post_invalidations(keys, cookie, waiter);
+        if let Err((e, _)) = &result {
+            events::xprtrdma_post_linv_err(|| (task(), *e));
+        }
         if !matches!(result, Err((_, Some(_)))) {
             for region in regions.registered.drain_all() {
                 let _ = regions

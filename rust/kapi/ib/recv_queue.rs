@@ -178,6 +178,11 @@ impl RecvQueue {
         result.map(|()| count)
     }
 
+    /// The number of the completion queue, and how many Receives are posted.
+    pub(super) fn number_and_posted(&self) -> (u32, u32) {
+        (self.completion_queue, self.posted)
+    }
+
     /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
     pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(CompletionId)) -> Result {
         if self.free.len() < batch || !self.open {

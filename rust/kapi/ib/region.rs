@@ -19,7 +19,11 @@ mod tests;
 
 use super::super::{
     bindings,
-    page::Pieces, //
+    page::Pieces,
+    sys::trace::{
+        self,
+        CoveredRegion, //
+    }, //
 };
 use super::{
     buffer::Direction,
@@ -84,6 +88,8 @@ pub(super) struct Invalidating;
 /// The part of a memory region that its queue pair's tear-down can reach.
 #[pin_data(PinnedDrop)]
 pub(super) struct Mr {
+    /// The number that the resource tracker has given to it, for trace events.
+    id: u32,
     #[pin]
     core: SpinLock<Core>,
 }
@@ -106,11 +112,35 @@ struct Core {
 unsafe impl Send for Core {}
 
 impl Core {
-    /// Undoes the mapping, if there is one.
-    fn unmap(&mut self) {
+    /// What it covers, by the region itself.
+    fn covered(&self) -> CoveredRegion {
+        let Some(mr) = self.mr else {
+            return CoveredRegion::default();
+        };
+        // SAFETY: Valid by the type invariant. A driver writes at most the same values again.
+        let (id, segment) = unsafe {
+            let mr = mr.as_ptr();
+            let segment = Segment {
+                handle: (*mr).rkey,
+                length: u32::try_from((*mr).length).unwrap_or(0),
+                offset: (*mr).iova,
+            };
+            ((*mr).res.id, segment)
+        };
+        CoveredRegion::new(id, self.mapped, segment, self.direction.as_raw())
+    }
+
+    /// Where the first element is, as the device knows it.
+    fn address(&self) -> u64 {
+        self.sg.first().map_or(0, |element| element.dma_address)
+    }
+
+    /// Undoes the mapping, if there is one; `covered` says what it was.
+    fn unmap(&mut self, covered: impl FnOnce(&Self) -> CoveredRegion) {
         if self.mapped == 0 {
             return;
         }
+        trace::xprtrdma_mr_unmap(|| covered(self));
         // INVARIANT: Nothing is mapped after this.
         let mapped = core::mem::take(&mut self.mapped);
         self.note_mapping(mapped, ledger::unmapped);
@@ -157,8 +187,11 @@ impl Mr {
         // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
         // SAFETY: The protection domain is valid by contract.
-        let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_ptr(), kind, pages) })?;
+        let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_ptr(), kind, pages) })
+            .inspect_err(|e| trace::xprtrdma_frwr_alloc(|| (0, *e)))?;
         let mr = NonNull::new(mr).ok_or(ENOMEM)?;
+        // SAFETY: Allocated above.
+        let id = unsafe { (*mr.as_ptr()).res.id };
         // INVARIANT: Allocated above; nothing is mapped.
         let core = Core {
             mr: Some(mr),
@@ -169,7 +202,10 @@ impl Mr {
             direction: Direction::ToDevice,
         };
         let arc = Arc::pin_init(
-            pin_init!(Self { core <- new_spinlock!(core, "rpcrdma_region") }),
+            pin_init!(Self {
+                id,
+                core <- new_spinlock!(core, "rpcrdma_region"),
+            }),
             GFP_KERNEL,
         );
         if arc.is_err() {
@@ -184,17 +220,19 @@ impl Mr {
     /// To be called when both queues are drained, so that no work request names it any more.
     pub(super) fn kill(&self) {
         let mut core = self.core.lock();
+        let covered = core.covered();
         // INVARIANT: Its end begins; nobody uses it from here on.
         let Some(mr) = core.mr.take() else { return };
         drop(core);
         // SAFETY: Valid until now by the type invariant, and nobody else can find it any more.
         let rc = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
         if let Err(e) = rc {
+            trace::xprtrdma_frwr_dereg(|| (covered, e));
             pr_warn!("a memory region could not be deregistered ({e:?})\n");
         }
         // The memory is unmapped only now that the adapter cannot use it.
         let mut core = self.core.lock();
-        core.unmap();
+        core.unmap(|_| covered);
         core.dead = true;
     }
 }
@@ -214,9 +252,19 @@ pub(super) struct Registration {
     pub(super) access: Access,
 }
 
+/// What a posted local invalidation needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct Invalidation {
+    pub(super) rkey: u32,
+    /// The number of the region, for trace events.
+    pub(super) region: u32,
+}
+
 /// The right to use one memory region, in state `S`.
 pub(super) struct Region<S> {
     mr: Arc<Mr>,
+    /// That of `mr`.
+    id: u32,
     segment: Segment,
     access: Access,
     _state: PhantomData<S>,
@@ -226,6 +274,7 @@ impl<S> Region<S> {
     fn into_state<T>(self) -> Region<T> {
         Region {
             mr: self.mr,
+            id: self.id,
             segment: self.segment,
             access: self.access,
             _state: PhantomData,
@@ -236,11 +285,24 @@ impl<S> Region<S> {
     pub(super) fn is_dead(&self) -> bool {
         self.mr.core.lock().dead
     }
+
+    /// The number of the region, for trace events.
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What trace events say of it.
+    pub(super) fn covered(&self) -> CoveredRegion {
+        let elements = self.mr.core.lock().mapped;
+        let direction = self.access.direction().as_raw();
+        CoveredRegion::new(self.id, elements, self.segment, direction)
+    }
 }
 
 impl Region<Idle> {
     pub(super) fn new(mr: Arc<Mr>) -> Self {
         Self {
+            id: mr.id,
             mr,
             segment: Segment {
                 handle: 0,
@@ -308,6 +370,10 @@ impl Mr {
         };
         let mapped_elements = u32::try_from(mapped).unwrap_or(0);
         if mapped_elements == 0 {
+            trace::xprtrdma_frwr_sgerr(|| {
+                let direction = direction.as_raw().0;
+                (self.id, core.address(), direction, filled as u32)
+            });
             // Bounce buffers are short: the RPC layer tries again later.
             return Err(ENOBUFS);
         }
@@ -327,7 +393,11 @@ impl Mr {
             )
         };
         if placed < 0 || placed as u32 != mapped_elements {
-            core.unmap();
+            trace::xprtrdma_frwr_maperr(|| {
+                let direction = direction.as_raw().0;
+                (self.id, core.address(), direction, placed, core.mapped)
+            });
+            core.unmap(Core::covered);
             return Err(EIO);
         }
 
@@ -356,7 +426,7 @@ impl Region<Armed> {
 
     /// Gives the memory back: nothing was posted.
     pub(super) fn disarm(self) -> Region<Idle> {
-        self.mr.core.lock().unmap();
+        self.mr.core.lock().unmap(Core::covered);
         self.into_state()
     }
 
@@ -389,8 +459,16 @@ impl Region<Registered> {
         if self.rkey() != rkey {
             return Err(self);
         }
-        self.mr.core.lock().unmap();
+        self.mr.core.lock().unmap(Core::covered);
         Ok(self.into_state())
+    }
+
+    /// What its local invalidation names.
+    pub(super) fn invalidation(&self) -> Invalidation {
+        Invalidation {
+            rkey: self.rkey(),
+            region: self.id,
+        }
     }
 
     /// The local invalidation was posted.
@@ -402,7 +480,7 @@ impl Region<Registered> {
 impl Region<Invalidating> {
     /// The local invalidation has completed well.
     pub(super) fn completed(self) -> Region<Idle> {
-        self.mr.core.lock().unmap();
+        self.mr.core.lock().unmap(Core::covered);
         self.into_state()
     }
 }
@@ -456,6 +534,11 @@ impl Regions {
         let least = self.armed.capacity().min(self.registered.capacity());
         let least = least.min(self.invalidating.capacity());
         least.saturating_sub(self.count())
+    }
+
+    /// What trace events say of the region that was armed last.
+    pub(crate) fn last_armed(&self) -> CoveredRegion {
+        self.armed.last().map(Region::covered).unwrap_or_default()
     }
 
     /// Lets go of the regions that tear-down has taken from the device.

@@ -2,7 +2,10 @@
 
 //! Buffers that are filled and sent, and those whom the tear-down waits for.
 
-use super::super::sys::trace::CompletionId;
+use super::super::sys::trace::{
+    CompletionId,
+    TaskId, //
+};
 use super::{
     buffer::DmaBuffer,
     handler::Handler,
@@ -143,11 +146,17 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         }))
     }
 
-    /// Posts registrations and the Send of the first `len` bytes.
-    pub(super) fn post(mut self, armed: &[Region<Armed>], len: usize) -> Result {
+    /// Posts registrations and the Send of the first `len` bytes, for a task or none.
+    pub(super) fn post(
+        mut self,
+        armed: &[Region<Armed>],
+        len: usize,
+        task: impl Fn() -> TaskId,
+    ) -> Result {
         let buffer = self.buffer.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
-        self.poster.0.send.lock().post_send(armed, buffer, len)
+        let mut queue = self.poster.0.send.lock();
+        queue.post_send(armed, buffer, len, task)
     }
 }
 

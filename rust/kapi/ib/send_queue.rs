@@ -19,16 +19,25 @@ pub(super) use self::responder::{
 
 use super::super::{
     bindings,
-    sys::trace::CompletionId, //
+    sys::trace::{
+        self,
+        CompletionId,
+        TaskId, //
+    }, //
 };
 use super::{
     buffer::DmaBuffer,
     region::{
         Armed,
         Idle,
+        Invalidation,
         Mr,
         Region,
         Registration, //
+    },
+    trace::{
+        Purpose,
+        Waiter, //
     },
     transfer::Transfer, //
 };
@@ -80,10 +89,17 @@ enum Held<C> {
     Buffer(DmaBuffer),
     /// RDMA Writes that go before a Reply.
     Transfer(KBox<Transfer>),
+    /// Nothing; but trace events know what the request is for.
+    Region {
+        purpose: Purpose,
+        id: CompletionId,
+    },
     /// `whole` says whether all of the chain was posted that the cookie is for.
     Cookie {
         cookie: C,
         whole: bool,
+        waiter: Waiter,
+        id: CompletionId,
     },
 }
 
@@ -237,7 +253,12 @@ impl<C> SendQueue<C> {
     /// A name for trace events that no other buffer or transfer has.
     pub(super) fn next_id(&mut self) -> CompletionId {
         self.last_id = self.last_id.wrapping_add(1);
-        CompletionId::new(self.completion_queue, self.last_id)
+        self.id_of(self.last_id)
+    }
+
+    /// What trace events call the requests of that buffer, transfer or region.
+    fn id_of(&self, number: u32) -> CompletionId {
+        CompletionId::new(self.completion_queue, number)
     }
 
     /// The index of the slot whose completion entry is at `entry`.
@@ -409,7 +430,8 @@ impl<C> SendQueue<C> {
         false
     }
 
-    /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain.
+    /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain, for a
+    /// task or none.
     ///
     /// The registrations each get a slot reserved for the invalidation of their region. On an
     /// error the connection is to be dropped: part of the chain may have been posted.
@@ -418,6 +440,7 @@ impl<C> SendQueue<C> {
         armed: &[Region<Armed>],
         buffer: DmaBuffer,
         len: usize,
+        task: impl Fn() -> TaskId,
     ) -> Result {
         let registrations = armed.len();
         let n = registrations + 1;
@@ -434,6 +457,7 @@ impl<C> SendQueue<C> {
                     return Err(e);
                 }
             };
+            trace::xprtrdma_mr_fastreg(|| (task(), region.covered()));
             self.write_registration(i, &registration, false);
         }
 
@@ -450,9 +474,17 @@ impl<C> SendQueue<C> {
         let mut wr = self.request(registrations, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
         wr.sg_list = &mut self.element;
         wr.num_sge = 1;
+        trace::xprtrdma_post_send(|| (buffer.id, task(), 1, wr.send_flags));
         self.write_request(registrations, WorkRequest { plain: wr });
 
         let (taken, result) = self.post_chain(n);
+        if let Err(e) = result {
+            trace::xprtrdma_post_send_err(|| (self.completion_queue, task(), e));
+        }
+        if trace::on::xprtrdma_wc_fastreg() {
+            let posted = armed.iter().map(Region::id).take(taken);
+            self.name_requests(Purpose::Registration, posted);
+        }
         if taken == n {
             self.hold(self.head + registrations as u64, Held::Buffer(buffer));
         } else {
@@ -477,18 +509,19 @@ impl<C> SendQueue<C> {
         result
     }
 
-    /// Posts local invalidations of keys in one chain, the last one signaled; its completion
-    /// brings back the cookie.
+    /// Posts local invalidations in one chain, the last one signaled; its completion brings back
+    /// the cookie.
     ///
     /// Uses the slots that were reserved when the regions were registered. On an error the
     /// connection is to be dropped; the cookie comes back with the drain if part of the chain was
     /// posted, at once if nothing was.
     pub(super) fn post_invalidations(
         &mut self,
-        rkeys: impl ExactSizeIterator<Item = u32>,
+        invalidations: impl ExactSizeIterator<Item = Invalidation> + Clone,
         cookie: C,
+        waiter: Waiter,
     ) -> Result<(), (Error, Option<C>)> {
-        let n = rkeys.len();
+        let n = invalidations.len();
         if !matches!(self.gate, Gate::Open | Gate::Fencing)
             || n == 0
             || n > self.chain.len()
@@ -496,7 +529,7 @@ impl<C> SendQueue<C> {
         {
             return Err((ENOTCONN, Some(cookie)));
         }
-        for (i, rkey) in rkeys.enumerate() {
+        for (i, Invalidation { rkey, .. }) in invalidations.clone().enumerate() {
             let last = i + 1 == n;
             let mut wr = self.request(i, bindings::ib_wr_opcode_IB_WR_LOCAL_INV, last);
             wr.ex.invalidate_rkey = rkey;
@@ -505,15 +538,35 @@ impl<C> SendQueue<C> {
         self.unsignaled = 0;
         let (taken, result) = self.post_chain(n);
         self.reserved = self.reserved.saturating_sub(taken as u32);
-        let rest = if taken == 0 {
-            Some(cookie)
-        } else {
-            let whole = taken == n;
-            self.hold(self.head + taken as u64 - 1, Held::Cookie { cookie, whole });
-            None
+        let posted = invalidations.map(|each| each.region).take(taken);
+        let rest = match posted.clone().last() {
+            None => Some(cookie),
+            Some(region) => {
+                let held = Held::Cookie {
+                    cookie,
+                    whole: taken == n,
+                    waiter,
+                    id: self.id_of(region),
+                };
+                self.hold(self.head + taken as u64 - 1, held);
+                None
+            }
         };
+        if trace::on::xprtrdma_wc_li() {
+            // The last one is known anyway.
+            let others = posted.take(taken.saturating_sub(1));
+            self.name_requests(Purpose::Invalidation, others);
+        }
         self.head += taken as u64;
         result.map_err(|e| (e, rest))
+    }
+
+    /// Trace events will know the requests from the head on, which are for these regions.
+    fn name_requests(&mut self, purpose: Purpose, regions: impl Iterator<Item = u32>) {
+        for (i, region) in regions.enumerate() {
+            let id = self.id_of(region);
+            self.hold(self.head + i as u64, Held::Region { purpose, id });
+        }
     }
 
     /// The position that occupies the slot, if it is posted.
@@ -530,10 +583,14 @@ impl<C> SendQueue<C> {
     }
 
     /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns.
-    /// `each` is told of each Send.
+    /// `each` is told what trace events have to say of each request.
     ///
     /// To be called again until it returns none.
-    pub(super) fn retire(&mut self, end: u64, each: impl Fn(CompletionId)) -> Option<Retired<C>> {
+    pub(super) fn retire(
+        &mut self,
+        end: u64,
+        each: impl Fn(Purpose, CompletionId),
+    ) -> Option<Retired<C>> {
         while self.tail < end.min(self.head) {
             let slot = self.slot_of(self.tail);
             self.tail += 1;
@@ -541,11 +598,20 @@ impl<C> SendQueue<C> {
             match held.unwrap_or_default() {
                 Held::Nothing => (),
                 Held::Buffer(buffer) => {
-                    each(buffer.id);
+                    each(Purpose::Send, buffer.id);
                     self.give_back_buffer(buffer);
                 }
                 Held::Transfer(transfer) => return Some(Retired::Transfer(transfer)),
-                Held::Cookie { cookie, whole } => return Some(Retired::Cookie { cookie, whole }),
+                Held::Region { purpose, id } => each(purpose, id),
+                Held::Cookie {
+                    cookie,
+                    whole,
+                    waiter,
+                    id,
+                } => {
+                    each(invalidation(whole, waiter), id);
+                    return Some(Retired::Cookie { cookie, whole });
+                }
             }
         }
         None
@@ -596,5 +662,14 @@ impl<C> SendQueue<C> {
     /// Takes all pooled buffers, for tear-down.
     pub(super) fn take_all_buffers(&mut self) -> KVVec<DmaBuffer> {
         core::mem::take(&mut self.buffers)
+    }
+}
+
+/// What the last invalidation is for of those that were posted of a chain, the whole or not.
+fn invalidation(whole: bool, waiter: Waiter) -> Purpose {
+    if whole {
+        Purpose::LastInvalidation(waiter)
+    } else {
+        Purpose::Invalidation
     }
 }

@@ -14,11 +14,25 @@ use kernel::prelude::*;
 use xdr::Role;
 
 /// What a work request of a send queue is for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     Send,
     WriteChunk,
     ReplyChunk,
+    Registration,
+    /// A local invalidation, which others of the chain follow.
+    Invalidation,
+    /// The last one of a chain.
+    LastInvalidation(Waiter),
+}
+
+/// Who waits for local invalidations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiter {
+    /// A Reply, to be given to its RPC.
+    Reply,
+    /// The task of an RPC that ends.
+    Task,
 }
 
 /// How a completion says that a work request failed.
@@ -29,6 +43,12 @@ pub(super) struct Fault {
 }
 
 impl Fault {
+    /// It did not fail.
+    const NONE: Self = Self {
+        status: bindings::ib_wc_status_IB_WC_SUCCESS,
+        vendor: 0,
+    };
+
     /// Of a completion that is not a success.
     pub(super) fn of(completion: &bindings::ib_wc) -> Self {
         Self {
@@ -60,19 +80,28 @@ pub(super) fn no_qp(role: Role, failure: impl FnOnce() -> (SocketAddress, Error)
     }
 }
 
+/// A message buffer could not be mapped at that address of the device's.
+pub(super) fn buffer_not_mapped(role: Role, address: u64) {
+    if role == Role::Requester {
+        trace::xprtrdma_dma_maperr(|| address);
+    }
+}
+
 /// A Receive is about to be posted.
 #[inline]
 pub(super) fn receive_posted(role: Role, id: CompletionId) {
-    if role == Role::Responder {
-        trace::svcrdma_post_recv(|| id);
+    match role {
+        Role::Responder => trace::svcrdma_post_recv(|| id),
+        Role::Requester => trace::xprtrdma_post_recv(|| id),
     }
 }
 
 /// A message of so many bytes was received.
 #[inline]
 pub(super) fn received(role: Role, id: CompletionId, len: u32) {
-    if role == Role::Responder {
-        trace::svcrdma_wc_recv(|| (id, len));
+    match role {
+        Role::Responder => trace::svcrdma_wc_recv(|| (id, len)),
+        Role::Requester => trace::xprtrdma_wc_receive(|| receive_outcome(id, len, Fault::NONE)),
     }
 }
 
@@ -81,30 +110,52 @@ pub(super) fn receive_failed(role: Role, id: CompletionId, fault: Fault) {
     match (role, fault.is_flush()) {
         (Role::Responder, true) => trace::svcrdma_wc_recv_flush(|| fault.with(id)),
         (Role::Responder, false) => trace::svcrdma_wc_recv_err(|| fault.with(id)),
-        (Role::Requester, _) => (),
+        (Role::Requester, _) => trace::xprtrdma_wc_receive(|| receive_outcome(id, 0, fault)),
     }
 }
 
-/// A Send has ended.
+fn receive_outcome(id: CompletionId, len: u32, fault: Fault) -> (CompletionId, u32, u32, u32) {
+    let (id, status, vendor) = fault.with(id);
+    (id, len, status, vendor)
+}
+
+/// A request of a send queue has ended well, other than RDMA Reads and Writes.
 #[inline]
-pub(super) fn sent(role: Role, id: CompletionId) {
-    if role == Role::Responder {
-        trace::svcrdma_wc_send(|| id);
+pub(super) fn ended(role: Role, purpose: Purpose, id: CompletionId) {
+    match role {
+        Role::Responder => trace::svcrdma_wc_send(|| id),
+        // Nobody asks for the completion of a registration.
+        Role::Requester if purpose == Purpose::Registration => (),
+        Role::Requester => completed(purpose, id, Fault::NONE),
     }
 }
 
 /// A request of a send queue failed, other than an RDMA Read.
 pub(super) fn send_failed(role: Role, purpose: Purpose, id: CompletionId, fault: Fault) {
     if role == Role::Requester {
-        return;
+        return completed(purpose, id, fault);
     }
     match (purpose, fault.is_flush()) {
-        (Purpose::Send, true) => trace::svcrdma_wc_send_flush(|| fault.with(id)),
-        (Purpose::Send, false) => trace::svcrdma_wc_send_err(|| fault.with(id)),
         (Purpose::WriteChunk, true) => trace::svcrdma_wc_write_flush(|| fault.with(id)),
         (Purpose::WriteChunk, false) => trace::svcrdma_wc_write_err(|| fault.with(id)),
         (Purpose::ReplyChunk, true) => trace::svcrdma_wc_reply_flush(|| fault.with(id)),
         (Purpose::ReplyChunk, false) => trace::svcrdma_wc_reply_err(|| fault.with(id)),
+        (_, true) => trace::svcrdma_wc_send_flush(|| fault.with(id)),
+        (_, false) => trace::svcrdma_wc_send_err(|| fault.with(id)),
+    }
+}
+
+/// A request of a requester has ended, well or not.
+#[inline]
+fn completed(purpose: Purpose, id: CompletionId, fault: Fault) {
+    match purpose {
+        Purpose::Send => trace::xprtrdma_wc_send(|| fault.with(id)),
+        Purpose::Registration => trace::xprtrdma_wc_fastreg(|| fault.with(id)),
+        Purpose::Invalidation => trace::xprtrdma_wc_li(|| fault.with(id)),
+        Purpose::LastInvalidation(Waiter::Reply) => trace::xprtrdma_wc_li_done(|| fault.with(id)),
+        Purpose::LastInvalidation(Waiter::Task) => trace::xprtrdma_wc_li_wake(|| fault.with(id)),
+        // A requester posts no RDMA Writes.
+        Purpose::WriteChunk | Purpose::ReplyChunk => (),
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::{
 use super::{
     backchannel::Backchannel,
     buffer::RpcBuffer,
+    task::Task,
     transport::Transport,
     xdr_buf::XdrBuf,
     xprt::Xprt, //
@@ -53,6 +54,13 @@ impl<'a> Message<'a> {
     /// The transaction identifier, in host byte order.
     pub(crate) fn xid(&self) -> u32 {
         u32::from_be(self.raw().rq_xid)
+    }
+
+    /// The task that sends it.
+    pub(crate) fn task(&self) -> Task<'_> {
+        // SAFETY: A request that is sent has a task, which stays, with its client, until the
+        // transport has sent it: it is the task that calls, or the request is pinned.
+        unsafe { Task::from_raw(self.raw().rq_task) }
     }
 
     /// The message to send.
@@ -249,6 +257,13 @@ impl<T: Transport> PinnedRqst<T> {
         // SAFETY: The buffer stays by the type invariant: it is freed after the request was
         // taken from the receive queue, which waits for the pin.
         unsafe { RpcBuffer::call_of((*self.raw.as_ptr()).rq_buffer.cast()) }
+    }
+
+    /// Its task.
+    pub(crate) fn task(&self) -> Task<'_> {
+        // SAFETY: By the type invariant it stays; and with it its client, which it lets go of only
+        // after the request was taken from the receive queue.
+        unsafe { Task::from_raw((*self.raw.as_ptr()).rq_task) }
     }
 
     /// Room for the Reply.

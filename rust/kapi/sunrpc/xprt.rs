@@ -10,7 +10,10 @@ use super::super::{
     },
 };
 use super::{
-    address::Net,
+    address::{
+        Net,
+        SocketAddress, //
+    },
     xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
@@ -96,6 +99,13 @@ impl Xprt {
             bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock);
             !service.is_null()
         }
+    }
+
+    /// The address of the server, for trace events.
+    pub(super) fn server(&self) -> SocketAddress {
+        // SAFETY: The transport is valid. Its port may be found out meanwhile, which at worst mixes
+        // two ports.
+        SocketAddress::new(unsafe { (&raw const (*self.as_raw()).addr).read_volatile() })
     }
 
     /// Whether something is swapped to a file of the mount.

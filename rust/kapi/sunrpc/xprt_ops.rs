@@ -8,7 +8,8 @@ use super::super::{
     sys::{
         completion::Completion,
         module::ModuleRef,
-        time::HZ, //
+        time::HZ,
+        trace, //
     },
 };
 use super::{
@@ -24,6 +25,7 @@ use super::{
         ReverseRqst,
         Rqst, //
     },
+    task::Task,
     transport::Transport,
     xprt::Xprt,
     xprt_handle::{
@@ -294,7 +296,9 @@ impl<T: Transport> XprtOps<T> {
             // None for the first attempt, nor where the last connection was of use.
             let delay = bindings::xprt_reconnect_delay(xprt);
             bindings::xprt_reconnect_backoff(xprt, INITIAL_BACKOFF);
-            transport.connect(delay, SocketAddress::new((*xprt).addr));
+            let address = SocketAddress::new((*xprt).addr);
+            trace::xprtrdma_op_connect(|| (address, delay));
+            transport.connect(delay, address);
         }
     }
 
@@ -361,7 +365,8 @@ impl<T: Transport> XprtOps<T> {
                 return;
             };
             let data = (*rqst).rq_buffer.cast::<u8>();
-            let _fenced: Fenced = transport.fence(RpcBuffer::call_of(data));
+            let call = RpcBuffer::call_of(data);
+            let _fenced: Fenced = transport.fence(call, Task::from_raw(task));
             (*rqst).rq_buffer = core::ptr::null_mut();
             (*rqst).rq_rbuffer = core::ptr::null_mut();
             transport.give_back_buffer(RpcBuffer::from_raw(data));
@@ -447,6 +452,7 @@ impl<T: Transport> XprtOps<T> {
     ) {
         // SAFETY: Called with a transport of ours.
         let xprt = unsafe { Xprt::from_raw(xprt) };
+        trace::xprtrdma_op_set_cto(|| (xprt.server(), connect_timeout, reconnect_timeout));
         xprt.with_transport_lock(|xprt| {
             // SAFETY: The lock that protects these is held; the timeout is in our part of the
             // same allocation.
@@ -510,8 +516,11 @@ impl<T: Transport> XprtOps<T> {
     /// As for [`Self::setup`].
     unsafe extern "C" fn inject_disconnect(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours, locked by the caller.
-        if let Some(transport) = unsafe { Self::transport(xprt) } {
-            transport.inject_disconnect();
+        unsafe {
+            trace::xprtrdma_op_inject_dsc(|| Xprt::from_raw(xprt).server());
+            if let Some(transport) = Self::transport(xprt) {
+                transport.inject_disconnect();
+            }
         }
     }
 
@@ -520,7 +529,7 @@ impl<T: Transport> XprtOps<T> {
     /// # Safety
     ///
     /// As for [`Self::setup`].
-    unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, _min: c_uint) -> c_int {
+    unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
         let Some(data) = (unsafe { Self::data(xprt) }) else {
             return EIO.to_errno();
@@ -535,6 +544,8 @@ impl<T: Transport> XprtOps<T> {
             .setup(2 * transport.reverse_slots() as usize)
         {
             Ok(()) => {
+                // SAFETY: As above.
+                trace::xprtrdma_cb_setup(|| (unsafe { Xprt::from_raw(xprt) }.server(), min));
                 transport.reverse_enabled();
                 0
             }

@@ -40,7 +40,7 @@ impl<H: Handler> QueuePair<H> {
             self.posters_left.wait();
         }
 
-        self.disconnect();
+        self.handler.disconnected(self.disconnect());
         // Receives first: their handlers may still post local invalidations.
         self.drain(bindings::ib_drain_rq);
         self.send.lock().gate = Gate::Closed;
@@ -122,9 +122,9 @@ impl<H: Handler> QueuePair<H> {
     /// Retires slots below `end` and hands out the cookies among them.
     pub(super) fn retire(&self, end: u64, ok: bool) {
         loop {
-            let retired = self.send.lock().retire(end, |id| {
+            let retired = self.send.lock().retire(end, |purpose, id| {
                 if ok {
-                    trace::sent(H::ROLE, id);
+                    trace::ended(H::ROLE, purpose, id);
                 }
             });
             match retired {

@@ -156,10 +156,10 @@ mod suite {
             retry_count: 6,
         };
         same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;
-        qp.disconnect();
+        same("disconnecting", qp.disconnect().err(), Some(ENOTCONN))?;
         let mut regions = Regions::new(3, GFP_KERNEL)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let armed = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+        let armed = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
         same("arming", armed.err(), Some(EAGAIN))?;
         same("posts", bench.device.posts(), posts)?;
         bench.end()
@@ -216,14 +216,14 @@ mod suite {
         let keys = [regions.registered[0].rkey(), regions.registered[1].rkey()];
         let qp = &bench.qp;
         for key in [0, keys[0] + 1, keys[1] ^ 0x100] {
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
             claim(!found, "another key says nothing")?;
         }
         for key in [keys[1], keys[0]] {
             claim(regions.fenced().is_none(), "not yet")?;
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
             claim(found, "its own key does")?;
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key));
+            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
             claim(!found, "but once")?;
         }
         claim(regions.fenced().is_some(), "fenced")?;
@@ -294,7 +294,7 @@ mod suite {
             let bench = Bench::new()?;
             let mut regions = bench.call(3)?;
             bench.device.refuse_post(Refusal::After(taken));
-            let result = bench.qp.invalidate(&mut regions, 5);
+            let result = bench.invalidation(&mut regions, 5);
             let at_once = (taken == 0).then_some(5);
             same("result", result, Err((ENOMEM, at_once)))?;
             // Before the connection is dropped somebody else's Send succeeds.
@@ -389,7 +389,7 @@ mod suite {
             let mut regions = bench.arm(2)?;
             bench.device.refuse_post(Refusal::After(taken));
             let buffer = bench.qp.send_buffer()?;
-            let posted = bench.qp.post(buffer, 100, &mut regions);
+            let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
             regions.bury();
@@ -412,7 +412,7 @@ mod suite {
         let mut regions = bench.arm(2)?;
         bench.device.refuse_post(Refusal::Nameless);
         let buffer = bench.qp.send_buffer()?;
-        let posted = bench.qp.post(buffer, 100, &mut regions);
+        let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
         same("error", posted.err(), Some(EIO))?;
         bench.shut_down(2)?;
         bench.told(&[], &[FLUSHED; 4 + 3])?;
@@ -427,7 +427,7 @@ mod suite {
         same("room", regions.room(), 0)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let qp = &bench.qp;
-        let more = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+        let more = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
         same("too many", more.err(), Some(EMSGSIZE))?;
         bench.balance.more(3)?;
         qp.disarm(&mut regions);
@@ -436,16 +436,16 @@ mod suite {
         // All three can be had again.
         for _ in 0..3 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7)?;
+            qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
         }
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mut others = Regions::new(3, GFP_KERNEL)?;
-        let none = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7);
+        let none = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("none is idle", none.err(), Some(EAGAIN))?;
         qp.disarm(&mut regions);
         // One that the device refuses goes back to the pool.
         bench.device.refuse(Request::MapMr, 0);
-        let refused = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7);
+        let refused = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("refused", refused.err(), Some(EIO))?;
         same("requests", bench.device.sends(), 0)?;
         bench.shut_down(3)?;
@@ -517,7 +517,7 @@ mod suite {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
         // No more than the buffer has is sent.
-        bench.qp.post_message(buffer, usize::MAX)?;
+        bench.qp.post_message(buffer, usize::MAX, nobody)?;
         same("length", bench.device.send(0)?.sge.1, 1024)?;
         bench.shut_down(0)?;
         bench.told(&[], &[FLUSHED])?;
@@ -548,7 +548,7 @@ mod suite {
 
         // One of them posts, too late; the other gives up.
         let posts = bench.device.posts();
-        let posted = bench.qp.post(buffer, 100, &mut regions);
+        let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         a_while();

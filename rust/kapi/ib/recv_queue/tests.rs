@@ -18,8 +18,10 @@ use crate::kunit::{
     claim,
     same, //
 };
+use xdr::Role;
 
 const SIZE: usize = 256;
+const ROLE: Role = Role::Requester;
 
 struct Bench {
     queue: RecvQueue,
@@ -54,7 +56,8 @@ impl Bench {
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
         // SAFETY: The device lives as long as the queue.
-        let buffer = unsafe { DmaBuffer::new(self.device.as_ptr(), SIZE, Direction::FromDevice)? };
+        let buffer =
+            unsafe { DmaBuffer::new(self.device.as_ptr(), SIZE, Direction::FromDevice, ROLE)? };
         Ok(self.queue.add(buffer).is_ok())
     }
 

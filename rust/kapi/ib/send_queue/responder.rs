@@ -19,6 +19,7 @@ use super::super::{
     transfer::Transfer, //
 };
 use super::{
+    invalidation,
     Gate,
     Held,
     SendQueue,
@@ -283,13 +284,17 @@ impl<C> SendQueue<C> {
         for at in position..self.head {
             match self.slots.get(self.slot_of(at))? {
                 Held::Buffer(buffer) if at == position => return Some((Purpose::Send, buffer.id)),
+                Held::Region { purpose, id } if at == position => return Some((*purpose, *id)),
+                Held::Cookie {
+                    whole, waiter, id, ..
+                } if at == position => return Some((invalidation(*whole, *waiter), *id)),
                 // It is with the last of its requests.
                 Held::Transfer(transfer) => {
                     let purpose = transfer.purpose((at - position) as usize);
                     return Some((purpose, transfer.id()));
                 }
                 Held::Nothing => (),
-                Held::Buffer(_) | Held::Cookie { .. } => break,
+                Held::Buffer(_) | Held::Region { .. } | Held::Cookie { .. } => break,
             }
         }
         None

@@ -135,7 +135,7 @@ mod suite {
             // The caller is to make one, and cannot.
             claim(bench.queue.take_buffer()?.is_none(), "one stays back")?;
             let back = bench.queue.not_made().ok_or(ENOMEM)?;
-            bench.queue.post_send(&[], back, 100)?;
+            bench.queue.post_send(&[], back, 100, nobody)?;
             bench.queue.lent -= 1;
             let last = bench.device.send(bench.device.sends() - 1)?;
             claim(last.signaled, "it comes back")?;
@@ -355,6 +355,34 @@ mod suite {
     }
 
     #[test]
+    fn names_of_requests() -> Result {
+        let mut bench = Bench::new(64, 3, 8)?;
+        let last = Purpose::LastInvalidation(Waiter::Reply);
+        claim(bench.invalidate(&[5, 6, 7], 70).is_ok(), "posted")?;
+        // That of the others is known only while an event wants it.
+        let name = |bench: &Bench, position| {
+            let name = bench.queue.purpose_of(position);
+            name.map(|(purpose, id)| (purpose, id.number()))
+        };
+        same("first", name(&bench, 0), None)?;
+        same("last", name(&bench, 2), Some((last, 7)))?;
+        same("names", &bench.names()[..], &[(last, 7)])?;
+        // Of a chain that was cut off, what was to be the last was not posted.
+        bench.device.refuse_post(Refusal::After(2));
+        claim(bench.invalidate(&[5, 6, 7], 70).is_err(), "cut off")?;
+        let cut = (Purpose::Invalidation, 6);
+        same("cut off", name(&bench, 4), Some(cut))?;
+        same("names", &bench.names()[..], &[cut])?;
+        let armed = bench.armed(1)?;
+        bench.post(&armed, 100)?;
+        same("registration", name(&bench, 5), None)?;
+        let sent = name(&bench, 6);
+        same("sent", sent.map(|name| name.0), Some(Purpose::Send))?;
+        same("names", bench.names().first().copied(), sent)?;
+        bench.end()
+    }
+
+    #[test]
     fn invalidations_that_failed_without_a_word() -> Result {
         let mut bench = Bench::new(64, 3, 8)?;
         bench.queue.reserved = 2;
@@ -504,8 +532,9 @@ mod suite {
             bench.sends(1)?;
             let _ = bench.retire_all()?;
             // SAFETY: The device lives as long as the ring.
-            let buffer =
-                unsafe { DmaBuffer::new(bench.device.as_ptr(), bench.size, Direction::ToDevice)? };
+            let buffer = unsafe {
+                DmaBuffer::new(bench.device.as_ptr(), bench.size, Direction::ToDevice, ROLE)?
+            };
             bench.queue.made += 1;
             bench.queue.gate = gate;
 
@@ -514,7 +543,7 @@ mod suite {
             let pooled = bench.queue.take_pooled().is_some();
             claim(!pooled, "nothing in the pool, or the gate is shut")?;
             let posts = bench.device.posts();
-            let posted = bench.queue.post_send(&[], buffer, 100);
+            let posted = bench.queue.post_send(&[], buffer, 100, nobody);
             same("posting", posted.err(), refused)?;
             same("calls", bench.device.posts(), posts + u32::from(sends))?;
             let result = bench.invalidate(&[1], 9);

@@ -3,8 +3,16 @@
 //! A queue pair over a device without hardware, and what it tells its user.
 
 use super::*;
-use crate::kapi::ib::handler::Received;
+use crate::kapi::{
+    ib::handler::Received,
+    sys::trace::TaskId, //
+};
 use xdr::Role;
+
+/// For whom it is.
+pub(super) fn nobody() -> TaskId {
+    TaskId::NONE
+}
 
 /// An invalidation that is posted by the handler of a Receive.
 pub(super) const LATE: u32 = 99;
@@ -94,7 +102,8 @@ impl Handler for Listener {
         let noted = (message.bytes.len(), key);
         let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
         if let Some(regions) = &mut *self.regions.lock() {
-            if qp.invalidate(regions, LATE).is_err() {
+            let posted = qp.invalidate(regions, LATE, Waiter::Reply, nobody);
+            if posted.is_err() {
                 pr_err!("# a late invalidation was not posted\n");
             }
         }
@@ -177,7 +186,7 @@ impl Bench {
             let page = (i * PAGE_SIZE, PAGE_SIZE);
             let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
             self.qp
-                .arm(&mut regions, &mut pieces, Access::RemoteWrite, 7)?;
+                .arm(&mut regions, &mut pieces, Access::RemoteWrite, 7, nobody)?;
         }
         Ok(regions)
     }
@@ -187,12 +196,21 @@ impl Bench {
         let mut regions = self.arm(n)?;
         let mut buffer = self.qp.send_buffer()?;
         buffer.bytes().fill(0x55);
-        self.qp.post(buffer, 100, &mut regions)?;
+        self.qp.post(buffer, 100, &mut regions, nobody)?;
         Ok(regions)
     }
 
     pub(super) fn invalidate(&self, regions: &mut Regions, cookie: u32) -> Result {
-        self.qp.invalidate(regions, cookie).map_err(|(e, _)| e)
+        self.invalidation(regions, cookie).map_err(|(e, _)| e)
+    }
+
+    /// The same; after an error also the cookie, if it came back.
+    pub(super) fn invalidation(
+        &self,
+        regions: &mut Regions,
+        cookie: u32,
+    ) -> Result<(), (Error, Option<u32>)> {
+        self.qp.invalidate(regions, cookie, Waiter::Task, nobody)
     }
 
     /// Posts `n` Receives.

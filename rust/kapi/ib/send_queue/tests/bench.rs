@@ -3,12 +3,21 @@
 //! A send ring over a device without hardware.
 
 use super::*;
+use core::cell::RefCell;
+use xdr::Role;
+
+pub(super) const ROLE: Role = Role::Requester;
 
 const HANDLERS: Handlers = Handlers {
     done: fake::ignore,
     read_done: fake::ignore,
     read_failed: fake::ignore,
 };
+
+/// For whom it is.
+pub(super) fn nobody() -> TaskId {
+    TaskId::NONE
+}
 
 /// A ring over a fake device.
 pub(super) struct Bench {
@@ -67,13 +76,13 @@ impl Bench {
             return Ok(buffer);
         }
         // SAFETY: The device lives as long as the ring.
-        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice) }
+        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice, ROLE) }
     }
 
     /// Posts a Send with registrations, as a poster does.
     pub(super) fn post(&mut self, armed: &[Region<Armed>], len: usize) -> Result {
         let buffer = self.buffer()?;
-        let result = self.queue.post_send(armed, buffer, len);
+        let result = self.queue.post_send(armed, buffer, len, nobody);
         self.queue.lent -= 1;
         result
     }
@@ -105,24 +114,41 @@ impl Bench {
         Ok(armed)
     }
 
-    /// Posts invalidations of `keys`. The error and whether the cookie came back at once.
+    /// Posts invalidations of `keys`, each of the region of the same number. The error and whether
+    /// the cookie came back at once.
     pub(super) fn invalidate(
         &mut self,
         keys: &[u32],
         cookie: u32,
     ) -> Result<(), (Error, Option<u32>)> {
-        self.queue.post_invalidations(keys.iter().copied(), cookie)
+        let invalidations = keys.iter().map(|key| Invalidation {
+            rkey: *key,
+            region: *key,
+        });
+        let waiter = Waiter::Reply;
+        self.queue.post_invalidations(invalidations, cookie, waiter)
     }
 
     /// Retires everything below `end`; the cookies that came back.
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
         let mut cookies = KVec::new();
-        while let Some(retired) = self.queue.retire(end, |_| ()) {
+        while let Some(retired) = self.queue.retire(end, |_, _| ()) {
             if let Retired::Cookie { cookie, whole } = retired {
                 cookies.push((cookie, whole), GFP_KERNEL)?;
             }
         }
         Ok(cookies)
+    }
+
+    /// Retires all that is posted; what trace events are told of it.
+    pub(super) fn names(&mut self) -> KVec<(Purpose, u32)> {
+        self.device.forget();
+        let names = RefCell::new(KVec::new());
+        let note = |purpose, id: CompletionId| {
+            let _ = names.borrow_mut().push((purpose, id.number()), GFP_KERNEL);
+        };
+        while self.queue.retire(self.queue.head, note).is_some() {}
+        names.into_inner()
     }
 
     /// Retires all that is posted.

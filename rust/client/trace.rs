@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What trace events say of messages.
+
+use super::{
+    chunks::{
+        Arguments,
+        Results,
+        Thresholds, //
+    },
+    connection::Requester,
+    marshal::Chunk,
+    mount::Mount,
+};
+use crate::kapi::{
+    ib::Regions,
+    sunrpc::{
+        PinnedRqst,
+        Rqst,
+        SocketAddress, //
+    },
+    sys::trace::{
+        self,
+        Carriage, //
+    },
+};
+use xdr::{
+    DecodeError,
+    ErrorMessage,
+    FixedHeader,
+    RdmaError,
+    Reply,
+    MIN_HEADER, //
+};
+
+/// A connection is up, from one address to another.
+pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: SocketAddress) {
+    trace::xprtrdma_inline_thresh(|| {
+        let Thresholds { send, receive, .. } = *thresholds;
+        // With chunks it is less, by what they take in the header.
+        let longest = |threshold: usize| threshold.saturating_sub(MIN_HEADER) as u32;
+        let longest = (longest(send), longest(receive));
+        (
+            send as u32,
+            receive as u32,
+            longest.0,
+            longest.1,
+            own,
+            server,
+        )
+    });
+}
+
+/// The region that was armed last is a segment of a chunk, and the last one or not.
+#[inline]
+pub(super) fn offered(rqst: &Rqst<'_, Mount>, chunk: Chunk, regions: &Regions, last: bool) {
+    let segment = || (rqst.task().id(), regions.last_armed(), last);
+    match chunk {
+        Chunk::Read(position) => trace::xprtrdma_chunk_read(|| {
+            let (task, region, last) = segment();
+            (task, position as u32, region, last)
+        }),
+        Chunk::Write => trace::xprtrdma_chunk_write(segment),
+        Chunk::Reply => trace::xprtrdma_chunk_reply(segment),
+    }
+}
+
+/// A Call was encoded, with a header of so many bytes.
+#[inline]
+pub(super) fn encoded(
+    rqst: &Rqst<'_, Mount>,
+    header: usize,
+    arguments: Arguments,
+    results: Results,
+) {
+    trace::xprtrdma_marshal(|| {
+        let arguments = match arguments {
+            Arguments::Inline => Carriage::Copied,
+            Arguments::ReadChunk => Carriage::ReadChunk,
+            Arguments::PositionZero => Carriage::PositionZero,
+        };
+        let results = match results {
+            Results::Inline => Carriage::Inline,
+            Results::WriteChunk => Carriage::WriteChunk,
+            Results::ReplyChunk => Carriage::ReplyChunk,
+        };
+        let call = rqst.send_buf();
+        let parts = [call.head_len(), call.page_len(), call.tail_len()];
+        let [head, pages, tail] = parts.map(|len| len as u32);
+        let (task, xid) = (rqst.task().id(), rqst.xid());
+        (
+            task,
+            xid,
+            header as u32,
+            head,
+            pages,
+            tail,
+            arguments,
+            results,
+        )
+    });
+}
+
+/// A Reply has come to an RPC that waits for it, with that grant.
+#[inline]
+pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Mount>, xid: u32, credits: u32) {
+    trace::xprtrdma_reply(|| {
+        let grant = credits.min(requester.max_calls).max(1);
+        (rqst.task().id(), xid, grant)
+    });
+}
+
+/// The segments of the chunks that a Reply returns.
+#[inline]
+pub(super) fn returned(reply: &Reply<'_>) {
+    if trace::on::xprtrdma_decode_seg() {
+        for chunk in Iterator::chain(reply.writes.chunks(), reply.reply_chunk) {
+            for s in chunk.segments() {
+                trace::xprtrdma_decode_seg(|| (s.handle, s.length, s.offset));
+            }
+        }
+    }
+}
+
+/// The server cannot answer a Call.
+pub(super) fn failed(rqst: &PinnedRqst<Mount>, message: &ErrorMessage) {
+    match message.error {
+        RdmaError::Version { low, high } => {
+            trace::xprtrdma_err_vers(|| (rqst.task().id(), message.xid, low, high));
+        }
+        RdmaError::Chunk => trace::xprtrdma_err_chunk(|| (rqst.task().id(), message.xid)),
+    }
+}
+
+/// What was received for an RPC is not well formed.
+pub(super) fn misunderstood(rqst: &PinnedRqst<Mount>, reason: DecodeError, message: &[u8]) {
+    if reason == DecodeError::UnknownError {
+        trace::xprtrdma_err_unrecognized(|| {
+            let xid = FixedHeader::peek(message).map_or(0, |header| header.xid);
+            // What it is comes behind the header.
+            let rest = message.get(FixedHeader::SIZE..).unwrap_or(&[]);
+            let error = rest.first_chunk().copied().map_or(0, u32::from_be_bytes);
+            (rqst.task().id(), xid, error)
+        });
+    }
+}
+
+/// A message is refused.
+pub(super) fn refused(requester: &Requester, reason: DecodeError, message: &[u8]) {
+    match reason {
+        DecodeError::Short => trace::xprtrdma_reply_short_err(|| header(requester, message)),
+        DecodeError::Version(_) => trace::xprtrdma_reply_vers_err(|| header(requester, message)),
+        _ => unfit(requester, message),
+    }
+}
+
+/// A message is not well formed, or a Reply is no answer to its Call.
+pub(super) fn unfit(requester: &Requester, message: &[u8]) {
+    trace::xprtrdma_reply_hdr_err(|| header(requester, message));
+}
+
+/// Nobody waits for a Reply.
+pub(super) fn unexpected(requester: &Requester, message: &[u8]) {
+    trace::xprtrdma_reply_rqst_err(|| header(requester, message));
+}
+
+/// The server, and of the fixed fields XID, version and procedure.
+fn header(requester: &Requester, message: &[u8]) -> (SocketAddress, u32, u32, u32) {
+    // All but the shortest messages have them.
+    let header = FixedHeader::peek(message).unwrap_or(FixedHeader::from_wire(&[0; 16]));
+    let FixedHeader {
+        xid,
+        version,
+        procedure,
+        ..
+    } = header;
+    (*requester.alarm.address(), xid, version, procedure)
+}
