@@ -10,7 +10,7 @@ use super::{
     },
     connection::Requester,
     marshal::Chunk,
-    mount::Mount,
+    mount::Mount, //
 };
 use crate::kapi::{
     ib::Regions,

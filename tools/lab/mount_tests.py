@@ -7,7 +7,9 @@ import time
 import capture
 import say
 import trace_events
-from cell import FEW_SIZES, LONG_SECONDS, NO_SECURITY, OTHER_PORT, SUMS, Cell, Test, files
+import trace_requester
+import trace_responder
+from cell import FEW_SIZES, LONG_SECONDS, NO_SECURITY, OTHER_PORT, PORT, SUMS, Cell, Test, files
 from machine import SERVER
 from messages import Expected
 from pair import IN_TREE
@@ -17,10 +19,13 @@ ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
 ODD_SIZE = 200_001
 # Enough for a Reply that fits no inline message.
 NAMES = 300
+MAKE_NAMES = f"{{ mkdir many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch); }}"
 MOUNTS = 50
 # Enough for a call and a reply that fit no inline message.
 ACL_ENTRIES = 400
 SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
+CALLBACK_IS_UP = ("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
+                  "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
 KEEPALIVE_SECONDS = 4
@@ -34,9 +39,16 @@ LOSES_CONNECTION = ("for try in $(seq 100); do rdma resource show qp | grep -q '
                     "sleep 0.5; done; rdma resource show qp >&2; exit 1")
 # The same for one that is left to the module.
 LOSES_IDLE_CONNECTION = LOSES_CONNECTION.replace("seq 100", "seq 200")
+# The end of a transport comes after umount has returned.
+NO_QUEUE_PAIR = ("for try in $(seq 100); do rdma resource show qp | grep -q 'type RC' || exit 0; sleep 0.2; done; "
+                 "rdma resource show qp >&2; exit 1")
 IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
 SECURITIES = ("krb5", "krb5i", "krb5p")
 FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
+# No more than the buffer of the trace holds the events of.
+TRACED_FAULTS = 3
+# The versions whose callbacks come over the mount's own connection.
+CALLED_BACK = ("4.1", "4.2")
 LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the test breaks connections")
 # Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
@@ -256,12 +268,43 @@ def traced(cell: Cell) -> None:
     """The server's trace events are those of the documentation; they fire, and agree with each other."""
     server = cell.guests.server
     trace_events.must_be_those_documented(server)
-    with trace_events.recorded(server) as trace, cell.mounted():
+    trace_events.must_have_fields(server)
+    with trace_events.recorded(server, trace_responder.RPC_EVENT) as trace, cell.mounted(prepare=MAKE_NAMES):
         cell.client(f"/lab/files.py make /mnt/t/out --direct {ODD_SIZE}")
         cell.same("out", "--direct")
-        cell.server(f"mkdir /export/t/many && cd /export/t/many && seq -f 'name-%0100g' {NAMES} | xargs touch")
         cell.client("ls /mnt/t/many")
-    trace_events.judge(trace, ODD_SIZE)
+    trace_responder.judge(trace, ODD_SIZE)
+
+
+def traced_client(cell: Cell) -> None:
+    """The client's trace events are those of the documentation, with the fields of the in-tree module; they fire for
+    every form of message and when a connection breaks, and agree with each other and with the RPC layer."""
+    client = cell.guests.client
+    trace_events.must_be_those_documented(client)
+    trace_events.must_have_fields(client)
+    peer = f"[{SERVER.address4}]:{PORT}"
+    # As for the capture: NFS 3 has no such long Call.
+    carried = trace_requester.Forms(peer, ODD_SIZE, long_call=cell.version != "3",
+                                    callback=cell.version in CALLED_BACK)
+    prepare = f"{MAKE_NAMES} && touch a b && {SET_ACL} a" if carried.long_call else MAKE_NAMES
+    with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
+        with cell.mounted(prepare=prepare):
+            cell.client(f"/lab/files.py make /mnt/t/out --direct 100 {ODD_SIZE}")
+            cell.same("out", "--direct")
+            cell.client("ls /mnt/t/many")
+            if carried.long_call:
+                cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+            if carried.callback:
+                cell.server(CALLBACK_IS_UP)
+        cell.client(NO_QUEUE_PAIR)
+    trace_requester.judge(trace, carried)
+    with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
+        with cell.mounted(), contextlib.ExitStack() as stack:
+            for machine in cell.debugged:
+                stack.enter_context(cell.broken(machine, FAULT_INTERVAL, TRACED_FAULTS))
+            cell.client("/lab/files.py workers /mnt/t/workers 8 100000", LONG_SECONDS)
+        cell.client(NO_QUEUE_PAIR)
+    trace_requester.judge_broken(trace, peer, injected=client in cell.debugged)
 
 
 def secure(cell: Cell) -> None:
@@ -322,8 +365,7 @@ def tunables(cell: Cell) -> None:
 def callbacks(cell: Cell) -> None:
     """The server's probe of the callback channel was answered over the mount's own connection."""
     with cell.mounted():
-        cell.server("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
-                    "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
+        cell.server(CALLBACK_IS_UP)
 
 
 def listeners(cell: Cell) -> None:
@@ -447,7 +489,8 @@ SMOKE = {"3": [SMALL], "4.0": [SMALL], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL,
 OVER_IPV6 = Test("over IPv6", over_ipv6)
 # NFS 3 would want rpcbind there, too.
 NAMESPACE = Test("server in a network namespace", in_namespace, (MOVED,))
-TRACED = Test("trace events", traced)
+TRACED = Test("trace events of the server", traced)
+TRACED_CLIENT = Test("trace events of the client", traced_client, (LOST,))
 LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
@@ -455,8 +498,8 @@ WATCHED = Test("silent server is noticed", watched, (LOST,))
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
-          WATCHED, Test("mountstats", statistics), TRACED, Test("server's tunables", tunables), LISTENERS, *HARD, REMOVED,
-          Test("loaded by mount", loaded_by_mount), NO_LEAK]
+          WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
+          LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
 FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS, NAMESPACE]), *COMMON] for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
@@ -468,5 +511,5 @@ def secured(tests: list[Test]) -> list[Test]:
     Its messages have other forms, since chunks carry no part of what is protected. An ACL names users by name, and the
     guests have none. The realm knows the server by one address.
     """
-    without = (FORMS, TRACED, ACLS, OVER_IPV6)
+    without = (FORMS, TRACED, TRACED_CLIENT, ACLS, OVER_IPV6)
     return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]

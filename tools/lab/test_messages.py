@@ -67,8 +67,9 @@ class Matrix(unittest.TestCase):
 
     def test_trace_events_are_looked_for_where_they_are(self) -> None:
         for plan in matrix._plans():
-            wanted = plan.server == OURS and plan.security == NO_SECURITY
-            self.assertEqual(mount_tests.TRACED in plan.tests, wanted, plan.name)
+            for test, whose in ((mount_tests.TRACED, plan.server), (mount_tests.TRACED_CLIENT, plan.client)):
+                wanted = whose == OURS and plan.security == NO_SECURITY
+                self.assertEqual(test in plan.tests, wanted, plan.name)
 
     def test_choice_of_cells(self) -> None:
         def chosen(cells: str) -> list[str]:
