@@ -148,8 +148,14 @@ fn attempt(
     let (alarm, events) = (alarm.clone(), events.clone());
     let (own, peer) = id.addresses();
     let number = shared.next_id();
-    let requester =
-        Requester::new(shared.clone(), number, alarm, events.clone(), max_calls, plan)?;
+    let requester = Requester::new(
+        shared.clone(),
+        number,
+        alarm,
+        events.clone(),
+        max_calls,
+        plan,
+    )?;
     let connection = QueuePair::new(id, config, requester)?;
     if let Err(e) = bring_up(shared, &connection, &events, &device) {
         connection.shutdown();

@@ -196,7 +196,7 @@ fn encode(
         Results::Inline => (),
         Results::WriteChunk => {
             offer(connection, rqst, state, reply.page_pieces(), Chunk::Write)?;
-            let padding = connection.padding(chunks::pad(shape.reply_pages));
+            let padding = connection.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
             if let Some(segment) = padding {
                 state
                     .write

@@ -378,6 +378,7 @@ DECLARE_EVENT_CLASS(xprtrdma_write_chunk_class,
 		TP_ARGS(task, region, is_last))
 
 WRITE_CHUNK_EVENT(xprtrdma_chunk_write);
+WRITE_CHUNK_EVENT(xprtrdma_chunk_wp);
 WRITE_CHUNK_EVENT(xprtrdma_chunk_reply);
 
 /* The numbers are those of the in-tree module, and of kapi::sys::trace. */

@@ -13,7 +13,8 @@
 
 use super::super::{
     bindings,
-    page::Pieces, //
+    page::Pieces,
+    sys::trace::CoveredRegion, //
 };
 use super::region::{
     Access,
@@ -92,6 +93,12 @@ impl Padding {
             length: len.min(size_of::<Unit>()) as u32,
             ..self.segment
         }
+    }
+
+    /// The same for trace events.
+    pub(super) fn covered(&self, len: usize) -> CoveredRegion {
+        let direction = Access::RemoteWrite.direction().as_raw();
+        CoveredRegion::new(self.mr.id, 1, self.segment(len), direction)
     }
 
     /// Takes the region from the device: afterwards no peer can reach the memory. May sleep.

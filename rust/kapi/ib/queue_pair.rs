@@ -374,11 +374,12 @@ impl<H: Handler> QueuePair<H> {
         self.send.lock().post_registration(&registration)
     }
 
-    /// How a Write chunk names room for `len` bytes of XDR padding. None if that was not provided, or
-    /// is not needed.
-    pub(crate) fn padding(&self, len: usize) -> Option<Segment> {
-        let padding = self.padding.as_ref()?;
-        (len != 0).then(|| padding.segment(len))
+    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
+    /// provided, or is not needed.
+    pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
+        let padding = self.padding.as_ref().filter(|_| len != 0)?;
+        events::xprtrdma_chunk_wp(|| (task(), padding.covered(len), true));
+        Some(padding.segment(len))
     }
 
     /// How many regions are idle.

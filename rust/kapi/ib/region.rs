@@ -58,7 +58,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    fn direction(self) -> Direction {
+    pub(super) fn direction(self) -> Direction {
         match self {
             Self::RemoteRead => Direction::ToDevice,
             Self::RemoteWrite => Direction::FromDevice,
@@ -89,7 +89,7 @@ pub(super) struct Invalidating;
 #[pin_data(PinnedDrop)]
 pub(super) struct Mr {
     /// The number that the resource tracker has given to it, for trace events.
-    id: u32,
+    pub(super) id: u32,
     #[pin]
     core: SpinLock<Core>,
 }

@@ -462,12 +462,12 @@ mod suite {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
             let armed = bench
                 .qp
-                .arm(&mut regions, &mut pieces, Access::RemoteRead, 7);
+                .arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
             let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
             same("error", armed.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer()?;
-        bench.qp.post(buffer, 100, &mut regions)?;
+        bench.qp.post(buffer, 100, &mut regions, nobody)?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
         regions.bury();

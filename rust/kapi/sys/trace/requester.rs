@@ -66,6 +66,8 @@ events! {
     xprtrdma_chunk_read(task: TaskId, position: u32, region: CoveredRegion, last: bool);
     /// A segment of the Write chunk of a Call.
     xprtrdma_chunk_write(task: TaskId, region: CoveredRegion, last: bool);
+    /// The segment for XDR padding in the Write chunk of a Call.
+    xprtrdma_chunk_wp(task: TaskId, region: CoveredRegion, last: bool);
     /// A segment of the Reply chunk of a Call.
     xprtrdma_chunk_reply(task: TaskId, region: CoveredRegion, last: bool);
     /// A Call was encoded; bytes of its header, and of head, pages and tail of the RPC message.

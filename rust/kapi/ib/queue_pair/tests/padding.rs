@@ -16,7 +16,7 @@ mod suite {
     fn none_unless_provided() -> Result {
         let bench = Bench::new()?;
         for len in 0..4 {
-            same("segment", bench.qp.padding(len), None)?;
+            same("segment", bench.qp.padding(len, nobody), None)?;
         }
         bench.shut_down(0)?;
         bench.end()
@@ -32,15 +32,15 @@ mod suite {
         same("request", (posted.opcode, posted.signaled), (REG, false))?;
         let access = Access::RemoteWrite.as_raw();
         same("access", posted.access as u32, access)?;
-        same("for nothing", bench.qp.padding(0), None)?;
+        same("for nothing", bench.qp.padding(0, nobody), None)?;
         for len in 1..4 {
-            let segment = bench.qp.padding(len).ok_or(EINVAL)?;
+            let segment = bench.qp.padding(len, nobody).ok_or(EINVAL)?;
             same("key", segment.handle, posted.key)?;
             same("length", segment.length, len as u32)?;
             let in_page = segment.offset < PAGE_SIZE as u64;
             claim(in_page, "no address of the kernel is on the wire")?;
         }
-        let most = bench.qp.padding(100).ok_or(EINVAL)?;
+        let most = bench.qp.padding(100, nobody).ok_or(EINVAL)?;
         same("length", most.length, 4)?;
         bench.shut_down(1)?;
         bench.told(&[], &[FLUSHED])?;
@@ -51,7 +51,7 @@ mod suite {
     fn registered_before_the_first_call() -> Result {
         let bench = Bench::new()?;
         bench.qp.provide_padding()?;
-        let key = bench.qp.padding(3).ok_or(EINVAL)?.handle;
+        let key = bench.qp.padding(3, nobody).ok_or(EINVAL)?.handle;
         drop(bench.call(0)?);
         let first = bench.device.send(0)?;
         same("first", (first.opcode, first.key), (REG, key))?;
@@ -63,7 +63,7 @@ mod suite {
     fn no_rpc_waits_for_it() -> Result {
         let bench = Bench::new()?;
         bench.qp.provide_padding()?;
-        let offered = bench.qp.padding(3);
+        let offered = bench.qp.padding(3, nobody);
         let mut regions = bench.call(1)?;
         let mut others = bench.call(1)?;
         bench.device.complete_sends(5)?;
@@ -80,12 +80,12 @@ mod suite {
         claim(regions.fenced().is_some(), "fenced")?;
 
         // The next one finds it as it was.
-        same("segment", bench.qp.padding(3), offered)?;
+        same("segment", bench.qp.padding(3, nobody), offered)?;
         bench.balance.more(1 + 2 + 1)?;
         bench.invalidate(&mut others, 6)?;
         bench.device.complete_sends(1)?;
         bench.qp.invalidation_completed(&mut others);
-        same("segment", bench.qp.padding(3), offered)?;
+        same("segment", bench.qp.padding(3, nobody), offered)?;
         bench.shut_down(3)?;
         bench.end()
     }
@@ -94,11 +94,11 @@ mod suite {
     fn a_peer_that_says_it_has_invalidated_it() -> Result {
         let bench = Bench::new()?;
         bench.qp.provide_padding()?;
-        let key = bench.qp.padding(3).ok_or(EINVAL)?.handle;
+        let key = bench.qp.padding(3, nobody).ok_or(EINVAL)?.handle;
         let mut regions = bench.call(1)?;
         let found = bench
             .qp
-            .remotely_invalidated(&mut regions, InvalidatedKey(key));
+            .remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
         claim(!found, "that says nothing of the RPC's memory")?;
         claim(regions.fenced().is_none(), "which is not fenced")?;
         bench.shut_down(2)?;
@@ -155,7 +155,7 @@ mod suite {
             let bench = Bench::new()?;
             bench.device.refuse(request, 0);
             same("error", bench.qp.provide_padding(), Err(error))?;
-            same("segment", bench.qp.padding(3), None)?;
+            same("segment", bench.qp.padding(3, nobody), None)?;
             same("posts", bench.device.posts(), 0)?;
             bench.balance.more(0)?;
             same("made", bench.device.count(Request::AllocMr), made)?;
@@ -170,10 +170,10 @@ mod suite {
     fn a_second_time() -> Result {
         let bench = Bench::new()?;
         bench.qp.provide_padding()?;
-        let offered = bench.qp.padding(3);
+        let offered = bench.qp.padding(3, nobody);
         same("error", bench.qp.provide_padding(), Err(EINVAL))?;
         same("posts", bench.device.posts(), 1)?;
-        same("segment", bench.qp.padding(3), offered)?;
+        same("segment", bench.qp.padding(3, nobody), offered)?;
         same("freed", bench.device.count(Request::DeregMr), 1)?;
         bench.balance.more(1)?;
         bench.shut_down(1)?;
@@ -185,7 +185,7 @@ mod suite {
         let bench = Bench::new()?;
         bench.shut_down(0)?;
         same("error", bench.qp.provide_padding(), Err(ENOTCONN))?;
-        same("segment", bench.qp.padding(3), None)?;
+        same("segment", bench.qp.padding(3, nobody), None)?;
         bench.end()
     }
 }
