@@ -371,7 +371,9 @@ impl<H: Handler> QueuePair<H> {
         if !self.padding.populate(padding) {
             return Err(EINVAL);
         }
-        self.send.lock().post_registration(&registration)
+        // The lock is to be let go before the poster is.
+        let mut send = self.send.lock();
+        send.post_registration(&registration)
     }
 
     /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
