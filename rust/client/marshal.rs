@@ -92,7 +92,8 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
     }
     // What it has was made for another connection, perhaps of larger regions.
     let regions = requester.plan.rpc() as usize;
-    state.make_room(regions).map_err(|_| ENOBUFS)?;
+    // Without memory for that many, it may still need fewer.
+    let _ = state.make_room(regions);
     state.xid = rqst.xid();
     let len = match encode(connection, rqst, &mut state, buffer.bytes()) {
         Ok(len) => len,
@@ -157,7 +158,7 @@ fn offer(
         chunk
             .segments(state)
             .push_within_capacity(segment)
-            .map_err(|_| EMSGSIZE)?;
+            .map_err(|_| ENOBUFS)?;
         offered(rqst, chunk, &state.regions, pieces.remaining() == 0);
     }
     Ok(chunk.segments(state).len())
@@ -166,7 +167,8 @@ fn offer(
 /// Decides on the chunks, arms their regions, and writes the message into `to`. Returns its
 /// length.
 ///
-/// `EAGAIN` when regions are short, `EMSGSIZE` when the RPC needs more than there can be.
+/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
+/// can be.
 fn encode(
     connection: &Connection,
     rqst: &Rqst<'_, Mount>,
@@ -201,7 +203,7 @@ fn encode(
                 state
                     .write
                     .push_within_capacity(segment)
-                    .map_err(|_| EMSGSIZE)?;
+                    .map_err(|_| ENOBUFS)?;
             }
             let bytes = shape.reply_pages + padding.map_or(0, |p| p.length as usize);
             stats.write_segments.add(state.write.len() as u64);

@@ -290,8 +290,8 @@ impl<H: Handler> QueuePair<H> {
     /// names it.
     ///
     /// `tag` goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
-    /// `EMSGSIZE` when the RPC may have no more, `EIO` when the device refuses the memory. `task` is
-    /// that of the RPC, here and below.
+    /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it, `EIO` when
+    /// the device refuses the memory. `task` is that of the RPC, here and below.
     pub(crate) fn arm(
         &self,
         regions: &mut Regions,
@@ -300,10 +300,12 @@ impl<H: Handler> QueuePair<H> {
         tag: u32,
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
-        // They have to fit into one post, too.
-        let most = self.config.regions_per_call as usize;
-        if regions.room() == 0 || regions.count() >= most {
+        // They have to fit into one post.
+        if regions.count() >= self.config.regions_per_call as usize {
             return Err(EMSGSIZE);
+        }
+        if regions.room() == 0 {
+            return Err(ENOBUFS);
         }
         let region = self.send.lock().take_region().ok_or(EAGAIN)?;
         match region.arm(pieces, self.config.sg_gaps, access, tag) {

@@ -234,6 +234,11 @@ impl Mr {
         let mut core = self.core.lock();
         core.unmap(|_| covered);
         core.dead = true;
+        // Its memory may be such as is given back only by who may sleep, which whoever drops the last
+        // reference may not.
+        let sg = core::mem::take(&mut core.sg);
+        drop(core);
+        drop(sg);
     }
 }
 

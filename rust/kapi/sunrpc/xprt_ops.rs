@@ -358,7 +358,8 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
-        // SAFETY: The request has a buffer of `buf_alloc`, which is used no more afterwards.
+        // SAFETY: The request has a buffer of `buf_alloc`, which is used no more afterwards. The task is the
+        // caller's, and lets its client go only after this.
         unsafe {
             let rqst = (*task).tk_rqstp;
             let Some(transport) = Self::transport((*rqst).rq_xprt) else {
