@@ -47,6 +47,11 @@ SECURITIES = ("krb5", "krb5i", "krb5p")
 FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
 # No more than the buffer of the trace holds the events of.
 TRACED_FAULTS = 3
+LOCKING = "import fcntl, time; file = open('{0}', 'r+'); fcntl.lockf(file, fcntl.LOCK_EX); print('held', flush=True); {1}"
+# For as long as a client takes to ask for it.
+HOLD_LOCK = (f"{{ python3 -IS -c \"{LOCKING.format('/export/t/a', 'time.sleep(3)')}\" > /tmp/held 2>&1 < /dev/null & }}; "
+             "for try in $(seq 50); do grep -q held /tmp/held && exit 0; sleep 0.2; done; cat /tmp/held >&2; exit 1")
+TAKE_LOCK = f"python3 -IS -c \"{LOCKING.format('/mnt/t/a', '')}\""
 # The versions whose callbacks come over the mount's own connection.
 CALLED_BACK = ("4.1", "4.2")
 LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
@@ -295,7 +300,12 @@ def traced_client(cell: Cell) -> None:
             if carried.long_call:
                 cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
             if carried.callback:
+                # Whoever waits for a lock is told when it is free (CB_NOTIFY_LOCK).
                 cell.server(CALLBACK_IS_UP)
+                # At first when there is no grace period any more, in which nobody gets one.
+                cell.client(TAKE_LOCK)
+                cell.server(HOLD_LOCK)
+                cell.client(TAKE_LOCK)
         cell.client(NO_QUEUE_PAIR)
     trace_requester.judge(trace, carried)
     with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
