@@ -199,13 +199,15 @@ class Pair:
             raise say.Failure(f"{count} unexpected kernel messages", log=self.client.console)
 
     def keep_records(self, name: str) -> None:
-        """Write down what was recorded so far of what goes wrong without a word; of use when a test has failed."""
+        """Write down what was recorded so far of what goes wrong without a word, and how things stand; of use when a test
+        has failed."""
         for machine in self.machines:
             kept = self.run / f"{machine.role.name}-{re.sub('[^a-z0-9.]+', '-', name.lower())}.trace"
             # A guest that answers no more has said so already.
             with contextlib.suppress(say.Failure):
                 kept.write_text(machine.must("cat /sys/kernel/tracing/trace"))
-                say.line(f"  the RPC layer's events: {kept}")
+                kept.with_suffix(".state").write_text(machine.must("/lab/state"))
+                say.line(f"  the RPC layer's events: {kept}; beside it, .state: RDMA objects, and who waits")
 
     def _start(self, role: Role, end: End) -> Machine:
         machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory, end.processors)
