@@ -6,6 +6,7 @@
 //! every slot up to it, and most requests need no completion of their own. RDMA Reads alone, of a
 //! responder, complete out of order with some devices: they have no slot in the ring.
 
+mod requester;
 mod responder;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -19,21 +20,14 @@ pub(super) use self::responder::{
 
 use super::super::{
     bindings,
-    sys::trace::{
-        self,
-        CompletionId,
-        TaskId, //
-    }, //
+    sys::trace::CompletionId, //
 };
 use super::{
     buffer::DmaBuffer,
     region::{
-        Armed,
         Idle,
-        Invalidation,
         Mr,
-        Region,
-        Registration, //
+        Region, //
     },
     trace::{
         Purpose,
@@ -365,17 +359,6 @@ impl<C> SendQueue<C> {
         }
     }
 
-    /// Writes a registration as the work request at chain index `i`.
-    fn write_registration(&mut self, i: usize, registration: &Registration, signaled: bool) {
-        let wr = bindings::ib_reg_wr {
-            wr: self.request(i, bindings::ib_wr_opcode_IB_WR_REG_MR, signaled),
-            mr: registration.mr,
-            key: registration.rkey,
-            access: registration.access.as_raw() as i32,
-        };
-        self.write_request(i, WorkRequest { registration: wr });
-    }
-
     /// Lets the slot of a position own what its request uses.
     fn hold(&mut self, position: u64, held: Held<C>) {
         let slot = self.slot_of(position);
@@ -428,145 +411,6 @@ impl<C> SendQueue<C> {
             return true;
         }
         false
-    }
-
-    /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain, for a
-    /// task or none.
-    ///
-    /// The registrations each get a slot reserved for the invalidation of their region. On an
-    /// error the connection is to be dropped: part of the chain may have been posted.
-    pub(super) fn post_send(
-        &mut self,
-        armed: &[Region<Armed>],
-        buffer: DmaBuffer,
-        len: usize,
-        task: impl Fn() -> TaskId,
-    ) -> Result {
-        let registrations = armed.len();
-        let n = registrations + 1;
-        let fits = n <= self.chain.len() && self.room() >= (n + registrations) as u64;
-        if self.gate != Gate::Open || !fits {
-            self.give_back_buffer(buffer);
-            return Err(ENOTCONN);
-        }
-        for (i, region) in armed.iter().enumerate() {
-            let registration = match region.registration() {
-                Ok(registration) => registration,
-                Err(e) => {
-                    self.give_back_buffer(buffer);
-                    return Err(e);
-                }
-            };
-            trace::xprtrdma_mr_fastreg(|| (task(), region.covered()));
-            self.write_registration(i, &registration, false);
-        }
-
-        // siw sends unsignaled requests in place and completes them before the peer has them,
-        // except from slab memory, which it copies.
-        let in_place = len >= kernel::page::PAGE_SIZE && !buffer.is_slab();
-        let signaled = self.signal(n, in_place);
-        buffer.sync_for_device(len);
-        self.element = bindings::ib_sge {
-            addr: buffer.dma_addr(),
-            length: len as u32,
-            lkey: self.lkey,
-        };
-        let mut wr = self.request(registrations, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
-        wr.sg_list = &mut self.element;
-        wr.num_sge = 1;
-        trace::xprtrdma_post_send(|| (buffer.id, task(), 1, wr.send_flags));
-        self.write_request(registrations, WorkRequest { plain: wr });
-
-        let (taken, result) = self.post_chain(n);
-        if let Err(e) = result {
-            trace::xprtrdma_post_send_err(|| (self.completion_queue, task(), e));
-        }
-        if trace::on::xprtrdma_wc_fastreg() {
-            let posted = armed.iter().map(Region::id).take(taken);
-            self.name_requests(Purpose::Registration, posted);
-        }
-        if taken == n {
-            self.hold(self.head + registrations as u64, Held::Buffer(buffer));
-        } else {
-            self.give_back_buffer(buffer);
-        }
-        self.head += taken as u64;
-        self.reserved += taken.min(registrations) as u32;
-        result
-    }
-
-    /// Posts the registration of a region that is never invalidated, alone.
-    ///
-    /// On an error the connection is to be dropped: it may have been posted.
-    pub(super) fn post_registration(&mut self, registration: &Registration) -> Result {
-        if self.gate != Gate::Open || self.room() == 0 {
-            return Err(ENOTCONN);
-        }
-        let signaled = self.signal(1, false);
-        self.write_registration(0, registration, signaled);
-        let (taken, result) = self.post_chain(1);
-        self.head += taken as u64;
-        result
-    }
-
-    /// Posts local invalidations in one chain, the last one signaled; its completion brings back
-    /// the cookie.
-    ///
-    /// Uses the slots that were reserved when the regions were registered. On an error the
-    /// connection is to be dropped; the cookie comes back with the drain if part of the chain was
-    /// posted, at once if nothing was.
-    pub(super) fn post_invalidations(
-        &mut self,
-        invalidations: impl ExactSizeIterator<Item = Invalidation> + Clone,
-        cookie: C,
-        waiter: Waiter,
-    ) -> Result<(), (Error, Option<C>)> {
-        let n = invalidations.len();
-        if !matches!(self.gate, Gate::Open | Gate::Fencing)
-            || n == 0
-            || n > self.chain.len()
-            || (n as u64) > self.room() + u64::from(self.reserved)
-        {
-            return Err((ENOTCONN, Some(cookie)));
-        }
-        for (i, Invalidation { rkey, .. }) in invalidations.clone().enumerate() {
-            let last = i + 1 == n;
-            let mut wr = self.request(i, bindings::ib_wr_opcode_IB_WR_LOCAL_INV, last);
-            wr.ex.invalidate_rkey = rkey;
-            self.write_request(i, WorkRequest { plain: wr });
-        }
-        self.unsignaled = 0;
-        let (taken, result) = self.post_chain(n);
-        self.reserved = self.reserved.saturating_sub(taken as u32);
-        let posted = invalidations.map(|each| each.region).take(taken);
-        let rest = match posted.clone().last() {
-            None => Some(cookie),
-            Some(region) => {
-                let held = Held::Cookie {
-                    cookie,
-                    whole: taken == n,
-                    waiter,
-                    id: self.id_of(region),
-                };
-                self.hold(self.head + taken as u64 - 1, held);
-                None
-            }
-        };
-        if trace::on::xprtrdma_wc_li() {
-            // The last one is known anyway.
-            let others = posted.take(taken.saturating_sub(1));
-            self.name_requests(Purpose::Invalidation, others);
-        }
-        self.head += taken as u64;
-        result.map_err(|e| (e, rest))
-    }
-
-    /// Trace events will know the requests from the head on, which are for these regions.
-    fn name_requests(&mut self, purpose: Purpose, regions: impl Iterator<Item = u32>) {
-        for (i, region) in regions.enumerate() {
-            let id = self.id_of(region);
-            self.hold(self.head + i as u64, Held::Region { purpose, id });
-        }
     }
 
     /// The position that occupies the slot, if it is posted.

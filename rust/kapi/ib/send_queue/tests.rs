@@ -15,7 +15,11 @@ use super::super::{
         PlainQp,
         Refusal, //
     },
-    region::Access,
+    region::{
+        Access,
+        Armed,
+        Invalidation, //
+    },
 };
 use super::*;
 use crate::kunit::{

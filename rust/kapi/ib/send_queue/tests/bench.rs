@@ -3,6 +3,7 @@
 //! A send ring over a device without hardware.
 
 use super::*;
+use crate::kapi::sys::trace::TaskId;
 use core::cell::RefCell;
 use xdr::Role;
 
