@@ -145,19 +145,18 @@ fn attempt(
     let plan = RegionPlan::new(device.max_region_pages, sysctl::region_pages())?;
     let config = config(&device, &plan, xprt.max_requests())?;
     let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
-    let (alarm, events) = (alarm.clone(), events.clone());
     let (own, peer) = id.addresses();
     let number = shared.next_id();
     let requester = Requester::new(
         shared.clone(),
         number,
-        alarm,
+        alarm.clone(),
         events.clone(),
         max_calls,
         plan,
     )?;
     let connection = QueuePair::new(id, config, requester)?;
-    if let Err(e) = bring_up(shared, &connection, &events, &device) {
+    if let Err(e) = bring_up(shared, &connection, events, &device) {
         connection.shutdown();
         return Err(e);
     }

@@ -90,10 +90,9 @@ fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>
     if state.regions.fenced().is_none() {
         return Err(ENOTCONN);
     }
-    // What it has was made for another connection, perhaps of larger regions.
-    let regions = requester.plan.rpc() as usize;
-    // Without memory for that many, it may still need fewer.
-    let _ = state.make_room(regions);
+    // What it has may be from a connection of larger regions. Without memory for that many as
+    // this one may need, fewer may do.
+    let _ = state.make_room(requester.plan.rpc() as usize);
     state.xid = rqst.xid();
     let len = match encode(connection, rqst, &mut state, buffer.bytes()) {
         Ok(len) => len,

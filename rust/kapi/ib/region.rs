@@ -268,8 +268,6 @@ pub(super) struct Invalidation {
 /// The right to use one memory region, in state `S`.
 pub(super) struct Region<S> {
     mr: Arc<Mr>,
-    /// That of `mr`.
-    id: u32,
     segment: Segment,
     access: Access,
     _state: PhantomData<S>,
@@ -279,7 +277,6 @@ impl<S> Region<S> {
     fn into_state<T>(self) -> Region<T> {
         Region {
             mr: self.mr,
-            id: self.id,
             segment: self.segment,
             access: self.access,
             _state: PhantomData,
@@ -293,21 +290,20 @@ impl<S> Region<S> {
 
     /// The number of the region, for trace events.
     pub(super) fn id(&self) -> u32 {
-        self.id
+        self.mr.id
     }
 
     /// What trace events say of it.
     pub(super) fn covered(&self) -> CoveredRegion {
         let elements = self.mr.core.lock().mapped;
         let direction = self.access.direction().as_raw();
-        CoveredRegion::new(self.id, elements, self.segment, direction)
+        CoveredRegion::new(self.id(), elements, self.segment, direction)
     }
 }
 
 impl Region<Idle> {
     pub(super) fn new(mr: Arc<Mr>) -> Self {
         Self {
-            id: mr.id,
             mr,
             segment: Segment {
                 handle: 0,
@@ -323,8 +319,7 @@ impl Region<Idle> {
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
     /// the kernel gets on the wire. Does not sleep. `ENOBUFS` when the memory cannot be mapped
-    /// now, `EIO` when the device refuses it,
-    /// `ENOTCONN` when the region is dead.
+    /// now, `EIO` when the device refuses it, `ENOTCONN` when the region is dead.
     pub(super) fn arm(
         self,
         pieces: &mut Pieces<'_>,
@@ -472,7 +467,7 @@ impl Region<Registered> {
     pub(super) fn invalidation(&self) -> Invalidation {
         Invalidation {
             rkey: self.rkey(),
-            region: self.id,
+            region: self.id(),
         }
     }
 
