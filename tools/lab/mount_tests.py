@@ -373,7 +373,7 @@ def tunables(cell: Cell) -> None:
 
 
 def callbacks(cell: Cell) -> None:
-    """The server's probe of the callback channel was answered over the mount's own connection."""
+    """nfsd has made its client for callbacks on the mount's own connection; of these versions it sends no probe."""
     with cell.mounted():
         cell.server(CALLBACK_IS_UP)
 
