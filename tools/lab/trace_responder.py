@@ -49,5 +49,7 @@ def complaints(trace: Trace, payload: int) -> Iterator[str]:
         yield f"{written} bytes written, of {trace.total('decode_wseg')} in Write and Reply chunks"
     offered = {event.segment.handle for event in trace.named("decode_rseg", "decode_wseg")}
     invalidated = {event["inv_rkey"] for event in trace.named("post_send")} - {0}
-    if not invalidated or not invalidated <= offered:
+    if not invalidated:
+        yield "no key invalidated"
+    if not invalidated <= offered:
         yield f"keys invalidated that were not offered: {invalidated - offered}"
