@@ -53,6 +53,7 @@ fn encode<'b>(
 fn limits() -> Limits {
     Limits {
         write_chunks: 8,
+        write_segments: 128,
         ..Limits::floor(1 << 20)
     }
 }

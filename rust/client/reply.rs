@@ -54,6 +54,7 @@ const LIMITS: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
     write_chunks: 1024,
+    write_segments: 1024,
     chunk_segments: 1024,
     ..Limits::floor(u32::MAX)
 };

@@ -71,6 +71,10 @@ const BATCH: u32 = 8;
 const PER_THREAD: u32 = 8;
 /// Segments of one chunk.
 const SEGMENTS: usize = 64;
+/// Segments of all Read chunks, and of all Write chunks beside the Reply chunk.
+const LIST_SEGMENTS: usize = 2 * SEGMENTS;
+/// Read chunks, and Write chunks.
+const CHUNKS: usize = 16;
 /// Elements of one work request, at most.
 const ELEMENTS: u32 = 30;
 /// Work requests that the send queue holds at least.
@@ -257,16 +261,25 @@ impl Handler for Responder {
     }
 }
 
+/// Work requests that one Reply or Call may need of a queue, by its limits and with `elements` for
+/// each request.
+fn longest_chain(max_message: usize, elements: usize) -> u32 {
+    // Results, and what is left between them, end within segments.
+    let parts = LIST_SEGMENTS + SEGMENTS + 2 * CHUNKS + 1;
+    // Each part may begin and end within a page.
+    let pages = max_message / PAGE_SIZE + 2 * parts;
+    // Those of the parts, and the Send.
+    (pages / elements + parts + 1) as u32 + UNSIGNALED_RUN
+}
+
 /// The sizes of a connection.
 fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePairConfig> {
     let device = id.limits()?;
     let beside = id.requests_beside_reads(SEGMENTS as u32)?;
     let size = svc_sysctl::max_request_size() as usize;
     let elements = device.max_send_elements.clamp(1, ELEMENTS);
-    // What one Reply or Call may need: so many elements, and a request more for each segment.
     let fewest = elements.min(device.max_read_elements).max(1);
-    let longest = (max_message / PAGE_SIZE) as u32 / fewest + 3 * SEGMENTS as u32 + UNSIGNALED_RUN;
-    let send_entries = longest
+    let send_entries = longest_chain(max_message, fewest as usize)
         .max(SEND_ENTRIES)
         .min(device.max_qp_wr.saturating_sub(beside))
         .min(device.max_cqe.saturating_sub(beside));
@@ -363,10 +376,11 @@ impl Connection {
             qp,
             addresses,
             limits: Limits {
-                read_segments: 2 * SEGMENTS,
-                read_chunks: 16,
+                read_segments: LIST_SEGMENTS,
+                read_chunks: CHUNKS,
                 chunk_segments: SEGMENTS,
-                write_chunks: 16,
+                write_chunks: CHUNKS,
+                write_segments: LIST_SEGMENTS,
                 // What is offered beyond the largest result is of no harm.
                 write_chunk_bytes: u32::MAX,
                 reply_chunk_bytes: u32::MAX,

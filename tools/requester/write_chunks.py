@@ -115,6 +115,19 @@ def segments(bench: Bench, count: int) -> None:
     bench.exchange(nfs.compound(*read(bench, 11, sum(lengths[:-3]))), writes=[chunk(bench, *lengths)])
 
 
+def all_segments(bench: Bench) -> None:
+    """As many segments as the Write list and the Reply chunk may have together, all of them used."""
+    odd = list(range(1, 128, 2))
+    operations = [*aligned(bench, 1, 1), *aligned(bench, 1001, 1), *read(bench, 9, 9001)]
+    writes = [chunk(bench, *odd[:-1], 4096 - 24 - sum(odd[:-1])) for _ in range(2)]
+    bench.exchange(nfs.compound(*operations), writes=writes, reply=chunk(bench, *[147] * 64), in_reply_chunk=True)
+    for lengths in ((43, 43, 43), (64, 64, 1)):
+        xid = bench.xid()
+        call = nfs.compound(*read(bench, 0, 10)).call(xid)
+        header = Header(xid, writes=[chunk(bench, *[1] * length) for length in lengths])
+        bench.must_refuse(header.encode() + call.bytes, f"Write list of {sum(lengths)} segments")
+
+
 def empty_segments(bench: Bench) -> None:
     bench.exchange(nfs.compound(*read(bench, 11, 3001)), writes=[chunk(bench, 0, 1000, 0, 0, 1501, 0, 700, 0)])
 
@@ -208,6 +221,8 @@ CASES = [Case("a Write chunk for each result", a_chunk_each, COUNTED),
          Case("no Write chunk used", none_used), Case("READs beyond the Write list", rest_inline),
          Case("READ of no bytes", of_no_bytes, COUNTED), Case("Write chunks after a failure", after_a_failure),
          Case("64 segments in a Write chunk", many_segments), Case("65 segments in a Write chunk", too_many_segments),
+         Case("all segments of a Write list and a Reply chunk", all_segments,
+              Difference("loses the connection when results fill so many segments", "the connection is lost")),
          Case("empty Write segments", empty_segments,
               Difference("loses the connection when a Write chunk has empty segments", "the connection is lost")),
          Case("16 Write chunks", sixteen_chunks), Case("17 Write chunks", seventeen_chunks),

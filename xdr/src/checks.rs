@@ -75,6 +75,7 @@ pub const AMPLE: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
     write_chunks: 16,
+    write_segments: 64,
     chunk_segments: 16,
     read_chunk_bytes: u32::MAX,
     read_list_bytes: u32::MAX,

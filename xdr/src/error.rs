@@ -62,6 +62,8 @@ pub enum DecodeError {
     ReadChunks,
     /// More than [`Limits::write_chunks`](crate::Limits::write_chunks).
     WriteChunks,
+    /// More than [`Limits::write_segments`](crate::Limits::write_segments).
+    WriteSegments,
     /// More than [`Limits::chunk_segments`](crate::Limits::chunk_segments).
     ChunkSegments,
     /// More than [`Limits::read_chunk_bytes`](crate::Limits::read_chunk_bytes).
@@ -95,6 +97,7 @@ impl DecodeError {
             Self::ReadSegments
             | Self::ReadChunks
             | Self::WriteChunks
+            | Self::WriteSegments
             | Self::ChunkSegments
             | Self::ReadChunkBytes
             | Self::ReadListBytes
@@ -142,6 +145,7 @@ impl DecodeError {
             Self::ReadSegments => "too many Read segments",
             Self::ReadChunks => "too many Read chunks",
             Self::WriteChunks => "too many Write chunks",
+            Self::WriteSegments => "too many Write segments",
             Self::ChunkSegments => "too many segments in a chunk",
             Self::ReadChunkBytes => "Read chunk too long",
             Self::ReadListBytes => "Read chunks together too long",

@@ -16,6 +16,8 @@ pub struct Limits {
     pub read_chunks: usize,
     /// Write chunks in the Write list.
     pub write_chunks: usize,
+    /// Segments in the whole Write list.
+    pub write_segments: usize,
     /// Segments in any one chunk of any kind.
     pub chunk_segments: usize,
     /// Octets of any one Read chunk.
@@ -39,6 +41,7 @@ impl Limits {
             read_segments: 32,
             read_chunks: 2,
             write_chunks: 1,
+            write_segments: 16,
             chunk_segments: 16,
             read_chunk_bytes: bytes,
             read_list_bytes: bytes,

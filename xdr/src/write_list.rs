@@ -150,12 +150,18 @@ impl<'a> WriteList<'a> {
         let start = reader.rest();
         let mut raw_len: usize = 0;
         let mut chunks: usize = 0;
+        let mut segments: usize = 0;
         while reader.present()? {
             let max_bytes = limits.write_chunk_bytes;
-            WriteChunk::decode(reader, limits, max_bytes, DecodeError::WriteChunkBytes)?;
+            let chunk =
+                WriteChunk::decode(reader, limits, max_bytes, DecodeError::WriteChunkBytes)?;
             chunks = chunks.saturating_add(1);
             if chunks > limits.write_chunks {
                 return Err(DecodeError::WriteChunks);
+            }
+            segments = segments.saturating_add(chunk.segment_count());
+            if segments > limits.write_segments {
+                return Err(DecodeError::WriteSegments);
             }
             raw_len = start.len().saturating_sub(reader.rest().len());
         }

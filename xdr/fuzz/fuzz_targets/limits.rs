@@ -25,6 +25,7 @@ fuzz_target!(|input: &[u8]| {
         read_segments: count(0),
         read_chunks: count(1),
         write_chunks: count(2),
+        write_segments: 2 * count(3),
         chunk_segments: count(3),
         read_chunk_bytes: octets(4),
         read_list_bytes: octets(6),
@@ -66,6 +67,8 @@ fuzz_target!(|input: &[u8]| {
     };
     assert!(writes.chunk_count() <= limits.write_chunks);
     assert_eq!(writes.chunks().count(), writes.chunk_count());
+    let segments = writes.chunks().map(|chunk| chunk.segment_count());
+    assert!(segments.sum::<usize>() <= limits.write_segments);
     for chunk in writes.chunks() {
         within(&chunk, limits.write_chunk_bytes);
     }

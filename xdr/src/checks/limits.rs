@@ -66,6 +66,13 @@ pub fn check_limits() -> Check {
         }),
         (
             vectors::WRITE_LIST,
+            DecodeError::WriteSegments,
+            |l, fits| {
+                l.write_segments = if fits { 5 } else { 4 };
+            },
+        ),
+        (
+            vectors::WRITE_LIST,
             DecodeError::WriteChunkBytes,
             |l, fits| {
                 l.write_chunk_bytes = if fits { 7168 } else { 7167 };

@@ -44,6 +44,7 @@ const UNLIMITED: Limits = Limits {
     read_segments: usize::MAX,
     read_chunks: usize::MAX,
     write_chunks: usize::MAX,
+    write_segments: usize::MAX,
     chunk_segments: usize::MAX,
     ..AMPLE
 };

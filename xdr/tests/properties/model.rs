@@ -198,6 +198,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Option<Model> {
     let within = rpc.reads.len() <= limits.read_segments
         && chunks.len() <= limits.read_chunks
         && rpc.writes.len() <= limits.write_chunks
+        && rpc.writes.iter().map(Vec::len).sum::<usize>() <= limits.write_segments
         && chunks.values().all(|c| c.len() <= limits.chunk_segments)
         && sums
             .iter()

@@ -162,14 +162,15 @@ pub fn error() -> impl Strategy<Value = Model> {
 pub fn limits() -> impl Strategy<Value = Limits> {
     let bytes = || prop_oneof![Just(u32::MAX), 0..100_000_u32];
     (
-        (0..8_usize, 0..5_usize, 0..4_usize, 0..5_usize),
+        (0..8_usize, 0..5_usize, 0..4_usize, 0..12_usize, 0..5_usize),
         (bytes(), bytes(), bytes(), bytes()),
     )
         .prop_map(|(counts, bytes)| Limits {
             read_segments: counts.0,
             read_chunks: counts.1,
             write_chunks: counts.2,
-            chunk_segments: counts.3,
+            write_segments: counts.3,
+            chunk_segments: counts.4,
             read_chunk_bytes: bytes.0,
             read_list_bytes: bytes.1,
             write_chunk_bytes: bytes.2,
