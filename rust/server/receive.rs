@@ -259,10 +259,14 @@ fn pull<'a>(
                 offset: inline.offset,
                 position,
             };
-            Ok((read_one(connection, message, &chunk, rqst)?, place))
+            let length = chunk.length() as usize;
+            let mut memory = take_memory(message, length.next_multiple_of(4), rqst)?;
+            pad(&mut memory, length)?;
+            Ok((read_one(connection, &chunk, memory)?, place))
         }
         (CallPayload::PositionZero(chunk), None, _) => {
-            Ok((read_one(connection, message, chunk, rqst)?, Place::Whole))
+            let memory = take_memory(message, chunk.length() as usize, rqst)?;
+            Ok((read_one(connection, chunk, memory)?, Place::Whole))
         }
         _ => Ok((read_all(connection, message, call, rqst)?, Place::Whole)),
     }
@@ -277,18 +281,22 @@ fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<
     })
 }
 
-/// Prepares to read one chunk.
+/// Writes the padding of what ends there, which a chunk need not bring along (RFC 8166,
+/// section 3.4.5.2). The memory is another request's before.
+fn pad(memory: &mut Memory, end: usize) -> Result {
+    let padding = end.next_multiple_of(4) - end;
+    memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))
+}
+
+/// Prepares to read one chunk, to the front of the memory.
 fn read_one<'a>(
     connection: &'a Connection,
-    message: &Message,
     chunk: &ReadChunk<'_>,
-    rqst: &mut SvcRqst<'_>,
+    memory: Memory,
 ) -> Result<NewTransfer<'a, Responder>> {
-    let length = chunk.length() as usize;
-    let memory = take_memory(message, length, rqst)?;
     let parts = chunk.segment_count();
     let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
-    Rest::new(chunk.segments()).add(&mut transfer, 0, length)?;
+    Rest::new(chunk.segments()).add(&mut transfer, 0, chunk.length() as usize)?;
     Ok(transfer)
 }
 
@@ -335,7 +343,8 @@ fn read_all<'a>(
     };
     let length = run_through(call, reduced, |_, _| Ok(()))?;
     let mut memory = take_memory(message, length, rqst)?;
-    let mut parts = 0;
+    // Where a chunk was taken out of another, one of that one's segments has two parts.
+    let mut parts = stream.map_or(0, ReadChunk::segment_count);
     let mut inline: &[u8] = match &call.payload {
         CallPayload::Inline(inline) => inline.bytes,
         CallPayload::PositionZero(_) => &[],
@@ -343,14 +352,11 @@ fn read_all<'a>(
     run_through(call, reduced, |offset, source| {
         match source {
             Source::Chunk(chunk) => {
-                // The padding need not be brought along.
-                let end = offset + chunk.length() as usize;
-                let padding = end.next_multiple_of(4) - end;
-                memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))?;
+                pad(&mut memory, offset + chunk.length() as usize)?;
                 parts += chunk.segment_count();
             }
             Source::Stream(len) => match stream {
-                Some(chunk) => parts += chunk.segment_count(),
+                Some(_) => parts += 1,
                 None => {
                     let (part, rest) = inline.split_at_checked(len).ok_or(EMSGSIZE)?;
                     memory.copy_from(offset, part)?;

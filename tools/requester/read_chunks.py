@@ -11,6 +11,10 @@ from nfs import Message
 from rpc import Stream, padding
 
 
+# Of the service, each with memory of its own; and some.
+THREADS = 8
+
+
 def data(seed: int, length: int) -> bytes:
     """Bytes to write, other ones for each seed."""
     return bytes((seed * 37 + i * 7 + i // 251) & 0xff for i in range(length))
@@ -127,6 +131,20 @@ def one_with_padding(bench: Bench) -> None:
     must_hold(bench, piece)
 
 
+def shorter_than_counted(bench: Bench) -> None:
+    """Up to three bytes fewer than the count says: they are the padding, which is zeros (RFC 4506, section 4.10), and
+    not what other requests have left in the memory."""
+    for less in (1, 2, 3):
+        for _ in range(THREADS):
+            message, xid = written(bench, b"\xee" * 5000), bench.xid()
+            bench.exchange(message, xid=xid, reduced=[0], reads=listed(bench, message.call(xid), 0))
+        piece, xid = data(28 + less, 2004), bench.xid()
+        call = nfs.v3_write(bench.target.handle, 0, piece)(xid)
+        reads = [(call.items[0].position, bench.arena.holding(piece[:-less])[0])]
+        bench.ask(Header(xid, reads=reads).encode() + call.without(call.items))
+        must_hold(bench, piece[:-less] + bytes(less))
+
+
 def empty_segments(bench: Bench) -> None:
     """Segments of no bytes between others, and a chunk of nothing else."""
     pieces = data(16, 1501), b"", data(17, 702)
@@ -237,6 +255,8 @@ CASES = [Case("two Read chunks", two_chunks, NO_PADDING), Case("Read chunk betwe
          Case("Position Zero Read chunk among others", position_zero_and_others, NO_PADDING),
          Case("padding in two Read chunks", with_padding), Case("padding in a Read chunk", one_with_padding),
          Case("padding in one of three Read chunks", some_with_padding, NO_PADDING),
+         Case("Read chunk shorter than counted", shorter_than_counted,
+              Difference("pads with what the memory had from other requests", "file at")),
          Case("empty Read segments", empty_segments, NO_PADDING), Case("16 Read chunks", sixteen_chunks, NO_PADDING),
          Case("17 Read chunks", seventeen_chunks,
               Difference("takes as many Read chunks as a message can hold", r"17 Read chunks: \d{3} bytes")),

@@ -70,7 +70,7 @@ struct Part {
 /// - The queue pair is valid as long as there are parts.
 /// - The elements name pieces of `memory`.
 pub(super) struct Transfer {
-    parts: KVec<Part>,
+    parts: KVVec<Part>,
     elements: KVVec<bindings::bio_vec>,
     kind: TransferKind,
     qp: *mut bindings::ib_qp,
@@ -240,7 +240,7 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         let make = || {
             // INVARIANT: There are no parts, and room for all that `add` takes.
             let transfer = Transfer {
-                parts: KVec::with_capacity(parts, GFP_KERNEL)?,
+                parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
                 elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
                 kind,
                 qp,

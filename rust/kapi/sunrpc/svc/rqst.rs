@@ -186,8 +186,7 @@ impl SvcRqst<'_> {
         };
         let message = message.unwrap_or(&[]);
         let (head, tail) = message.split_at(position.min(message.len()));
-        // The decoder wants the padding that a chunk need not bring.
-        let paged = memory.map_or(0, |memory| self.give(memory).next_multiple_of(4));
+        let paged = memory.map_or(0, |memory| self.give(memory));
         let len = message.len() + paged;
         let rqst = self.raw();
         let arg = &mut rqst.rq_arg;
