@@ -234,11 +234,16 @@ mod suite {
     }
 
     #[test]
-    fn who_cannot_be_told_is_left_to_the_service() -> Result {
-        // The header is not whole.
-        let rpc = [7, 0, 2, 100_003, 3, 6, 1, 400];
-        with_rpc(&[(40, 100)], &rpc, |call, rpc| {
-            claim(may_reduce(call, rpc), "not known to be wrong")
+    fn a_header_that_goes_on_in_a_chunk() -> Result {
+        // NFS 3 WRITE, with more of a credential than is there.
+        let rpc = [7, 0, 2, 100_003, 3, 7, 1, 400];
+        for position in [40, 100] {
+            with_rpc(&[(position, 100)], &rpc, |call, rpc| {
+                claim(!may_reduce(call, rpc), "refused")
+            })?;
+        }
+        with_rpc(&[], &rpc, |call, rpc| {
+            claim(may_reduce(call, rpc), "without chunks")
         })
     }
 }

@@ -12,16 +12,16 @@ const NFS: u32 = 100_003;
 
 /// Whether the Read chunks of a Call, whose RPC message begins with `rpc`, may be where they are.
 ///
-/// A Call whose header is not whole is for the service to refuse.
+/// Where the RPC header ends before it is whole, a chunk would hold the rest of it.
 pub(super) fn may_reduce(call: &Call<'_>, rpc: &[u8]) -> bool {
     let mut chunks = call.reads.data_chunks().peekable();
     if chunks.peek().is_none() {
         return true;
     }
-    let Some(header) = CallHeader::peek(rpc) else {
-        return true;
-    };
-    has_eligible_argument(&header) && chunks.all(|chunk| chunk.position() as usize >= header.size)
+    CallHeader::peek(rpc).is_some_and(|header| {
+        has_eligible_argument(&header)
+            && chunks.all(|chunk| chunk.position() as usize >= header.size)
+    })
 }
 
 /// Whether the procedure has an argument that may be reduced (RFC 8267, sections 4 and 5.2): none

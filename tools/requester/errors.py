@@ -237,6 +237,10 @@ def in_header(bench: Bench) -> None:
         segment = bench.arena.holding(bytes(call.bytes[position:position + 4]))[0]
         inline = bytes(call.bytes[:position] + call.bytes[position + 4:])
         bench.must_refuse(Header(xid, reads=[(position, segment)]).encode() + inline, f"Position {position}")
+        # Nothing inline says where the header would end.
+        segment = bench.arena.holding(bytes(call.bytes[position:]))[0]
+        inline = bytes(call.bytes[:position])
+        bench.must_refuse(Header(xid, reads=[(position, segment)]).encode() + inline, f"all from Position {position} on")
 
 
 def no_harm(bench: Bench) -> None:
