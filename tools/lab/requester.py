@@ -6,8 +6,9 @@ import re
 
 import say
 from cell import Cell, Test
+from kernels import Kernel
 from messages import Expected
-from mount_tests import SIW_GOODBYE
+from mount_tests import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors")
@@ -20,6 +21,7 @@ TERMINATED = Expected(60, re.compile(r"siw: got TERMINATE\. layer [012], type \d
 # Each case may say good-bye.
 LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
 SECONDS = 180
+NFSD = "/proc/fs/nfsd"
 
 
 def part(name: str, cell: Cell) -> None:
@@ -36,5 +38,17 @@ def part(name: str, cell: Cell) -> None:
         raise say.Failure(f"{why}{more}")
 
 
-TESTS = [Test(name, functools.partial(part, name), (LOST, REFUSED, TERMINATED) if name == LOUD else (LEFT,))
-         for name in (*QUIET, LOUD)]
+def version_2(cell: Cell) -> None:
+    """The part for NFS 2, which rpc.nfsd does not know any more."""
+    with say.undoing(lambda: cell.server(f"cd {NFSD} && echo 0 > threads && echo -2 > versions && /lab/nfs-server")):
+        cell.server(f"cd {NFSD} && echo 0 > threads && echo +2 > versions && "
+                    "echo rdma 20049 > portlist && echo 4 > threads")
+        part("NFS 2", cell)
+
+
+def tests(kernel: Kernel) -> list[Test]:
+    """All of them, for a server with that kernel."""
+    # Debian's has no NFS 2.
+    old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
+    return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
+            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED))]

@@ -22,7 +22,7 @@ def run_requester() -> int:
     server = End(kernel, module.build(kernel) if whose == OURS else None, mounts.MEMORY)
     client = End(kernels.stock(), module.build(kernels.stock()), mounts.MEMORY)
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
-    plan = Plan(device, None, whose, OURS, requester.TESTS, quiet=whose == OURS)
+    plan = Plan(device, None, whose, OURS, requester.tests(kernel), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
 
 

@@ -121,7 +121,6 @@ impl SvcRqst<'_> {
         let rqst = self.raw();
         let begin = rqst.rq_respages as usize;
         let res = &rqst.rq_res;
-        let first = (res.pages as usize).saturating_sub(begin) / ENTRY;
         let ends = Ends {
             head: (res.head[0].iov_base.cast(), res.head[0].iov_len),
             tail: (res.tail[0].iov_base.cast(), res.tail[0].iov_len),
@@ -129,6 +128,22 @@ impl SvcRqst<'_> {
         let (base, len) = (res.page_base as usize, res.page_len as usize);
         // Not all encoders say how many pages they have used.
         let next = (rqst.rq_next_page as usize).saturating_sub(begin) / ENTRY;
+        let offset = (res.pages as usize).checked_sub(begin);
+        let first = match offset.map(|bytes| bytes / ENTRY) {
+            _ if len == 0 => 0,
+            Some(first) if first < rqst.rq_maxpages => first,
+            // READLINK of NFS 2 has a pointer of its own to the one page.
+            _ if base.saturating_add(len) <= PAGE_SIZE => {
+                // SAFETY: The RPC layer's result has a page where it has bytes, and this thread has
+                // all `rq_maxpages` result pages.
+                unsafe {
+                    let all = core::slice::from_raw_parts(rqst.rq_respages, rqst.rq_maxpages);
+                    let page = *res.pages;
+                    all.iter().position(|entry| *entry == page).ok_or(EIO)?
+                }
+            }
+            _ => return Err(EIO),
+        };
         let end = match len {
             0 => 0,
             _ => first.saturating_add(base.saturating_add(len).div_ceil(PAGE_SIZE)),
