@@ -85,6 +85,11 @@ impl Service for Server {
     }
 
     fn next(connection: &Connection) -> (Option<Arrival>, bool) {
+        // A client that takes no Replies would have memory held for each Call, whatever it was
+        // granted. What it has sent stays in the Receives, of which it gets no more.
+        if connection.qp.is_send_queue_full() {
+            return (None, false);
+        }
         connection.qp.handler().next()
     }
 

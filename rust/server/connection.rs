@@ -232,7 +232,10 @@ impl Handler for Responder {
         drop((arrivals, stalled));
     }
 
-    fn send_space(&self, _: &QueuePair<Self>) {}
+    fn send_space(&self, _: &QueuePair<Self>) {
+        // What came meanwhile was left where it was.
+        self.handle.request_pending();
+    }
 
     fn starved(&self) {
         count(Counter::Starved);

@@ -33,8 +33,9 @@ class Lost(Failure):
 class Endpoint:
     """A queue pair, with Receives posted."""
 
-    def __init__(self, events: Events, domain: int, calls: verbs.Calls, receives: int = RECEIVES) -> None:
-        """On an id that is bound to the device of the domain."""
+    def __init__(self, events: Events, domain: int, calls: verbs.Calls, receives: int = RECEIVES,
+                 posted: bool = True) -> None:
+        """On an id that is bound to the device of the domain. Unless `posted` is false, Receives are."""
         self._events, self._domain, self._calls = events, domain, calls
         context = events.id.contents.context
         self._channel = verbs.create_channel(context)
@@ -49,7 +50,7 @@ class Endpoint:
         self._sent, self._in_flight = 0, 0
         self._arrived: list[Received] = []
         self.is_lost = self._is_disconnected = False
-        for number in range(receives):
+        for number in range(receives if posted else 0):
             self._post_receive(number)
 
     def close(self) -> None:
@@ -91,6 +92,11 @@ class Endpoint:
         while not self._arrived:
             self._await_completion(deadline)
         return self._arrived.pop(0)
+
+    @property
+    def taken(self) -> int:
+        """Messages that the peer is known to have received."""
+        return self._sent - self._in_flight
 
     def _close_windows(self) -> None:
         """Before the queue pair, for which rxe would otherwise wait."""

@@ -14,10 +14,10 @@ class Connection(Endpoint):
     """One connection."""
 
     def __init__(self, adapter: Adapter, private: bytes = private_data(), not_ready_retries: int = 7,
-                 receives: int = RECEIVES) -> None:
+                 receives: int = RECEIVES, posted: bool = True) -> None:
         events = Events()
         events.resolve(adapter.address, PORT)
-        super().__init__(events, adapter.domain, adapter.calls, receives)
+        super().__init__(events, adapter.domain, adapter.calls, receives, posted)
         self._adapter = adapter
         self._windows: list[verbs.Window] = []
         # What the server says of itself.

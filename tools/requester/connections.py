@@ -5,7 +5,7 @@ import rpc
 from bench import CREDITS, IN_TREE, OURS, Bench
 from case import Case, Difference
 from connection import Connection
-from endpoint import Lost
+from endpoint import SENDS, Lost
 from failure import Failure, require, same
 from header import Header, Segment, chunk_error, private_data, words
 from read_chunks import data, listed, written
@@ -14,6 +14,8 @@ from write_chunks import aligned, chunk, read
 
 # 8192 bytes both ways, remote invalidation; the in-tree server says 4096 bytes, and nothing of invalidation.
 SAID = {OURS: private_data(True), IN_TREE: private_data(send=4096, receive=4096)}
+# More than the queues of server and client hold together, and when to look after the others.
+FAR_TOO_MANY, MEANWHILE = 600, 100
 MAGIC = words(0xf6ab0e18)
 # Connections that a Call breaks before the server knows it for the cause, and how many more it may break: on iWARP both
 # ends hear of a loss by themselves, the server perhaps only after the next connection came.
@@ -211,6 +213,25 @@ def far_too_many(bench: Bench) -> None:
     bench.works()
 
 
+def takes_no_replies(bench: Bench) -> None:
+    """Many more Calls than granted, and no Receive for any Reply: the server executes no more when its send queue is
+    full, and takes no more when it is out of Receives. Others are served meanwhile."""
+    connection = Connection(bench.adapter, posted=False)
+    try:
+        for sent in range(FAR_TOO_MANY):
+            xid = bench.xid()
+            connection.send(Header(xid).encode() + bytes(nfs.null().call(xid).bytes))
+            if sent == MEANWHILE:
+                bench.works()
+    except Lost:
+        pass
+    # An iWARP device has done with a message when TCP has it.
+    if bench.adapter.name == "rxe":
+        require(connection.taken < FAR_TOO_MANY - SENDS, f"the server has taken {connection.taken} Calls")
+    connection.close()
+    bench.works()
+
+
 def at_fault(bench: Bench) -> None:
     """A Call with a key that is none breaks its connection (section 4.5.3). Sent again on the next, it gets ERR_CHUNK,
     once. An iWARP device does not name the request that was at fault: there the third loss makes it clear."""
@@ -303,5 +324,8 @@ CASES = [Case("private data of the server", said), Case("private data missing or
                          "the connection is lost|too small: 104 bytes")),
          Case("grant", grown, FEW_REGIONS), Case("Calls in flight", in_flight, FEW_REGIONS),
          Case("a few Calls too many", few_too_many, FEW_REGIONS),
-         Case("far too many Calls", far_too_many), Case("Call that breaks its connection", at_fault),
+         Case("far too many Calls", far_too_many),
+         Case("no Receives for Replies", takes_no_replies,
+              Difference("takes Calls as long as its send queue has room", "has taken", "rxe")),
+         Case("Call that breaks its connection", at_fault),
          Case("Call sent again", come_back), Case("client gone", left)]

@@ -46,7 +46,8 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Gathered, ok: bool) {
         let _ = (qp, cookie, memory, ok);
     }
-    /// Send buffers or room in the send queue came back.
+    /// Send buffers or room in the send queue came back; to a responder, so much that nothing waits
+    /// any more.
     fn send_space(&self, qp: &QueuePair<Self>);
     /// Something waits for room in the send queue. Must not call the queue pair.
     fn starved(&self) {}

@@ -508,6 +508,12 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
+    /// Whether something waits for room in the send queue. [`Handler::send_space`] is called when
+    /// that changes.
+    pub(crate) fn is_send_queue_full(&self) -> bool {
+        self.send.lock().has_waiting()
+    }
+
     /// Posts the Send of the buffer's first `len` bytes alone, for a task or none. After an error
     /// the connection must be dropped.
     pub(crate) fn post_message(

@@ -21,6 +21,7 @@ use core::{
     cell::Cell,
     ffi::c_void, //
 };
+use xdr::Role;
 
 impl<H: Handler> QueuePair<H> {
     /// Called by the completion queue's worker for each completed entry of the send ring.
@@ -72,11 +73,13 @@ impl<H: Handler> QueuePair<H> {
     /// There is room in the send queue: who waits for it comes next.
     fn make_room(&self, failure: Option<Failure>) {
         if let Some(failure) = failure {
-            self.handler.failed(failure);
-        } else if self.send.lock().next_turns().is_err() {
-            self.handler.failed(Failure::post());
-        } else {
-            self.handler.send_space(self);
+            return self.handler.failed(failure);
+        }
+        let turns = self.send.lock().next_turns();
+        match turns {
+            Err(_) => self.handler.failed(Failure::post()),
+            Ok(last) if last || H::ROLE == Role::Requester => self.handler.send_space(self),
+            Ok(_) => (),
         }
     }
 

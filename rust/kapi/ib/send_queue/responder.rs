@@ -147,9 +147,15 @@ impl<C> SendQueue<C> {
         }
     }
 
-    /// Posts those whose turn it is, as far as there is room. After an error the connection is to
-    /// be dropped.
-    pub(in super::super) fn next_turns(&mut self) -> Result {
+    /// Whether anybody waits for a turn.
+    pub(in super::super) fn has_waiting(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// Posts those whose turn it is, as far as there is room. Returns whether nobody waits any more
+    /// who did. After an error the connection is to be dropped.
+    pub(in super::super) fn next_turns(&mut self) -> Result<bool> {
+        let waited = self.has_waiting();
         while self.gate == Gate::Open {
             match self.turns.first() {
                 Some(work) if self.fits(work) => (),
@@ -160,7 +166,7 @@ impl<C> SendQueue<C> {
                 self.post_work(work)?;
             }
         }
-        Ok(())
+        Ok(waited && !self.has_waiting())
     }
 
     /// What trace events say of the queue, beside whom they are about.

@@ -251,11 +251,20 @@ mod suite {
         }
         bench.reply(0)?;
         same("starved", bench.qp.handler().told.lock().starved, 3)?;
+        let full = || {
+            (
+                bench.qp.is_send_queue_full(),
+                bench.qp.handler().told.lock().space,
+            )
+        };
+        same("full", full(), (true, 0))?;
         same("posted", bench.device.sends(), 22)?;
         bench.device.complete_sends(11)?;
         same("the third", bench.device.sends(), 22)?;
+        same("still full", full(), (true, 0))?;
         bench.device.complete_sends(11)?;
         same("and the rest", bench.device.sends(), 11 + 11 + 1)?;
+        same("not any more, and told once", full(), (false, 1))?;
         let n = bench.device.sends();
         bench.device.complete_sends(n)?;
         same("references", bench.pages.references(), 0)?;

@@ -40,6 +40,7 @@ pub(super) struct Told {
     /// Who was alone at the loss, if that was told.
     pub(super) lost: KVec<Option<u32>>,
     pub(super) starved: u32,
+    pub(super) space: u32,
 }
 
 /// Keeps all messages.
@@ -76,7 +77,9 @@ impl Handler for Keeper {
         let _ = told.memory.push(memory, GFP_ATOMIC);
     }
 
-    fn send_space(&self, _: &QueuePair<Self>) {}
+    fn send_space(&self, _: &QueuePair<Self>) {
+        self.told.lock().space += 1;
+    }
 
     fn starved(&self) {
         self.told.lock().starved += 1;
@@ -113,6 +116,7 @@ impl Bench {
             failures: KVec::new(),
             lost: KVec::new(),
             starved: 0,
+            space: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
