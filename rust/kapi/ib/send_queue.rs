@@ -426,15 +426,22 @@ impl<C> SendQueue<C> {
         self.head
     }
 
-    /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns.
-    /// `each` is told what trace events have to say of each request.
+    /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns;
+    /// the memory of a transfer was taken from the device. If they ended well, `each` is told what
+    /// trace events have to say of each request.
     ///
     /// To be called again until it returns none.
     pub(super) fn retire(
         &mut self,
         end: u64,
+        ok: bool,
         each: impl Fn(Purpose, CompletionId),
     ) -> Option<Retired<C>> {
+        let each = |purpose, id| {
+            if ok {
+                each(purpose, id);
+            }
+        };
         while self.tail < end.min(self.head) {
             let slot = self.slot_of(self.tail);
             self.tail += 1;
@@ -445,7 +452,14 @@ impl<C> SendQueue<C> {
                     each(Purpose::Send, buffer.id);
                     self.give_back_buffer(buffer);
                 }
-                Held::Transfer(transfer) => return Some(Retired::Transfer(transfer)),
+                Held::Transfer(mut transfer) => {
+                    if ok {
+                        transfer.trace_written();
+                    }
+                    // Here, since outside of the lock the queue pair may be gone.
+                    transfer.unmap();
+                    return Some(Retired::Transfer(transfer));
+                }
                 Held::Region { purpose, id } => each(purpose, id),
                 Held::Cookie {
                     cookie,

@@ -96,12 +96,10 @@ impl<H: Handler> QueuePair<H> {
         let ok = this.is_ok(status);
         let mut send = this.send.lock();
         let tag = send.tag_of_read(entry);
-        let read = send.end_read(entry);
+        let read = send.end_read(entry, ok);
         drop(send);
         if let Some(read) = read {
-            if ok {
-                read.transfer.trace_read();
-            } else {
+            if !ok {
                 // SAFETY: The completion is valid for the time of this call.
                 trace::read_failed(read.transfer.id(), Fault::of(unsafe { &*wc }));
             }

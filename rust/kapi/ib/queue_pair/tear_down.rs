@@ -122,21 +122,14 @@ impl<H: Handler> QueuePair<H> {
     /// Retires slots below `end` and hands out the cookies among them.
     pub(super) fn retire(&self, end: u64, ok: bool) {
         loop {
-            let retired = self.send.lock().retire(end, |purpose, id| {
-                if ok {
-                    trace::ended(H::ROLE, purpose, id);
-                }
-            });
+            let each = |purpose, id| trace::ended(H::ROLE, purpose, id);
+            let retired = self.send.lock().retire(end, ok, each);
             match retired {
                 // The completion of a later request says nothing of one that was not posted.
                 Some(Retired::Cookie { cookie, whole }) => {
                     self.handler.invalidated(self, cookie, ok && whole)
                 }
-                Some(Retired::Transfer(transfer)) => {
-                    if ok {
-                        transfer.trace_written();
-                    }
-                }
+                Some(Retired::Transfer(transfer)) => drop(transfer),
                 None => break,
             }
         }

@@ -325,11 +325,21 @@ impl<C> SendQueue<C> {
         self.reading.get(index)?.as_ref()
     }
 
-    /// The RDMA Reads whose completion entry is at `entry` have ended.
-    pub(in super::super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Read<C>> {
+    /// The RDMA Reads whose completion entry is at `entry` have ended, well or not; their memory was
+    /// taken from the device.
+    pub(in super::super) fn end_read(
+        &mut self,
+        entry: *const bindings::ib_cqe,
+        ok: bool,
+    ) -> Option<Read<C>> {
         let index = index_in(&self.read_entries, entry)?;
-        let read = self.reading.get_mut(index)?.take()?;
+        let mut read = self.reading.get_mut(index)?.take()?;
         self.reads = self.reads.saturating_sub(read.transfer.requests() as u32);
+        if ok {
+            read.transfer.trace_read();
+        }
+        // Here, since outside of the lock the queue pair may be gone.
+        read.transfer.unmap();
         Some(read)
     }
 

@@ -24,6 +24,7 @@ use super::super::{
         TransferConfig, //
     },
     recv_queue::KeptReceive,
+    send_queue::Retired,
 };
 use super::*;
 use crate::{
@@ -236,6 +237,31 @@ mod suite {
         bench.device.complete(read);
         bench.told(&[(7, true)], &[])?;
         bench.forget_memory();
+        bench.end()
+    }
+
+    #[test]
+    fn memory_leaves_the_device_before_the_queue() -> Result {
+        // A tear-down does not wait for who has taken it out, if the device cannot drain.
+        let bench = Bench::new()?;
+        bench.reply(3)?;
+        let retired = bench.qp.send.lock().retire(4, true, |_, _| ());
+        let written = match &retired {
+            Some(Retired::Transfer(transfer)) => transfer.parts.len(),
+            _ => usize::MAX,
+        };
+        same("parts of the RDMA Writes", written, 0)?;
+        drop(retired);
+        bench.read(2, 7)?;
+        let last = bench.device.send(bench.device.sends() - 1)?;
+        let ended = bench.qp.send.lock().end_read(last.entry, true);
+        let left = ended.map_or(usize::MAX, |read| {
+            let left = read.transfer.parts.len();
+            drop(read);
+            left
+        });
+        same("parts of the RDMA Reads", left, 0)?;
+        same("references", bench.pages.references(), 0)?;
         bench.end()
     }
 

@@ -133,7 +133,7 @@ impl Bench {
     /// Retires everything below `end`; the cookies that came back.
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
         let mut cookies = KVec::new();
-        while let Some(retired) = self.queue.retire(end, |_, _| ()) {
+        while let Some(retired) = self.queue.retire(end, true, |_, _| ()) {
             if let Retired::Cookie { cookie, whole } = retired {
                 cookies.push((cookie, whole), GFP_KERNEL)?;
             }
@@ -148,7 +148,7 @@ impl Bench {
         let note = |purpose, id: CompletionId| {
             let _ = names.borrow_mut().push((purpose, id.number()), GFP_KERNEL);
         };
-        while self.queue.retire(self.queue.head, note).is_some() {}
+        while self.queue.retire(self.queue.head, true, note).is_some() {}
         names.into_inner()
     }
 
