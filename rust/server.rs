@@ -67,6 +67,10 @@ impl Service for Server {
         listener.local_address()
     }
 
+    fn unlisten(listener: &Listener) {
+        listener.end();
+    }
+
     fn is_pending(listener: &Listener) -> bool {
         listener.is_pending()
     }

@@ -79,7 +79,7 @@ enum Again {
     Early {
         wanted: bool,
     },
-    Work(Arc<DelayedWork<Listening>>),
+    Work(DelayedWork<Listening>),
     /// The listener goes.
     Never,
 }
@@ -163,7 +163,6 @@ impl WorkItem for Listening {
 
 /// A listener.
 pub(crate) struct Listener {
-    listening: Option<Arc<DelayedWork<Listening>>>,
     address: SocketAddress,
     backlog: Arc<Backlog>,
 }
@@ -196,16 +195,13 @@ impl Listener {
             }),
             GFP_KERNEL,
         )?;
-        let listening = Arc::new(work, GFP_KERNEL)?;
-        let before = core::mem::replace(&mut *backlog.again.lock(), Again::Work(listening.clone()));
-        if let Again::Early { wanted: true } = before {
-            listening.queue(0);
+        let mut again = backlog.again.lock();
+        if let Again::Early { wanted: true } = *again {
+            work.queue(0);
         }
-        Ok(Self {
-            listening: Some(listening),
-            address,
-            backlog,
-        })
+        *again = Again::Work(work);
+        drop(again);
+        Ok(Self { address, backlog })
     }
 
     /// The address that it got.
@@ -218,6 +214,13 @@ impl Listener {
         !self.backlog.pending.lock().is_empty()
     }
 
+    /// Listens no more: somebody else may, at once. Connections that wait do so still. May sleep.
+    pub(super) fn end(&self) {
+        let again = core::mem::replace(&mut *self.backlog.again.lock(), Again::Never);
+        // It waits for what runs, outside of the lock.
+        drop(again);
+    }
+
     /// The connection that has waited longest.
     pub(super) fn next(&self) -> Result<Pending> {
         let mut pending = self.backlog.pending.lock();
@@ -227,9 +230,6 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let again = core::mem::replace(&mut *self.backlog.again.lock(), Again::Never);
-        drop(again);
-        // The last reference: it ends, and nobody adds to the backlog any more.
-        self.listening = None;
+        self.end();
     }
 }

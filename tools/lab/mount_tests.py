@@ -12,7 +12,7 @@ import trace_responder
 from cell import FEW_SIZES, LONG_SECONDS, NO_SECURITY, OTHER_PORT, PORT, SUMS, Cell, Test, files
 from machine import SERVER
 from messages import Expected
-from pair import IN_TREE
+from pair import IN_TREE, OURS
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
 ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
@@ -28,6 +28,10 @@ ACL_ENTRIES = 400
 SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
 CALLBACK_IS_UP = ("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
                   "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
+# A connection has one transport for the reverse direction, whoever asks; the in-tree module loses track of the first.
+ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do ls -d $switch/xprt-*-rdma > /dev/null 2>&1 || "
+                   "continue; found=y; if echo 1 2> /dev/null > $switch/add_xprt; then echo $switch has got another >&2; "
+                   "exit 1; fi; done; test \"$found\"")
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
 KEEPALIVE_SECONDS = 4
@@ -378,18 +382,21 @@ def callbacks(cell: Cell) -> None:
     """nfsd has made its client for callbacks on the mount's own connection; of these versions it sends no probe."""
     with cell.mounted():
         cell.server(CALLBACK_IS_UP)
+        if cell.server_module == OURS:
+            cell.server(ANOTHER_REFUSED)
 
 
 def listeners(cell: Cell) -> None:
     """Each way to start one; and the statistics of nfsd's pools count what comes in."""
     cell.load_modules()
-    netlink = f"rdma:{SERVER.address4}"
+    netlink, tcp = f"rdma:{SERVER.address4}", f"tcp:{SERVER.address4}:{OTHER_PORT + 1}"
     configured = f"[nfsd]\\nrdma=y\\nrdma-port={OTHER_PORT}\\n"
     for start in (f"rpc.nfsd --rdma={OTHER_PORT} 4",
                   f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && "
                   "cp /tmp/nfs.conf /etc",
-                  # Whatever port is free.
-                  f"nfsdctl listener +{netlink}:0 && nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4"):
+                  # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
+                  f"nfsdctl listener +{netlink}:0 +{tcp} && nfsdctl listener -{tcp} && "
+                  f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4"):
         cell.guests.stop_serving()
         cell.server(start)
         port = int(cell.server("sed -n 's/^rdma //p' /proc/fs/nfsd/portlist | head -n 1"))

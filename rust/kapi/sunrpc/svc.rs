@@ -62,6 +62,8 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self::Listener>;
     /// The address that a listener got.
     fn local_address(listener: &Self::Listener) -> SocketAddress;
+    /// Listens no more: the address is free for others when this returns. May sleep.
+    fn unlisten(listener: &Self::Listener);
     /// Whether a connection waits to be accepted.
     fn is_pending(listener: &Self::Listener) -> bool;
     /// Accepts the next connection. May sleep.

@@ -316,9 +316,10 @@ impl<T: Service> SvcOps<T> {
         // SAFETY: Fresh; service threads do not know of it before this returns.
         unsafe {
             let place = private.as_ptr();
-            (*place).link.set(connection.clone());
-            (&raw mut (*place).kind).write(Kind::Connection(connection));
             let new = place.cast::<bindings::svc_xprt>();
+            // The tear-down cuts it before the memory goes.
+            (*place).link.set(connection.clone(), private.cast());
+            (&raw mut (*place).kind).write(Kind::Connection(connection));
             bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
             bindings::svc_xprt_set_remote(new, remote.as_raw(), remote.len());
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
@@ -498,15 +499,23 @@ impl<T: Service> SvcOps<T> {
         }
     }
 
-    /// The transport is closed. From a service thread; may sleep.
+    /// The transport is closed. From a service thread, or who configures the server; may sleep.
     ///
     /// # Safety
     ///
     /// As for [`Self::create`].
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
-        // SAFETY: Called with a transport of ours.
-        if let Some(connection) = unsafe { Self::connection(xprt) } {
-            T::detach(connection);
+        // SAFETY: Called with a transport of ours, which has a reference of the caller's, and so that
+        // to its reverse one.
+        unsafe {
+            match Self::kind(xprt) {
+                Kind::Listener(listener) => T::unlisten(listener),
+                Kind::Connection(connection) => {
+                    (*xprt.cast::<Private<T>>()).link.detach();
+                    T::detach(connection);
+                }
+                Kind::None => (),
+            }
         }
     }
 

@@ -48,35 +48,124 @@ const NAME: &CStr = c"rdma backchannel";
 /// Bytes of a Call in the reverse direction, at most: no chunks carry one (RFC 8167, section 5.3).
 const LARGEST: usize = kernel::page::PAGE_SIZE;
 
+/// A connection, and what the RPC layer knows it by.
+///
+/// # Invariants
+///
+/// `xprt` is valid.
+struct Forward<T: Service> {
+    connection: Arc<T::Connection>,
+    xprt: NonNull<bindings::svc_xprt>,
+    /// It was detached, and so gets no reverse transport any more.
+    detached: bool,
+}
+
+// SAFETY: The pointer is to an object that may be used from any thread, and is used under the lock
+// of the link.
+unsafe impl<T: Service> Send for Forward<T> {}
+
+impl<T: Service> Forward<T> {
+    /// The reverse transport.
+    fn reverse(&mut self) -> &mut *mut bindings::rpc_xprt {
+        // SAFETY: Valid by the type invariant. All who write the field have the lock of the link.
+        unsafe { &mut (*self.xprt.as_ptr()).xpt_bc_xprt }
+    }
+}
+
 /// Leads from the reverse direction to the connection, until that is torn down.
 #[pin_data]
 pub(super) struct Link<T: Service> {
     #[pin]
-    connection: SpinLock<Option<Arc<T::Connection>>>,
+    forward: SpinLock<Option<Forward<T>>>,
 }
 
 impl<T: Service> Link<T> {
     /// Leads nowhere yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
-            pin_init!(Self { connection <- new_spinlock!(None, "svcrdma_link") }),
+            pin_init!(Self { forward <- new_spinlock!(None, "svcrdma_link") }),
             GFP_KERNEL,
         )
     }
 
     /// The connection is up.
-    pub(super) fn set(&self, connection: Arc<T::Connection>) {
-        *self.connection.lock() = Some(connection);
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be valid until [`Self::cut`].
+    pub(super) unsafe fn set(
+        &self,
+        connection: Arc<T::Connection>,
+        xprt: NonNull<bindings::svc_xprt>,
+    ) {
+        // INVARIANT: By contract.
+        *self.forward.lock() = Some(Forward {
+            connection,
+            xprt,
+            detached: false,
+        });
+    }
+
+    /// The connection ends. Its reverse transport, which others may hold for longer, forgets it.
+    ///
+    /// # Safety
+    ///
+    /// The RPC layer must not have let go of the reverse transport for it yet.
+    pub(super) unsafe fn detach(&self) {
+        let mut forward = self.forward.lock();
+        let Some(forward) = &mut *forward else { return };
+        forward.detached = true;
+        let reverse = *forward.reverse();
+        if !reverse.is_null() {
+            // SAFETY: By contract the reference of the connection is still there.
+            unsafe { (*reverse).bc_xprt = core::ptr::null_mut() };
+        }
     }
 
     /// The connection goes.
     pub(super) fn cut(&self) {
-        let connection = self.connection.lock().take();
-        drop(connection);
+        let forward = self.forward.lock().take();
+        drop(forward);
     }
 
     fn connection(&self) -> Option<Arc<T::Connection>> {
-        self.connection.lock().clone()
+        let forward = self.forward.lock();
+        forward.as_ref().map(|forward| forward.connection.clone())
+    }
+
+    /// Makes a transport the reverse one of the connection, which takes a reference and lets it go
+    /// when it is freed. `EBUSY` if it has one: two clients of the service may ask at once.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of [`ReverseOps::new_xprt`].
+    unsafe fn publish(&self, xprt: *mut bindings::rpc_xprt) -> Result {
+        let mut forward = self.forward.lock();
+        let Some(forward) = &mut *forward else {
+            return Err(ENOTCONN);
+        };
+        if forward.detached {
+            return Err(ENOTCONN);
+        }
+        if !forward.reverse().is_null() {
+            return Err(EBUSY);
+        }
+        // SAFETY: By contract.
+        unsafe {
+            bindings::xprt_get(xprt);
+            (*xprt).bc_xprt = forward.xprt.as_ptr();
+        }
+        *forward.reverse() = xprt;
+        Ok(())
+    }
+
+    /// The transport goes, perhaps before anybody has used it.
+    fn withdraw(&self, xprt: *mut bindings::rpc_xprt) {
+        if let Some(forward) = &mut *self.forward.lock() {
+            if core::ptr::eq(*forward.reverse(), xprt) {
+                *forward.reverse() = core::ptr::null_mut();
+            }
+        }
     }
 }
 
@@ -163,6 +252,7 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: Fresh memory of the RPC layer; only fields that are ours to set are set.
         unsafe {
             let private = xprt.cast::<Private<T>>();
+            let theirs = link.clone();
             (&raw mut (*private).data).write(Some((link, module)));
             (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
             (*xprt).ops = Self::TABLE;
@@ -177,15 +267,13 @@ impl<T: Service> ReverseOps<T> {
             );
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
-            if let Err(e) = set_address_strings(xprt, &SocketAddress::new((*xprt).addr)) {
+            let address = SocketAddress::new((*xprt).addr);
+            let named = set_address_strings(xprt, &address);
+            // There is one for the life of the connection.
+            if let Err(e) = named.and_then(|()| theirs.publish(xprt)) {
                 Self::free(xprt);
                 return Err(e);
             }
-            // The connection holds it, too, and lets it go when it is freed: so there is one for
-            // the life of the connection.
-            bindings::xprt_get(xprt);
-            (*svc_xprt).xpt_bc_xprt = xprt;
-            (*xprt).bc_xprt = svc_xprt;
         }
         Ok(xprt)
     }
@@ -211,7 +299,12 @@ impl<T: Service> ReverseOps<T> {
     /// As for [`Self::setup`].
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
-        unsafe { Self::free(xprt) };
+        unsafe {
+            if let Some((link, _)) = &(*xprt.cast::<Private<T>>()).data {
+                link.withdraw(xprt);
+            }
+            Self::free(xprt);
+        }
     }
 
     /// Gets memory for a Call and its Reply. From its task; sleeps as that may.
