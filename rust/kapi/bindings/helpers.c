@@ -416,6 +416,14 @@ bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)
 	return atomic_read(&xprt->swapper) > 0;
 }
 
+/* Memory */
+
+/* Frees what readers may look at under RCU. Sleeps if there is no memory to note it. */
+void rpcrdma_rs_kfree_after_readers(const void *object)
+{
+	kvfree_rcu_mightsleep(object);
+}
+
 /* Text */
 
 /* Writes "address:port", as "[address]:port" for IPv6. */

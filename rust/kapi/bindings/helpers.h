@@ -136,6 +136,9 @@ void rpcrdma_rs_module_put(void);
 void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n);
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 
+/* Memory */
+void rpcrdma_rs_kfree_after_readers(const void *object);
+
 /* Text */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap);
 bool rpcrdma_rs_may_warn(void);

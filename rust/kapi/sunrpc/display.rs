@@ -13,7 +13,8 @@ use kernel::{
     str::CString, //
 };
 
-/// Sets one of the strings that describe the address, and frees the old one.
+/// Sets one of the strings that describe the address, and frees the old one when nobody reads it any
+/// more. May sleep.
 ///
 /// # Safety
 ///
@@ -32,8 +33,11 @@ unsafe fn set_string(
     // SAFETY: By contract the old one is null or of `kstrdup`.
     unsafe {
         let slot = &raw mut (*xprt).address_strings[which as usize];
-        bindings::kfree((*slot).cast::<c_void>());
-        *slot = copy;
+        let old = *slot;
+        slot.write_volatile(copy);
+        if !old.is_null() {
+            bindings::kfree_after_readers(old.cast::<c_void>());
+        }
     }
     Ok(())
 }
