@@ -449,7 +449,11 @@ def in_namespace(cell: Cell) -> None:
     cell.load_modules()
     cell.guests.stop_serving()
     cell.server(f"/lab/namespace enter {cell.device}")
-    with say.undoing(lambda: cell.server(f"/lab/namespace leave {cell.device}")), cell.mounted():
+    leave = f"/lab/namespace leave {cell.device}"
+    if cell.server_module == IN_TREE and cell.version in CALLED_BACK:
+        # That forgets a reference of each transport for callbacks, and with it the namespace.
+        leave = f"! {leave}"
+    with say.undoing(lambda: cell.server(leave)), cell.mounted():
         cell.written("inner", "4097 300001")
     cell.load_modules()
 
