@@ -92,7 +92,7 @@ fn returned(
     long: Option<usize>,
 ) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
     let mut buffer = [0; ROOM];
-    let len = plan.header(call, 1, &mut buffer, long)?;
+    let len = plan.header(call, &mut buffer, long)?;
     let rpc = buffer.get_mut(len..len + 8).ok_or(EINVAL)?;
     rpc.copy_from_slice(&[0, 0, 0, XID as u8, 0, 0, 0, 1]);
     let end = if long.is_some() { len } else { len + 8 };
@@ -199,8 +199,8 @@ mod suite {
         same("one byte more", more.err(), Some(EMSGSIZE))?;
         let plan = plan(&call, &[], 501)?;
         let mut header = [0; ROOM];
-        claim(plan.header(&call, 1, &mut header, Some(500)).is_ok(), "500")?;
-        let more = plan.header(&call, 1, &mut header, Some(501));
+        claim(plan.header(&call, &mut header, Some(500)).is_ok(), "500")?;
+        let more = plan.header(&call, &mut header, Some(501));
         same("one byte more", more.err(), Some(EMSGSIZE))
     }
 

@@ -6,6 +6,7 @@ mod arrival;
 mod connection;
 mod eligible;
 mod events;
+mod grant;
 mod listener;
 mod poison;
 mod receive;

@@ -9,6 +9,7 @@ use super::{
         Reading, //
     },
     events::Events,
+    grant::Grant,
     listener::Pending,
     poison::Poison, //
 };
@@ -18,10 +19,12 @@ use crate::kapi::{
         CmId,
         Failure,
         Handler,
+        NewTransfer,
         QueuePair,
         QueuePairConfig,
         QueuePairEvent,
         Received,
+        SendBuffer,
         TransferConfig,
         UNSIGNALED_RUN, //
     },
@@ -55,6 +58,7 @@ use kernel::{
 };
 use xdr::{
     ErrorMessage,
+    FixedHeader,
     InlineSize,
     Limits,
     PrivateData,
@@ -63,12 +67,10 @@ use xdr::{
     VERSION, //
 };
 
-/// Credits to begin with; they grow with use.
-const FIRST_CREDITS: u32 = 16;
 /// Receives that are posted in one go.
-const BATCH: u32 = 8;
-/// Credits for each service thread, at most: those beyond would wait here and not at the client.
-const PER_THREAD: u32 = 8;
+pub(super) const BATCH: u32 = 8;
+/// The grant in a Reply that is not posted yet: [`Connection::reply`] says it.
+pub(super) const UNTOLD: u32 = 0;
 /// Segments of one chunk.
 const SEGMENTS: usize = 64;
 /// Segments of all Read chunks, and of all Write chunks beside the Reply chunk.
@@ -127,6 +129,8 @@ pub(crate) struct Responder {
     calls: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
+    #[pin]
+    grant: SpinLock<Grant>,
 }
 
 impl Responder {
@@ -314,8 +318,6 @@ pub(crate) struct Connection {
     pub(super) send_threshold: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
-    granted: Atomic<u32>,
-    most: u32,
 }
 
 impl Connection {
@@ -336,7 +338,8 @@ impl Connection {
             .min(device.max_qp_wr.saturating_sub(2 * BATCH + 1))
             .max(1);
         let config = config(&id, most, max_message)?;
-        let first = FIRST_CREDITS.min(most);
+        let grant = Grant::new(most);
+        let receives = grant.receives();
         let waiting = Waiting {
             arrivals: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
             reading: 0,
@@ -354,9 +357,10 @@ impl Connection {
                 names_faults: !device.iwarp,
                 calls: Atomic::new(0),
                 waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
+                grant <- new_spinlock!(grant, "svcrdma_grant"),
             }),
         )?;
-        qp.grow_receives(first + 2 * BATCH)?;
+        qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
@@ -391,14 +395,7 @@ impl Connection {
             },
             send_threshold: own.send_threshold(&theirs) as usize,
             invalidate: theirs.remote_invalidation,
-            granted: Atomic::new(first),
-            most,
         })
-    }
-
-    /// What a Reply grants.
-    pub(super) fn credits(&self) -> u32 {
-        self.granted.load(Relaxed)
     }
 
     /// Lets the client send more: Receives were given back. Returns how many received messages are
@@ -417,19 +414,49 @@ impl Connection {
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
-    /// Grants more if the client uses what it has, as far as `threads` can keep up with it. `used`
-    /// are the messages in use. May sleep.
-    pub(super) fn grow(&self, used: u32, threads: u32) {
-        let granted = self.credits();
-        let most = self.most.min(threads.saturating_mul(PER_THREAD));
-        if granted >= most || used < granted / 2 {
-            return;
+    /// Posts a Reply or an error, which grants what is to be granted by now. The arguments are those
+    /// of [`QueuePair::reply`].
+    pub(super) fn reply(
+        &self,
+        mut buffer: SendBuffer<'_, Responder>,
+        len: usize,
+        tag: Option<u32>,
+        invalidate: Option<u32>,
+        transfer: Option<NewTransfer<'_, Responder>>,
+    ) -> Result {
+        // The client goes by the last Reply that it gets, so they are posted in the order of their
+        // grants.
+        let mut grant = self.qp.handler().grant.lock();
+        FixedHeader::set_credits(buffer.bytes(), grant.credits());
+        self.qp.reply(buffer, len, tag, invalidate, transfer)?;
+        if grant.said() {
+            // All that the client has sent by an older one has found its Receive.
+            self.qp.want_receives(grant.receives());
         }
-        let more = (2 * granted).min(most);
-        // What is granted must be posted, and cannot be taken back.
-        if self.qp.grow_receives(more + 2 * BATCH).is_ok() && self.post_receives(1).is_ok() {
-            let _ = self.granted.cmpxchg(granted, more, Relaxed);
-        }
+        Ok(())
+    }
+
+    /// Has the grant follow what the client uses: `used` are the messages in use when one of
+    /// `threads` has replied. May sleep.
+    pub(super) fn follow(&self, used: u32, threads: u32) {
+        let grant = &self.qp.handler().grant;
+        let wanted = {
+            let mut grant = grant.lock();
+            if !grant.used(used, threads) {
+                return;
+            }
+            let wanted = grant.receives();
+            self.qp.want_receives(wanted);
+            wanted
+        };
+        // What is granted must be posted.
+        let made = self
+            .qp
+            .grow_receives(wanted)
+            .and_then(|()| self.post_receives(1));
+        let mut grant = grant.lock();
+        grant.made(made.is_ok());
+        self.qp.want_receives(grant.receives());
     }
 
     /// The connection is of no use any more.
@@ -442,7 +469,7 @@ impl Connection {
         ErrorMessage {
             xid,
             version: VERSION,
-            credits: self.credits(),
+            credits: UNTOLD,
             error: RdmaError::Chunk,
         }
     }
@@ -462,7 +489,7 @@ impl Connection {
         }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
             let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
-            self.qp.reply(buffer, len, None, None, None)
+            self.reply(buffer, len, None, None, None)
         });
         if sent.is_err() {
             self.close();

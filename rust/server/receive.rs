@@ -16,7 +16,8 @@ use super::{
     connection::{
         Connection,
         Responder,
-        Turn, //
+        Turn,
+        UNTOLD, //
     },
     eligible::may_reduce,
     segments::Rest,
@@ -132,7 +133,7 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
             rqst.fail_reverse(error.xid);
             Next::Done
         }
-        Err(rejected) => match rejected.error_message(Role::Responder, connection.credits()) {
+        Err(rejected) => match rejected.error_message(Role::Responder, UNTOLD) {
             Some(error) => Next::Answer(error),
             None => Next::Done,
         },

@@ -10,7 +10,8 @@ use super::{
     arrival::Message,
     connection::{
         Connection,
-        Responder, //
+        Responder,
+        UNTOLD, //
     },
     segments::Rest,
     trace::returned, //
@@ -75,7 +76,7 @@ pub(super) fn send(
             Err(e)
         }
         Ok(()) => {
-            connection.grow(used, rqst.threads());
+            connection.follow(used, rqst.threads());
             Ok(())
         }
     }
@@ -118,9 +119,7 @@ impl Ready<'_> {
         if transfer.is_some() {
             count(Counter::Write);
         }
-        connection
-            .qp
-            .reply(buffer, len, Some(xid), invalidate, transfer)
+        connection.reply(buffer, len, Some(xid), invalidate, transfer)
     }
 }
 
@@ -206,16 +205,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes the header. `long` is the length of a Payload stream in the Reply chunk.
-    fn header(
-        &self,
-        call: &Call<'_>,
-        credits: u32,
-        to: &mut [u8],
-        long: Option<usize>,
-    ) -> Result<usize> {
+    fn header(&self, call: &Call<'_>, to: &mut [u8], long: Option<usize>) -> Result<usize> {
         let encoder = match long {
-            Some(_) => Encoder::nomsg(to, call.xid, credits),
-            None => Encoder::msg(to, call.xid, credits),
+            Some(_) => Encoder::nomsg(to, call.xid, UNTOLD),
+            None => Encoder::msg(to, call.xid, UNTOLD),
         };
         let mut writes = encoder.end_reads();
         let mut placed = self.placed.iter();
@@ -254,9 +247,8 @@ impl<'a> Plan<'a> {
         result: Memory,
     ) -> Result<Ready<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
-        let credits = connection.credits();
         let stream = self.stream_len()?;
-        let header = self.header(call, credits, buffer.bytes(), None)?;
+        let header = self.header(call, buffer.bytes(), None)?;
         let (len, long) = if header + stream <= connection.send_threshold {
             let to = buffer.bytes();
             let mut at = header;
@@ -270,7 +262,7 @@ impl<'a> Plan<'a> {
         } else {
             let chunk = call.reply_chunk.ok_or(EMSGSIZE)?;
             must_fit(self.received, stream, &chunk)?;
-            let header = self.header(call, credits, buffer.bytes(), Some(stream))?;
+            let header = self.header(call, buffer.bytes(), Some(stream))?;
             if header > connection.send_threshold {
                 return Err(EMSGSIZE);
             }

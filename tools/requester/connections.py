@@ -17,6 +17,8 @@ SAID = {OURS: private_data(True), IN_TREE: private_data(send=4096, receive=4096)
 # More than the queues of server and client hold together, and when to look after the others.
 FAR_TOO_MANY, MEANWHILE = 600, 100
 MAGIC = words(0xf6ab0e18)
+# After so many Calls that none were in flight beside the server notices.
+IDLE = 3000
 # Connections that a Call breaks before the server knows it for the cause, and how many more it may break: on iWARP both
 # ends hear of a loss by themselves, the server perhaps only after the next connection came.
 LOSSES = {"rxe": (1, 0), "siw": (3, 1)}
@@ -138,17 +140,30 @@ def must_be_invalid(bench: Bench, connection: Connection, place: Segment) -> Non
 
 
 def grown(bench: Bench) -> None:
-    """The grant grows with use, up to 8 for each of the four threads; it is never zero, whatever is asked for."""
+    """The grant grows with use, up to 8 for each of the four threads, and shrinks without; it is never zero, whatever is
+    asked for."""
     connection = Connection(bench.adapter)
     seen = [grants(bench, connection, 1, 32)]
     for wanted in (1, 0, 1 << 31, 0xffffffff):
         for _ in range(3):
             seen.append(grants(bench, connection, 16, wanted))
-    connection.close()
     if bench.differs("grants all it has at once"):
         require(set(seen) == {CREDITS[bench.server]}, f"grants: {seen}")
+        connection.close()
         return
     require(seen[0] == 16 and seen[-1] == 32 and seen == sorted(seen), f"grants: {seen}")
+    # One Call at a time needs no more than at the beginning; and then it is as it was.
+    for _ in range(IDLE):
+        xid = bench.xid()
+        granted = bench.ask(Header(xid).encode() + bytes(nfs.null().call(xid).bytes), connection).message[8:12]
+        if granted == words(16):
+            break
+    same("grant of who has made one Call at a time", granted, words(16))
+    for _ in range(20):
+        bench.exchange(nfs.null(), connection=connection)
+    again = [grants(bench, connection, 16, 32) for _ in range(6)]
+    require(again[-1] == 32, f"grants: {again}")
+    connection.close()
 
 
 def grants(bench: Bench, connection: Connection, count: int, wanted: int) -> int:

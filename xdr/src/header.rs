@@ -75,6 +75,14 @@ impl FixedHeader {
         }
     }
 
+    /// Changes `rdma_credit` of an encoded message, which must have fixed fields.
+    #[inline]
+    pub fn set_credits(message: &mut [u8], credits: u32) {
+        if let Some(field) = message.get_mut(8..12) {
+            field.copy_from_slice(&credits.to_be_bytes());
+        }
+    }
+
     /// Reads the fixed fields.
     #[inline]
     pub const fn from_wire(bytes: &[u8; Self::SIZE]) -> Self {

@@ -414,14 +414,35 @@ impl<H: Handler> QueuePair<H> {
         Ok(())
     }
 
-    /// Posts all receive buffers that are free, if they are at least `batch`. Returns how many
-    /// received messages are being kept.
+    /// From here on no more than `wanted` receive buffers are kept, as they come back to
+    /// [`Self::post_receive_batch`]; that each of them can be posted is up to
+    /// [`Self::grow_receives`]. Does not sleep.
+    pub(crate) fn want_receives(&self, wanted: u32) {
+        self.recv.lock().wanted = wanted;
+    }
+
+    /// Posts all receive buffers that are free, if they are at least `batch`, or gives one up that
+    /// is not wanted any more. Returns how many received messages are being kept. May sleep.
     ///
     /// On an error the connection is to be dropped.
     pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {
         let mut recv = self.recv.lock();
+        if recv.has_surplus() {
+            drop(recv);
+            self.give_up_receive();
+            recv = self.recv.lock();
+        }
         recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
         Ok(recv.kept)
+    }
+
+    fn give_up_receive(&self) {
+        // A tear-down waits for who has a buffer in hand.
+        let Ok(_poster) = Poster::enter(self) else {
+            return;
+        };
+        let surplus = self.recv.lock().vacate();
+        drop(surplus);
     }
 
     /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how

@@ -26,7 +26,7 @@ use kernel::{
 ///
 /// - Buffer `i` has the completion entry, work request and scatter element of the same index;
 ///   none of them moves: the vectors have the capacity for all from the start.
-/// - An index is in `free`, or posted, or in the hands of the completion handler or of a
+/// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands of the completion handler or of a
 ///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those kept.
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
@@ -37,11 +37,14 @@ pub(super) struct RecvQueue {
     pub(super) open: bool,
     done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
     limit: u32,
-    buffers: KVVec<DmaBuffer>,
+    /// Buffers beyond these are given up when they come back.
+    pub(super) wanted: u32,
+    buffers: KVVec<Option<DmaBuffer>>,
     entries: KVVec<bindings::ib_cqe>,
     elements: KVVec<bindings::ib_sge>,
     requests: KVVec<bindings::ib_recv_wr>,
     free: KVVec<u32>,
+    vacant: KVVec<u32>,
     posted: u32,
     pub(super) kept: u32,
     /// Somebody waits for those that are kept.
@@ -63,11 +66,13 @@ impl RecvQueue {
             open: false,
             done: None,
             limit,
+            wanted: u32::MAX,
             buffers: KVVec::with_capacity(n, GFP_KERNEL)?,
             entries: KVVec::with_capacity(n, GFP_KERNEL)?,
             elements: KVVec::with_capacity(n, GFP_KERNEL)?,
             requests: KVVec::with_capacity(n, GFP_KERNEL)?,
             free: KVVec::with_capacity(n, GFP_KERNEL)?,
+            vacant: KVVec::with_capacity(n, GFP_KERNEL)?,
             posted: 0,
             kept: 0,
             ending: false,
@@ -96,13 +101,23 @@ impl RecvQueue {
 
     /// How many more buffers are wanted for `want` to be there in all.
     pub(super) fn missing(&self, want: u32) -> u32 {
-        want.min(self.limit)
-            .saturating_sub(self.buffers.len() as u32)
+        want.min(self.limit).saturating_sub(self.made())
+    }
+
+    /// How many buffers there are.
+    fn made(&self) -> u32 {
+        self.buffers.len().saturating_sub(self.vacant.len()) as u32
+    }
+
+    /// Whether there are more buffers than are wanted.
+    pub(super) fn has_surplus(&self) -> bool {
+        self.made() > self.wanted
     }
 
     /// Adds a buffer; gives it back when there is no room.
     pub(super) fn add(&mut self, mut buffer: DmaBuffer) -> Result<(), DmaBuffer> {
-        let index = self.buffers.len();
+        let vacant = self.vacant.pop();
+        let index = vacant.map_or(self.buffers.len(), |index| index as usize);
         if index >= self.limit as usize {
             return Err(buffer);
         }
@@ -112,6 +127,14 @@ impl RecvQueue {
             length: buffer.len() as u32,
             lkey: self.lkey,
         };
+        if let (Some(place), Some(old)) =
+            (self.buffers.get_mut(index), self.elements.get_mut(index))
+        {
+            *place = Some(buffer);
+            *old = element;
+            let _ = self.free.push_within_capacity(index as u32);
+            return Ok(());
+        }
         // All vectors have the capacity for `limit` elements, so none of these fails.
         let _ = self.elements.push_within_capacity(element);
         let _ = self
@@ -120,9 +143,20 @@ impl RecvQueue {
         let _ = self
             .requests
             .push_within_capacity(bindings::ib_recv_wr::default());
-        let _ = self.buffers.push_within_capacity(buffer);
+        let _ = self.buffers.push_within_capacity(Some(buffer));
         let _ = self.free.push_within_capacity(index as u32);
         Ok(())
+    }
+
+    /// Takes out a free buffer, if there are more than are wanted.
+    pub(super) fn vacate(&mut self) -> Option<DmaBuffer> {
+        if !self.has_surplus() {
+            return None;
+        }
+        let index = self.free.pop()?;
+        let buffer = self.buffers.get_mut(index as usize)?.take();
+        let _ = self.vacant.push_within_capacity(index);
+        buffer
     }
 
     /// Posts free buffers until `want` are posted, in one call; `each` is told of each before.
@@ -138,7 +172,7 @@ impl RecvQueue {
         while self.posted + count < want {
             let Some(index) = self.free.pop() else { break };
             let i = index as usize;
-            let (Some(buffer), Some(wr), Some(element)) = (
+            let (Some(Some(buffer)), Some(wr), Some(element)) = (
                 self.buffers.get(i),
                 self.requests.get_mut(i),
                 self.elements.get_mut(i),
@@ -201,7 +235,7 @@ impl RecvQueue {
     ) -> Option<(u32, *const [u8])> {
         let offset = (entry as usize).checked_sub(self.entries.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<bindings::ib_cqe>();
-        let buffer = self.buffers.get(index)?;
+        let buffer = self.buffers.get(index)?.as_ref()?;
         self.posted = self.posted.saturating_sub(1);
         let len = received.min(buffer.len());
         if len != 0 {
@@ -231,8 +265,9 @@ impl RecvQueue {
     }
 
     /// Takes all buffers, for tear-down.
-    pub(super) fn take_all(&mut self) -> KVVec<DmaBuffer> {
+    pub(super) fn take_all(&mut self) -> KVVec<Option<DmaBuffer>> {
         self.free.clear();
+        self.vacant.clear();
         core::mem::take(&mut self.buffers)
     }
 }

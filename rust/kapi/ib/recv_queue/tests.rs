@@ -88,7 +88,7 @@ impl Bench {
     /// Checks that tear-down gets all `n` buffers and nothing stays mapped.
     fn end(mut self, n: usize) -> Result {
         let buffers = self.queue.take_all();
-        same("buffers", buffers.len(), n)?;
+        same("buffers", buffers.iter().flatten().count(), n)?;
         drop(buffers);
         self.balance.end()
     }
@@ -112,6 +112,30 @@ mod suite {
         same("error", bench.queue.post(4, |_| ()).err(), Some(ENOTCONN))?;
         bench.posted(2)?;
         bench.end(4)
+    }
+
+    #[test]
+    fn buffers_that_are_not_wanted_any_more() -> Result {
+        let mut bench = Bench::new(6, 6)?;
+        bench.queue.wanted = 4;
+        same("posted", bench.queue.post(5, |_| ())?, 5)?;
+        claim(bench.queue.vacate().is_some(), "one is free")?;
+        claim(bench.queue.vacate().is_none(), "the others are not")?;
+        same("missing", bench.queue.missing(6), 1)?;
+        let (index, _) = bench.complete(10)?;
+        bench.queue.give_back(index);
+        claim(bench.queue.vacate().is_some(), "one too many")?;
+        let (index, _) = bench.complete(10)?;
+        bench.queue.give_back(index);
+        claim(bench.queue.vacate().is_none(), "not below what is wanted")?;
+        bench.posted(3)?;
+        // Others take their places.
+        for more in [true, true, false] {
+            same("added", bench.add()?, more)?;
+        }
+        same("posted", bench.queue.post(6, |_| ())?, 3)?;
+        bench.posted(6)?;
+        bench.end(6)
     }
 
     #[test]

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: a grant follows what a client uses, up and down, and is never taken back while the
+//! client may still go by it.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use kernel::prelude::*;
+
+const THREADS: u32 = 8;
+
+/// So many Replies, with so many other messages in use.
+fn replies(grant: &mut Grant, n: u32, used: u32, threads: u32) {
+    for _ in 0..n {
+        if grant.used(used, threads) {
+            grant.made(true);
+        }
+        grant.said();
+    }
+}
+
+#[kunit_tests(rpcrdma_grant)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn it_grows_with_use() -> Result {
+        let mut grant = Grant::new(128);
+        same("first", grant.credits(), 16)?;
+        for (used, threads, credits) in [
+            (0, 8, 16),
+            (7, 8, 16),
+            (8, 8, 32),
+            (15, 8, 32),
+            (16, 8, 64),
+            // As many as the threads can keep up with.
+            (64, 8, 64),
+            (64, 11, 88),
+            // As many as there may be.
+            (88, 100, 128),
+            (128, u32::MAX, 128),
+        ] {
+            replies(&mut grant, 1, used, threads);
+            same("credits", grant.credits(), credits)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn it_shrinks_without() -> Result {
+        let mut grant = Grant::new(64);
+        replies(&mut grant, 10, 64, THREADS);
+        same("grown", grant.credits(), 64)?;
+        // What was used counts until a period has passed without.
+        replies(&mut grant, PERIOD - 10, 0, THREADS);
+        same("in the first period", grant.credits(), 64)?;
+        replies(&mut grant, PERIOD, 15, THREADS);
+        same("half", grant.credits(), 32)?;
+        replies(&mut grant, 2 * PERIOD, 8, THREADS);
+        same("a quarter is enough", grant.credits(), 32)?;
+        replies(&mut grant, 4 * PERIOD, 0, THREADS);
+        same("not below the first", grant.credits(), 16)
+    }
+
+    #[test]
+    fn fewer_threads() -> Result {
+        let mut grant = Grant::new(64);
+        replies(&mut grant, 10, 64, THREADS);
+        replies(&mut grant, PERIOD, 60, 4);
+        same("half", grant.credits(), 32)?;
+        replies(&mut grant, PERIOD, 30, 1);
+        same("less than the first", grant.credits(), 8)?;
+        replies(&mut grant, PERIOD, 30, 0);
+        same("never none", grant.credits(), 1)
+    }
+
+    #[test]
+    fn a_small_device() -> Result {
+        let mut grant = Grant::new(3);
+        same("first", grant.credits(), 3)?;
+        replies(&mut grant, 3 * PERIOD, 0, THREADS);
+        same("later", grant.credits(), 3)
+    }
+
+    #[test]
+    fn what_is_being_made_is_not_taken_back() -> Result {
+        let mut grant = Grant::new(64);
+        claim(grant.used(8, THREADS), "more")?;
+        same("not yet", grant.credits(), 16)?;
+        same("wanted", grant.receives(), 32 + 2 * BATCH)?;
+        claim(!grant.used(16, THREADS), "one at a time")?;
+        replies(&mut grant, 2 * PERIOD, 0, THREADS);
+        same("wanted still", grant.receives(), 32 + 2 * BATCH)?;
+        grant.made(false);
+        same("as before", (grant.credits(), grant.receives()), (16, 32))?;
+        claim(grant.used(8, THREADS), "again")?;
+        grant.made(true);
+        same("granted", (grant.credits(), grant.receives()), (32, 48))
+    }
+
+    #[test]
+    fn receives_stay_until_the_client_knows() -> Result {
+        let mut grant = Grant::new(64);
+        replies(&mut grant, 10, 64, THREADS);
+        same("grown", grant.receives(), 64 + 2 * BATCH)?;
+        replies(&mut grant, PERIOD - 10, 0, THREADS);
+        while grant.credits() == 64 {
+            claim(!grant.used(0, THREADS), "no more")?;
+            if grant.credits() == 64 {
+                claim(!grant.said(), "nothing is taken back")?;
+            }
+        }
+        // The Reply that tells is not posted.
+        same("still", grant.receives(), 64 + 2 * BATCH)?;
+        claim(grant.said(), "it is taken back")?;
+        same("now", grant.receives(), 32 + 2 * BATCH)?;
+        claim(!grant.said(), "once")
+    }
+}
