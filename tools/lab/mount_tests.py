@@ -391,12 +391,14 @@ def listeners(cell: Cell) -> None:
     cell.load_modules()
     netlink, tcp = f"rdma:{SERVER.address4}", f"tcp:{SERVER.address4}:{OTHER_PORT + 1}"
     configured = f"[nfsd]\\nrdma=y\\nrdma-port={OTHER_PORT}\\n"
-    for start in (f"rpc.nfsd --rdma={OTHER_PORT} 4",
-                  f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && "
-                  "cp /tmp/nfs.conf /etc",
-                  # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
-                  f"nfsdctl listener +{netlink}:0 +{tcp} && nfsdctl listener -{tcp} && "
-                  f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4"):
+    starts = [f"rpc.nfsd --rdma={OTHER_PORT} 4",
+              f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && cp /tmp/nfs.conf /etc"]
+    # With Kerberos, rpc.gssd wants a listener for TCP.
+    if cell.security == NO_SECURITY:
+        # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
+        starts.append(f"nfsdctl listener +{netlink}:0 +{tcp} && nfsdctl listener -{tcp} && "
+                      f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4")
+    for start in starts:
         cell.guests.stop_serving()
         cell.server(start)
         port = int(cell.server("sed -n 's/^rdma //p' /proc/fs/nfsd/portlist | head -n 1"))
