@@ -77,8 +77,9 @@ BONDED = Expected(60, re.compile(r"(bond0|eth0)( \(unregistering\))?: .*|virtio_
                                  r"RDMA CM addr change for ndev eth0 used by id \w+|"
                                  r"rpcrdma: cannot listen on \S+ any more: ENODEV; trying again"),
                   "a bond is made, changed and unmade")
-# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye: at one in ten.
-SIW_GOODBYE = Expected(MOUNTS // 4, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
+# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye: at the more of
+# them the busier the machine is.
+SIW_GOODBYE = Expected(MOUNTS, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
 CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
 # iw_cm forgets the private data of a request that comes to a listener which is just going.
 LEAK_OF_IW_CM = re.compile(r"kmemdup_noprof\S+\s+cm_event_handler\S+\s+siw_cm_upcall")
@@ -241,9 +242,11 @@ def watched(cell: Cell) -> None:
                 with cell.silence():
                     cell.client(LOSES_IDLE_CONNECTION, LONG_SECONDS)
                 cell.still_works()
-        # Over siw, TCP brings what was sent in the silence to the server later, and then tells it of the end.
-        if cell.device == "siw":
-            cell.settled()
+        # Over siw, the end of the silent connection waits behind what TCP has tried to send: as long again as the silence
+        # took, and not much beyond 100 s, when TCP gives up. Then only nfsd ends what the server has of it.
+        if cell.device == "siw" and cell.version == "3":
+            cell.guests.stop_serving()
+            cell.load_modules()
 
 
 def _asked(cell: Cell) -> int:
@@ -519,7 +522,7 @@ TRACED_CLIENT = Test("trace events of the client", traced_client, (LOST,))
 LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
-WATCHED = Test("silent server is noticed", watched, (LOST,))
+WATCHED = Test("silent server is noticed", watched, (LOST, MOVED))
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
