@@ -5,10 +5,12 @@ A defect is a patch with a head:
     What:   the mistake, in a sentence
     Had:    where this transport has really had it
     Caught: TARGET NAME   (make target, and what the name of the failing test contains)
+    With:   VARIABLE=VALUE ...   (of make, quoted as in a shell; may be left out)
 """
 
 import functools
 import os
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -29,6 +31,11 @@ class Defect:
     what: str
     target: str
     test: str
+    variables: tuple[str, ...]
+
+    @property
+    def command(self) -> list[str]:
+        return ["make", self.target, *self.variables]
 
 
 def run() -> int:
@@ -50,7 +57,7 @@ def _read(path: Path) -> Defect:
     target, _, test = head.get("Caught", "").partition(" ")
     if not head.get("What") or not target or not test.strip():
         raise say.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
-    return Defect(head["What"], target, test.strip())
+    return Defect(head["What"], target, test.strip(), tuple(shlex.split(head.get("With", ""))))
 
 
 def _copy_tree() -> None:
@@ -75,8 +82,8 @@ def _try(path: Path) -> None:
     _patch(path)
     try:
         log = repository.BUILD / "defects" / f"{path.stem}.log"
-        with say.step(f"  make {defect.target}", log), log.open("w") as output:
-            status = subprocess.run(["make", defect.target], cwd=COPY, stdout=output, stderr=subprocess.STDOUT,
+        with say.step(f"  {shlex.join(defect.command)}", log), log.open("w") as output:
+            status = subprocess.run(defect.command, cwd=COPY, stdout=output, stderr=subprocess.STDOUT,
                                     stdin=subprocess.DEVNULL, check=False).returncode
     finally:
         _patch(path, "--reverse")
