@@ -58,7 +58,8 @@ def _plans() -> list[Plan]:
              for device in DEVICES for server, client in whose for version in full]
     # One version with each of the modules, and another one on the other device.
     secured = [*(("rxe", "4.2", server, client) for server, client in whose), ("siw", "3", OURS, OURS)]
-    return plain + [Plan(device, version, server, client, mount_tests.secured(fit(server, client, full[version])), security)
+    return plain + [Plan(device, version, server, client,
+                         mount_tests.secured(fit(server, client, full[version]), version), security)
                     for device, version, server, client in secured for security in mount_tests.SECURITIES]
 
 

@@ -502,13 +502,14 @@ def no_leak(cell: Cell) -> None:
 
 SMALL = Test("small files and links each way", small_files)
 # What is hard on connections, memory and life times.
+FORCED = Test("umount -f, silent server", forced, (*CANCELS, NOT_RESPONDING))
+REMOUNTED = Test(f"{MOUNTS} mounts", remount)
 HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
         Test("O_DIRECT, not aligned", direct_odd), Test("100 readers and writers", workers),
-        Test("kill -9 under load", killed, CANCELS),
-        Test("umount -f, silent server", forced, (*CANCELS, NOT_RESPONDING)),
+        Test("kill -9 under load", killed, CANCELS), FORCED,
         Test("umount -l under load", lazy, CANCELS),
         Test("connection broken under load", disconnected, (LOST,)),
-        Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING)), Test(f"{MOUNTS} mounts", remount)]
+        Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING)), REMOUNTED]
 CALLBACKS = Test("callback channel", callbacks)
 REMOVED = Test("module removed, nothing left", removed)
 NO_LEAK = Test("no memory leaked", no_leak, (LEAKS_FOUND,))
@@ -533,11 +534,14 @@ FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS, NAMESPACE]),
 SOAK = [*HARD, REMOVED, NO_LEAK]
 
 
-def secured(tests: list[Test]) -> list[Test]:
+def secured(tests: list[Test], version: str) -> list[Test]:
     """The tests that make sense with Kerberos, and what proves that it is used.
 
     Its messages have other forms, since chunks carry no part of what is protected. An ACL names users by name, and the
-    guests have none. The realm knows the server by one address.
+    guests have none. The realm knows the server by one address, and the server's daemon one network namespace. A client
+    of NFS 4 closes files with the machine's credential (SP4_MACH_CRED), by a way of its own, on which `umount -f` ends
+    nothing. The last put of an open file lets go of its mount before its credential, which then uses the mount's RPC
+    client (__put_nfs_open_context() of Linux 7.3): many mounts in a row end in memory that was freed.
     """
-    without = (FORMS, TRACED, TRACED_CLIENT, ACLS, OVER_IPV6)
+    without = [FORMS, TRACED, TRACED_CLIENT, ACLS, OVER_IPV6, NAMESPACE, REMOUNTED, *([] if version == "3" else [FORCED])]
     return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]

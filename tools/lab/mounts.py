@@ -131,7 +131,7 @@ def check(results: Results) -> None:
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in DEVICES),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK)),
-        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"]), "krb5p")])
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
     run_lanes(results, [client, server])
 
 
