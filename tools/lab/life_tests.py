@@ -94,8 +94,11 @@ def restarted(count: int, cell: Cell) -> None:
     with cell.mounted():
         for done in range(0, count, RESTARTS_IN_A_ROW):
             number = min(RESTARTS_IN_A_ROW, count - done)
-            with cell.load(), _storm(cell):
-                cell.server(RESTARTS.format(number), SECONDS_EACH * number)
+            with cell.load():
+                with _storm(cell):
+                    cell.server(RESTARTS.format(number), SECONDS_EACH * number)
+                # What writes does not end without.
+                await_connection(cell)
             cell.still_works()
 
 
