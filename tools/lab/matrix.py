@@ -58,8 +58,14 @@ def _plans() -> list[Plan]:
              for device in DEVICES for server, client in whose for version in full]
     # One version with each of the modules, and another one on the other device.
     secured = [*(("rxe", "4.2", server, client) for server, client in whose), ("siw", "3", OURS, OURS)]
-    return plain + [Plan(device, version, server, client,
-                         mount_tests.secured(fit(server, client, full[version]), version), security)
+
+    def fit_secured(version: str, server: str, client: str, security: str) -> list[Test]:
+        tests = mount_tests.secured(fit(server, client, full[version]), version)
+        # That server confuses the checksums of READs side by side (Documentation/differences.rst).
+        confused = server == IN_TREE and security == "krb5i"
+        return [test for test in tests if not confused or test not in mount_tests.SIDE_BY_SIDE]
+
+    return plain + [Plan(device, version, server, client, fit_secured(version, server, client, security), security)
                     for device, version, server, client in secured for security in mount_tests.SECURITIES]
 
 

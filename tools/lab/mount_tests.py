@@ -524,6 +524,8 @@ LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
 WATCHED = Test("silent server is noticed", watched, (LOST, MOVED))
+# There are READs side by side in these.
+SIDE_BY_SIDE = [*HARD, WATCHED]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
