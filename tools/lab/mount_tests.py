@@ -524,11 +524,12 @@ LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
 WATCHED = Test("silent server is noticed", watched, (LOST, MOVED))
+FROM_SERVER = Test("written by the server", from_server)
 # There are READs side by side in these.
-SIDE_BY_SIDE = [*HARD, WATCHED]
+SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
-COMMON = [Test("written by the server", from_server), Test("directory of 5,000", directory), OVER_IPV6,
+COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
           LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
