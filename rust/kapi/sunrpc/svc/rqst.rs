@@ -126,7 +126,8 @@ impl SvcRqst<'_> {
             tail: (res.tail[0].iov_base.cast(), res.tail[0].iov_len),
         };
         let (base, len) = (res.page_base as usize, res.page_len as usize);
-        // Not all encoders say how many pages they have used: the checksum of krb5i may be in one more.
+        // Not all encoders say how many pages they have used: the checksum of krb5i may be in one
+        // more.
         let next = (rqst.rq_next_page as usize).saturating_sub(begin) / ENTRY;
         let offset = (res.pages as usize).checked_sub(begin);
         let first = match offset.map(|bytes| bytes / ENTRY) {
