@@ -232,9 +232,9 @@ def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> 
 
 def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
     """Run the tests of a cell; False when its guests are of no more use."""
-    always = (mount_tests.SIW_GOODBYE,) if plan.device == "siw" else ()
     for number, test in enumerate(plan.tests):
-        hung, provokes = False, (*test.provokes, *always)
+        goodbyes = [mount_tests.siw_goodbyes(test)] if plan.device == "siw" else []
+        hung, provokes = False, (*test.provokes, *goodbyes)
 
         def judged(test=test, provokes=provokes) -> None:
             nonlocal hung
