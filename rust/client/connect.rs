@@ -197,8 +197,7 @@ fn bring_up(
         responder_resources: device.max_rdma_reads,
         retry_count: RETRY_COUNT,
     };
-    let answer = events.step(CONNECT_TIMEOUT, || connection.connect(&params));
-    answer.map_err(|e| if e == ETIMEDOUT { EHOSTUNREACH } else { e })?;
+    events.step(CONNECT_TIMEOUT, || connection.connect(&params))?;
     if padding {
         connection.provide_padding()?;
         shared.stats.regions_made.add(1);

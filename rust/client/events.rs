@@ -77,7 +77,9 @@ impl<L: OnLost> Events<L> {
 
     /// Starts one step of connecting and waits for its end. Sleeps for `timeout` at most.
     ///
-    /// `ETIMEDOUT` when there was no answer, otherwise what `start` or the event says.
+    /// `EHOSTUNREACH` when there was no answer: the same as when the connection manager gives up
+    /// first, since `ETIMEDOUT` makes the RPC layer try again for as long as the RPC lasts.
+    /// Otherwise what `start` or the event says.
     pub(crate) fn step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
         let mut state = self.state.lock();
         self.step.reinit();
@@ -93,7 +95,7 @@ impl<L: OnLost> Events<L> {
         match state.phase {
             Phase::Over(e) => Err(e),
             _ if state.step_done => Ok(()),
-            _ => Err(ETIMEDOUT),
+            _ => Err(EHOSTUNREACH),
         }
     }
 
