@@ -11,6 +11,7 @@ mod events;
 mod keep_alive;
 mod marshal;
 mod mount;
+mod refusal;
 mod region_plan;
 mod reply;
 mod reverse;

@@ -21,6 +21,7 @@ use super::{
         Mount,
         REVERSE_SLOTS, //
     },
+    refusal,
     reverse,
     trace, //
 };
@@ -84,7 +85,8 @@ pub(crate) fn received(
             let (xid, credits) = (error.xid, Some(error.credits));
             answer(requester, connection, message, xid, credits, |rqst, _| {
                 trace::failed(rqst, &error);
-                Ok(Answer::Ready(Err(EIO)))
+                let guess = rqst.receive_buf().room_is_guess();
+                Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
             });
         }
         Ok(Message::Call(call)) => reverse::called(requester, connection, message, &call),

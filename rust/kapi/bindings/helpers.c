@@ -230,6 +230,16 @@ int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task)
 	return rpc_reply_expected(task);
 }
 
+bool rpcrdma_rs_xdr_buf_room_is_guess(const struct xdr_buf *buf)
+{
+#ifdef XDRBUF_GUESSED_SIZE
+	return buf->flags & XDRBUF_GUESSED_SIZE;
+#else
+	/* Without Documentation/patches whoever guesses does not say so. */
+	return false;
+#endif
+}
+
 unsigned short rpcrdma_rs_rpc_get_port(const struct sockaddr *sap)
 {
 	return rpc_get_port(sap);

@@ -79,6 +79,13 @@ impl<'a> XdrBuf<'a> {
         self.raw().flags & bindings::XDRBUF_WRITE != 0
     }
 
+    /// The room is a guess: who made it looks for `EOVERFLOW`, and may ask again with more room.
+    /// Only a kernel with `Documentation/patches` in it has such consumers.
+    pub(crate) fn room_is_guess(&self) -> bool {
+        // SAFETY: Valid by the type invariant; it is only read.
+        unsafe { bindings::xdr_buf_room_is_guess(self.raw) }
+    }
+
     /// Copies `to.len()` bytes of the message, from `offset`.
     pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
         if to.is_empty() {
