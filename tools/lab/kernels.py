@@ -1,4 +1,4 @@
-"""The kernels: Debian's stock one, and two of our own, with many debugging options and with few."""
+"""The kernels: Debian's stock one, and two of our own, with our patches, and many debugging options or few."""
 
 import os
 import lzma
@@ -13,6 +13,9 @@ import say
 
 SERIES = "7.3"
 FRAGMENTS = repository.TESTS / "kernel"
+# What the RPC layer lacks. Both kernels of our own have it, since one stands in for the other; the stock one has not,
+# and so tests the module without it.
+PATCHES = repository.ROOT / "Documentation/patches"
 JOBS = os.cpu_count() or 1
 SIW = "drivers/infiniband/sw/siw"
 # Where the drivers of software RDMA devices are, and what they are called.
@@ -112,6 +115,7 @@ def _own(flavour: str) -> Kernel:
     """A small kernel with the options of that name."""
     packages = _packages()
     fragments = [FRAGMENTS / "guest.config", FRAGMENTS / f"{flavour}.config"]
+    patches = sorted(PATCHES.glob("*.patch"))
 
     def make(path: Path) -> None:
         log = cache.logs() / f"kernel-{flavour}.log"
@@ -119,6 +123,7 @@ def _own(flavour: str) -> Kernel:
         debs = _debs(packages)
         with say.step(f"unpacking the source of the {flavour} kernel ({packages.version})", log):
             _unpack_source(debs, path, log)
+            _patch_source(patches, path, log)
         with say.step(f"configuring the {flavour} kernel", log):
             _configure(path, fragments, log)
         with say.step(f"building the {flavour} kernel (about ten minutes on two cores)", log):
@@ -126,7 +131,7 @@ def _own(flavour: str) -> Kernel:
         with say.step(f"installing the {flavour} kernel", log):
             _install_own(path, log)
 
-    texts = [fragment.read_text() for fragment in fragments]
+    texts = [file.read_text() for file in (*fragments, *patches)]
     recipe = "\n".join([repr(packages), *texts, OWN_RECIPE])
     return Kernel(flavour, cache.entry(f"kernel-{flavour}-{_plain(packages.version)}", recipe, make))
 
@@ -228,6 +233,11 @@ def _unpack_source(debs: Path, path: Path, log: Path) -> None:
     script = (f"dpkg -x {debs}/linux-source-{SERIES}.deb s && mkdir tree && "
               f"tar -xf s/usr/src/linux-source-{SERIES}.tar.xz -C tree --strip-components=1 && rm -r s")
     _shell(script, path, log, "the kernel source could not be unpacked")
+
+
+def _patch_source(patches: list[Path], path: Path, log: Path) -> None:
+    for patch in patches:
+        _shell(f"patch -d tree -p1 < {patch}", path, log, f"{patch.name} does not apply to the kernel's source")
 
 
 def _prepare_stock_tree(packages: Packages, debs: Path, path: Path, log: Path) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 import re
 import time
 
+import acl_tests
 import capture
 import say
 import trace_events
@@ -26,7 +27,7 @@ MAKE_NAMES = f"{{ mkdir many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs
 MOUNTS = 50
 # Enough for a call and a reply that fit no inline message.
 ACL_ENTRIES = 400
-SET_ACL = f"setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES})"
+SET_ACL = acl_tests.set_acl(ACL_ENTRIES)
 CALLBACK_IS_UP = ("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
                   "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
 # A connection has one transport for the reverse direction, whoever asks; the in-tree module loses track of the first.
@@ -516,7 +517,8 @@ CALLBACKS = Test("callback channel", callbacks)
 REMOVED = Test("module removed, nothing left", removed)
 NO_LEAK = Test("no memory leaked", no_leak, (LEAKS_FOUND,))
 
-SMOKE = {"3": [SMALL], "4.0": [SMALL], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
+GUESSED = acl_tests.GUESSED
+SMOKE = {"3": [SMALL], "4.0": [SMALL, GUESSED], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
 OVER_IPV6 = Test("over IPv6", over_ipv6)
 # NFS 3 would want rpcbind there, too.
 NAMESPACE = Test("server in a network namespace", in_namespace, (MOVED,))
@@ -535,7 +537,10 @@ COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
           LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # nfsd cannot encode an ACL of more than a page for NFS 3.
-FULL = {version: [*smoke, *([] if version == "3" else [FORMS, ACLS, NAMESPACE]), *COMMON] for version, smoke in SMOKE.items()}
+OF_4 = [FORMS, ACLS, GUESSED, NAMESPACE]
+# Each once.
+FULL = {version: list(dict.fromkeys([*smoke, *([] if version == "3" else OF_4), *COMMON]))
+        for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
 
 
@@ -553,5 +558,6 @@ def secured(tests: list[Test], version: str) -> list[Test]:
     nothing. The last put of an open file lets go of its mount before its credential, which then uses the mount's RPC
     client (__put_nfs_open_context() of Linux 7.3): many mounts in a row end in memory that was freed.
     """
-    without = [FORMS, TRACED, TRACED_CLIENT, ACLS, OVER_IPV6, NAMESPACE, REMOUNTED, *([] if version == "3" else [FORCED])]
+    without = [FORMS, TRACED, TRACED_CLIENT, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
+               *([] if version == "3" else [FORCED])]
     return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]

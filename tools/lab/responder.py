@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import acl_tests
 import say
 from cell import FEW_SIZES, GONE, LONG_SECONDS, OTHER_PORT, Cell, Test
 from machine import SERVER
@@ -17,6 +18,8 @@ VERSION = "3"
 SMALL, LARGE = 4096, 65536
 # Odd, so that XDR padding is missing.
 ODD = "65533 200001"
+# 1024 entries of 8 bytes each, and the version in front of them.
+LONGEST_ACL = 4 + 1024 * 8
 # A client that comes back at once each time would come much more often: 0, 5 and 15 seconds after the first loss.
 REFUSING_SECONDS, MOST_ATTEMPTS = 20, 4
 PADDED_SECONDS, OVERDUE_SECONDS = 60, 200
@@ -143,9 +146,42 @@ def erring(cell: Cell) -> None:
     prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
     with _responder(cell, "errs 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
         cell.client("! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }")
+        _expect_refusals(cell, 1)
         cell.written("some", "100 2000")
         if cell.connects() != 1:
             raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def refusing_acls(cell: Cell) -> None:
+    """ERR_CHUNK in the place of an ACL is the end of the RPC, or of the second one where the client may ask again."""
+    cell.load_modules()
+    name = "system.posix_acl_access" if cell.version == "3" else "system.nfs4_acl"
+    with _responder(cell, "refuses-acls"), cell.mounted(_mount(cell, SMALL), prepare="touch a"):
+        end = cell.client(f"/lab/xattr.py /mnt/t/a {name} 100").strip()
+        if end != "EIO":
+            raise say.Failure(f"the client ends with {end}")
+        _expect_refusals(cell, 2 if acl_tests.asks_again(cell) else 1)
+        cell.client("cat /mnt/t/a")
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def longest_acls(cell: Cell) -> None:
+    """The Reply chunk of GETACL of NFS 3 has room for the longest ACLs that the client takes."""
+    cell.load_modules()
+    with _responder(cell, "long-acls"), cell.mounted(_mount(cell, SMALL)):
+        for kind in ("access", "default"):
+            end = cell.client(f"/lab/xattr.py /mnt/t system.posix_acl_{kind} 65536").strip()
+            if end != str(LONGEST_ACL):
+                raise say.Failure(f"the client has {end} bytes of the {kind} ACL, and not {LONGEST_ACL}")
+        _expect_refusals(cell, 0)
+
+
+def _expect_refusals(cell: Cell, count: int) -> None:
+    """So often the responder has sent ERR_CHUNK."""
+    refused = int(cell.server("grep -c refused /tmp/responder; true"))
+    if refused != count:
+        raise say.Failure(f"the server refused {refused} Calls, and not {count}")
 
 
 def _borne(what: str, behaviour: str, provokes: tuple[Expected, ...] = (), size: int = SMALL,
@@ -153,8 +189,10 @@ def _borne(what: str, behaviour: str, provokes: tuple[Expected, ...] = (), size:
     return Test(f"a server that {what}", functools.partial(borne, behaviour, size, sizes), provokes)
 
 
+REFUSING_ACLS = Test("a server that refuses ACLs", refusing_acls)
 # For every check.
-QUICK = [_borne("grants no credit", "grants 0"), _borne("has no private data", "says-nothing"),
+QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
+         _borne("grants no credit", "grants 0"), _borne("has no private data", "says-nothing"),
          _borne("babbles", "babbles", (BAD,)),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),

@@ -4,9 +4,10 @@ import struct
 import time
 from dataclasses import replace
 
+import acls
 from failure import require
-from header import (CREDITS_WANTED, RDMA_DONE, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, chunk_error, filled,
-                    private_data, words)
+from header import (CREDITS_WANTED, RDMA_DONE, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, filled, private_data,
+                    words)
 from rpc import CALL
 
 V3_READ = 6
@@ -24,7 +25,7 @@ class Behaviour:
     def begin(self, proxy) -> None:
         """The connection is up."""
 
-    def takes(self, proxy, offer: Header) -> bool:
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
         """Whether a Call is to be executed."""
         return True
 
@@ -49,7 +50,7 @@ class HangsUp(Behaviour):
 class Deaf(Behaviour):
     """Takes Calls and says nothing."""
 
-    def takes(self, proxy, offer: Header) -> bool:
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
         return False
 
 
@@ -74,9 +75,29 @@ class Errs(Behaviour):
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         if len(message) > self._longest:
-            proxy.send(chunk_error(offer.xid, self.credits))
+            proxy.refuse(offer)
         else:
             proxy.reply(offer, message)
+
+
+class RefusesAcls(Behaviour):
+    """Never has room for an ACL."""
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        refused = acls.of_nfs_3(call) or acls.of_nfs_4(call)
+        if refused:
+            proxy.refuse(offer)
+        return not refused
+
+
+class LongAcls(Behaviour):
+    """Has the longest ACLs that a client of NFS 3 takes; nfsd sends none of more than a page."""
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        asked = acls.of_nfs_3(call)
+        if asked:
+            proxy.reply(offer, acls.longest(offer.xid))
+        return not asked
 
 
 # The client has Receives for what it asked for, and a few. More than that, sent before it has posted the next, costs any
@@ -183,5 +204,6 @@ class CallsBack(Behaviour):
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
-           "says-nothing": SaysNothing, "errs": Errs, "stutters": Stutters, "babbles": Babbles, "places": Places,
-           "pads": Pads, "returns": Returns, "calls-back": CallsBack}
+           "says-nothing": SaysNothing, "errs": Errs, "refuses-acls": RefusesAcls, "long-acls": LongAcls,
+           "stutters": Stutters, "babbles": Babbles, "places": Places, "pads": Pads, "returns": Returns,
+           "calls-back": CallsBack}

@@ -72,7 +72,12 @@ class Proxy(Endpoint):
             self.send_header(Header(offer.xid, RDMA_NOMSG, credits, writes=unused,
                                     reply=filled(offer.reply, len(message))))
         else:
-            self.send(chunk_error(offer.xid, credits))
+            self.refuse(offer)
+
+    def refuse(self, offer: Header) -> None:
+        """Send ERR_CHUNK in the place of a Reply, and say so: somebody counts."""
+        print("refused", flush=True)
+        self.send(chunk_error(offer.xid, self._behaviour.credits))
 
     def _called(self, message: bytes) -> None:
         """Pass a Call on, or the Reply to one of the server."""
@@ -83,7 +88,7 @@ class Proxy(Endpoint):
             data = b"".join(self.read(segment.handle, segment.offset, segment.length) for segment in chunk)
             stream = stream[:position] + data + padding(len(data)) + stream[position:]
         is_reply = struct.unpack_from(">I", stream, 4)[0] == REPLY
-        if not is_reply and not self._behaviour.takes(self, header):
+        if not is_reply and not self._behaviour.takes(self, header, stream):
             return
         if not is_reply:
             self._offers[header.xid] = header
