@@ -1,13 +1,15 @@
-"""The test of many callbacks: each is answered well, and the memory of both ends is what it was before."""
+"""The tests of the server's Calls: delegations that it recalls, copies and locks that it tells of, and many of them,
+which cost no memory."""
 
 import functools
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import say
-from cell import GONE, Cell, Test
+from cell import GONE, LONG_SECONDS, Cell, Test, checksum
 from machine import Machine
 from messages import Expected
 
@@ -20,41 +22,171 @@ LEAST_PER_SECOND = 5
 LOOK_SECONDS = 3
 START = "cd {0} && {{ setsid /lab/locks.py {0} {1} {2} > /tmp/locks 2>&1 < /dev/null & echo $! > /tmp/locks.pid; }}"
 END = f"read -r group < /tmp/locks.pid; kill -9 -$group; {GONE.format('$group')}"
+# After a lost connection the client may hear only with its next renewal that the server has no way back to it.
+UP = ("for try in $(seq 150); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
+      "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
+# Nothing is delegated as long as somebody may claim what he had.
+NO_GRACE = ("for try in $(seq 150); do grep -q Y /proc/fs/nfsd/v4_end_grace && exit 0; sleep 0.2; done; "
+            "echo 'the grace period does not end' >&2; exit 1")
+# Delegated for reading, and for writing.
+READ, WRITTEN = (1000, 70001), (2000, 80001)
+SIZES = " ".join(map(str, (*READ, *WRITTEN)))
+# Not those of directories.
+DELEGATIONS = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: deleg.*/file-'; true"
+HOLD = ("{{ setsid /lab/holder.py /mnt/t/recalled {0} > /tmp/held 2>&1 < /dev/null & echo $! > /tmp/held.pid; }}; "
+        "for try in $(seq 300); do grep -qx held /tmp/held && exit 0; sleep 0.2; done; cat /tmp/held >&2; exit 1")
+LET_GO = f"read -r group < /tmp/held.pid; kill -9 -$group; {GONE.format('$group')}"
+# The server's lease: one that does not get its delegation back by then revokes it.
+RECALL_SECONDS = 10
+# A copy of more than two READs is one that the server tells of when it is done.
+RSIZE, COPY_SIZE, COPIES = 65536, 1_000_003, 3
+COPY_EVENTS = ("nfsd_copy_async", "nfsd_cb_offload", "nfsd_cb_offload_done")
+# For both ends to know what a new connection is good for.
+NOTICE_SECONDS = 2
+# How often locks are told of, for every check.
+SOME_LOCKS = 20
 # MemFree does not count the lists that processors keep of free pages, which may have tens of MiB.
 FREE_KILOBYTES = "awk '/^MemFree:/ {n += $2} /^ *count:/ {n += 4 * $2} END {print n}' /proc/meminfo /proc/zoneinfo"
 LOCK_TOLD = "nfsd_cb_notify_lock_done"
 # A ring of its own, since the other one is for what goes wrong.
 TRACE = "/sys/kernel/tracing/instances/callbacks"
+EVENT = re.compile(r": (nfsd_\w+): (.*)")
 # How many there have been, also those that the ring has no room for any more.
 EVENTS = f"cat {TRACE}/per_cpu/cpu*/stats | awk '/^(entries|overrun):/ {{n += $2}} END {{print n + 0}}'"
-STATUS = re.compile(rf": {LOCK_TOLD}: .*\bstatus=(-?\d+)")
-
-
-# nfsd gives up a callback that takes a tenth of the lease. With the usual one of the tests that is a second, in which a
-# busy machine's guest may not run at all.
+STATUS = re.compile(r"\bstatus=(-?\d+)")
+# sunrpc closes a connection after five minutes without RPC.
+IDLE_SECONDS = 420
+# Also, nfsd gives a callback up that takes a tenth of the lease. With the usual one of the tests that is a second, in
+# which a busy machine's guest may not run at all.
 LONG_LEASE = "echo 3600 > /proc/fs/nfsd/nfsv4leasetime && rpc.nfsd 4 && echo rdma 20049 > /proc/fs/nfsd/portlist"
+IDLE_CLOSED = (f"for try in $(seq {IDLE_SECONDS}); do rdma resource show qp | grep -q 'type RC' || exit 0; "
+               "sleep 1; done; rdma resource show qp >&2; exit 1")
+BROKEN = Expected(10, re.compile(r"rpcrdma: connection (to|from) \S+ lost: .*"), "the test breaks a connection")
 RESTARTED = Expected(4, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*|"
                                    r"starting \d+-second grace period.*)"), "nfsd is stopped and started")
 
 
 @contextmanager
-def recorded(cell: Cell) -> Iterator[None]:
-    """What nfsd's callbacks come to, for the length of a block; a Failure if one was not answered well."""
+def recorded(cell: Cell, *events: str) -> Iterator[list[str]]:
+    """These events of nfsd for the length of a block; their lines are in the list after it."""
+    lines: list[str] = []
     with say.undoing(lambda: cell.server(f"rmdir {TRACE}")):
-        cell.server(f"mkdir {TRACE} && echo 1 > {TRACE}/events/nfsd/{LOCK_TOLD}/enable")
-        yield
-        found = STATUS.findall(cell.server(f"cat {TRACE}/trace"))
-    bad = [status for status in found if int(status) != 0]
-    if bad or not found:
-        raise say.Failure(f"{len(found)} callbacks on record, {len(bad)} with an error: {' '.join(bad[:9])}")
+        cell.server(f"mkdir {TRACE} && cd {TRACE}/events/nfsd && for event in {' '.join(events)}; do "
+                    "echo 1 > $event/enable || exit 1; done")
+        yield lines
+        lines += cell.server(f"cat {TRACE}/trace").splitlines()
 
 
-def called_back(count: int, cell: Cell) -> None:
-    """Processes of both ends want the same locks, so the server calls the client back whenever one is free."""
+def counts(lines: Iterable[str]) -> Counter[str]:
+    """How often each event is in a trace; a Failure if a callback had another status than 0."""
+    found = [(event[1], event[2]) for line in lines if (event := EVENT.search(line))]
+    for name, text in found:
+        status = STATUS.search(text)
+        if name.endswith("_done") and (status is None or int(status[1]) != 0):
+            raise say.Failure(f"{name}: {text}")
+    return Counter(name for name, _ in found)
+
+
+def recalled(cell: Cell) -> None:
+    """The server writes files that are delegated to the client: that gives them back at once, though it holds them
+    open, and then reads what is in them."""
+    cell.load_modules()
+    make = " && ".join(f"head -c {size} /dev/zero > file-{size}" for size in READ)
+    with cell.mounted(prepare=f"mkdir -m 777 recalled && cd recalled && {make}"):
+        cell.server(NO_GRACE)
+        cell.server(UP)
+        before = int(cell.server(DELEGATIONS))
+        cell.client(HOLD.format(" ".join(f"file-{size}" for size in (*READ, *WRITTEN))))
+        with say.undoing(lambda: cell.client(LET_GO)):
+            wanted = len(READ) + len(WRITTEN)
+            delegated = int(cell.server(DELEGATIONS)) - before
+            if delegated != wanted:
+                raise say.Failure(f"{delegated} of {wanted} files were delegated")
+            with recorded(cell, "nfsd_cb_recall", "nfsd_cb_recall_done") as lines:
+                began = time.monotonic()
+                cell.server(f"/lab/files.py make /export/t/recalled {SIZES}", LONG_SECONDS)
+                seconds = time.monotonic() - began
+            found = counts(lines)
+            # From the server: the NFS client believes in its cache of files that were delegated for writing, with the in-tree
+            # transport, too.
+            cell.client("/lab/files.py check /mnt/t/recalled --direct")
+    say.line(f"  {found['nfsd_cb_recall_done']} delegations recalled in {seconds:.1f} s")
+    if found["nfsd_cb_recall"] < wanted or found["nfsd_cb_recall_done"] < wanted:
+        raise say.Failure(f"{wanted} files were delegated, but recalls were: {dict(found)}")
+    if seconds > wanted * RECALL_SECONDS:
+        raise say.Failure(f"the server waited {seconds:.0f} s for its delegations")
+
+
+def offloaded(cell: Cell) -> None:
+    """The server copies files by itself and says when it is done (CB_OFFLOAD), also on the next connection."""
+    cell.load_modules()
+    with cell.mounted(cell.mount_command(option=f"proto=rdma,rsize={RSIZE},wsize={RSIZE}")):
+        cell.server(UP)
+        _copied(cell, "first")
+        before = cell.connects()
+        with cell.broken(cell.debugged[0], 1, 1):
+            cell.await_connects(before + 1, LONG_SECONDS)
+        # With its next Call the client is told that the server has no way back any more.
+        cell.client("touch /mnt/t/next")
+        time.sleep(NOTICE_SECONDS)
+        cell.server(UP)
+        _copied(cell, "second")
+
+
+def offloaded_after_idleness(cell: Cell) -> None:
+    """The same when the RPC layer has closed an idle connection, with a lease that wants no renewal before that."""
     cell.load_modules()
     cell.guests.stop_serving()
     cell.server(LONG_LEASE)
-    with say.undoing(cell.guests.stop_serving), cell.mounted(), recorded(cell):
+    with say.undoing(cell.guests.stop_serving):
+        with cell.mounted(cell.mount_command(option=f"proto=rdma,rsize={RSIZE},wsize={RSIZE}")):
+            cell.server(UP)
+            _copied(cell, "first")
+            before = cell.connects()
+            cell.client(IDLE_CLOSED, IDLE_SECONDS + LONG_SECONDS)
+            # The server may have nowhere to send the word to: it is asked instead.
+            cell.client(f"/lab/copies.py /mnt/t/second {COPY_SIZE} {COPIES}", LONG_SECONDS)
+            _judge_copies(cell, "second")
+            cell.server(UP)
+            _copied(cell, "third")
+            if cell.connects() == before:
+                raise say.Failure("the connection was not made again")
+    cell.load_modules()
+
+
+def _copied(cell: Cell, directory: str) -> None:
+    """Fail unless copies are right, and the server told of each."""
+    with recorded(cell, *COPY_EVENTS) as lines:
+        cell.client(f"/lab/copies.py /mnt/t/{directory} {COPY_SIZE} {COPIES}", LONG_SECONDS)
+        # The server notes an answer after the client has gone on.
+        time.sleep(NOTICE_SECONDS)
+    found = counts(lines)
+    _judge_copies(cell, directory)
+    if any(found[event] != COPIES for event in COPY_EVENTS):
+        raise say.Failure(f"{COPIES} copies, but events were: {dict(found)}")
+
+
+def _judge_copies(cell: Cell, directory: str) -> None:
+    """By the server's checksums."""
+    sums = [line.split()[0] for line in cell.server(f"sha256sum /export/t/{directory}/*", LONG_SECONDS).splitlines()]
+    if sums != [checksum(f"file-{COPY_SIZE}")] * (1 + COPIES):
+        raise say.Failure(f"{directory}: the server has other bytes than it should")
+
+
+def told_of_locks(count: int, cell: Cell) -> None:
+    """Processes of both ends want the same locks: the server says whenever one is free (CB_NOTIFY_LOCK)."""
+    cell.load_modules()
+    with cell.mounted(), recorded(cell, LOCK_TOLD) as lines:
+        _contend(cell, count)
+    counts(lines)
+
+
+def called_back(count: int, cell: Cell) -> None:
+    """The same so often that a leak would show."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(LONG_LEASE)
+    with say.undoing(cell.guests.stop_serving), cell.mounted(), recorded(cell, LOCK_TOLD) as lines:
         _contend(cell, FIRST)
         before = [_free(machine) for machine in cell.guests.machines]
         began = time.monotonic()
@@ -64,12 +196,14 @@ def called_back(count: int, cell: Cell) -> None:
         memory = ", ".join(f"{machine.role.name} {bytes_lost >> 10:+} KiB" for machine, bytes_lost
                            in zip(cell.guests.machines, lost))
         say.line(f"  {told} callbacks answered in {say.duration(seconds)}; memory in use since: {memory}")
+    # Of the last ones.
+    counts(lines)
     if max(lost) > LEAK_BYTES * count:
         raise say.Failure(f"{max(lost) >> 10} KiB are lost after {told} callbacks")
 
 
 def _contend(cell: Cell, count: int) -> int:
-    """Have locks contended for until so many more callbacks have been answered; how many it was in the end."""
+    """Have locks contended for until so many callbacks more have been answered; how many it was in the end."""
     first = int(cell.server(EVENTS))
     with say.undoing(lambda: cell.server(END)), say.undoing(lambda: cell.client(END)):
         # Long enough for the client to come too late, each time anew.
@@ -93,3 +227,9 @@ def _free(machine: Machine) -> int:
 def test(count: int) -> Test:
     """So many callbacks."""
     return Test(f"{count} callbacks", functools.partial(called_back, count), (RESTARTED,))
+
+
+# From 4.1 on the server's Calls come over the mount's own connection.
+SESSIONS = [Test("delegations recalled", recalled), Test("locks told of", functools.partial(told_of_locks, SOME_LOCKS))]
+COPYING = Test("copies of the server's", offloaded, (BROKEN,))
+COPYING_IDLE = Test("a copy after idleness", offloaded_after_idleness, (RESTARTED,))

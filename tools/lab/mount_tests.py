@@ -6,6 +6,7 @@ import re
 import time
 
 import acl_tests
+import callback_tests
 import capture
 import say
 import trace_events
@@ -28,15 +29,13 @@ MOUNTS = 50
 # Enough for a call and a reply that fit no inline message.
 ACL_ENTRIES = 400
 SET_ACL = acl_tests.set_acl(ACL_ENTRIES)
-CALLBACK_IS_UP = ("for try in $(seq 50); do grep -qx 'callback state: UP' /proc/fs/nfsd/clients/*/info && exit 0; "
-                  "sleep 0.2; done; grep -h callback /proc/fs/nfsd/clients/*/info >&2; exit 1")
 # A connection has one transport for the reverse direction, whoever asks; the in-tree module loses track of the first.
 ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do ls -d $switch/xprt-*-rdma > /dev/null 2>&1 || "
                    "continue; found=y; if echo 1 2> /dev/null > $switch/add_xprt; then echo $switch has got another >&2; "
                    "exit 1; fi; done; test \"$found\"")
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
-KEEPALIVE_SECONDS = 4
+KEEPALIVE, KEEPALIVE_SECONDS = "/proc/sys/sunrpc/rdma_keepalive_time", 4
 MOVES = 2
 # Each has another number.
 LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
@@ -224,10 +223,9 @@ def silent(cell: Cell) -> None:
 
 def watched(cell: Cell) -> None:
     """A server that has died is noticed though nothing is under way, and asked for a sign of life only in silence."""
-    tunable = "/proc/sys/sunrpc/rdma_keepalive_time"
-    usual = cell.client(f"cat {tunable}").strip()
-    with say.undoing(lambda: cell.client(f"echo {usual} > {tunable}")):
-        cell.client(f"echo {KEEPALIVE_SECONDS} > {tunable}")
+    usual = cell.client(f"cat {KEEPALIVE}").strip()
+    with say.undoing(lambda: cell.client(f"echo {usual} > {KEEPALIVE}")):
+        cell.client(f"echo {KEEPALIVE_SECONDS} > {KEEPALIVE}")
         with cell.mounted():
             before = cell.connects()
             counts = [_asked(cell)]
@@ -313,7 +311,7 @@ def traced_client(cell: Cell) -> None:
                 cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
             if carried.callback:
                 # Whoever waits for a lock is told when it is free (CB_NOTIFY_LOCK).
-                cell.server(CALLBACK_IS_UP)
+                cell.server(callback_tests.UP)
                 # At first when there is no grace period any more, in which nobody gets one.
                 cell.client(TAKE_LOCK)
                 cell.server(HOLD_LOCK)
@@ -387,7 +385,7 @@ def tunables(cell: Cell) -> None:
 def callbacks(cell: Cell) -> None:
     """nfsd has made its client for callbacks on the mount's own connection; of these versions it sends no probe."""
     with cell.mounted():
-        cell.server(CALLBACK_IS_UP)
+        cell.server(callback_tests.UP)
         if cell.server_module == OURS:
             cell.server(ANOTHER_REFUSED)
 
@@ -536,10 +534,12 @@ FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_a
 COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
           LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+# What the server's Calls are for.
+CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.
 OF_4 = [FORMS, ACLS, GUESSED, NAMESPACE]
 # Each once.
-FULL = {version: list(dict.fromkeys([*smoke, *([] if version == "3" else OF_4), *COMMON]))
+FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *([] if version == "3" else OF_4), *COMMON]))
         for version, smoke in SMOKE.items()}
 SOAK = [*HARD, REMOVED, NO_LEAK]
 
