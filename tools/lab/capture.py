@@ -7,7 +7,7 @@ from pathlib import Path
 
 import roots
 import say
-from machine import SERVER
+from machine import CLIENT, SERVER
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
@@ -97,6 +97,12 @@ def granted(path: Path) -> set[int]:
     """The grants that are in the server's Replies."""
     replies = f"rpcordma && rpc.msgtyp == 1 && ip.src == {SERVER.address4}"
     return {number for line in _lines(path, replies, ("rpcordma.flow_control",)) for number in _numbers(line)}
+
+
+def asked(path: Path) -> set[int]:
+    """The credits that the client's Calls ask for."""
+    calls = f"rpcordma && rpc.msgtyp == 0 && ip.src == {CLIENT.address4}"
+    return {number for line in _lines(path, calls, ("rpcordma.flow_control",)) for number in _numbers(line)}
 
 
 def has_clear_text(path: Path, content: bytes) -> bool:

@@ -1,40 +1,59 @@
-"""Tests of what concerns the client alone: several connections, addresses of several kinds, network namespaces,
-tunables, Replies longer than the room for them."""
+"""Tests of what concerns the client alone: several connections, addresses of several kinds and such as change, network
+namespaces, tunables."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 
 import capture
+import life_tests
 import say
 from cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, PORT, Cell, Test
-from machine import SERVER
-from mount_tests import FAULT_INTERVAL, FAULTS, LOST, MOVED, ODD_SIZE
+from machine import CLIENT, SERVER
+from messages import Expected
+from mount_tests import (BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, LOSES_CONNECTION, LOST, MOVED, MOVES,
+                         NOT_RESPONDING)
 
 VERSION = "4.2"
 CONNECTIONS = 16
-# Another address of the same server.
-SECOND_ADDRESS = "192.0.2.101"
+# Another address of the same server, and of the client.
+SECOND_ADDRESS, CLIENT_ADDRESS = "192.0.2.101", "192.0.2.102"
 # The transports of the mount: name, port, and so on; the seventh word counts Calls.
 TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
 SENDS = 7
 INNER = "ip netns exec inner"
 # Resolving an address takes 5 s; programs are slow in a guest.
 REFUSED_SECONDS = 40
-MIB = 1 << 20
-# What is read and written in the largest pieces.
-LARGE = 4 * MIB
-REGION_PAGES, PAD_OPTIMIZE, INLINE_READ = "rdma_region_pages", "rdma_pad_optimize", "rdma_max_inline_read"
-# Segments of 1 MiB by pages of a region; 0 for as many as rxe can do.
-SEGMENTS = {0: 1, 64: 4, 17: 16}
-# The mount's counters, as the user guide numbers them.
-READ_SEGMENTS, WRITE_SEGMENTS, FIXUP = 11, 12, 17
-TCP_PORT = 2049
-# A client that is asked for an attribute with a small buffer has two pages for an ACL, and one for any other. These are
-# longer, but not too long for an inline message.
-INLINE_BYTES, ACL_ENTRIES, ATTRIBUTE_BYTES, SMALL_BUFFER = 65536, 1000, 6000, 100
-LEAST_PLACED = 3 * 4096
-ATTRIBUTES = ("system.nfs4_acl", "user.large")
+# The least and the most of each tunable.
+TUNABLES = {"rdma_slot_table_entries": (4, 16384), "rdma_max_inline_read": (1024, 65536),
+            "rdma_max_inline_write": (1024, 65536), "rdma_keepalive_time": (0, 3600),
+            "rdma_inline_write_padding": (0, 4096), "rdma_memreg_strategy": (0, 6)}
+TRY_TUNABLE = ("try() {{ for bad in $(($2 - 1)) $(($3 + 1)); do echo $bad 2> /dev/null > $1 && echo $1 takes $bad; "
+               "done; for good in $2 $3; do echo $good > $1; now=$(cat $1); test $now = $good || "
+               "echo $1 has $now, not $good; done; }}; cd /proc/sys/sunrpc; {0}; true")
+SLOTS, INLINE = "rdma_slot_table_entries", ("rdma_max_inline_read", "rdma_max_inline_write")
+# What is tried: the least of all, and much.
+LITTLE, MUCH = (4, 1024), (1024, 65536)
+# Fits inline where the server's own limit rules, and not into the least.
+MIDDLING = 3000
+# Of the line in mountstats: segments of Read chunks, of Write chunks.
+READ_SEGMENTS, WRITE_SEGMENTS = 12, 13
+# The transports in sysfs.
+DIRECTORIES = "/sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma"
+EACH_DIRECTORY = f"for directory in {DIRECTORIES}; do {{}}; done"
+SWITCHED = 4
+CONNECTED = ("for try in $(seq 300); do test $(cat {0}/xprt_state | grep -cw CONNECTED) = {1} && exit 0; "
+             f"sleep 0.2; done; cat {DIRECTORIES}/xprt_state >&2; exit 1")
+# Nobody has anything to do with it any more.
+UNUSED = ("for try in $(seq 300); do grep -qx tasks_queuelen=0 {0}/xprt_info && exit 0; sleep 0.2; done; "
+          "cat {0}/xprt_info >&2; exit 1")
+REMAIN = ("for try in $(seq 300); do set -- {0}; test $# = {1} && exit 0; sleep 0.2; done; ls -d {0} >&2; exit 1")
+# The link is down for so long.
+DOWN_SECONDS = 3
+# Says so of each state of its port, and of what it could not send without address or link.
+LINK = Expected(200, re.compile(r"infiniband (rxe|siw)0: .*|(rxe|siw)0: .*|virtio_net virtio\d+ .*|"
+                                r"(make_send_cqe|do_complete|rxe_\w+): \d+ callbacks suppressed"),
+                "the link comes and goes")
 
 
 def many_connections(cell: Cell) -> None:
@@ -105,89 +124,150 @@ def refused(cell: Cell) -> None:
             raise say.Failure(f"mount from {host}, port {port}: {said.strip()}, and not: {word}")
 
 
-def region_pages(cell: Cell) -> None:
-    """1 MiB is one region as a rule, and as many as an administrator wants, up to sixteen."""
-    path = f"/proc/sys/sunrpc/{REGION_PAGES}"
+def tunables(cell: Cell) -> None:
+    """What /proc/sys/sunrpc of the client takes and refuses; new mounts and connections use it."""
     cell.load_modules()
-    taken = cell.client(f"for value in 1 16 258 -1 x; do echo $value 2> /dev/null > {path} && echo $value; done; true")
-    value = cell.client(f"cat {path}").strip()
-    if taken or value != "0":
-        raise say.Failure(f"{REGION_PAGES} takes {' '.join(taken.split())}, and is {value}")
-    with _largest_payloads(cell):
-        for pages, segments in SEGMENTS.items():
-            with cell.tunable(REGION_PAGES, pages), cell.mounted():
-                mounted = cell.client("grep ' /mnt ' /proc/mounts")
-                if f"rsize={MIB},wsize={MIB}," not in mounted:
-                    raise say.Failure(f"READs and WRITEs are not of 1 MiB: {mounted.strip()}")
-                before = cell.counter(READ_SEGMENTS), cell.counter(WRITE_SEGMENTS)
-                cell.client(f"/lab/files.py make /mnt/t/out {LARGE} --direct then check /mnt/t/out --direct",
-                            LONG_SECONDS)
-                counts = cell.counter(READ_SEGMENTS) - before[0], cell.counter(WRITE_SEGMENTS) - before[1]
-                wanted = LARGE // MIB * segments
-                if counts != (wanted, wanted):
-                    raise say.Failure(f"with {REGION_PAGES} {pages} the chunks of {LARGE // MIB} WRITEs and READs have "
-                                      f"{counts} segments, and not {wanted} each")
-                # Off every page boundary, and with less than a segment's pages at the end.
-                cell.written("odd", f"{MIB} {2 * MIB + 1}", "--direct --odd")
+    there = cell.client(f"cd /proc/sys/sunrpc && cat {' '.join(TUNABLES)}").split()
+    usual: dict[str, int | str] = dict(zip(TUNABLES, there))
+    with say.undoing(lambda: _set(cell, usual)):
+        wrong = cell.client(TRY_TUNABLE.format("; ".join(f"try {name} {least} {most}"
+                                                         for name, (least, most) in TUNABLES.items())))
+        if wrong:
+            raise say.Failure("; ".join(wrong.splitlines()))
+        for slots, inline in (LITTLE, MUCH):
+            _set(cell, {**usual, SLOTS: slots, **dict.fromkeys(INLINE, inline)})
+            with cell.captured() as path, cell.mounted():
+                cell.written("out", str(MIDDLING))
+                words = cell.client("grep -m 1 'xprt:.*rdma' /proc/self/mountstats").split()
+            if (asked := capture.asked(path)) != {slots}:
+                raise say.Failure(f"{SLOTS} is {slots}, but asked for were {sorted(asked)}, in {path}")
+            reads, writes = int(words[READ_SEGMENTS]), int(words[WRITE_SEGMENTS])
+            if bool(reads) != (inline < MIDDLING) or bool(writes) != (inline < MIDDLING):
+                raise say.Failure(f"{MIDDLING} bytes each way, {inline} inline: {reads} segments of Read chunks, "
+                                  f"{writes} of Write chunks")
 
 
-@contextmanager
-def _largest_payloads(cell: Cell) -> Iterator[None]:
-    """A server that takes 1 MiB at once, for which its guest's memory is too small by nfsd's own rule."""
-    size = "/proc/fs/nfsd/max_block_size"
-    usual = cell.server(f"cat {size}").strip()
-
-    def serve(bytes_at_once: str) -> None:
-        cell.guests.stop_serving()
-        cell.server(f"echo {bytes_at_once} > {size}")
-        cell.load_modules()
-
-    with say.undoing(lambda: serve(usual)):
-        serve(str(MIB))
-        yield
+def _set(cell: Cell, values: dict[str, int | str]) -> None:
+    cell.client("cd /proc/sys/sunrpc && " + " && ".join(f"echo {value} > {name}" for name, value in values.items()))
 
 
-def room_for_padding(cell: Cell) -> None:
-    """A segment of its own for padding, which a server as it should be leaves alone."""
+def referred(cell: Cell) -> None:
+    """A directory of a server mounted over TCP is said to be on another one: the client goes there over RDMA."""
     cell.load_modules()
-    with cell.tunable(PAD_OPTIMIZE, 0), cell.captured() as path, cell.mounted():
-        # Past the page cache, which would read whole pages; not a multiple of four, and one that is.
-        cell.written("out", f"{ODD_SIZE} 100000", "--direct")
-        if cell.connects() != 1:
-            raise say.Failure(f"{cell.connects()} connections were made")
-    capture.judge_padding(path, ODD_SIZE)
+    with say.undoing(lambda: cell.client("/lab/referral end")):
+        cell.client(f"/lab/referral begin /t@{SERVER.address4}")
+        with cell.mounted(cell.mount_command("127.0.0.1", "proto=tcp", port=2049),
+                          "umount /mnt/elsewhere && umount /mnt", f"/lab/files.py make in {FEW_SIZES}"):
+            cell.client(f"/lab/files.py check /mnt/elsewhere/in then make /mnt/elsewhere/out {FEW_SIZES}", LONG_SECONDS)
+            found = cell.client("grep ' /mnt/elsewhere ' /proc/mounts")
+            if not re.match(rf"{re.escape(SERVER.address4)}:/t \S+ nfs4 \S*\bproto=rdma\b", found):
+                raise say.Failure(f"the directory is mounted thus: {found.strip()}")
+            cell.judge("out", cell.server("cd /export/t/out && sha256sum *"))
 
 
-def longer_than_room(cell: Cell) -> None:
-    """An inline Reply that is longer than the consumer has room for: the consumer finds out what is missing, and says
-    the same as over TCP."""
+def sent_elsewhere(cell: Cell) -> None:
+    """Another address written to `dstaddr` in sysfs: the mount goes on there, and back again."""
     cell.load_modules()
-    prepare = (f"touch a && setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES}) a && python3 -c "
-               f"'import os; os.setxattr(\"a\", \"user.large\", bytes({ATTRIBUTE_BYTES}))'")
-    ask = " && ".join(f"/lab/attribute.py /mnt/t/a {name} {SMALL_BUFFER}" for name in ATTRIBUTES)
-    tunable = "/proc/sys/sunrpc/svc_rdma/max_req_size"
-    usual = cell.server(f"cat {tunable}").strip()
-    with cell.tunable(INLINE_READ, INLINE_BYTES), say.undoing(lambda: cell.server(f"echo {usual} > {tunable}")):
-        cell.server(f"echo {INLINE_BYTES} > {tunable}")
-        with cell.mounted(prepare=prepare):
-            before = cell.counter(FIXUP)
-            ours = cell.client(ask).split()
-            placed = cell.counter(FIXUP) - before
-            if cell.connects() != 1:
-                raise say.Failure(f"{cell.connects()} connections were made")
-    # Not at the same time, or NFS would use one transport for both.
-    with cell.mounted(cell.mount_command(option="proto=tcp", port=TCP_PORT), prepare=prepare):
-        over_tcp = cell.client(ask).split()
-    if ours != over_tcp or over_tcp != ["ERANGE"] * len(ATTRIBUTES):
-        raise say.Failure(f"with a small buffer {' and '.join(ATTRIBUTES)} give {ours}, and {over_tcp} over TCP")
-    # That is, the Replies were cut off, and did not come through a chunk.
-    if placed < LEAST_PLACED:
-        raise say.Failure(f"only {placed} bytes of the Replies came inline")
+    cell.server(f"ip addr add {SECOND_ADDRESS}/24 dev eth0")
+    with say.undoing(lambda: cell.server(f"ip addr delete {SECOND_ADDRESS}/24 dev eth0")), cell.mounted():
+        for address in (SECOND_ADDRESS, SERVER.address4):
+            before = cell.connects()
+            # Not under load: sunrpc waits until the transport is unlocked, and that goes from task to task.
+            cell.client(f"sync; {EACH_DIRECTORY.format(f'echo {address} > $directory/dstaddr')}", LONG_SECONDS)
+            with cell.load():
+                cell.await_connects(before + 1, LONG_SECONDS)
+                _must_be_connected(cell.client, f"dst-addr {address}:{PORT}")
+            cell.still_works()
+
+
+def _must_be_connected(end: Callable[..., str], text: str) -> None:
+    """Fail unless an id of a connection at this end says so, which it may do a moment later."""
+    end(f"for try in $(seq 50); do rdma resource show cm_id | grep -Eq '{text}( |$)' && exit 0; sleep 0.2; done; "
+        "rdma resource show cm_id >&2; exit 1")
+
+
+def taken_out(cell: Cell) -> None:
+    """Transports are set aside, taken back, removed and added in sysfs under load; the first one stays."""
+    cell.load_modules()
+    with cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={SWITCHED}")):
+        with cell.load():
+            cell.client(CONNECTED.format(DIRECTORIES, SWITCHED), LONG_SECONDS)
+            offline = "echo offline 2> /dev/null > $directory/xprt_state && echo $directory"
+            aside = cell.client(f"{EACH_DIRECTORY.format(offline)}; true").split()
+            if len(aside) != SWITCHED - 1:
+                raise say.Failure(f"{len(aside)} of {SWITCHED} transports can be set aside")
+            back, removed, deleted = aside
+            for directory in aside:
+                cell.client(UNUSED.format(directory), LONG_SECONDS)
+            cell.client(f"echo online > {back}/xprt_state && echo remove > {removed}/xprt_state && "
+                        f"echo 1 > {deleted}/del_xprt")
+            cell.client(REMAIN.format(DIRECTORIES, SWITCHED - 2), LONG_SECONDS)
+            cell.client(f"echo 1 > {back.rpartition('/')[0]}/add_xprt")
+            cell.client(CONNECTED.format(DIRECTORIES, SWITCHED - 1), LONG_SECONDS)
+        cell.still_works()
+
+
+def another_address(cell: Cell) -> None:
+    """The client has another address from one moment to the next; the mount goes on from there, and back again."""
+    cell.load_modules()
+    restore = (f"ip addr replace {CLIENT.address4}/24 dev eth0; "
+               f"ip addr show dev eth0 | grep -qF {CLIENT_ADDRESS}/ || exit 0; "
+               f"ip addr delete {CLIENT_ADDRESS}/24 dev eth0")
+    with say.undoing(lambda: cell.client(restore)), cell.mounted():
+        with cell.load():
+            for old, new in ((CLIENT.address4, CLIENT_ADDRESS), (CLIENT_ADDRESS, CLIENT.address4)):
+                time.sleep(LOAD_SECONDS)
+                before = cell.connects()
+                cell.client(f"ip addr delete {old}/24 dev eth0 && ip addr add {new}/24 dev eth0")
+                cell.await_connects(before + 1, LONG_SECONDS)
+                _must_be_connected(cell.server, f"dst-addr {new}:[0-9]*")
+        cell.still_works()
+
+
+def link_down(cell: Cell) -> None:
+    """The client's link goes down under load and comes up again; the mount goes on."""
+    cell.load_modules()
+    # What an interface that is down forgets.
+    up = f"ip link set eth0 up && ip addr replace {CLIENT.address6}/64 dev eth0 nodad"
+    with cell.mounted():
+        with cell.load():
+            for seconds in (0, DOWN_SECONDS):
+                time.sleep(LOAD_SECONDS)
+                before = cell.connects()
+                cell.client("ip link set eth0 down")
+                with say.undoing(lambda: cell.client(up)):
+                    time.sleep(seconds)
+                    # The connection of siw is one of TCP, which is more patient.
+                    if seconds and cell.device == "rxe":
+                        cell.client(LOSES_CONNECTION, LONG_SECONDS)
+                if seconds and cell.device == "rxe":
+                    cell.await_connects(before + 1, LONG_SECONDS)
+                life_tests.await_connection(cell)
+        cell.still_works()
+
+
+def own_address_moves(cell: Cell) -> None:
+    """The client's address goes to another link and back (ADDR_CHANGE); the mount goes on."""
+    cell.load_modules()
+    cell.client(f"/lab/bond enter {cell.device}")
+    with say.undoing(lambda: cell.client(f"/lab/bond leave {cell.device}")), cell.mounted():
+        with cell.load():
+            for _ in range(MOVES):
+                time.sleep(LOAD_SECONDS)
+                before = cell.connects()
+                cell.client("/lab/bond move")
+                cell.await_connects(before + 1, LONG_SECONDS)
+        cell.still_works()
 
 
 # For every check.
 QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), Test("errors of mount", refused),
-         Test("pages of a region", region_pages, (MOVED,)), Test("room for padding", room_for_padding),
-         Test("a Reply longer than its room", longer_than_room)]
+         Test("client's tunables", tunables), Test("another address by sysfs", sent_elsewhere, (LOST,))]
 TESTS = [*QUICK, Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)),
-         Test("client in a network namespace", in_namespace, (LOST, MOVED))]
+         Test("client in a network namespace", in_namespace, (LOST, MOVED)),
+         Test("transports taken out by sysfs", taken_out, (LOST,)), Test("a referral", referred, (MOVED,)),
+         Test("client's link down and up", link_down, (*CANCELS, LINK, NOT_RESPONDING))]
+# Of RoCE, where an address that goes takes the connection with it; that of siw lives as long as its TCP is patient.
+ROCE = [Test("client has another address", another_address, (*CANCELS, LINK, NOT_RESPONDING))]
+# Wants a kernel with bonding at the client, which is the stock one.
+BONDING = [Test("client's address moves", own_address_moves, (*CANCELS, MOVED, BONDED))]
