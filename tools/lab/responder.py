@@ -3,6 +3,7 @@
 import functools
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,9 +12,10 @@ import say
 from cell import FEW_SIZES, GONE, LONG_SECONDS, OTHER_PORT, Cell, Test
 from machine import SERVER
 from messages import Expected
-from mount_tests import NOT_RESPONDING
+from mount_tests import KEEPALIVE, KEEPALIVE_SECONDS, LOSES_IDLE_CONNECTION, NOT_RESPONDING
 
-VERSION = "3"
+# Of the behaviours that know what NFS 3 looks like, and of those that call a client with a session.
+VERSION, SESSION_VERSION = "3", "4.1"
 # Nothing larger than what goes inline, where data need no chunk.
 SMALL, LARGE = 4096, 65536
 # Odd, so that XDR padding is missing.
@@ -23,6 +25,11 @@ LONGEST_ACL = 4 + 1024 * 8
 # A client that comes back at once each time would come much more often: 0, 5 and 15 seconds after the first loss.
 REFUSING_SECONDS, MOST_ATTEMPTS = 20, 4
 PADDED_SECONDS, OVERDUE_SECONDS = 60, 200
+# More Calls of the server at once than the 16 that the client grants, and fewer than it has Receives for, as a rule.
+FLOOD = 24
+# The kinds of Calls with chunks, and of garbled Replies: all but the last are bad messages of this transport.
+KINDS, GARBLED = 4, 6
+ANSWERED_SECONDS = 10
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 100); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
@@ -33,6 +40,8 @@ BAD = Expected(10_000, re.compile(r"rpcrdma: (bad message from .*|\d+ callbacks 
 LOST = Expected(100, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)|"
                                 r"rxe0: qp#\d+ (make_send_cqe|do_complete): non-flush error status = \d+"),
                 "the server breaks connections")
+
+
 
 
 @contextmanager
@@ -184,6 +193,85 @@ def _expect_refusals(cell: Cell, count: int) -> None:
         raise say.Failure(f"the server refused {refused} Calls, and not {count}")
 
 
+def chunks_refused(cell: Cell) -> None:
+    """Calls of the server that have chunks are answered with ERR_CHUNK (RFC 8167, section 5.3), and nothing more."""
+    cell.load_modules()
+    with _responder(cell, "calls-back-with-chunks"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        deadline = time.monotonic() + ANSWERED_SECONDS
+        # The renewals of the client go on, and so do the Calls.
+        while time.monotonic() < deadline and unrefused(said := cell.server("cat /tmp/responder")):
+            time.sleep(1)
+        wrong = unrefused(said)
+        if wrong:
+            raise say.Failure("; ".join(wrong))
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def unrefused(said: str) -> list[str]:
+    """What is wrong with the answers to Calls that have chunks, by what the responder printed."""
+    lines = Counter(said.splitlines())
+    names = [line.removeprefix("called ") for line in lines if line.startswith("called ")]
+    wrong = [f"{name}: {lines[f'called {name}']} Calls, {lines[f'refused 2 {name}']} refused with ERR_CHUNK"
+             for name in names if lines[f"refused 2 {name}"] != lines[f"called {name}"]]
+    return wrong if len(names) == KINDS else [*wrong, f"{len(names)} of {KINDS} kinds of Calls were made"]
+
+
+def called_back(cell: Cell) -> None:
+    """The Calls of a server that keeps to its grant are answered, on one connection."""
+    cell.load_modules()
+    with _responder(cell, "calls-in-turn 4"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        cell.still_works()
+        lines = Counter(cell.server("cat /tmp/responder").splitlines())
+        # The last ones may be under way.
+        if not lines["called NULL"] or lines["called NULL"] - lines["answered NULL"] > 4 or cell.connects() != 1:
+            raise say.Failure(f"{lines['called NULL']} Calls, {lines['answered NULL']} answered, {cell.connects()} connections")
+
+
+def flooded(cell: Cell) -> None:
+    """More Calls at once than were granted cost the server its connection; the mount goes on."""
+    cell.load_modules()
+    with _responder(cell, f"floods {FLOOD}"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        cell.still_works()
+        if cell.connects() == 1:
+            raise say.Failure("the connection was kept")
+
+
+def garbled(cell: Cell) -> None:
+    """A Reply that cannot be made out is asked for again, on another connection; no byte is wrong."""
+    cell.load_modules()
+    with _responder(cell, "garbles"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        cell.still_works()
+        done, connects, bad = (int(cell.server("grep -c garbled /tmp/responder; true")), cell.connects(),
+                               cell.counter(BAD_MESSAGES))
+        if done != GARBLED or connects < GARBLED or bad < GARBLED - 1:
+            raise say.Failure(f"{done} Replies were garbled, {bad} bad messages counted, {connects} connections made")
+
+
+def unprobed(cell: Cell) -> None:
+    """A server that does not answer when it is asked whether it is there, but everything else, keeps its connection as
+    long as there is something else, and loses it in silence; the mount goes on."""
+    cell.load_modules()
+    usual = cell.client(f"cat {KEEPALIVE}").strip()
+    with say.undoing(lambda: cell.client(f"echo {usual} > {KEEPALIVE}")):
+        cell.client(f"echo {KEEPALIVE_SECONDS} > {KEEPALIVE}")
+        with _responder(cell, "ignores-probes"), cell.mounted(_mount(cell, SMALL)):
+            cell.written("before", FEW_SIZES)
+            time.sleep(3 * KEEPALIVE_SECONDS)
+            if not int(cell.server("grep -c ignored /tmp/responder; true")):
+                raise say.Failure("the server was not asked")
+            with cell.load():
+                time.sleep(2 * KEEPALIVE_SECONDS)
+            if cell.connects() != 1:
+                raise say.Failure("the connection was lost though the server answers")
+            cell.client(LOSES_IDLE_CONNECTION, LONG_SECONDS)
+            cell.still_works()
+
+
 def _borne(what: str, behaviour: str, provokes: tuple[Expected, ...] = (), size: int = SMALL,
            sizes: str = FEW_SIZES) -> Test:
     return Test(f"a server that {what}", functools.partial(borne, behaviour, size, sizes), provokes)
@@ -201,6 +289,15 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
 TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "places", (), LARGE, ODD), *QUICK,
          _borne("grants too many credits", "grants 4294967295"), _borne("answers more than once", "stutters"),
          _borne("calls back though nobody is there", "calls-back 4"),
+         Test("a server that ignores being asked", unprobed, (LOST,)),
          Test("a server that hangs up", functools.partial(refused, "hangs-up", "accepted"), (LOST, NOT_RESPONDING)),
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
-         Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING))]
+         Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
+         # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
+         Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]
+
+# The same with a session, over which the server may call.
+QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
+                  Test("a server that calls back with chunks", chunks_refused, (BAD,))]
+SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", called_back),
+            Test("a server that calls back too often", flooded, (LOST, NOT_RESPONDING))]

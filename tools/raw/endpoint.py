@@ -67,16 +67,33 @@ class Endpoint:
 
     def send(self, message: bytes, invalidates: int | None = None) -> None:
         """Send a message, which makes a key of the peer's invalid."""
-        require(len(message) <= MESSAGE_BYTES, "a longer message than there is room for")
-        while self._in_flight == SENDS:
+        self._await_room(1)
+        self._post(self._send_request(message, invalidates))
+
+    def send_at_once(self, messages: list[bytes]) -> None:
+        """Send messages that the device gets in one go, so that they follow each other as fast as it can send."""
+        self._await_room(len(messages))
+        requests = [self._send_request(message) for message in messages]
+        for request, following in zip(requests, requests[1:]):
+            request.next = ctypes.addressof(following)
+        self._post(requests[0], len(requests))
+
+    def _await_room(self, count: int) -> None:
+        """Wait until so many messages more can be under way."""
+        while self._in_flight + count > SENDS:
             self._await_completion(time.monotonic() + SECONDS)
+
+    def _send_request(self, message: bytes, invalidates: int | None = None) -> verbs.SendRequest:
+        """A message in memory of its own, to be posted."""
+        require(len(message) <= MESSAGE_BYTES, "a longer message than there is room for")
         start = self._sent % SENDS * MESSAGE_BYTES
         self._sends.bytes[start:start + len(message)] = message
         piece = self._sends.piece(start, len(message))
-        self._post(verbs.SendRequest(id=self._sent, segments=ctypes.pointer(piece), segment_count=1,
-                                     opcode=verbs.SEND if invalidates is None else verbs.SEND_INVALIDATING,
-                                     immediate=invalidates or 0, flags=verbs.SEND_SIGNALED))
+        request = verbs.SendRequest(id=self._sent, segments=ctypes.pointer(piece), segment_count=1,
+                                    opcode=verbs.SEND if invalidates is None else verbs.SEND_INVALIDATING,
+                                    immediate=invalidates or 0, flags=verbs.SEND_SIGNALED)
         self._sent += 1
+        return request
 
     def write(self, data: bytes, key: int, address: int) -> None:
         """Put data into the peer's memory, as far as the device has taken it when this returns."""
@@ -113,9 +130,10 @@ class Endpoint:
         finally:
             room.close()
 
-    def _post(self, request: verbs.SendRequest) -> None:
+    def _post(self, request: verbs.SendRequest, count: int = 1) -> None:
+        """Post a request, with those that follow it: so many in all."""
         self._calls.post_send(self._queue_pair, request)
-        self._in_flight += 1
+        self._in_flight += count
 
     def _drain_sends(self) -> None:
         """Wait until all that was posted is done."""

@@ -10,7 +10,9 @@ from header import (CREDITS_WANTED, RDMA_DONE, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, 
                     words)
 from rpc import CALL
 
-V3_READ = 6
+# Of a Call: where its program, version and procedure are (RFC 5531, section 9).
+PROGRAM = 12
+NFS = 100003
 # Of the Reply to a READ of NFS 3: where its status is, its attributes, and the length of its data.
 READ_STATUS, READ_COUNT, READ_DATA = 24, 24 + 4 + 4 + 84, 24 + 4 + 4 + 84 + 12
 
@@ -26,7 +28,7 @@ class Behaviour:
         """The connection is up."""
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
-        """Whether a Call is to be executed."""
+        """Whether a Call, with this RPC message, is to be executed."""
         return True
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
@@ -188,6 +190,16 @@ class Returns(Places):
         super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
 
 
+def null(xid: int) -> bytes:
+    """NULL of the callback program."""
+    return words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0)
+
+
+def own_xid(offer: Header, number: int) -> int:
+    """An XID for the n-th Call of our own with a Reply."""
+    return (offer.xid + 0x10000 * (number + 1)) & 0xffffffff
+
+
 class CallsBack(Behaviour):
     """Sends so many Calls of its own with each Reply, whether somebody answers them or not."""
 
@@ -197,13 +209,125 @@ class CallsBack(Behaviour):
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         proxy.reply(offer, message)
         for number in range(self._count):
-            xid = (offer.xid + 0x10000 * (number + 1)) & 0xffffffff
-            # NULL of the callback program.
+            xid = own_xid(offer, number)
             time.sleep(MOMENT)
-            proxy.send_header(Header(xid, RDMA_MSG, self.credits), words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0))
+            proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid))])
+
+
+class CallsInTurn(Behaviour):
+    """Sends so many Calls of its own with a Reply, but not before those that it has sent are answered. The client's RPC
+    layer may have them wait until its own Calls have got credits."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        if not proxy.unanswered:
+            xids = [own_xid(offer, number) for number in range(self._count)]
+            proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
+
+
+class Floods(Behaviour):
+    """Sends so many Calls of its own at once with each Reply, until that costs the connection; on two connections."""
+
+    # So many Replies come before, since nobody takes such Calls before the client has a session.
+    BEFORE, CONNECTIONS = 30, 2
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._replies = 0
+        self._flooded: list = []
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        self._replies += 1
+        if self._replies <= self.BEFORE or (proxy not in self._flooded and len(self._flooded) == self.CONNECTIONS):
+            return
+        if proxy not in self._flooded:
+            self._flooded.append(proxy)
+        xids = [own_xid(offer, number) for number in range(self._count)]
+        proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
+
+
+class CallsBackWithChunks(Behaviour):
+    """Sends a Call of its own that has a chunk now and then, of each kind in turn."""
+
+    # A client that has no memory at hand to answer with ends the connection. It has some again when it has sent so often.
+    EVERY = 20
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._count = 0
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        self._replies += 1
+        if self._replies % self.EVERY:
+            return
+        xid = own_xid(offer, 0)
+        call, segment = null(xid), Segment(0x1234, 200, 0x100000)
+        header = Header(xid, RDMA_MSG, self.credits)
+        forms = [("Read chunk", replace(header, reads=[(len(call), segment)]), call),
+                 ("Position Zero Read chunk", replace(header, procedure=RDMA_NOMSG, reads=[(0, segment)]), b""),
+                 ("Write chunk", replace(header, writes=[[segment]]), call),
+                 ("Reply chunk", replace(header, reply=[segment]), call)]
+        proxy.call_back([forms[self._count % len(forms)]])
+        self._count += 1
+
+
+class Garbles(Behaviour):
+    """Sends something else in the place of a Reply now and then, and the Reply when the Call comes again."""
+
+    # A mount is made in peace, and between two of them the client gets somewhere.
+    BEFORE, EVERY = 30, 5
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._garbled: list[int] = []
+        # What comes after the first one the client does not hear any more.
+        self._spoilt: list = []
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        self._replies += 1
+        kinds = self._kinds(offer, message)
+        due = (self._replies > self.BEFORE and self._replies % self.EVERY == 0 and len(self._garbled) < len(kinds)
+               and proxy not in self._spoilt)
+        if not due or offer.xid in self._garbled:
+            return proxy.reply(offer, message)
+        name, garbled = kinds[len(self._garbled)]
+        self._garbled.append(offer.xid)
+        self._spoilt.append(proxy)
+        print(f"garbled {name}", flush=True)
+        proxy.send(garbled)
+
+    def _kinds(self, offer: Header, message: bytes) -> list[tuple[str, bytes]]:
+        header = Header(offer.xid, RDMA_MSG, self.credits)
+        return [("a chunk list without end", words(offer.xid, 1, self.credits, RDMA_MSG, 0, 1, 0xffffffff)),
+                ("a procedure that is none", words(offer.xid, 1, self.credits, 77, 0, 0, 0) + message[:40]),
+                ("another version", replace(header, version=2).encode() + message[:40]),
+                ("a long Reply without a chunk", replace(header, procedure=RDMA_NOMSG).encode()),
+                ("two XIDs", header.encode() + words(offer.xid ^ 1) + message[4:40]),
+                ("a Reply cut off", header.encode() + message[:8])]
+
+
+class IgnoresProbes(Behaviour):
+    """Does not answer NULL of NFS, except where a client begins with it."""
+
+    def __init__(self) -> None:
+        self._seen = False
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        program, _, procedure = struct.unpack_from(">3I", call, PROGRAM)
+        if program == NFS and procedure == 0 and self._seen:
+            print("ignored", flush=True)
+            return False
+        self._seen |= program == NFS and procedure != 0
+        return True
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
-           "says-nothing": SaysNothing, "errs": Errs, "refuses-acls": RefusesAcls, "long-acls": LongAcls,
-           "stutters": Stutters, "babbles": Babbles, "places": Places, "pads": Pads, "returns": Returns,
-           "calls-back": CallsBack}
+           "says-nothing": SaysNothing, "errs": Errs, "refuses-acls": RefusesAcls,
+           "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
+           "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
+           "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

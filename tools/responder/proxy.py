@@ -6,9 +6,9 @@ import struct
 import verbs
 from endpoint import Endpoint
 from events import Events
-from failure import require
+from failure import Failure, require
 from header import RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size
-from rpc import REPLY, padding
+from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
 LAST_FRAGMENT = 1 << 31
@@ -30,6 +30,8 @@ class Proxy(Endpoint):
         self._offers: dict[int, Header] = {}
         # How many there may be: one until there was an answer (RFC 8166, section 3.3.3).
         self._grant = 1
+        # By XID, what Calls of our own are called that the client has not answered.
+        self._own: dict[int, str] = {}
 
     def run(self) -> None:
         """Until the connection ends."""
@@ -45,6 +47,11 @@ class Proxy(Endpoint):
         super().close()
         self._server.close()
 
+    @property
+    def unanswered(self) -> int:
+        """How many Calls of our own the client has not answered yet."""
+        return len(self._own)
+
     def hang_up(self) -> None:
         """End the connection as a server does."""
         verbs.disconnect(self._events.id)
@@ -52,6 +59,14 @@ class Proxy(Endpoint):
     def send_header(self, header: Header, rest: bytes = b"") -> None:
         """A message with this header."""
         self.send(header.encode() + rest)
+
+    def call_back(self, calls: list[tuple[str, Header, bytes]]) -> None:
+        """Send Calls of our own in one go, each with a name. What becomes of them is printed; it is no business of the
+        NFS server's."""
+        for name, header, _ in calls:
+            self._own[header.xid] = name
+            print(f"called {name}", flush=True)
+        self.send_at_once([header.encode() + message for _, header, message in calls])
 
     def place(self, chunk: Chunk, data: bytes) -> None:
         """Write data into a chunk, from its beginning on."""
@@ -81,13 +96,17 @@ class Proxy(Endpoint):
 
     def _called(self, message: bytes) -> None:
         """Pass a Call on, or the Reply to one of the server."""
-        if struct.unpack_from(">4I", message)[3] == RDMA_ERROR:
+        xid, _, _, kind = struct.unpack_from(">4I", message)
+        if kind == RDMA_ERROR:
+            self._told(xid, f"refused {struct.unpack_from('>I', message, 16)[0]}")
             return
         header, stream = decode(message)
         for position, chunk in _chunks(header):
             data = b"".join(self.read(segment.handle, segment.offset, segment.length) for segment in chunk)
             stream = stream[:position] + data + padding(len(data)) + stream[position:]
         is_reply = struct.unpack_from(">I", stream, 4)[0] == REPLY
+        if is_reply and self._told(xid, "answered"):
+            return
         if not is_reply and not self._behaviour.takes(self, header, stream):
             return
         if not is_reply:
@@ -98,13 +117,23 @@ class Proxy(Endpoint):
 
     def _answered(self, message: bytes) -> None:
         """Pass a Reply back, or a Call of the server."""
-        offer = self._offers.pop(struct.unpack_from(">I", message)[0], None)
-        if offer is not None:
-            self._grant = max(1, min(self._behaviour.credits, offer.credits))
+        # Both directions may use the same XID (RFC 8167, section 2.4.1).
+        xid, direction = struct.unpack_from(">2I", message)
+        if direction == CALL:
+            self.send_header(Header(xid, RDMA_MSG, self._behaviour.credits), message)
+            return
+        offer = self._offers.pop(xid, None)
         if offer is None:
-            self.send_header(Header(struct.unpack_from(">I", message)[0], RDMA_MSG, self._behaviour.credits), message)
-        else:
-            self._behaviour.reply(self, offer, message)
+            raise Failure(f"the NFS server answers {xid:#010x}, which is no Call")
+        self._grant = max(1, min(self._behaviour.credits, offer.credits))
+        self._behaviour.reply(self, offer, message)
+
+    def _told(self, xid: int, what: str) -> bool:
+        """Print what became of a Call of our own; False if it is none."""
+        name = self._own.pop(xid, None)
+        if name is not None:
+            print(f"{what} {name}", flush=True)
+        return name is not None
 
     def _record(self) -> bytes:
         """The next record of the server (RFC 5531, section 11)."""
