@@ -5,6 +5,7 @@ import module
 import say
 import settings
 import statistics_line
+from machine import Build
 from pair import IN_TREE, OURS, End, Pair, Setup, alone, running
 
 WHOSE = {OURS: "our", IN_TREE: "the in-tree"}
@@ -25,7 +26,7 @@ COPY_SECONDS = 600
 def run() -> int:
     """Every step with its time; PASS, or what failed."""
     server, client = (settings.choice(end, (OURS, IN_TREE)) for end in ("SERVER", "CLIENT"))
-    end = End(kernels.stock(), module.build(kernels.stock()), "2G")
+    end = End(kernels.stock(), module.build(kernels.stock()), Build("2G"))
     with alone(), running(Setup("demo", end, end)) as guests:
         with say.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
             guests.load("rxe", server, client)

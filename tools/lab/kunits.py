@@ -14,7 +14,7 @@ import repository
 import roots
 import say
 from kernels import Kernel
-from machine import SERVER, Machine
+from machine import SERVER, Build, Machine
 from results import Results
 
 SUITE_SECONDS = 600
@@ -46,7 +46,7 @@ def check(results: Results) -> None:
 
 def _in_guest(kernel: Kernel, built: Path, directory: Path, results: Results) -> Path | None:
     """What the kernel said from the insertion on, as a file; None if the module could not be inserted."""
-    machine = Machine(SERVER, kernel, accel.choose(kernel), directory, "1G")
+    machine = Machine(SERVER, kernel, accel.choose(kernel), directory, Build())
     try:
         machine.offer_module("ours", built.read_bytes())
         machine.ready()

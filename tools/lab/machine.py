@@ -22,6 +22,12 @@ from kernels import Kernel
 
 BOOT_SECONDS = 240
 LOG_SECONDS = 60
+# How long a guest without power stays so: its QEMU may take a moment to be gone.
+OFF_SECONDS = 3
+# How soon a guest looks for the other end of its link that is gone.
+RECONNECT_MILLISECONDS = 500
+# Of the disk of a guest that has one of its own.
+DISK_MEGABYTES = 1024
 # Of the link. It gives rxe its largest MTU, 4096, and siw fewer packets to emulate.
 MTU = 16000
 # The programs on raw verbs, and what they share.
@@ -45,10 +51,24 @@ SERVER = Role("server", "52:54:00:00:00:01", "192.0.2.1", "fd00:2::1", True)
 CLIENT = Role("client", "52:54:00:00:00:02", "192.0.2.2", "fd00:2::2", False)
 
 
+@dataclass(frozen=True)
+class Build:
+    """What a guest is made of, beside its kernel."""
+
+    memory: str = "1G"
+    processors: int = 1
+    # Whether the kernel keeps accounts of memory, which limits to groups of processes need.
+    accounts: bool = False
+    # Whether it has a disk of its own, which keeps what is on it without power.
+    disk: bool = False
+    # Whether the other end of its link may be gone for a while.
+    reconnects: bool = False
+
+
 class Machine:
     """A running guest."""
 
-    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, memory: str, processors: int = 1) -> None:
+    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, build: Build) -> None:
         """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
         self.role = role
         self.kernel = kernel
@@ -56,16 +76,29 @@ class Machine:
         self.console = run / f"{role.name}.console"
         self._agent: Agent | None = None
         self._marks = 0
+        # What the kernel said when the guest ran before.
+        self._before: list[str] = []
+        self._lives = 0
         shutil.rmtree(self.directory, ignore_errors=True)
         self.share = self.directory / "share"
         self.share.mkdir(parents=True)
         self._fill_share()
-        argv = self._qemu(accel, memory, processors)
+        if build.disk:
+            self._make_disk()
         # The guest must not outlive this process, however it ends.
-        command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(argv, directory=run)]
-        with (run / f"{role.name}.qemu").open("wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        self._began = time.monotonic()
+        self._command = ["setpriv", "--pdeathsig", "KILL",
+                         *roots.tool_root().command(self._qemu(accel, build), directory=run)]
+        self._process = self._power_on()
+
+    def restart(self) -> None:
+        """Take the guest's power away, and give it back; `ready` waits for it. What is on its disk is still there."""
+        self.stop()
+        self._agent = None
+        self._before += kernel_lines(self.console.read_bytes())
+        self._lives += 1
+        self.console.rename(self.console.with_name(f"{self.console.name}.{self._lives}"))
+        time.sleep(OFF_SECONDS)
+        self._process = self._power_on()
 
     def ready(self) -> None:
         """Wait until the guest takes commands."""
@@ -128,7 +161,7 @@ class Machine:
             if time.monotonic() > deadline:
                 raise say.TimedOut(f"{self.role.name}: the console does not show what the kernel logs", log=self.console)
             time.sleep(0.1)
-        return [line for line in lines if not MARK.fullmatch(line)]
+        return [line for line in (*self._before, *lines) if not MARK.fullmatch(line)]
 
     def stop(self) -> None:
         """End the guest."""
@@ -136,6 +169,20 @@ class Machine:
             self._agent.close()
         self._process.kill()
         self._process.wait()
+
+    def _power_on(self) -> subprocess.Popen:
+        self._began = time.monotonic()
+        with (self.directory.parent / f"{self.role.name}.qemu").open("ab") as log:
+            return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
+    @property
+    def _disk(self) -> Path:
+        return self.directory / "disk.img"
+
+    def _make_disk(self) -> None:
+        """An empty file system."""
+        argv = ["mke2fs", "-q", "-t", "ext4", str(self._disk), f"{DISK_MEGABYTES}M"]
+        roots.tool_root().run(argv, self.directory / "disk.log", "the guest's disk could not be made")
 
     def _connected(self) -> Agent:
         if self._agent is None:
@@ -161,13 +208,14 @@ class Machine:
                     "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
-    def _qemu(self, accel: str, memory: str, processors: int) -> list[str]:
+    def _qemu(self, accel: str, build: Build) -> list[str]:
         name = self.role.name
         # The suites of the kernel itself are not ours to run, and take half of the debug kernel's boot.
         arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
-                     "kunit.filter_glob=rpcrdma_*",
-                     # Accounts of memory that nobody reads cost time.
-                     "cgroup_disable=memory"]
+                     "kunit.filter_glob=rpcrdma_*"]
+        if not build.accounts:
+            # Those that nobody reads cost time.
+            arguments.append("cgroup_disable=memory")
         if self.kernel.flavour == "debug":
             # Who took which page, so that none is lost without a word.
             arguments.append("page_owner=on")
@@ -179,23 +227,28 @@ class Machine:
             processor = "max,la57=off,erms=off,fsrm=off"
             # An emulated time stamp counter is as good as the host's clock, but the watchdog does not know.
             arguments.append("tsc=reliable")
-        link = "link"
-        ends = "on" if self.role.listens else "off"
+        link = f"stream,id=net,server={'on' if self.role.listens else 'off'},addr.type=unix,addr.path=link"
+        if build.reconnects:
+            link += f",reconnect-ms={RECONNECT_MILLISECONDS}"
+        # The host keeps what was written; that it has not reached the host's own disk is no matter.
+        disk = ["-drive", f"if=none,id=own,format=raw,cache=unsafe,file.locking=off,file={self._disk}",
+                "-device", "virtio-blk-pci,drive=own"] if build.disk else []
         return [
             "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", str(processors), "-m", memory,
+            "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", str(build.processors),
+            "-m", build.memory,
             "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
             "-append", " ".join(arguments),
             "-chardev", f"file,id=console,path={self.console.name}", "-serial", "chardev:console",
             "-drive", f"if=none,id=disk,format=raw,readonly=on,file.locking=off,file={image.disk()}",
-            "-device", "virtio-blk-pci,drive=disk",
+            "-device", "virtio-blk-pci,drive=disk", *disk,
             *self._directory("lab", self.share, "off"),
             *self._directory("modules", self.kernel.modules / "lib/modules", "on"),
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,server=on,wait=off,path={name}/agent",
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
             "-device", "virtio-rng-pci",
             "-chardev", f"socket,id=monitor,server=on,wait=off,path={name}/monitor", "-qmp", "chardev:monitor",
-            "-netdev", f"stream,id=net,server={ends},addr.type=unix,addr.path={link}",
+            "-netdev", link,
             # Buffers that are not from a page pool: rxe frees packets with interrupts off when a queue pair fails, which
             # those of a pool do not allow.
             "-device", f"virtio-net-pci,netdev=net,mac={self.role.mac},host_mtu={MTU},mrg_rxbuf=off",

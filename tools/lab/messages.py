@@ -16,7 +16,8 @@ REPORTS = re.compile(
     r"|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU usage|held lock freed|lock held when"
     r"|INFO: task .* blocked|rcu: INFO|soft lockup|ODEBUG:|DMA-API: .*(error|leak|mismatch|not)"
     r"|rpcrdma.*(leak|ledger)|panicked at|sleeping function called|scheduling while atomic")
-READY = "guest ready"
+# What a boot begins with, and what ends it.
+BOOTS, READY = "Linux version ", "guest ready"
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,20 @@ class KernelLog:
         `provoked` are lines that are all right this time, beside those of the list, or more often.
         """
         lines = self._machine.log()
-        fresh, self._seen = lines[self._seen:], len(lines)
-        boot = 0
-        if READY in lines and READY in fresh:
-            boot = fresh.index(READY) + 1
-        return reports(fresh[:boot]) + unexpected(fresh[boot:], [*provoked, *self._expected])
+        boot, fresh = boots(lines[self._seen:], self._seen == 0)
+        self._seen = len(lines)
+        return reports(boot) + unexpected(fresh, [*provoked, *self._expected])
+
+
+def boots(lines: list[str], booting: bool) -> tuple[list[str], list[str]]:
+    """The lines of boots, the first of which may be under way, and the others."""
+    boot: list[str] = []
+    rest: list[str] = []
+    for line in lines:
+        booting = booting or line.startswith(BOOTS)
+        (boot if booting else rest).append(line)
+        booting = booting and line != READY
+    return boot, rest
 
 
 def reports(lines: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ import say
 import settings
 from cell import NO_SECURITY, Cell, Test
 from kernels import Kernel
+from machine import Build
 from pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 
@@ -33,6 +34,7 @@ DEVICES = ("rxe", "siw")
 SOAK_MINUTES = 30
 CALLBACKS = 100_000
 MEMORY = "1500M"
+STRESSED = Build(MEMORY, processors=2)
 # Two guests, with what QEMU and the files of the host need beside their memory.
 LANE_BYTES = 5 << 30
 LIFE_VERSION = "4.2"
@@ -148,20 +150,20 @@ def server_debugged(kernel: Kernel | None = None) -> Setup:
 
 def server_stressed(device: str) -> Setup:
     """With a second processor at the server, so that what may happen at the same time does."""
-    return Setup(f"life-{device}", _end(kernels.debug(), 2), _end(kernels.stock()))
+    return Setup(f"life-{device}", _end(kernels.debug(), STRESSED), _end(kernels.stock()))
 
 
 def client_stressed(device: str) -> Setup:
     """The same at the client."""
-    return Setup(f"client-life-{device}", _end(kernels.stock()), _end(kernels.debug(), 2))
+    return Setup(f"client-life-{device}", _end(kernels.stock()), _end(kernels.debug(), STRESSED))
 
 
 def nothing_debugged() -> Setup:
     return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
-def _end(kernel: Kernel, processors: int = 1) -> End:
-    return End(kernel, module.build(kernel), MEMORY, processors)
+def _end(kernel: Kernel, build: Build = Build(MEMORY)) -> End:
+    return End(kernel, module.build(kernel), build)
 
 
 def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:

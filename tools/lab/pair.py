@@ -14,7 +14,7 @@ import cache
 import repository
 import say
 from kernels import Kernel
-from machine import CLIENT, SERVER, Machine, Role
+from machine import CLIENT, SERVER, Build, Machine, Role
 from messages import Expected, KernelLog
 
 LINK_SECONDS = 20
@@ -44,8 +44,7 @@ class End:
     kernel: Kernel
     # Our module, built for the kernel; None where only the in-tree one is to run.
     ours: Path | None
-    memory: str = "1G"
-    processors: int = 1
+    build: Build = Build()
 
 
 @dataclass(frozen=True)
@@ -150,6 +149,18 @@ class Pair:
         self.server.must("rpc.nfsd 0")
         self._serves = False
 
+    def reboot_server(self) -> None:
+        """Take the server's power away and give it back; then it serves again as before. It has to have a disk of its
+        own, and the client to reconnect its link."""
+        self.server.restart()
+        whose, self.modules[SERVER.name] = self.modules[SERVER.name], None
+        self.server.ready()
+        self.server.must(f"{RECORD} && /lab/rdma-device {self._device}", 120)
+        if whose is not None:
+            self._insert(self.server, whose)
+        self.server.must("/lab/nfs-server", 120)
+        self._serves = True
+
     def expect_module(self, machine: Machine, whose: str) -> None:
         """Somebody else inserts it next."""
         self.modules[machine.role.name] = whose
@@ -210,7 +221,7 @@ class Pair:
                 say.line(f"  the RPC layer's events: {kept}; beside it, .state: RDMA objects, and who waits")
 
     def _start(self, role: Role, end: End) -> Machine:
-        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.memory, end.processors)
+        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.build)
         self.machines.append(machine)
         self.modules[role.name] = None
         machine.offer_module(IN_TREE, end.kernel.in_tree_module())

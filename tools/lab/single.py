@@ -8,7 +8,7 @@ import mounts
 import requester
 import responder
 import settings
-from machine import CLIENT, SERVER
+from machine import CLIENT, SERVER, Build
 from mounts import DEVICES, Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
 from results import Results
@@ -19,8 +19,8 @@ def run_requester() -> int:
     device = settings.choice("DEVICE", DEVICES)
     whose = settings.choice("SERVER", (OURS, IN_TREE))
     kernel = kernels.by_name(settings.choice("KERNEL", ("stock", "debug")))
-    server = End(kernel, module.build(kernel) if whose == OURS else None, mounts.MEMORY)
-    client = End(kernels.stock(), module.build(kernels.stock()), mounts.MEMORY)
+    server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
+    client = End(kernels.stock(), module.build(kernels.stock()), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     plan = Plan(device, None, whose, OURS, requester.tests(kernel), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
@@ -30,7 +30,7 @@ def run_responder() -> int:
     """A client of ours against a server that breaks the protocol."""
     device = settings.choice("DEVICE", DEVICES)
     kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
-    server, client = (End(each, module.build(each), mounts.MEMORY) for each in (kernels.stock(), kernel))
+    server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in (kernels.stock(), kernel))
     return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS))
 
 
