@@ -41,7 +41,8 @@ python3:
 	@command -v python3 >/dev/null || { apt-get update && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester responder life matrix soak setup
+LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester responder life memory storm \
+	matrix soak setup
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -61,7 +62,8 @@ help:
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names,'
 	@echo '                   TESTS= a part of the names of tests'
-	@echo '  make soak        what is hardest on connections and memory, all of it once, then again until SOAK_MINUTES=30 are over'
+	@echo '  make soak        what is hardest on connections and memory, all of it once, with a storm of SOAK_MINUTES=30,'
+	@echo '                   then again until these are over'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
@@ -70,6 +72,9 @@ help:
 	@echo '  make responder   a server of our own does what none should, to a client with our module'
 	@echo '                   KERNEL=debug|stock  DEVICE=rxe|siw'
 	@echo '  make life        connections, listeners and devices come and go under load; END=server|client  DEVICE=rxe|siw'
+	@echo '  make memory      allocations fail, processes get too little memory, swap on the mount; DEVICE=rxe|siw'
+	@echo '  make storm       everything is used at once while everything is broken, the power of the server included;'
+	@echo '                   DEVICE=rxe|siw  SOAK_MINUTES=30'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo
 	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds;'

@@ -36,6 +36,8 @@ def main() -> int:
         "requester": (single.run_requester, "the raw requester against one server"),
         "responder": (single.run_responder, "the client against a server that breaks the protocol"),
         "life": (single.run_life, "connections, listeners and devices that come and go"),
+        "memory": (single.run_memory, "a client whose memory is short"),
+        "storm": (single.run_storm, "everything at once, while everything is broken"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "check-tests": (defects.run, "that planted defects are found"),
     }

@@ -17,13 +17,16 @@ import client_tests
 import kernels
 import life_tests
 import load_tests
+import memory_tests
 import module
 import mount_tests
 import pair
+import payload_tests
 import requester
 import responder
 import say
 import settings
+import storm_tests
 from cell import NO_SECURITY, Cell, Test
 from kernels import Kernel
 from machine import Build
@@ -89,9 +92,10 @@ def run() -> int:
 
 
 def soak() -> int:
-    """What is hard on connections and memory, in turn on each device: all of it once, then what comes next until
-    SOAK_MINUTES are over."""
-    deadline = time.monotonic() + 60 * settings.number("SOAK_MINUTES", SOAK_MINUTES)
+    """What is hard on connections and memory, in turn on each device: all of it once, with a storm of SOAK_MINUTES,
+    then what comes next until they are over."""
+    minutes = soak_minutes()
+    deadline = time.monotonic() + 60 * minutes
     results = Results()
     version, life = LIFE_VERSION, life_tests.tests(life_tests.SOAK)
     client_life = client_life_tests.tests(client_life_tests.SOAK)
@@ -99,13 +103,22 @@ def soak() -> int:
     def ours(tests: list[Test]) -> list[Plan]:
         return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
 
+    def each(setup: Callable[[str], Setup], version: str, tests: list[Test]) -> list[Lane]:
+        return [Lane(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in DEVICES]
+
     # The load wants the machine for itself.
     rounds = [[Lane(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])],
+              each(server_rebooting, storm_tests.VERSION, storm_tests.tests(minutes)),
               [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-               *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS, life)]) for device in DEVICES)],
-              [Lane(client_stressed(device), [Plan(device, version, OURS, OURS, client_life)]) for device in DEVICES],
-              [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.TESTS),
-                                        Plan("rxe", responder.VERSION, OURS, OURS, responder.TESTS)])],
+               *each(server_stressed, version, life)],
+              each(client_stressed, version, client_life),
+              each(client_accounted, memory_tests.VERSION, memory_tests.TESTS),
+              [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
+                                             client_tests.TESTS + payload_tests.TESTS + client_tests.ROCE),
+                                        Plan("rxe", responder.VERSION, OURS, OURS, responder.TESTS),
+                                        Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]),
+               Lane(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
+                                        Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])],
               [Lane(client_debugged(), ours(mount_tests.SOAK)), Lane(server_debugged(), ours(mount_tests.SOAK))]]
     for number, lanes in enumerate(itertools.cycle(rounds)):
         if number >= len(rounds) and time.monotonic() > deadline:
@@ -124,10 +137,11 @@ def check(results: Results) -> None:
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
-        Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.QUICK),
+        Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.QUICK + payload_tests.TESTS),
         Plan("rxe", responder.VERSION, OURS, OURS, responder.QUICK),
+        Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
-        Plan("rxe", LIFE_VERSION, OURS, OURS, client_life_tests.tests(client_life_tests.CHECK))])
+        Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
     server = Lane(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
@@ -136,6 +150,11 @@ def check(results: Results) -> None:
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK)),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
     run_lanes(results, [client, server])
+
+
+def soak_minutes() -> int:
+    """How long a soak is, and the storm in it."""
+    return settings.number("SOAK_MINUTES", SOAK_MINUTES)
 
 
 def client_debugged(kernel: Kernel | None = None) -> Setup:
@@ -156,6 +175,17 @@ def server_stressed(device: str) -> Setup:
 def client_stressed(device: str) -> Setup:
     """The same at the client."""
     return Setup(f"client-life-{device}", _end(kernels.stock()), _end(kernels.debug(), STRESSED))
+
+
+def client_accounted(device: str) -> Setup:
+    """With accounts of memory at the client."""
+    return Setup(f"memory-{device}", _end(kernels.stock()), _end(kernels.debug(), Build(MEMORY, accounts=True)))
+
+
+def server_rebooting(device: str) -> Setup:
+    """With a server that may lose its power, and a second processor at the client."""
+    return Setup(f"storm-{device}", _end(kernels.stock(), Build(MEMORY, disk=True)),
+                 _end(kernels.debug(), Build(MEMORY, processors=2, reconnects=True)))
 
 
 def nothing_debugged() -> Setup:

@@ -1,13 +1,16 @@
-"""`make requester`, `make responder` and `make life`: one cell with tests of its own, as the variables choose it."""
+"""`make requester`, `make responder`, `make life`, `make memory` and `make storm`: one cell with tests of its own, as
+the variables choose it."""
 
 import client_life_tests
 import kernels
 import life_tests
+import memory_tests
 import module
 import mounts
 import requester
 import responder
 import settings
+import storm_tests
 from machine import CLIENT, SERVER, Build
 from mounts import DEVICES, Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
@@ -31,7 +34,8 @@ def run_responder() -> int:
     device = settings.choice("DEVICE", DEVICES)
     kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
     server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in (kernels.stock(), kernel))
-    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS))
+    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS),
+                Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS))
 
 
 def run_life() -> int:
@@ -44,7 +48,20 @@ def run_life() -> int:
     return _run(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
 
 
-def _run(setup: Setup, plan: Plan) -> int:
+def run_memory() -> int:
+    """What a client does whose memory is short."""
+    device = settings.choice("DEVICE", DEVICES)
+    return _run(mounts.client_accounted(device), Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS))
+
+
+def run_storm() -> int:
+    """Everything at once, for SOAK_MINUTES."""
+    device = settings.choice("DEVICE", DEVICES)
+    tests = storm_tests.tests(mounts.soak_minutes())
+    return _run(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
+
+
+def _run(setup: Setup, *plans: Plan) -> int:
     results = Results()
-    mounts.run_lanes(results, [Lane(setup, [plan])])
+    mounts.run_lanes(results, [Lane(setup, list(plans))])
     return results.finish()

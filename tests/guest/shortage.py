@@ -1,0 +1,152 @@
+#!/usr/bin/python3 -IS
+"""Has allocations of memory fail, those alone that are made on behalf of our module: with it on the stack.
+
+shortage.py sweep SOURCE OPTIONS KIND INTERVAL...    for each interval one of so many allocations fails
+shortage.py begin KIND INTERVAL                      one of so many fails from now on
+shortage.py end KIND                                 no more; prints how many have failed since
+
+KIND is slab or page. The sweep mounts /mnt, writes, reads and unmounts each time; it ends early when that needs fewer
+allocations. One that fails may cost time, or the mount an error; nothing else.
+"""
+
+import contextlib
+import ctypes
+import errno
+import mmap
+import os
+import sys
+from pathlib import Path
+
+DIRECTORIES = {"slab": Path("/sys/kernel/debug/failslab"), "page": Path("/sys/kernel/debug/fail_page_alloc")}
+# Also those that may wait, are of one page, and need no kernel address.
+EVERYTHING = {"ignore-gfp-wait": "N", "cache-filter": "Y", "min-order": "0", "ignore-gfp-highmem": "N"}
+# What finds mistakes must not be short of memory itself: it would give up.
+TOOLS = ("kmemleak_object", "kmemleak_scan_area", "debug_objects_cache")
+MANY = 1 << 30
+# What a mount may fail with.
+REFUSALS = (errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EPROTO, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTUNREACH)
+# Inline, and through chunks.
+SIZES = 300, 70_000
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Mistake(Exception):
+    """Something that a shortage of memory is no excuse for."""
+
+
+def text() -> tuple[int, int]:
+    """Where the module's code is, in whole pages."""
+    addresses = []
+    with open("/proc/kallsyms") as symbols:
+        for line in symbols:
+            if line.endswith("[rpcrdma]\n"):
+                address, kind, *_ = line.split()
+                if kind in "tT":
+                    addresses.append(int(address, 16))
+    return min(addresses) & ~0xfff, (max(addresses) | 0xfff) + 1
+
+
+def write(kind: str, **values: int | str) -> None:
+    for name, value in values.items():
+        (DIRECTORIES[kind] / name.replace("_", "-")).write_text(f"{value}")
+
+
+def prepare(kind: str) -> None:
+    """Choose which allocations may fail."""
+    start, end = text()
+    write(kind, probability=0, verbose=0, space=0, require_start=hex(start), require_end=hex(end), stacktrace_depth=32)
+    for name, value in EVERYTHING.items():
+        if (DIRECTORIES[kind] / name).exists():
+            (DIRECTORIES[kind] / name).write_text(value)
+    for cache in Path("/sys/kernel/slab").iterdir():
+        # One that several share can not be chosen.
+        with contextlib.suppress(OSError):
+            (cache / "failslab").write_text("0" if cache.name in TOOLS else "1")
+
+
+def begin(kind: str, interval: int, times: int) -> None:
+    write(kind, interval=interval, times=times, probability=100)
+
+
+def end(kind: str) -> int:
+    """How many more might have failed."""
+    write(kind, probability=0)
+    return int((DIRECTORIES[kind] / "times").read_text())
+
+
+def call(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def use(source: str, options: str) -> None:
+    """A mount, from its beginning to its end; OSError if it could not be made."""
+    kind = b"nfs4" if "vers=4" in options else b"nfs"
+    call(LIBC.mount(source.encode(), b"/mnt", kind, 0, options.encode()), "mount")
+    try:
+        for size in SIZES:
+            write_and_read(f"/mnt/t/short-{size}", os.urandom(size))
+    except OSError as error:
+        raise Mistake(f"on a mount: {error}") from error
+    try:
+        call(LIBC.umount2(b"/mnt", 0), "umount")
+    except OSError as error:
+        raise Mistake(f"{error}") from error
+
+
+def write_and_read(path: str, data: bytes) -> None:
+    """By the page cache, and past it."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.write(file, data)
+    os.fsync(file)
+    os.close(file)
+    room = mmap.mmap(-1, (len(data) | 0xfff) + 1)
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    length = os.preadv(file, [room], 0)
+    os.close(file)
+    if room[:length] != data:
+        raise Mistake(f"{path}: other bytes were read than written")
+
+
+def sweep(source: str, options: str, kind: str, intervals: list[int]) -> str:
+    """What came of it, in words."""
+    prepare(kind)
+    failed = refused = missed = 0
+    for count, interval in enumerate(intervals, 1):
+        begin(kind, interval, 1)
+        try:
+            use(source, options)
+        except OSError as error:
+            if error.errno not in REFUSALS:
+                raise Mistake(f"interval {interval}: {error}") from error
+            refused += 1
+        finally:
+            left = end(kind)
+        failed += left == 0
+        # Twice, since where the count begins is a matter of luck.
+        missed = 0 if left == 0 else missed + 1
+        if missed == 2:
+            break
+    use(source, options)
+    return f"{count} mounts, {failed} allocations failed, {refused} mounts were refused"
+
+
+def main(what: str, *arguments: str) -> int:
+    try:
+        if what == "sweep":
+            source, options, kind, *intervals = arguments
+            print(sweep(source, options, kind, [int(interval) for interval in intervals]))
+        elif what == "begin":
+            prepare(arguments[0])
+            begin(arguments[0], int(arguments[1]), MANY)
+        else:
+            print(MANY - end(arguments[0]))
+    except Mistake as mistake:
+        print(mistake, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

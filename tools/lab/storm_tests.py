@@ -1,0 +1,191 @@
+"""The storm: everything that writes, reads, moves, deletes and locks at once, on one connection and on many, while
+everything is broken that can be: connections, links, devices, nfsd, and the server's power. Nothing is lost."""
+
+import functools
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import client_life_tests
+import client_tests
+import life_tests
+import mount_tests
+import say
+from cell import GONE, LONG_SECONDS, Cell, Test
+from machine import CLIENT
+from messages import Expected
+
+VERSION = "4.2"
+CONNECTIONS = (1, 4, 16)
+# To do everything once.
+LEAST_SECONDS = 240
+# RPCs from one broken connection to the next.
+INTERVAL = 300
+LEAST_RECONNECTS = 5
+# Between what is done to it the mount gets somewhere.
+PEACE_SECONDS = 15
+DOWN_SECONDS = 3
+# A server without power, and then the client's delay between attempts, may take longer than the kernel calls a hang.
+HANG_SECONDS = 300
+HANG = "/proc/sys/kernel/hung_task_timeout_secs"
+# fio's own words for the ways to read and write.
+WAYS = {"buffered": "bs=4k\\nioengine=psync\\nfsync=32\\nsize=4m",
+        "direct": "bs=12k\\nioengine=psync\\ndirect=1\\nsize=3m",
+        "large": "bs=256k\\nioengine=psync\\ndirect=1\\nsize=8m",
+        "mapped": "bs=4k\\nioengine=mmap\\nfsync=32\\nsize=4m"}
+GLOBAL = ("[global]\\ndirectory=/mnt/t/fio\\nrw=randwrite\\nverify=crc32c\\nverify_backlog=32\\nverify_fatal=1\\n"
+          "fallocate=none\\nthread=1\\ntime_based=1\\nruntime={}\\n")
+JOBS = "".join(f"[{name}]\\n{options}\\n" for name, options in WAYS.items())
+PROCESSES = 4
+# Both in one group; each leaves its status behind.
+START = ("mkdir -m 777 /mnt/t/fio && printf '{0}' > /tmp/storm.fio && rm -f /tmp/fio.status /tmp/tree.status && "
+         "{{ setsid sh -c 'fio --output-format=json --output=/tmp/fio.json /tmp/storm.fio > /tmp/fio.out 2>&1; "
+         "echo $? > /tmp/fio.status' < /dev/null > /dev/null 2>&1 & echo $! > /tmp/fio.pid; "
+         "setsid sh -c '/lab/tree.py work /mnt/t/tree {1} {2} > /tmp/tree.json 2> /tmp/tree.err; "
+         "echo $? > /tmp/tree.status' < /dev/null > /dev/null 2>&1 & echo $! > /tmp/tree.pid; }}")
+ENDED = ("for try in $(seq {0}); do test -s /tmp/fio.status -a -s /tmp/tree.status && exit 0; sleep 1; done; "
+         "ps axl >&2; exit 1")
+STATUS = "cat /tmp/{0}.status; test $(cat /tmp/{0}.status) = 0 || {{ cat {1} >&2; exit 1; }}"
+END = f"read -r group < /tmp/{{}}.pid; kill -9 -$group 2> /dev/null; {GONE.format('$group')}"
+# Of the line in mountstats: connections made, Calls sent.
+CONNECTS, SENDS = 4, client_tests.SENDS
+DISK = Expected(100, re.compile(r"EXT4-fs \(vdb\): .*"), "the server's disk is mounted, after a loss of power too")
+STORMY = (life_tests.LEFT, life_tests.DEVICE_GONE, life_tests.RESTARTED, life_tests.WAITED, client_life_tests.BROKEN,
+          client_life_tests.AWAY, client_tests.LINK, mount_tests.TERMINATED, DISK)
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that is done to the mount."""
+
+    name: str
+    do: Callable[[Cell, random.Random], None]
+
+
+def _restart(cell: Cell, luck: random.Random) -> None:
+    cell.server("rpc.nfsd 0 && /lab/nfs-server", LONG_SECONDS)
+
+
+def _link_down(cell: Cell, luck: random.Random) -> None:
+    cell.client(f"ip link set eth0 down; sleep {luck.randrange(DOWN_SECONDS + 1)}; ip link set eth0 up && "
+                f"ip addr replace {CLIENT.address6}/64 dev eth0 nodad")
+
+
+def _remove_clients(cell: Cell, luck: random.Random) -> None:
+    way = f"{luck.choice(client_life_tests.WAYS)} {cell.device}"
+    cell.client(f"/lab/removal go {way}", LONG_SECONDS)
+    time.sleep(luck.randrange(DOWN_SECONDS + 1))
+    cell.client(f"/lab/removal come {way}", LONG_SECONDS)
+
+
+def _remove_servers(cell: Cell, luck: random.Random) -> None:
+    cell.server(f"rdma link delete {cell.device}0", LONG_SECONDS)
+    time.sleep(luck.randrange(DOWN_SECONDS + 1))
+    cell.server(f"/lab/rdma-device {cell.device}", LONG_SECONDS)
+
+
+def _power_off(cell: Cell, luck: random.Random) -> None:
+    cell.guests.reboot_server()
+
+
+DEEDS = [Deed("restarts of nfsd", _restart), Deed("times the link was down", _link_down),
+         Deed("removals of the client's device", _remove_clients),
+         Deed("removals of the server's device", _remove_servers), Deed("losses of the server's power", _power_off)]
+
+
+def storm(connections: int, seconds: int, cell: Cell) -> None:
+    """One mount with so many connections, for so long at least: each thing is done to it once in any case."""
+    cell.load_modules()
+    with (_patience(cell), cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={connections}"),
+                                        prepare="mkdir -m 777 tree")):
+        began = time.monotonic()
+        with _work(cell, seconds) as verified:
+            with cell.broken(cell.guests.client, INTERVAL):
+                done = _do_all(cell, random.Random(connections), began + seconds)
+            cell.client(ENDED.format(LONG_SECONDS), LONG_SECONDS + seconds)
+        cell.still_works()
+        lines = [line.split() for line in cell.client(client_tests.TRANSPORTS).splitlines()]
+    made, sent = (sum(int(words[column]) for words in lines) for column in (CONNECTS, SENDS))
+    deeds = ", ".join(f"{count} {name}" for name, count in done.items())
+    say.line(f"  {say.duration(time.monotonic() - began)}: {sent} RPCs; {made} connections made, {made - len(lines)} "
+             f"of them anew; {deeds}; {verified} bytes compared")
+    if len(lines) != connections or made - len(lines) < LEAST_RECONNECTS:
+        raise say.Failure(f"{len(lines)} transports made {made} connections")
+
+
+def _do_all(cell: Cell, luck: random.Random, deadline: float) -> Counter[str]:
+    """Everything in an order of luck, again and again; how often each was done."""
+    done: Counter[str] = Counter()
+    while not done or time.monotonic() < deadline:
+        for deed in luck.sample(DEEDS, len(DEEDS)):
+            deed.do(cell, luck)
+            done[deed.name] += 1
+            life_tests.await_connection(cell)
+            time.sleep(PEACE_SECONDS)
+    return done
+
+
+class Bytes:
+    """How many were compared."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __str__(self) -> str:
+        return str(self.count)
+
+
+@contextmanager
+def _work(cell: Cell, seconds: int) -> Iterator[Bytes]:
+    """Programs that use the mount, for so long; at the end of the block all of them have to be done, and have found
+    nothing wrong."""
+    verified = Bytes()
+    cell.client(START.format(GLOBAL.format(seconds) + JOBS, PROCESSES, seconds))
+    # As a rule they have ended by themselves by then.
+    with (say.undoing(lambda: cell.client(END.format("fio"), LONG_SECONDS)),
+          say.undoing(lambda: cell.client(END.format("tree"), LONG_SECONDS))):
+        yield verified
+        cell.client(STATUS.format("fio", "/tmp/fio.out /tmp/fio.json"))
+        cell.client(STATUS.format("tree", "/tmp/tree.err"))
+    tree = json.loads(cell.client("cat /tmp/tree.json"))
+    verified.count = judge(cell.client("cat /tmp/fio.json"), tree)
+    names = cell.server("/lab/tree.py look /export/t/tree", LONG_SECONDS).strip()
+    if names != tree["names"]:
+        raise say.Failure("the server has other files than the client left")
+    say.line(f"  {tree['operations']} operations on small files, {tree['counted']} times under a lock; "
+             f"{tree.get('repeated', 0)} had been done already")
+
+
+def judge(fio: str, tree: dict) -> int:
+    """Bytes compared; a Failure unless every way of reading and writing did, without error."""
+    jobs = json.loads(fio[fio.index("{"):])["jobs"]
+    amounts = {job["jobname"]: job["read"]["io_bytes"] for job in jobs}
+    wrong = [job["jobname"] for job in jobs if job["error"]]
+    idle = [name for name in WAYS if not amounts.get(name)]
+    if wrong or idle:
+        raise say.Failure(f"with errors: {' '.join(wrong) or 'none'}; compared nothing: {' '.join(idle) or 'none'}")
+    if not tree.get("bytes") or not tree.get("counted"):
+        raise say.Failure("no small file was compared, or no lock taken")
+    return sum(amounts.values()) + tree["bytes"]
+
+
+@contextmanager
+def _patience(cell: Cell) -> Iterator[None]:
+    """The client's kernel calls nothing a hang for the length of a block that is not longer than a server's boot."""
+    usual = cell.client(f"cat {HANG}").strip()
+    with say.undoing(lambda: cell.client(f"echo {usual} > {HANG}")):
+        cell.client(f"echo {HANG_SECONDS} > {HANG}")
+        yield
+
+
+def tests(minutes: int) -> list[Test]:
+    """So long in all, or as long as it takes to do everything once."""
+    seconds = max(LEAST_SECONDS, 60 * minutes // len(CONNECTIONS))
+    storms = [Test(f"storm, nconnect={connections}", functools.partial(storm, connections, seconds), STORMY)
+              for connections in CONNECTIONS]
+    return [*storms, Test("nothing left of the storm", life_tests.nothing_left, (DISK,)), mount_tests.NO_LEAK]

@@ -1,0 +1,94 @@
+"""Tests of what judges the results of tests."""
+
+import json
+import unittest
+
+import callback_tests
+import memory_tests
+import messages
+import responder
+import say
+import storm_tests
+
+EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
+
+
+class Callbacks(unittest.TestCase):
+    def test_events_are_counted_by_name(self) -> None:
+        lines = ["# tracer: nop", EVENT.format("cb_recall", "stateid 00000001:00000001"),
+                 *[EVENT.format("cb_recall_done", "stateid 00000001:00000001 status=0")] * 2]
+        self.assertEqual(callback_tests.counts(lines), {"nfsd_cb_recall": 1, "nfsd_cb_recall_done": 2})
+
+    def test_a_callback_that_failed_is_a_failure(self) -> None:
+        for status in ("status=-5", "status=10008", ""):
+            with self.subTest(status), self.assertRaises(say.Failure):
+                callback_tests.counts([EVENT.format("cb_offload_done", status)])
+
+    def test_another_event_may_have_a_status(self) -> None:
+        lines = [EVENT.format("cb_offload", "fh_hash=0x00000001 count=1000003 status=5")]
+        self.assertEqual(callback_tests.counts(lines), {"nfsd_cb_offload": 1})
+
+
+class Chunks(unittest.TestCase):
+    NAMES = ("Read chunk", "Position Zero Read chunk", "Write chunk", "Reply chunk")
+
+    def said(self, answer: str) -> str:
+        return "listening\naccepted\n" + "".join(f"called {name}\n{answer} {name}\n" for name in self.NAMES)
+
+    def test_all_refused(self) -> None:
+        self.assertEqual(responder.unrefused(self.said("refused 2")), [])
+
+    def test_answered_or_refused_otherwise(self) -> None:
+        for answer in ("answered", "refused 1"):
+            self.assertEqual(len(responder.unrefused(self.said(answer))), len(self.NAMES))
+
+    def test_a_kind_that_was_not_tried(self) -> None:
+        text = self.said("refused 2").replace("called Write chunk\nrefused 2 Write chunk\n", "")
+        self.assertEqual(responder.unrefused(text), ["3 of 4 kinds of Calls were made"])
+
+
+class Sweep(unittest.TestCase):
+    def test_all_failed_but_the_last(self) -> None:
+        memory_tests.judge_sweep("93 mounts, 91 allocations failed, 20 mounts were refused\n")
+
+    def test_nothing_failed_or_all(self) -> None:
+        for said in ("6 mounts, 0 allocations failed, 0 mounts were refused",
+                     "6 mounts, 2 allocations failed, 0 mounts were refused",
+                     "6 mounts, 6 allocations failed, 6 mounts were refused", ""):
+            with self.subTest(said), self.assertRaises(say.Failure):
+                memory_tests.judge_sweep(said)
+
+
+class Storm(unittest.TestCase):
+    TREE = {"operations": 100, "bytes": 1000, "counted": 7, "names": "x"}
+
+    def fio(self, **changed: dict) -> str:
+        jobs = [{"jobname": name, "error": 0, "read": {"io_bytes": 4096}, **changed.get(name, {})}
+                for name in storm_tests.WAYS]
+        return "fio: a word before\n" + json.dumps({"jobs": jobs})
+
+    def test_bytes_are_summed(self) -> None:
+        self.assertEqual(storm_tests.judge(self.fio(), self.TREE), 4 * 4096 + 1000)
+
+    def test_an_error_and_idleness_are_failures(self) -> None:
+        for fio, tree in ((self.fio(mapped={"error": 84}), self.TREE),
+                          (self.fio(direct={"read": {"io_bytes": 0}}), self.TREE),
+                          (self.fio(), {**self.TREE, "counted": 0})):
+            with self.assertRaises(say.Failure):
+                storm_tests.judge(fio, tree)
+
+    def test_it_is_long_enough_for_everything(self) -> None:
+        for test in storm_tests.tests(1)[:len(storm_tests.CONNECTIONS)]:
+            self.assertEqual(test.function.args[1], storm_tests.LEAST_SECONDS)  # type: ignore[attr-defined]
+
+
+class Boots(unittest.TestCase):
+    FIRST = ["ACPI: something", "eth0: up", messages.READY]
+    SECOND = [f"{messages.BOOTS}7.3.4", "ACPI: something", messages.READY]
+
+    def test_the_first_is_under_way(self) -> None:
+        self.assertEqual(messages.boots([*self.FIRST, "rpcrdma: lost"], True), (self.FIRST, ["rpcrdma: lost"]))
+
+    def test_another_between_tests(self) -> None:
+        boot, rest = messages.boots(["before", *self.SECOND, "after"], False)
+        self.assertEqual((boot, rest), (self.SECOND, ["before", "after"]))
