@@ -49,7 +49,8 @@ def hold(megabytes: int, rounds: int) -> int:
     filler = luck.randbytes(PAGE - STAMP.size)
     count = megabytes * files.PIECE // PAGE
     blocks = list(range(0, count, BLOCK_PAGES))
-    memory = mmap.mmap(-1, count * PAGE)
+    # Of its own: what is shared does not count as swapped out.
+    memory = mmap.mmap(-1, count * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for page in range(count):
         memory[page * PAGE:(page + 1) * PAGE] = STAMP.pack(0, page) + filler
     for turn in range(rounds):

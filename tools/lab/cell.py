@@ -101,7 +101,7 @@ class Cell:
         """After a failed test: set everything up anew, without a mount; False when that does not work."""
         self.guests.doubt()
         try:
-            self.client("umount -f -a -t nfs,nfs4; ! mountpoint -q /mnt", 60)
+            self.client("umount -f -a -t nfs,nfs4; ! mountpoint -q /mnt", LONG_SECONDS)
             self.load_modules()
         except say.Failure:
             return False

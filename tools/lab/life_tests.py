@@ -21,7 +21,7 @@ RESTARTS_IN_A_ROW = 20
 WORKERS = 16
 # A mount's client comes back after a few seconds, the longer the more often it had to.
 BACK_SECONDS = 120
-# Of the storm's connections, which it leaves in the middle of anything, and those that the server itself gives up; but
+# Of the callers' connections, which it leaves in the middle of anything, and those that the server itself gives up; but
 # nothing that this end would be to blame for.
 LEFT = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: (?!local (length|protection|access)|bad ).*|"
                                    r"\d+ callbacks suppressed)|"
@@ -81,7 +81,7 @@ def come_and_go(count: int, cell: Cell) -> None:
     with cell.mounted(), cell.load():
         connects = cell.connects()
         # The backlog is short on purpose, so some are.
-        refused = cell.client(f"/lab/storm.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
+        refused = cell.client(f"/lab/callers.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
         say.line(f"  {count} connections made, {refused} refused")
         cell.still_works()
         if cell.connects() != connects:
@@ -95,7 +95,7 @@ def restarted(count: int, cell: Cell) -> None:
         for done in range(0, count, RESTARTS_IN_A_ROW):
             number = min(RESTARTS_IN_A_ROW, count - done)
             with cell.load():
-                with _storm(cell):
+                with _callers(cell):
                     cell.server(RESTARTS.format(number), SECONDS_EACH * number)
                 # What writes does not end without.
                 await_connection(cell)
@@ -106,7 +106,7 @@ def device_removed(count: int, cell: Cell) -> None:
     """The server's RDMA device goes away under load with all connections, and comes back."""
     cell.load_modules()
     with cell.mounted():
-        with cell.load(), _storm(cell):
+        with cell.load(), _callers(cell):
             for number in range(count):
                 await_connection(cell)
                 # Not always just after the connection is there.
@@ -133,18 +133,18 @@ def nothing_left(cell: Cell) -> None:
 
 
 def await_connection(cell: Cell) -> None:
-    """Wait until the mount has a connection. Those of the storm have no kernel module's name in brackets."""
+    """Wait until the mount has a connection. Those of the callers have no kernel module's name in brackets."""
     cell.client(f"for try in $(seq {5 * BACK_SECONDS}); do rdma resource show qp | grep -q "
                 "'type RC.* state RTS.*comm \\[' && exit 0; sleep 0.2; done; rdma resource show qp >&2; exit 1",
                 2 * BACK_SECONDS)
 
 
 @contextmanager
-def _storm(cell: Cell) -> Iterator[None]:
+def _callers(cell: Cell) -> Iterator[None]:
     """Connections come and go for the length of a block."""
-    cell.client("{ setsid /lab/storm.py 1000000 beside 2 > /tmp/storm 2>&1 < /dev/null & echo $! > /tmp/storm.pid; }")
-    end = f"read -r group < /tmp/storm.pid; kill -9 -$group; {GONE.format('$group')}"
+    cell.client("{ setsid /lab/callers.py 1000000 beside 2 > /tmp/callers 2>&1 < /dev/null & echo $! > /tmp/callers.pid; }")
+    end = f"read -r group < /tmp/callers.pid; kill -9 -$group; {GONE.format('$group')}"
     with say.undoing(lambda: cell.client(end)):
         yield
-        cell.client("read -r group < /tmp/storm.pid; pgrep -g $group > /dev/null && ! test -s /tmp/storm || "
-                    "{ cat /tmp/storm >&2; exit 1; }")
+        cell.client("read -r group < /tmp/callers.pid; pgrep -g $group > /dev/null && ! test -s /tmp/callers || "
+                    "{ cat /tmp/callers >&2; exit 1; }")

@@ -51,7 +51,7 @@ def swept(intervals: tuple[int, ...], cell: Cell) -> None:
     call = cell.mount_call()
     for kind in KINDS:
         said = cell.client(f"/lab/shortage.py sweep {call} {kind} {' '.join(map(str, intervals))}",
-                           SECONDS_EACH * len(intervals))
+                           LONG_SECONDS + SECONDS_EACH * len(intervals))
         say.line(f"  {kind}: {said.strip()}")
         judge_sweep(said)
 
@@ -139,12 +139,14 @@ def swapped(cell: Cell) -> None:
 
 @contextmanager
 def _ended(cell: Cell) -> Iterator[None]:
-    """The group of processes goes at the end of a block; nothing in it may have been killed for its memory."""
+    """The group of processes goes at the end of a block; it was slowed down, but nothing in it killed for its memory."""
     with say.undoing(lambda: cell.client("test ! -d /sys/fs/cgroup/limited || /lab/limited end")):
         yield
         events = cell.client("/lab/limited end")
         if not re.search(r"^oom_kill 0$", events, re.MULTILINE):
             raise say.Failure(f"the group ran out of memory: {' '.join(events.split())}")
+        if not re.search(r"^high [1-9]", events, re.MULTILINE):
+            raise say.Failure(f"the group had memory enough: {' '.join(events.split())}")
 
 
 def sweep(intervals: tuple[int, ...]) -> Test:

@@ -35,7 +35,7 @@ ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do 
                    "exit 1; fi; done; test \"$found\"")
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
-KEEPALIVE, KEEPALIVE_SECONDS = "/proc/sys/sunrpc/rdma_keepalive_time", 4
+KEEPALIVE, KEEPALIVE_SECONDS = "rdma_keepalive_time", 4
 MOVES = 2
 # Each has another number.
 LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
@@ -223,9 +223,7 @@ def silent(cell: Cell) -> None:
 
 def watched(cell: Cell) -> None:
     """A server that has died is noticed though nothing is under way, and asked for a sign of life only in silence."""
-    usual = cell.client(f"cat {KEEPALIVE}").strip()
-    with say.undoing(lambda: cell.client(f"echo {usual} > {KEEPALIVE}")):
-        cell.client(f"echo {KEEPALIVE_SECONDS} > {KEEPALIVE}")
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
         with cell.mounted():
             before = cell.connects()
             counts = [_asked(cell)]
@@ -493,8 +491,8 @@ def loaded_by_mount(cell: Cell) -> None:
 def no_leak(cell: Cell) -> None:
     """After rmmod nothing is left that nobody points to. Two looks, because a pointer can be in a register."""
     for machine in cell.debugged:
-        leaks = machine.must("echo scan > /sys/kernel/debug/kmemleak; sleep 6; echo scan > /sys/kernel/debug/kmemleak; "
-                             "cat /sys/kernel/debug/kmemleak", LONG_SECONDS)
+        leaks = machine.must("cd /sys/kernel/debug && echo scan > kmemleak && sleep 6 && echo scan > kmemleak && "
+                             "cat kmemleak", LONG_SECONDS)
         ours = [leak for leak in re.split(r"(?=^unreferenced object)", leaks, flags=re.MULTILINE)
                 if leak.strip() and not LEAK_OF_IW_CM.search(leak)]
         if ours:

@@ -4,6 +4,7 @@ the room for them."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import acl_tests
 import capture
 import say
 from cell import LONG_SECONDS, Cell, Test
@@ -82,9 +83,9 @@ def longer_than_room(cell: Cell) -> None:
     """An inline Reply that is longer than the consumer has room for: the consumer finds out what is missing, and says
     the same as over TCP."""
     cell.load_modules()
-    prepare = (f"touch a && setfacl -m $(seq -f 'u:%g:rwx' -s , 1001 {1000 + ACL_ENTRIES}) a && python3 -c "
+    prepare = (f"touch a && {acl_tests.set_acl(ACL_ENTRIES)} a && python3 -c "
                f"'import os; os.setxattr(\"a\", \"user.large\", bytes({ATTRIBUTE_BYTES}))'")
-    ask = " && ".join(f"/lab/attribute.py /mnt/t/a {name} {SMALL_BUFFER}" for name in ATTRIBUTES)
+    ask = " && ".join(f"/lab/xattr.py /mnt/t/a {name} {SMALL_BUFFER}" for name in ATTRIBUTES)
     tunable = "/proc/sys/sunrpc/svc_rdma/max_req_size"
     usual = cell.server(f"cat {tunable}").strip()
     with cell.tunable(INLINE_READ, INLINE_BYTES), say.undoing(lambda: cell.server(f"echo {usual} > {tunable}")):

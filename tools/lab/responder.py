@@ -256,9 +256,7 @@ def unprobed(cell: Cell) -> None:
     """A server that does not answer when it is asked whether it is there, but everything else, keeps its connection as
     long as there is something else, and loses it in silence; the mount goes on."""
     cell.load_modules()
-    usual = cell.client(f"cat {KEEPALIVE}").strip()
-    with say.undoing(lambda: cell.client(f"echo {usual} > {KEEPALIVE}")):
-        cell.client(f"echo {KEEPALIVE_SECONDS} > {KEEPALIVE}")
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
         with _responder(cell, "ignores-probes"), cell.mounted(_mount(cell, SMALL)):
             cell.written("before", FEW_SIZES)
             time.sleep(3 * KEEPALIVE_SECONDS)

@@ -108,7 +108,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
         yield
     except TimedOut:
         raise
-    except Failure:
+    except Exception:
         try:
             undo()
         except Failure as failure:

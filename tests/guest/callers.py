@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -IS
 """Connects to an NFS server over RDMA, again and again, and leaves at a random moment.
 
-storm.py COUNT SEED [WORKERS]    WORKERS processes make COUNT connections; prints how many were refused meanwhile
+callers.py COUNT SEED [WORKERS]    WORKERS processes make COUNT connections; prints how many were refused meanwhile
 
 It leaves while the connection is asked for, just after it is there, with Calls unanswered, or while the server is
 reading a Read chunk; now and then it waits for the answer, and says good-bye.
@@ -141,7 +141,7 @@ def use(connection: Connection, luck: random.Random) -> None:
     pause(luck)
 
 
-def storm(count: int, seed: str) -> int:
+def come_and_go(count: int, seed: str) -> int:
     """Make so many that go as far as they are to; how often the server did not take part."""
     luck = random.Random(seed)
     made = refused = 0
@@ -165,7 +165,7 @@ def main() -> int:
     pipe, end = os.pipe()
     for worker in range(workers):
         if os.fork() == 0:
-            refused = storm(count // workers + (worker < count % workers), f"{seed} {worker}")
+            refused = come_and_go(count // workers + (worker < count % workers), f"{seed} {worker}")
             os.write(end, struct.pack("I", refused))
             os._exit(0)
     status = [os.wait()[1] for _ in range(workers)]
