@@ -50,6 +50,8 @@ pub(crate) enum Reason {
     NoReceives,
     /// What the server sent.
     BadMessage,
+    /// The server has more Calls of its own under way than it was granted.
+    TooManyCalls,
 }
 
 impl fmt::Display for Reason {
@@ -67,6 +69,7 @@ impl fmt::Display for Reason {
             Self::NotPosted => "a message cannot be posted",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
+            Self::TooManyCalls => "the server has made more calls at once than it was granted",
         })
     }
 }

@@ -289,7 +289,7 @@ fn answer<'a>(
             None => {
                 bad_reply(requester, Some(xid), "not well formed");
                 if late {
-                    give_up(requester);
+                    give_up(requester, Reason::BadMessage);
                 }
             }
         }
@@ -334,7 +334,7 @@ fn answer<'a>(
         Verdict::Ignore | Verdict::Resend => (),
     }
     if end {
-        give_up(requester);
+        give_up(requester, Reason::BadMessage);
     }
     requester.shared.xprt.space();
 }
@@ -343,9 +343,9 @@ fn answer<'a>(
 ///
 /// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
 /// than one Call be under way (RFC 8166, section 3.3.3).
-pub(super) fn give_up(requester: &Requester) {
+pub(super) fn give_up(requester: &Requester, reason: Reason) {
     requester.shared.xprt.increase_backoff();
-    requester.alarm.raise(Reason::BadMessage);
+    requester.alarm.raise(reason);
 }
 
 /// What is to be done with an RPC that waits for this Reply.
@@ -496,6 +496,6 @@ pub(super) fn send_error(requester: &Requester, connection: &Connection, error: 
         })
     });
     if !sent {
-        give_up(requester);
+        give_up(requester, Reason::BadMessage);
     }
 }

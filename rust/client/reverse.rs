@@ -7,6 +7,7 @@
 mod tests;
 
 use super::{
+    alarm::Reason,
     connection::{
         Connection,
         Requester, //
@@ -22,10 +23,7 @@ use crate::kapi::{
         KeptReceive,
         Received, //
     },
-    sys::{
-        log,
-        trace, //
-    },
+    sys::trace,
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -112,11 +110,7 @@ pub(super) fn called(
     let mut reverse = requester.reverse.lock();
     if !reverse.came() {
         drop(reverse);
-        log::warn(format_args!(
-            "more calls of {} at once than it was granted",
-            requester.alarm.address(),
-        ));
-        return give_up(requester);
+        return give_up(requester, Reason::TooManyCalls);
     }
     trace::xprtrdma_cb_call(|| (*requester.alarm.address(), call.xid));
     if !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes) {
