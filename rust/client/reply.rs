@@ -66,7 +66,7 @@ pub(crate) fn received(
     connection: &Connection,
     message: Received<'_, Requester>,
 ) {
-    match Message::decode(message.bytes, &LIMITS) {
+    match &Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {
             let (xid, credits) = (reply.xid, Some(reply.credits));
             answer(
@@ -76,21 +76,21 @@ pub(crate) fn received(
                 xid,
                 credits,
                 |rqst, state| {
-                    trace::returned(&reply);
-                    Answer::check(requester, rqst, state, &reply)
+                    trace::returned(reply);
+                    Answer::check(requester, rqst, state, reply)
                 },
             );
         }
         Ok(Message::Error(error)) => {
             let (xid, credits) = (error.xid, Some(error.credits));
             answer(requester, connection, message, xid, credits, |rqst, _| {
-                trace::failed(rqst, &error);
+                trace::failed(rqst, error);
                 let guess = rqst.receive_buf().room_is_guess();
                 Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
             });
         }
-        Ok(Message::Call(call)) => reverse::called(requester, connection, message, &call),
-        Err(rejected) => refuse(requester, connection, message, &rejected),
+        Ok(Message::Call(call)) => reverse::called(requester, connection, message, call),
+        Err(rejected) => refuse(requester, connection, message, rejected),
     }
 }
 

@@ -118,8 +118,8 @@ pub(super) fn request(
 fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
     let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
     trace::decoded(message, &decoded);
-    match decoded {
-        Ok(xdr::Message::Call(call)) => look_at_call(connection, message, &call, rqst),
+    match &decoded {
+        Ok(xdr::Message::Call(call)) => look_at_call(connection, message, call, rqst),
         Ok(xdr::Message::Reply(reply)) => match reply.payload {
             ReplyPayload::Inline(inline) => {
                 rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);

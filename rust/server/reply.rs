@@ -52,15 +52,15 @@ pub(super) fn send(
     payloads: &[Payload],
     rqst: &mut SvcRqst<'_>,
 ) -> Result {
-    let Ok(xdr::Message::Call(call)) = xdr::Message::decode(message.bytes(), &connection.limits)
-    else {
+    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
+    let Ok(xdr::Message::Call(call)) = &decoded else {
         return Err(EINVAL);
     };
     let xid = call.xid;
     let result = rqst.take_result().and_then(|result| {
         let payloads = payloads.iter().map(|payload| corrected(&result, *payload));
         let id = message.id();
-        Plan::new(id, &call, payloads, result.len())?.prepare(connection, &call, result)
+        Plan::new(id, call, payloads, result.len())?.prepare(connection, call, result)
     });
     // The Receive goes back before the Reply that lets the client use it again.
     drop(message);

@@ -99,6 +99,7 @@ impl<'a> Message<'a> {
     /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
     /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
     /// behind an `RDMA_ERROR` are ignored.
+    #[inline]
     pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         let mut reader = Reader::new(bytes);
         let header = match reader.array() {
@@ -126,9 +127,14 @@ impl<'a> Message<'a> {
             return Err(rejected(DecodeError::Version(header.version)));
         }
         match Procedure::from_wire(header.procedure) {
-            Some(Procedure::Msg) => Lists::decode(&mut reader, limits)
-                .map_err(rejected)?
-                .inline(&header, bytes.len(), reader.rest()),
+            Some(Procedure::Msg) => {
+                // Most messages have none, which is the same for all three lists.
+                if reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>() {
+                    Lists::default().inline(&header, bytes.len(), reader.rest())
+                } else {
+                    Lists::decode_inline(&header, bytes.len(), reader, limits)
+                }
+            }
             Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits)
                 .map_err(rejected)?
                 .long(&header),
@@ -152,6 +158,7 @@ impl Rejected {
 }
 
 /// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
+#[derive(Default)]
 struct Lists<'a> {
     reads: ReadList<'a>,
     writes: WriteList<'a>,
@@ -159,7 +166,6 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    #[inline]
     fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         Ok(Self {
             reads: ReadList::decode(reader, limits)?,
@@ -168,35 +174,58 @@ impl<'a> Lists<'a> {
         })
     }
 
+    /// `RDMA_MSG` with chunks: `reader` is behind the fixed fields of a message of `total` octets.
+    #[inline(never)]
+    fn decode_inline(
+        header: &FixedHeader,
+        total: usize,
+        mut reader: Reader<'a>,
+        limits: &Limits,
+    ) -> Result<Message<'a>, Rejected> {
+        match Self::decode(&mut reader, limits) {
+            Ok(lists) => lists.inline(header, total, reader.rest()),
+            Err(reason) => Err(Rejected {
+                header: Some(*header),
+                direction: None,
+                reason,
+            }),
+        }
+    }
+
     /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
+    #[inline(always)]
     fn inline(
         self,
         header: &FixedHeader,
         total: usize,
         payload: &'a [u8],
     ) -> Result<Message<'a>, Rejected> {
-        let mut direction = None;
-        let result = (|| {
-            let prefix = RpcPrefix::peek(payload).ok_or(DecodeError::ShortPayload)?;
-            direction = prefix.direction();
-            if prefix.xid != header.xid {
-                return Err(DecodeError::XidMismatch);
-            }
-            let inline = Inline {
-                offset: total.saturating_sub(payload.len()),
-                bytes: payload,
-            };
-            match direction {
-                Some(Direction::Call) => self.inline_call(header, inline),
-                Some(Direction::Reply) => self.reply(header, ReplyPayload::Inline(inline)),
-                None => Err(DecodeError::MsgType(prefix.msg_type)),
-            }
-        })();
-        result.map_err(|reason| Rejected {
+        let rejected = |direction, reason| Rejected {
             header: Some(*header),
             direction,
             reason,
-        })
+        };
+        let prefix = RpcPrefix::peek(payload).ok_or(rejected(None, DecodeError::ShortPayload))?;
+        let direction = prefix.direction();
+        if prefix.xid != header.xid {
+            return Err(rejected(direction, DecodeError::XidMismatch));
+        }
+        let inline = Inline {
+            offset: total.saturating_sub(payload.len()),
+            bytes: payload,
+        };
+        match direction {
+            // Widening: no supported target has a usize of more than 64 bits.
+            Some(Direction::Call) => match self.reads.check_inline(inline.bytes.len() as u64) {
+                Ok(()) => Ok(self.call(header, CallPayload::Inline(inline))),
+                Err(reason) => Err(rejected(direction, reason)),
+            },
+            Some(Direction::Reply) if self.reads.is_empty() => {
+                Ok(self.reply(header, ReplyPayload::Inline(inline)))
+            }
+            Some(Direction::Reply) => Err(rejected(direction, DecodeError::ReadListInReply)),
+            None => Err(rejected(None, DecodeError::MsgType(prefix.msg_type))),
+        }
     }
 
     /// `RDMA_NOMSG`. The chunk that holds the Payload stream tells its direction: a Position Zero
@@ -209,7 +238,7 @@ impl<'a> Lists<'a> {
         } else if let Some(chunk) = self.reply_chunk {
             if chunk.holds_rpc_prefix() {
                 let reply = self.reply(header, ReplyPayload::ReplyChunk);
-                (Some(Direction::Reply), reply)
+                (Some(Direction::Reply), Ok(reply))
             } else {
                 (None, Err(DecodeError::ShortPayload))
             }
@@ -221,19 +250,6 @@ impl<'a> Lists<'a> {
             direction,
             reason,
         })
-    }
-
-    fn inline_call(
-        self,
-        header: &FixedHeader,
-        inline: Inline<'a>,
-    ) -> Result<Message<'a>, DecodeError> {
-        if self.reads.position_zero().is_some() {
-            return Err(DecodeError::PositionZeroInline);
-        }
-        // Widening: no supported target has a usize of more than 64 bits.
-        self.reads.check_positions(inline.bytes.len() as u64)?;
-        Ok(self.call(header, CallPayload::Inline(inline)))
     }
 
     fn long_call(
@@ -248,6 +264,7 @@ impl<'a> Lists<'a> {
         Ok(self.call(header, CallPayload::PositionZero(chunk)))
     }
 
+    #[inline]
     fn call(self, header: &FixedHeader, payload: CallPayload<'a>) -> Message<'a> {
         Message::Call(Call {
             xid: header.xid,
@@ -259,20 +276,15 @@ impl<'a> Lists<'a> {
         })
     }
 
-    fn reply(
-        self,
-        header: &FixedHeader,
-        payload: ReplyPayload<'a>,
-    ) -> Result<Message<'a>, DecodeError> {
-        if !self.reads.is_empty() {
-            return Err(DecodeError::ReadListInReply);
-        }
-        Ok(Message::Reply(Reply {
+    /// Of lists whose Read list is empty.
+    #[inline]
+    fn reply(self, header: &FixedHeader, payload: ReplyPayload<'a>) -> Message<'a> {
+        Message::Reply(Reply {
             xid: header.xid,
             credits: header.credits,
             writes: self.writes,
             reply_chunk: self.reply_chunk,
             payload,
-        }))
+        })
     }
 }

@@ -128,6 +128,24 @@ impl<'a> ReadList<'a> {
         Ok(())
     }
 
+    /// As [`Self::check_positions`], for an inline Call, which has no Position Zero Read chunk
+    /// (RFC 8166, section 3.5.3).
+    #[inline(always)]
+    pub(crate) fn check_inline(self, payload: u64) -> Result<(), DecodeError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.check_present_inline(payload)
+    }
+
+    #[inline(never)]
+    fn check_present_inline(self, payload: u64) -> Result<(), DecodeError> {
+        if self.position_zero().is_some() {
+            return Err(DecodeError::PositionZeroInline);
+        }
+        self.check_positions(payload)
+    }
+
     /// Whether the list is "not present".
     #[inline]
     pub const fn is_empty(&self) -> bool {
