@@ -169,6 +169,23 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// Takes the whole pages that are first, `most` at most.
+    pub(super) fn take_pages(&mut self, most: usize) -> &'a [*mut bindings::page] {
+        let Some(run) = self.runs.iter_mut().find(|run| run.len() != 0) else {
+            return &[];
+        };
+        let Run::Paged { pages, base, len } = *run else {
+            return &[];
+        };
+        let n = (len / PAGE_SIZE).min(most);
+        if n == 0 || base % PAGE_SIZE != 0 {
+            return &[];
+        }
+        *run = run.skip(n * PAGE_SIZE);
+        // SAFETY: The array reaches to the end of the run, and stays so long, by the type invariant.
+        unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) }
+    }
+
     fn take_first(&mut self, fits: impl FnOnce(&Piece) -> bool) -> Option<Piece> {
         let run = self.runs.iter_mut().find(|run| run.len() != 0)?;
         // SAFETY: The memory is valid by the type invariant.
@@ -188,7 +205,19 @@ impl<'a> Pieces<'a> {
     pub(super) fn fill(&mut self, sg: &mut [bindings::scatterlist], gaps: bool) -> usize {
         let mut filled = 0;
         let mut open_end = true;
-        for element in sg.iter_mut() {
+        while let Some(room) = sg.get_mut(filled..) {
+            if gaps || open_end {
+                let pages = self.take_pages(room.len());
+                let n = pages.len();
+                // SAFETY: There are so many elements, of an initialised list, and the pages are
+                // valid by the type invariant.
+                unsafe { bindings::sg_set_pages(room.as_mut_ptr(), pages.as_ptr(), n as u32) };
+                filled += n;
+                open_end |= n != 0;
+            }
+            let Some(element) = sg.get_mut(filled) else {
+                break;
+            };
             let first = filled == 0;
             let joins = |piece: &Piece| gaps || first || (open_end && piece.offset == 0);
             let Some(piece) = self.take_first(joins) else {
@@ -227,12 +256,11 @@ impl PageList {
         if entries.iter().any(|entry| entry.is_null()) {
             return Err(EIO);
         }
-        for entry in entries {
-            if let Some(page) = NonNull::new(core::mem::replace(entry, core::ptr::null_mut())) {
-                // There is room for all.
-                let _ = list.push_within_capacity(page);
-            }
-        }
+        // SAFETY: A pointer that is not null has the layout of one that may be.
+        let pages = unsafe { &*(core::ptr::from_ref::<[_]>(entries) as *const [NonNull<_>]) };
+        // There is room for all.
+        list.extend_from_slice(pages, GFP_KERNEL)?;
+        entries.fill(core::ptr::null_mut());
         // INVARIANT: By contract.
         Ok(Self(list))
     }

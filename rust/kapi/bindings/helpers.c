@@ -373,6 +373,15 @@ void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
 	sg_set_page(sg, page, len, offset);
 }
 
+void rpcrdma_rs_sg_set_pages(struct scatterlist *sg, struct page *const *pages,
+			     unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		sg_set_page(&sg[i], pages[i], PAGE_SIZE, 0);
+}
+
 /* Bits */
 
 bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr)

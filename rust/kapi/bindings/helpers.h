@@ -119,6 +119,9 @@ void *rpcrdma_rs_page_address(const struct page *page);
 struct page *rpcrdma_rs_virt_to_page(const void *addr);
 void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
 			    unsigned int len, unsigned int offset);
+/* Whole pages; the elements are beside each other. */
+void rpcrdma_rs_sg_set_pages(struct scatterlist *sg, struct page *const *pages,
+			     unsigned int n);
 
 /* Bits */
 bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr);

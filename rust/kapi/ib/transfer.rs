@@ -28,6 +28,7 @@ use super::{
 };
 use kernel::{
     error::to_result,
+    page::PAGE_SIZE,
     prelude::*,
     time::{
         Instant,
@@ -95,6 +96,12 @@ impl Transfer {
         let first = self.elements.len();
         let mut left = len;
         while left != 0 {
+            let pages = pieces.take_pages(left / PAGE_SIZE);
+            if !pages.is_empty() {
+                add_pages(&mut self.elements, pages)?;
+                left -= pages.len() * PAGE_SIZE;
+                continue;
+            }
             let piece = pieces.take(left).ok_or(EMSGSIZE)?;
             left -= piece.len;
             let element = bindings::bio_vec {
@@ -207,6 +214,21 @@ impl Transfer {
     }
 }
 
+/// Adds whole pages, `EMSGSIZE` if there is no room.
+fn add_pages(elements: &mut KVVec<bindings::bio_vec>, pages: &[*mut bindings::page]) -> Result {
+    let room = elements.spare_capacity_mut().get_mut(..pages.len());
+    for (element, page) in room.ok_or(EMSGSIZE)?.iter_mut().zip(pages) {
+        element.write(bindings::bio_vec {
+            bv_page: *page,
+            bv_len: PAGE_SIZE as u32,
+            bv_offset: 0,
+        });
+    }
+    // SAFETY: So many elements were written.
+    unsafe { elements.inc_len(pages.len()) };
+    Ok(())
+}
+
 impl Drop for Transfer {
     fn drop(&mut self) {
         self.unmap();
@@ -236,7 +258,7 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
         // Each part may begin and end within a page.
-        let elements = memory.len() / kernel::page::PAGE_SIZE + 2 * parts;
+        let elements = memory.len() / PAGE_SIZE + 2 * parts;
         let make = || {
             // INVARIANT: There are no parts, and room for all that `add` takes.
             let transfer = Transfer {
