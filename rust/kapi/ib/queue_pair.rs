@@ -506,26 +506,38 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
-    pub(super) fn submit(&self, work: Work<H::Cookie>) -> Result {
-        let submitted = self.send.lock().submit(work);
-        match submitted {
+    pub(super) fn submit(poster: Poster<'_, H>, work: Work<H::Cookie>) -> Result {
+        let owner = poster.owner();
+        match poster.post(|queue| queue.submit(work)) {
             Ok(Turn::Posted) => Ok(()),
             Ok(Turn::Waits) => {
-                self.handler.starved();
+                owner.handler.starved();
                 Ok(())
             }
             // Nobody knows what of it the device has: it comes back with the tear-down.
             Ok(Turn::Failed) => {
-                self.handler.failed(Failure::post());
+                owner.handler.failed(Failure::post());
                 Ok(())
             }
-            // Dropped outside the lock.
-            Err((e, work)) => {
-                if let Work::Reply(reply) = work {
-                    self.send.lock().give_back_buffer(reply.buffer);
+            Err(((e, work), poster)) => {
+                // Outside the lock, and before the poster leaves.
+                match work {
+                    Work::Reply(reply) => {
+                        drop(reply.transfer);
+                        owner.send.lock().give_back_buffer(reply.buffer);
+                    }
+                    Work::Read(read) => drop(read),
                 }
+                drop(poster);
                 Err(e)
             }
+        }
+    }
+
+    /// A poster has left; whether it was the `last` one whom the tear-down waits for.
+    pub(super) fn poster_left(&self, last: bool) {
+        if last {
+            self.posters_left.complete_all();
         }
     }
 

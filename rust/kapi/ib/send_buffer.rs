@@ -15,8 +15,8 @@ use super::{
         Region, //
     },
     send_queue::{
-        Gate,
         Reply,
+        SendQueue,
         Work, //
     },
     transfer::NewTransfer, //
@@ -50,25 +50,42 @@ impl<'a, H: Handler> Poster<'a, H> {
     pub(super) fn owner(&self) -> &'a QueuePair<H> {
         self.0
     }
+
+    /// Posts, and leaves under the same lock. After an error the poster has not left.
+    pub(super) fn post<R, E>(
+        self,
+        post: impl FnOnce(&mut SendQueue<H::Cookie>) -> Result<R, E>,
+    ) -> Result<R, (E, Self)> {
+        let qp = self.0;
+        let mut queue = qp.send.lock();
+        match post(&mut queue) {
+            Ok(posted) => {
+                core::mem::forget(self);
+                let last = queue.leave();
+                drop(queue);
+                qp.poster_left(last);
+                Ok(posted)
+            }
+            Err(e) => {
+                drop(queue);
+                Err((e, self))
+            }
+        }
+    }
 }
 
 impl<H: Handler> Drop for Poster<'_, H> {
     fn drop(&mut self) {
-        let mut queue = self.0.send.lock();
-        queue.lent -= 1;
-        let last = queue.lent == 0 && queue.gate != Gate::Open;
-        drop(queue);
-        if last {
-            self.0.posters_left.complete_all();
-        }
+        let last = self.0.send.lock().leave();
+        self.0.poster_left(last);
     }
 }
 
 /// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
 pub(crate) struct SendBuffer<'a, H: Handler> {
     buffer: Option<DmaBuffer>,
-    // Goes last: once it has, the tear-down takes the pool.
-    poster: Poster<'a, H>,
+    /// None once it is posted. Goes after the buffer: then the tear-down takes the pool.
+    poster: Option<Poster<'a, H>>,
 }
 
 impl<'a, H: Handler> SendBuffer<'a, H> {
@@ -81,7 +98,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         // INVARIANT: Counted by the call above.
         let mut lent = Self {
             buffer,
-            poster: Poster(qp),
+            poster: Some(Poster(qp)),
         };
         if lent.buffer.is_none() {
             match qp.make_send_buffer() {
@@ -101,7 +118,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         // INVARIANT: Counted by the call above.
         Some(Self {
             buffer: Some(buffer),
-            poster: Poster(qp),
+            poster: Some(Poster(qp)),
         })
     }
 
@@ -130,20 +147,21 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         invalidate: Option<u32>,
         transfer: Option<NewTransfer<'_, H>>,
     ) -> Result {
-        let owner = self.poster.0;
+        let owner = self.poster.as_ref().ok_or(EINVAL)?.0;
         let transfer = match transfer {
             Some(transfer) => Some(transfer.into_transfer(owner)?),
             None => None,
         };
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let (buffer, poster) = self.take_parts()?;
         let len = len.min(buffer.len());
-        owner.submit(Work::Reply(Reply {
+        let reply = Reply {
             buffer,
             len,
             invalidate,
             transfer,
             tag,
-        }))
+        };
+        QueuePair::submit(poster, Work::Reply(reply))
     }
 
     /// Posts registrations and the Send of the first `len` bytes, for a task or none.
@@ -153,17 +171,25 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         len: usize,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let (buffer, poster) = self.take_parts()?;
         let len = len.min(buffer.len());
-        let mut queue = self.poster.0.send.lock();
-        queue.post_send(armed, buffer, len, task)
+        let posted = poster.post(|queue| queue.post_send(armed, buffer, len, task));
+        posted.map_err(|(e, _)| e)
+    }
+
+    fn take_parts(&mut self) -> Result<(DmaBuffer, Poster<'a, H>)> {
+        let (buffer, poster) = (self.buffer.take(), self.poster.take());
+        Ok((buffer.ok_or(EINVAL)?, poster.ok_or(EINVAL)?))
     }
 }
 
 impl<H: Handler> Drop for SendBuffer<'_, H> {
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.poster.0.send.lock().give_back_buffer(buffer);
+        if let Ok((buffer, poster)) = self.take_parts() {
+            let Ok(()) = poster.post(|queue| {
+                queue.give_back_buffer(buffer);
+                Ok::<(), core::convert::Infallible>(())
+            });
         }
     }
 }

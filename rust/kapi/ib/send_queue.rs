@@ -319,6 +319,12 @@ impl<C> SendQueue<C> {
         Ok(())
     }
 
+    /// A poster leaves. Whether that is the last one whom the tear-down waits for.
+    pub(super) fn leave(&mut self) -> bool {
+        self.lent -= 1;
+        self.lent == 0 && self.gate != Gate::Open
+    }
+
     /// Takes a buffer of the pool, if there is one and room for a Send.
     pub(super) fn take_pooled(&mut self) -> Option<DmaBuffer> {
         if self.gate != Gate::Open || self.room() < self.longest_call() {

@@ -321,11 +321,12 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
     /// and the memory back, unless this returns an error. A failure is reported with `tag`.
     pub(crate) fn read(self, tag: Option<u32>, cookie: H::Cookie) -> Result {
         let Self { transfer, poster } = self;
-        poster.owner().submit(Work::Read(Read {
+        let read = Read {
             transfer,
             tag,
             cookie,
-        }))
+        };
+        QueuePair::submit(poster, Work::Read(read))
     }
 
     /// The transfer, if it is for that queue pair.
