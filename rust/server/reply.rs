@@ -23,9 +23,9 @@ use crate::kapi::{
         TransferKind, //
     },
     sunrpc::{
-        Memory,
         Payload,
-        SvcRqst, //
+        SvcRqst,
+        XdrBuf, //
     },
     sys::{
         svc_sysctl::{
@@ -57,15 +57,14 @@ pub(super) fn send(
         return Err(EINVAL);
     };
     let xid = call.xid;
-    let result = rqst.take_result().and_then(|result| {
-        let payloads = payloads.iter().map(|payload| corrected(&result, *payload));
-        let id = message.id();
-        Plan::new(id, call, payloads, result.len())?.prepare(connection, call, result)
-    });
+    let result = rqst.result();
+    let corrected = payloads.iter().map(|payload| corrected(&result, *payload));
+    let plan = Plan::new(message.id(), call, corrected, result.len());
+    let ready = plan.and_then(|plan| plan.prepare(connection, call, rqst));
     // The Receive goes back before the Reply that lets the client use it again.
     drop(message);
     let used = connection.receive_more();
-    match result.and_then(|ready| ready.post(connection, xid)) {
+    match ready.and_then(|ready| ready.post(connection, xid)) {
         Err(e) if e == EMSGSIZE => {
             // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
             connection.send_chunk_error(xid);
@@ -84,7 +83,7 @@ pub(super) fn send(
 
 /// Where a payload really begins: for READLINK of NFS 4 the service names the place of the count in
 /// front of it.
-fn corrected(result: &Memory, payload: Payload) -> Payload {
+fn corrected(result: &XdrBuf<'_>, payload: Payload) -> Payload {
     let has_count = |offset: usize| {
         let mut word = [0; 4];
         let read = result.copy_to(offset, &mut word);
@@ -244,13 +243,13 @@ impl<'a> Plan<'a> {
         &self,
         connection: &'c Connection,
         call: &Call<'a>,
-        result: Memory,
+        rqst: &mut SvcRqst<'_>,
     ) -> Result<Ready<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
         let stream = self.stream_len()?;
         let header = self.header(call, buffer.bytes(), None)?;
         let (len, long) = if header + stream <= connection.send_threshold {
-            let to = buffer.bytes();
+            let (to, result) = (buffer.bytes(), rqst.result());
             let mut at = header;
             self.stream(|offset, n| {
                 let room = to.get_mut(at..at + n).ok_or(EMSGSIZE)?;
@@ -280,7 +279,7 @@ impl<'a> Plan<'a> {
             buffer,
             len,
             invalidate,
-            transfer: self.writes(connection, result, long)?,
+            transfer: self.writes(connection, rqst, long)?,
         })
     }
 
@@ -288,7 +287,7 @@ impl<'a> Plan<'a> {
     fn writes<'c>(
         &self,
         connection: &'c Connection,
-        result: Memory,
+        rqst: &mut SvcRqst<'_>,
         long: Option<WriteChunk<'a>>,
     ) -> Result<Option<NewTransfer<'c, Responder>>> {
         if long.is_none() && self.placed.iter().all(|(payload, _)| payload.length == 0) {
@@ -298,6 +297,7 @@ impl<'a> Plan<'a> {
         let segments: usize = chunks.map(WriteChunk::segment_count).sum();
         // The Payload stream has a piece more than payloads were taken out of it.
         let parts = segments + self.placed.len() + 1;
+        let result = rqst.take_result()?;
         let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
         for (payload, chunk) in &self.placed {
             Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;

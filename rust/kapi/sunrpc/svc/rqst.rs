@@ -14,7 +14,10 @@ use super::super::super::{
         PageList, //
     },
 };
-use super::reverse;
+use super::{
+    super::XdrBuf,
+    reverse, //
+};
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -115,6 +118,13 @@ impl SvcRqst<'_> {
         Gathered::new(list, len)
     }
 
+    /// The result, to be read. It has no bytes any more once it was taken, though its length stays.
+    pub(crate) fn result(&mut self) -> XdrBuf<'_> {
+        // SAFETY: The result is the running thread's, as long as the request is borrowed here. Its
+        // head, pages and tail are in the thread's pages.
+        unsafe { XdrBuf::from_raw(&raw mut self.raw().rq_res) }
+    }
+
     /// Takes the result out of the thread's hands. May sleep.
     pub(crate) fn take_result(&mut self) -> Result<Gathered> {
         const ENTRY: usize = core::mem::size_of::<*mut bindings::page>();
@@ -159,6 +169,9 @@ impl SvcRqst<'_> {
         // hold the result; the RPC layer leaves out those that became empty when it lets them go.
         let list =
             unsafe { PageList::take(core::slice::from_raw_parts_mut(rqst.rq_respages, used))? };
+        rqst.rq_res.head[0].iov_len = 0;
+        rqst.rq_res.page_len = 0;
+        rqst.rq_res.tail[0].iov_len = 0;
         Gathered::with_ends(list, ends, first, base, len)
     }
 
