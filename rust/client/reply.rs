@@ -122,10 +122,18 @@ fn refuse(
     }
 }
 
-/// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1).
-fn grant(requester: &Requester, wire: u32) {
-    requester.shared.xprt.reset_backoff();
-    let changed = requester.credits.lock().granted(wire);
+/// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
+/// and of the credit that comes back with the Reply to a Call of this XID.
+fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
+    let mut credits = requester.credits.lock();
+    let changed = grant.and_then(|wire| credits.granted(wire));
+    if let Some(xid) = back {
+        credits.give_back(xid);
+    }
+    drop(credits);
+    if grant.is_some() {
+        requester.shared.xprt.reset_backoff();
+    }
     if let Some(calls) = changed {
         requester.shared.xprt.set_window(calls);
     }
@@ -271,7 +279,7 @@ fn answer<'a>(
     if requester.watch.answered(xid) {
         requester.credits.lock().end_probe();
         match credits {
-            Some(credits) => grant(requester, credits),
+            Some(credits) => settle(requester, Some(credits), None),
             None => bad_reply(requester, Some(xid), "not well formed"),
         }
         requester.shared.xprt.space();
@@ -284,7 +292,7 @@ fn answer<'a>(
             trace::unexpected(requester, message.bytes);
         }
         match credits {
-            Some(credits) if late => grant(requester, credits),
+            Some(credits) if late => settle(requester, Some(credits), None),
             Some(_) => (),
             None => {
                 bad_reply(requester, Some(xid), "not well formed");
@@ -375,9 +383,7 @@ fn judge(
             Answer::Ready(Err(EIO))
         }
     };
-    if let Some(credits) = credits.filter(|_| well_formed) {
-        grant(requester, credits);
-    }
+    let grant = credits.filter(|_| well_formed);
     if let Some(key) = message.invalidated {
         connection.remotely_invalidated(&mut state.regions, key, || rqst.task().id());
     }
@@ -387,6 +393,8 @@ fn judge(
         if let (Answer::Inline { part, written }, true) =
             (&answer, answer.overlaps_chunks(rqst, state))
         {
+            // The credit comes back when the message is in its place.
+            settle(requester, grant, None);
             return Verdict::Fence(Outcome::Inline {
                 message: message.keep(),
                 offset: part.offset,
@@ -394,7 +402,7 @@ fn judge(
             });
         }
     }
-    requester.credits.lock().give_back(state.xid);
+    settle(requester, grant, Some(state.xid));
     let outcome = answer.place(requester, rqst);
     match fenced {
         Some(fenced) => {
