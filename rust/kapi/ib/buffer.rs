@@ -12,6 +12,10 @@ use super::{
 };
 use core::{
     ffi::c_void,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
     ptr::NonNull, //
 };
 use kernel::prelude::*;
@@ -44,14 +48,23 @@ impl Direction {
 /// A piece of kernel memory, mapped for one device for as long as it lives.
 ///
 /// It is slab memory up to two pages, which siw copies from where it would otherwise send in
-/// place (see [`Self::is_slab`]).
+/// place (see [`Self::is_slab`]). Of the size of a pointer, since it changes hands for every
+/// message.
 ///
 /// # Invariants
 ///
-/// `data` is an allocation of `len` bytes of `kmalloc`, owned by this object, and mapped at
-/// `addr` for `device`, which outlives this object: buffers belong to a queue pair and are
+/// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box of
+/// the kernel's could not be told [`FLAGS`].)
+pub(super) struct DmaBuffer(NonNull<Mapped>);
+
+/// What is known of a buffer.
+///
+/// # Invariants
+///
+/// `data` is an allocation of `len` bytes of `kmalloc`, owned by the buffer, and mapped at
+/// `addr` for `device`, which outlives the buffer: buffers belong to a queue pair and are
 /// dropped by its shutdown, before the id that pins the device is destroyed.
-pub(super) struct DmaBuffer {
+pub(super) struct Mapped {
     /// What work requests with this buffer are called in trace events.
     pub(super) id: CompletionId,
     data: NonNull<u8>,
@@ -63,6 +76,24 @@ pub(super) struct DmaBuffer {
 
 // SAFETY: The object owns its memory; the device may be used from any thread.
 unsafe impl Send for DmaBuffer {}
+
+impl Deref for DmaBuffer {
+    type Target = Mapped;
+
+    #[inline]
+    fn deref(&self) -> &Mapped {
+        // SAFETY: Valid by the type invariant, and borrowed with the owner.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl DerefMut for DmaBuffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Mapped {
+        // SAFETY: As for `deref`.
+        unsafe { self.0.as_mut() }
+    }
+}
 
 impl DmaBuffer {
     /// Allocates and maps `len` bytes, zeroed, for a message of this end. May sleep, as the memory
@@ -98,16 +129,48 @@ impl DmaBuffer {
             // Bounce buffers may be short for a moment. The RPC layer tries again later.
             return Err(ENOBUFS);
         }
-        ledger::mapped(addr, len, direction.as_raw());
         // INVARIANT: Allocated and mapped above; the device outlives it by contract.
-        Ok(Self {
+        let mapped = Mapped {
             id: CompletionId::default(),
             data,
             len,
             addr,
             direction,
             device,
-        })
+        };
+        // SAFETY: Allocating has no further requirement.
+        let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), FLAGS) };
+        let Some(room) = NonNull::new(room.cast::<Mapped>()) else {
+            // SAFETY: It goes out of scope, and nobody else has seen it.
+            unsafe { mapped.undo() };
+            return Err(ENOMEM);
+        };
+        // SAFETY: It has the size, and `kmalloc` aligns for any type.
+        unsafe { room.write(mapped) };
+        ledger::mapped(addr, len, direction.as_raw());
+        // INVARIANT: Allocated and written above.
+        Ok(Self(room))
+    }
+}
+
+impl Mapped {
+    /// Undoes the mapping, and frees the memory.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, as the last that is done with it.
+    unsafe fn undo(&self) {
+        // SAFETY: By the type invariant mapped with these values, and the device still lives.
+        unsafe {
+            bindings::ib_dma_unmap_single(
+                self.device.as_ptr(),
+                self.addr,
+                self.len,
+                self.direction.as_raw(),
+            )
+        };
+        // SAFETY: Owned by the buffer, allocated by `kmalloc`.
+        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
     }
 
     /// The length in bytes.
@@ -175,16 +238,10 @@ impl DmaBuffer {
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
         ledger::unmapped(self.addr, self.len, self.direction.as_raw());
-        // SAFETY: By the type invariant mapped with these values, and the device still lives.
+        // SAFETY: Both are owned by this object, which ends here, and nothing in it needs dropping.
         unsafe {
-            bindings::ib_dma_unmap_single(
-                self.device.as_ptr(),
-                self.addr,
-                self.len,
-                self.direction.as_raw(),
-            )
-        };
-        // SAFETY: Owned by this object, allocated by `kmalloc`.
-        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
+            self.undo();
+            bindings::kfree(self.0.as_ptr().cast::<c_void>());
+        }
     }
 }
