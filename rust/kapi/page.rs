@@ -209,11 +209,13 @@ impl<'a> Pieces<'a> {
             if gaps || open_end {
                 let pages = self.take_pages(room.len());
                 let n = pages.len();
-                // SAFETY: There are so many elements, of an initialised list, and the pages are
-                // valid by the type invariant.
-                unsafe { bindings::sg_set_pages(room.as_mut_ptr(), pages.as_ptr(), n as u32) };
-                filled += n;
-                open_end |= n != 0;
+                if n != 0 {
+                    // SAFETY: There are so many elements, of an initialised list, and the pages
+                    // are valid by the type invariant.
+                    unsafe { bindings::sg_set_pages(room.as_mut_ptr(), pages.as_ptr(), n as u32) };
+                    filled += n;
+                    open_end = true;
+                }
             }
             let Some(element) = sg.get_mut(filled) else {
                 break;
