@@ -351,7 +351,7 @@ unsafe impl Send for Gathered {}
 
 impl Gathered {
     /// No memory.
-    pub(super) const fn nothing() -> Self {
+    pub(crate) const fn nothing() -> Self {
         // INVARIANT: All is empty.
         Self {
             pages: PageList(KVVec::new()),

@@ -7,6 +7,7 @@ use crate::kapi::{
     ib::KeptReceive,
     sunrpc::Memory, //
 };
+use kernel::prelude::*;
 
 /// A received message.
 pub(crate) type Message = KeptReceive<Responder>;
@@ -25,6 +26,9 @@ pub(crate) struct Reading {
     pub(super) message: Message,
     pub(super) xid: u32,
     pub(super) place: Place,
+    /// What was read, when all of it is there. In a box, since few have any, and all that arrives has
+    /// the size of the largest.
+    pub(super) memory: KBox<Memory>,
 }
 
 /// What came.
@@ -32,5 +36,5 @@ pub(crate) enum Arrival {
     /// A message, just received.
     Message(Message),
     /// A Call, with the contents of its Read chunks.
-    Pulled(Reading, Memory),
+    Pulled(Reading),
 }

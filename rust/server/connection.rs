@@ -219,11 +219,12 @@ impl Handler for Responder {
         self.arrived(Arrival::Message(message.keep()));
     }
 
-    fn read_ended(&self, _: &QueuePair<Self>, reading: Reading, memory: Memory, ok: bool) {
+    fn read_ended(&self, _: &QueuePair<Self>, mut reading: Reading, memory: Memory, ok: bool) {
         self.end_read();
         if ok {
             count(Counter::Read);
-            self.arrived(Arrival::Pulled(reading, memory));
+            *reading.memory = memory;
+            self.arrived(Arrival::Pulled(reading));
         }
     }
 

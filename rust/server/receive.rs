@@ -80,15 +80,21 @@ pub(super) fn request(
 ) -> Result<Option<(Message, Argument)>> {
     let message = match arrival {
         Arrival::Message(message) => message,
-        Arrival::Pulled(reading, memory) => return Ok(pulled(connection, reading, memory)),
+        Arrival::Pulled(reading) => return Ok(pulled(connection, reading)),
     };
     match look_at(connection, &message, rqst) {
         Next::Execute(offset) => return Ok(Some((message, Argument::Inline { offset }))),
         Next::Read(transfer, xid, place) => {
+            let Ok(memory) = KBox::new(Memory::nothing(), GFP_KERNEL) else {
+                connection.qp.handler().end_read();
+                connection.close();
+                return Err(ENOMEM);
+            };
             let reading = Reading {
                 message,
                 xid,
                 place,
+                memory,
             };
             return read(connection, transfer, reading);
         }
@@ -177,14 +183,14 @@ fn look_at_call<'c>(
 fn read(
     connection: &Connection,
     transfer: NewTransfer<'_, Responder>,
-    reading: Reading,
+    mut reading: Reading,
 ) -> Result<Option<(Message, Argument)>> {
     let (handler, xid) = (connection.qp.handler(), reading.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        let memory = transfer.into_memory();
+        *reading.memory = transfer.into_memory();
         handler.end_read();
-        return Ok(pulled(connection, reading, memory));
+        return Ok(pulled(connection, reading));
     }
     let Err(e) = transfer.read(Some(xid), reading) else {
         return Ok(None);
@@ -199,18 +205,16 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-fn pulled(
-    connection: &Connection,
-    reading: Reading,
-    memory: Memory,
-) -> Option<(Message, Argument)> {
+fn pulled(connection: &Connection, reading: Reading) -> Option<(Message, Argument)> {
     let argument = match reading.place {
         Place::Within { offset, position } => Argument::Reduced {
             offset,
             position,
-            memory,
+            memory: reading.memory,
         },
-        Place::Whole if is_right(connection, &reading, &memory) => Argument::Long { memory },
+        Place::Whole if is_right(connection, &reading) => Argument::Long {
+            memory: reading.memory,
+        },
         Place::Whole => {
             drop(reading.message);
             connection.send_chunk_error(reading.xid);
@@ -222,7 +226,8 @@ fn pulled(
 }
 
 /// Whether a message that was read is what its header said, which could not be seen before.
-fn is_right(connection: &Connection, reading: &Reading, memory: &Memory) -> bool {
+fn is_right(connection: &Connection, reading: &Reading) -> bool {
+    let memory = &reading.memory;
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {

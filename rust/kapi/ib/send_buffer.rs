@@ -177,7 +177,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         posted.map_err(|(e, _)| e)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_parts(&mut self) -> Result<(DmaBuffer, Poster<'a, H>)> {
         let (buffer, poster) = (self.buffer.take(), self.poster.take());
         Ok((buffer.ok_or(EINVAL)?, poster.ok_or(EINVAL)?))

@@ -387,11 +387,13 @@ impl<T: Service> SvcOps<T> {
         let Some((message, argument)) = T::request(connection, arrival, &mut rqst)? else {
             return Ok(0);
         };
-        let context = Context::<T> {
-            message: Some(message),
-            payloads: Payloads::default(),
-        };
-        let context = KBox::new(context, GFP_KERNEL)?;
+        let context = KBox::init(
+            init!(Context::<T> {
+                message: Some(message),
+                payloads <- Payloads::none(),
+            }? Error),
+            GFP_KERNEL,
+        )?;
         let bytes = context.message.as_ref().map_or(&[][..], T::Message::bytes);
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
         // the argument forgotten.

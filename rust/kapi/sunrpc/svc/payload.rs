@@ -2,6 +2,9 @@
 
 //! Parts of a result that may be placed directly.
 
+use core::mem::MaybeUninit;
+use kernel::prelude::*;
+
 /// Parts of one result that are taken note of. Those beyond are sent inline, which is always right.
 const MOST: usize = 16;
 
@@ -15,13 +18,25 @@ pub(crate) struct Payload {
 }
 
 /// The parts of one result, in order.
-#[derive(Default)]
+///
+/// # Invariants
+///
+/// The first `len` parts are written.
 pub(super) struct Payloads {
-    parts: [Payload; MOST],
+    parts: MaybeUninit<[Payload; MOST]>,
     len: usize,
 }
 
 impl Payloads {
+    /// None. Most results have none, so the room for them is left as it is.
+    pub(super) fn none() -> impl Init<Self, Error> {
+        // INVARIANT: There are none.
+        init!(Self {
+            parts <- pin_init::uninit::<_, Error>(),
+            len: 0,
+        }? Error)
+    }
+
     /// Takes note of a part.
     pub(super) fn add(&mut self, offset: usize, length: usize) {
         // A request that was deferred is executed from the beginning.
@@ -32,14 +47,18 @@ impl Payloads {
         {
             self.len = 0;
         }
-        if let Some(part) = self.parts.get_mut(self.len) {
-            *part = Payload { offset, length };
+        if self.len < MOST {
+            let part = self.parts.as_mut_ptr().cast::<Payload>();
+            // SAFETY: It is in the array.
+            unsafe { part.add(self.len).write(Payload { offset, length }) };
+            // INVARIANT: Written above.
             self.len += 1;
         }
     }
 
     /// The parts.
     pub(super) fn as_slice(&self) -> &[Payload] {
-        self.parts.get(..self.len).unwrap_or(&[])
+        // SAFETY: So many are written, by the type invariant.
+        unsafe { core::slice::from_raw_parts(self.parts.as_ptr().cast(), self.len) }
     }
 }

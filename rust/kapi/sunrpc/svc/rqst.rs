@@ -53,10 +53,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: Gathered,
+        memory: KBox<Gathered>,
     },
     /// In memory alone.
-    Long { memory: Gathered },
+    Long { memory: KBox<Gathered> },
 }
 
 /// A request that a service thread is at work on.
@@ -231,7 +231,7 @@ impl SvcRqst<'_> {
         len
     }
 
-    fn set_long(&mut self, memory: Gathered) -> usize {
+    fn set_long(&mut self, memory: KBox<Gathered>) -> usize {
         let length = self.give(memory);
         let head = length.min(PAGE_SIZE);
         let rqst = self.raw();
@@ -250,9 +250,9 @@ impl SvcRqst<'_> {
     }
 
     /// Exchanges the thread's memory for that of an argument. Returns its length.
-    fn give(&mut self, memory: Gathered) -> usize {
+    fn give(&mut self, memory: KBox<Gathered>) -> usize {
         let len = memory.len();
-        let mut list = memory.into_pages();
+        let mut list = KBox::into_inner(memory).into_pages();
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { list.exchange(self.pages()) };
         len
