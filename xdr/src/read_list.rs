@@ -74,6 +74,9 @@ impl<'a> ReadList<'a> {
                 return Err(DecodeError::ReadSegments);
             }
         }
+        if count == 0 {
+            return Ok(Self::default());
+        }
         let list = Self {
             raw: start.items(count, ReadSegment::LISTED_SIZE)?,
         };
