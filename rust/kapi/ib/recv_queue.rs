@@ -27,7 +27,7 @@ use kernel::{
 /// - Buffer `i` has the completion entry, work request and scatter element of the same index;
 ///   none of them moves: the vectors have the capacity for all from the start.
 /// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands of the completion handler or of a
-///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those kept.
+///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those in hands.
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,
@@ -236,7 +236,9 @@ impl RecvQueue {
         let offset = (entry as usize).checked_sub(self.entries.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<bindings::ib_cqe>();
         let buffer = self.buffers.get(index)?.as_ref()?;
+        // INVARIANT: It is in the caller's hands.
         self.posted = self.posted.saturating_sub(1);
+        self.kept += 1;
         let len = received.min(buffer.len());
         if len != 0 {
             buffer.sync_for_cpu(len);
@@ -252,14 +254,10 @@ impl RecvQueue {
         CompletionId::new(self.completion_queue, index)
     }
 
-    /// The completion handler is done with the buffer.
-    pub(super) fn give_back(&mut self, index: u32) {
+    /// The completion handler, or who has kept it, is done with the buffer. Returns whether the
+    /// tear-down waits for it.
+    pub(super) fn give_back(&mut self, index: u32) -> bool {
         let _ = self.free.push_within_capacity(index);
-    }
-
-    /// As [`Self::give_back`], for one that was kept. Returns whether the tear-down waits for it.
-    fn give_back_kept(&mut self, index: u32) -> bool {
-        self.give_back(index);
         self.kept -= 1;
         self.ending && self.kept == 0
     }
@@ -292,16 +290,15 @@ unsafe impl<H: Handler> Send for KeptReceive<H> {}
 impl<H: Handler> KeptReceive<H> {
     /// # Safety
     ///
-    /// `bytes` must be in the buffer `index`, which is in the caller's hands, and not used
-    /// elsewhere afterwards.
+    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the
+    /// caller's hands, and not used elsewhere afterwards.
     pub(super) unsafe fn new(
         qp: &QueuePair<H>,
         index: u32,
         id: CompletionId,
         bytes: &[u8],
     ) -> Self {
-        qp.recv.lock().kept += 1;
-        // INVARIANT: Counted above; the rest by contract.
+        // INVARIANT: Counted when it was completed; the rest by contract.
         Self {
             qp: NonNull::from(qp),
             index,
@@ -326,7 +323,7 @@ impl<H: Handler> Drop for KeptReceive<H> {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
         let qp = unsafe { self.qp.as_ref() };
-        if qp.recv.lock().give_back_kept(self.index) {
+        if qp.recv.lock().give_back(self.index) {
             qp.kept_left.complete_all();
         }
     }

@@ -185,8 +185,8 @@ impl<H: Handler> QueuePair<H> {
             };
             this.handler.received(this, message);
         }
-        if !kept.get() {
-            this.recv.lock().give_back(index);
+        if !kept.get() && this.recv.lock().give_back(index) {
+            this.kept_left.complete_all();
         }
         if !ok {
             this.handler.failed(Failure { status, tag: None });
