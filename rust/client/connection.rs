@@ -194,7 +194,9 @@ impl Requester {
     pub(crate) fn provide_receives(&self, connection: &Connection) -> Result {
         let wanted = self.credits.lock().wanted_receives();
         if let Some(wanted) = wanted {
-            connection.grow_receives(wanted)?;
+            // Those that wait with Calls of the server are not to be had for this.
+            let kept = self.reverse.lock().kept();
+            connection.grow_receives(wanted.saturating_add(kept))?;
             self.post_receives(connection, wanted);
         }
         Ok(())

@@ -18,12 +18,15 @@ use super::{
         send_error, //
     },
 };
-use crate::kapi::{
-    ib::{
-        KeptReceive,
-        Received, //
+use crate::{
+    kapi::{
+        ib::{
+            KeptReceive,
+            Received, //
+        },
+        sys::trace,
     },
-    sys::trace,
+    transport::credits::RECEIVE_BATCH,
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -36,6 +39,10 @@ use xdr::{
     RdmaError,
     VERSION, //
 };
+
+/// Calls of the server that may be unanswered. Those beyond its grant are kept as long as there are
+/// Receives to spare, since a connection is more than they are worth (RFC 8166, section 3.3.1).
+const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 
 /// A Call that waits until the callback service has room for it.
 struct Waiting {
@@ -62,17 +69,22 @@ impl Reverse {
     pub(super) fn new() -> Result<Self> {
         Ok(Self {
             unanswered: 0,
-            waiting: KVec::with_capacity(REVERSE_SLOTS as usize, GFP_KERNEL)?,
+            waiting: KVec::with_capacity(MOST as usize, GFP_KERNEL)?,
         })
     }
 
-    /// A Call came. False if it is one more than the server was granted (RFC 8166, section 3.3.1).
+    /// A Call came. False if there are too many.
     fn came(&mut self) -> bool {
-        let granted = self.unanswered < REVERSE_SLOTS;
-        if granted {
+        let kept = self.unanswered < MOST;
+        if kept {
             self.unanswered += 1;
         }
-        granted
+        kept
+    }
+
+    /// Receives that wait with their Calls.
+    pub(super) fn kept(&self) -> u32 {
+        self.waiting.len() as u32
     }
 
     /// The Reply to a Call goes out next, or there will be none: the server may send another.
