@@ -51,7 +51,8 @@ pub(crate) struct Watch {
     asked: Atomic<Jiffies>,
     /// The XID of the unanswered probe, plus 2^32; 0 if there is none.
     probe: Atomic<u64>,
-    /// Program and version of the first Call on this connection; 0 before that.
+    /// Program and version of the first Call on this connection; 0 before that. Those of the last would
+    /// be no better: all are programs of one server, and NULL of any is answered.
     program: Atomic<u64>,
 }
 
