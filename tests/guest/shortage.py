@@ -2,10 +2,11 @@
 """Has allocations of memory fail, those alone that are made on behalf of our module: with it on the stack.
 
 shortage.py sweep SOURCE OPTIONS KIND INTERVAL...    for each interval one of so many allocations fails
+shortage.py sites SOURCE OPTIONS KIND                each place in the module that allocates fails to, once
 shortage.py begin KIND INTERVAL                      one of so many fails from now on
 shortage.py end KIND                                 no more; prints how many have failed since
 
-KIND is slab or page. The sweep mounts /mnt, writes, reads and unmounts each time; it ends early when that needs fewer
+KIND is slab or page. The places are those that allocate in each of two mounts without failures. The sweep mounts /mnt, writes, reads and unmounts each time; it ends early when that needs fewer
 allocations. One that fails may cost time, or the mount an error; nothing else.
 """
 
@@ -14,7 +15,9 @@ import ctypes
 import errno
 import mmap
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 DIRECTORIES = {"slab": Path("/sys/kernel/debug/failslab"), "page": Path("/sys/kernel/debug/fail_page_alloc")}
@@ -22,11 +25,20 @@ DIRECTORIES = {"slab": Path("/sys/kernel/debug/failslab"), "page": Path("/sys/ke
 EVERYTHING = {"ignore-gfp-wait": "N", "cache-filter": "Y", "min-order": "0", "ignore-gfp-highmem": "N"}
 # What finds mistakes must not be short of memory itself: it would give up.
 TOOLS = ("kmemleak_object", "kmemleak_scan_area", "debug_objects_cache")
+OF_TOOLS = re.compile(r"kmemleak|debug_object")
 MANY = 1 << 30
 # What a mount may fail with.
 REFUSALS = (errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EPROTO, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTUNREACH)
 # Inline, and through chunks.
 SIZES = 300, 70_000
+EVENTS = {"slab": ("kmem/kmalloc", "kmem/kmem_cache_alloc"), "page": ("kmem/mm_page_alloc",)}
+TRACE = Path("/sys/kernel/tracing/instances/sites")
+BUFFER_KB = 65536
+FRAME = re.compile(r" => (.*) <([0-9a-f]+)>$")
+# Whose pages have no say of their own: if one is missing, it is the slab that fails. Large ones are pages at once.
+SLABS, LARGE = re.compile(r"slab|kmalloc|kmem_cache"), re.compile(r"kmalloc_large")
+# So often a place may be passed by before it counts as missed.
+TRIES = 3
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -132,11 +144,122 @@ def sweep(source: str, options: str, kind: str, intervals: list[int]) -> str:
     return f"{count} mounts, {failed} allocations failed, {refused} mounts were refused"
 
 
+def sites(source: str, options: str, kind: str) -> str:
+    """What came of it, in words."""
+    prepare(kind)
+    names: dict[int, str] = {}
+    stacks = set(recorded(source, options, kind, names)) & set(recorded(source, options, kind, names))
+    places = sorted(tell_apart(stacks))
+    if not places:
+        raise Mistake("nothing in the module allocates")
+    refused, missed = 0, []
+    for place in places:
+        for _ in range(TRIES):
+            write(kind, require_start=hex(place), require_end=hex(place + 1))
+            begin(kind, 1, 1)
+            try:
+                use(source, options)
+            except OSError as error:
+                if error.errno not in REFUSALS:
+                    raise Mistake(f"{names[place]}: {error}") from error
+                refused += 1
+            except Mistake as mistake:
+                raise Mistake(f"{names[place]}: {mistake}") from mistake
+            finally:
+                left = end(kind)
+            if left == 0:
+                break
+        else:
+            missed.append(names[place])
+    use(source, options)
+    if missed:
+        raise Mistake(f"{len(missed)} of {len(places)} places did not fail: {', '.join(missed)}")
+    return f"{len(places)} places failed, {refused} mounts were refused"
+
+
+def recorded(source: str, options: str, kind: str, names: dict[int, str]) -> Iterator[tuple[int, ...]]:
+    """Where the module was, from the inside to the outside, at each allocation of a mount; and what is there."""
+    start, end = text()
+    TRACE.mkdir()
+    try:
+        with traced(kind):
+            use(source, options)
+        yield from of_module(TRACE / "trace", kind, start, end, names)
+    finally:
+        TRACE.rmdir()
+
+
+@contextlib.contextmanager
+def traced(kind: str) -> Iterator[None]:
+    """Allocations are recorded with their stacks for the length of a block."""
+    (TRACE / "buffer_size_kb").write_text(f"{BUFFER_KB}")
+    for option in ("stacktrace", "sym-addr"):
+        (TRACE / "options" / option).write_text("1")
+    events = [TRACE / "events" / event / "enable" for event in EVENTS[kind]]
+    for event in events:
+        event.write_text("1")
+    try:
+        yield
+    finally:
+        for event in events:
+            event.write_text("0")
+    for counts in TRACE.glob("per_cpu/cpu*/stats"):
+        if "overrun: 0\n" not in counts.read_text():
+            raise Mistake(f"the record of allocations is not whole: {counts.read_text()}")
+
+
+def of_module(record: Path, kind: str, start: int, end: int, names: dict[int, str]) -> Iterator[tuple[int, ...]]:
+    """The module's part of each stack."""
+    inside: list[str] = []
+    stack: list[int] = []
+    with open(record) as lines:
+        for line in lines:
+            frame = FRAME.match(line)
+            if frame is None:
+                if stack and may_fail(kind, inside):
+                    yield tuple(stack)
+                inside, stack = [], []
+                continue
+            name, address = frame[1], int(frame[2], 16)
+            if start <= address < end:
+                called = f" ({' '.join(reversed(inside))})" if not stack else ""
+                names.setdefault(address, f"{name}+{address - start:#x}{called}")
+                stack.append(address)
+            elif not stack:
+                inside.append(name)
+    if stack and may_fail(kind, inside):
+        yield tuple(stack)
+
+
+def may_fail(kind: str, inside: list[str]) -> bool:
+    """Whether an allocation fails by this kind, as the functions below the module tell."""
+    if any(OF_TOOLS.search(name) for name in inside):
+        return False
+    large = any(LARGE.search(name) for name in inside)
+    of_slab = not large and any(SLABS.search(name) for name in inside)
+    return of_slab == (kind == "slab")
+
+
+def tell_apart(stacks: set[tuple[int, ...]]) -> set[int]:
+    """Where the module is in each of these allocations and in no other: where it calls the allocator, or where it
+    calls what does so for several."""
+    found = set()
+    for first in {stack[0] for stack in stacks}:
+        callers = {stack[1:] for stack in stacks if stack[0] == first}
+        if len({caller[:1] for caller in callers}) == 1 or () in callers:
+            found.add(first)
+        else:
+            found |= tell_apart(callers)
+    return found
+
+
 def main(what: str, *arguments: str) -> int:
     try:
         if what == "sweep":
             source, options, kind, *intervals = arguments
             print(sweep(source, options, kind, [int(interval) for interval in intervals]))
+        elif what == "sites":
+            print(sites(*arguments))
         elif what == "begin":
             prepare(arguments[0])
             begin(arguments[0], int(arguments[1]), MANY)

@@ -23,6 +23,11 @@ AWAY_SECONDS = 1
 # Connecting, and not yet done with that, if the moment is met. The delay between attempts grows to a minute.
 AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC'; do "
                  "test $(date +%s) -lt $end || { echo nobody connects >&2; exit 1; }; done")
+# Connecting for certain: nobody answers.
+UNANSWERED = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC.* state INIT'; do "
+              "test $(date +%s) -lt $end || { echo nobody connects >&2; rdma resource show qp >&2; exit 1; }; done")
+TOUCH = "{{ setsid touch /mnt/t/{0} > /dev/null 2>&1 < /dev/null & }}"
+TOUCHED = f"for try in $(seq {life_tests.BACK_SECONDS}); do test -e /export/t/{{}} && exit 0; sleep 1; done; exit 1"
 AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|rdma_rxe: (un)?loaded|SoftiWARP (at|de)tached|(rxe|siw)0: .*|"
                                    r"virtio_net virtio\d+ .*|"
                                    r"nfs: server \S+ (not responding, (still trying|timed out)|OK)"),
@@ -51,6 +56,7 @@ def tests(amounts: Amounts) -> list[Test]:
                  functools.partial(device_removed, amounts.removals), (BROKEN, AWAY))]
     if amounts != CHECK:
         # An NFS 4 client says good-bye twice, and waits three minutes for an answer each time.
+        made.append(Test("client's device removed while connecting", removed_connecting, (BROKEN, AWAY)))
         made.append(Test("umount without a device", umounted_away, (BROKEN, AWAY)))
     return [*made, Test("nothing left of broken connections", life_tests.nothing_left), mount_tests.NO_LEAK]
 
@@ -84,6 +90,21 @@ def device_removed(count: int, cell: Cell) -> None:
             life_tests.await_connection(cell)
         cell.still_works()
         say.line(f"  {cell.connects() - before} new connections after {count} removals")
+
+
+def removed_connecting(cell: Cell) -> None:
+    """The client's device goes while a connection is being made, and nobody answers; in each way that it can."""
+    cell.load_modules()
+    with cell.mounted():
+        for name in WAYS:
+            with cell.silence(), cell.broken(cell.guests.client, 1, 1):
+                cell.client(TOUCH.format(name))
+                cell.client(UNANSWERED, LONG_SECONDS)
+                cell.client(f"/lab/removal go {name} {cell.device}", LONG_SECONDS)
+                cell.client(f"/lab/removal come {name} {cell.device}")
+            cell.server(TOUCHED.format(name), 2 * life_tests.BACK_SECONDS)
+            life_tests.await_connection(cell)
+        cell.still_works()
 
 
 def umounted_away(cell: Cell) -> None:

@@ -59,6 +59,18 @@ class Sweep(unittest.TestCase):
                 memory_tests.judge_sweep(said)
 
 
+class Places(unittest.TestCase):
+    def test_enough(self) -> None:
+        memory_tests.judge_places("slab", "40 places failed, 12 mounts were refused\n")
+        memory_tests.judge_places("page", "4 places failed, 0 mounts were refused\n")
+
+    def test_too_few_or_of_no_effect(self) -> None:
+        for kind, said in (("slab", "3 places failed, 2 mounts were refused"), ("page", ""),
+                           ("slab", "40 places failed, 0 mounts were refused")):
+            with self.subTest(said), self.assertRaises(say.Failure):
+                memory_tests.judge_places(kind, said)
+
+
 class Storm(unittest.TestCase):
     TREE = {"operations": 100, "bytes": 1000, "counted": 7, "names": "x"}
 
