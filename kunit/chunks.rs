@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a message never exceeds an inline threshold, goes inline when it fits, and no data
-//! item is taken out of a message that a security flavor covers.
+//! item is taken out of a message that a security flavor covers; nothing is put into memory that
+//! the server may still write to.
 
 use super::*;
 use crate::kunit::{
@@ -210,6 +211,26 @@ mod suite {
             (60_004, 100 + 60_004),
         ] {
             same("length", reply_len(100, written), expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_comes_inline_into_memory_of_a_chunk() -> Result {
+        for (inline, head, write_chunk, reply_chunk, expected) in [
+            (100, 100, false, false, false),
+            (5000, 100, false, false, false),
+            // Beside a Write chunk the head alone is nobody else's.
+            (99, 100, true, false, false),
+            (100, 100, true, false, false),
+            (101, 100, true, false, true),
+            (1, 0, true, false, true),
+            // A Reply chunk leaves nothing out.
+            (28, 100, false, true, true),
+            (101, 100, false, true, true),
+        ] {
+            let found = overlaps(inline, head, write_chunk, reply_chunk);
+            same("overlaps", found, expected)?;
         }
         Ok(())
     }

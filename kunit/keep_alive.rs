@@ -53,6 +53,7 @@ mod suite {
         same("whole", turn_after(&watch, INTERVAL / 2), Turn::Ask)?;
         watch.heard();
         same("heard", turn(&watch), Turn::Wait)?;
+        same("half again", turn_after(&watch, INTERVAL / 2), Turn::Wait)?;
         same("never", watch.turn(100 * INTERVAL, None), Turn::Wait)
     }
 

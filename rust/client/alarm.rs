@@ -2,6 +2,10 @@
 
 //! The end of a connection that was not asked for.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/alarm.rs"]
+mod tests;
+
 use super::{
     events::OnLost,
     mount::Mount, //

@@ -75,6 +75,13 @@ pub(crate) fn reply_len(inline: usize, written: usize) -> usize {
     inline + written + pad(written)
 }
 
+/// Whether the place of an inline Reply of `inline` bytes, of which `head` have their place in front
+/// of the pages, is memory that its RPC has offered as a Write chunk, or as a Reply chunk.
+pub(crate) fn overlaps(inline: usize, head: usize, write_chunk: bool, reply_chunk: bool) -> bool {
+    // A Reply chunk covers the head, too.
+    reply_chunk || (write_chunk && inline > head)
+}
+
 /// How to provide for the results: for the largest Reply there can be.
 pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.receive;

@@ -2,6 +2,10 @@
 
 //! The transport of a mount, which outlives its connections.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/mount.rs"]
+mod tests;
+
 use super::{
     alarm::Reason,
     call::{
@@ -244,6 +248,14 @@ pub(crate) struct Mount {
     patience: DelayedWork<Patience>,
     keep_alive: Arc<DelayedWork<KeepAlive>>,
     shared: Arc<Shared>,
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+impl Mount {
+    /// What its parts share.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
 }
 
 static CLASS: Class = Class::new();

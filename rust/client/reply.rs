@@ -4,6 +4,10 @@
 //!
 //! Everything here runs in completion handlers, and trusts nothing that was received.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/reply.rs"]
+mod tests;
+
 use super::{
     alarm::Reason,
     call::{
@@ -211,8 +215,13 @@ impl<'a> Answer<'a> {
         match self {
             Self::Ready(_) => false,
             Self::Inline { part, .. } => {
-                let beyond_head = part.bytes.len() > rqst.receive_buf().head_len();
-                !state.reply.is_empty() || (!state.write.is_empty() && beyond_head)
+                let (inline, head) = (part.bytes.len(), rqst.receive_buf().head_len());
+                chunks::overlaps(
+                    inline,
+                    head,
+                    !state.write.is_empty(),
+                    !state.reply.is_empty(),
+                )
             }
         }
     }

@@ -2,6 +2,14 @@
 
 //! The calls of the RPC layer into a transport.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod unmounted;
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(crate) use self::unmounted::Unmounted;
+
 use super::super::{
     bindings,
     ib::Fenced,
@@ -89,6 +97,16 @@ pub(super) static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
     to_retries: 0,
     to_exponential: 0,
 });
+
+/// Whether the request of a task was last sent on the connection of this cookie.
+///
+/// # Safety
+///
+/// The task must have a request, and both must be valid.
+unsafe fn was_sent_on(task: *const bindings::rpc_task, cookie: u32) -> bool {
+    // SAFETY: Valid by contract.
+    unsafe { (*(*task).tk_rqstp).rq_connect_cookie == cookie }
+}
 
 /// The table of calls of the RPC layer into a transport `T`.
 pub(super) struct XprtOps<T: Transport>(PhantomData<T>);
@@ -420,7 +438,7 @@ impl<T: Transport> XprtOps<T> {
         // RPCs are sent again over it. One that waits for that says nothing of the new one.
         // SAFETY: Called with a transport of ours, and a task that has a request.
         unsafe {
-            let sent_here = (*(*task).tk_rqstp).rq_connect_cookie == (*xprt).connect_cookie;
+            let sent_here = was_sent_on(task, (*xprt).connect_cookie);
             if let (true, Some(transport)) = (sent_here, Self::transport(xprt)) {
                 transport.overdue();
             }

@@ -40,3 +40,6 @@ impl Drop for MemoryScope {
         unsafe { bindings::memalloc_restore(self.saved) };
     }
 }
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;

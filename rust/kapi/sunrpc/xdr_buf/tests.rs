@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a received message gets into the room that the consumer has for it, all of it or as
-//! much as fits, and no byte beyond.
+//! much as fits, and no byte beyond; nor does a chunk cover one.
 
 use super::*;
 use crate::kunit::{
@@ -154,6 +154,19 @@ mod suite {
                 same("received", room.receive(&message), Ok(fits))?;
                 room.expect(message.get(..fits).ok_or(EINVAL)?)?;
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_chunk_may_cover() -> Result {
+        for (head, base, paged, tail) in ROOMS {
+            let mut room = Room::new(*head, *base, *paged, *tail)?;
+            // SAFETY: As in `receive`.
+            let buf = unsafe { XdrBuf::from_raw(&raw mut room.buf) };
+            // Of the payload no byte more than there is: what is behind it may be an application's.
+            same("payload", buf.page_pieces().remaining(), *paged)?;
+            same("message", buf.pieces().remaining(), head + paged + tail)?;
         }
         Ok(())
     }

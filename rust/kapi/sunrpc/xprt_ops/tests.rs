@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent.
+
+use super::*;
+use crate::kunit::same;
+
+/// Whether an RPC that was last sent on the connection `sent` makes the connection `present`
+/// suspect.
+fn suspects(sent: u32, present: u32) -> Result<bool> {
+    // SAFETY: All zeroes is what the RPC layer makes of a fresh request, and of a fresh task.
+    let (rqst, task): (bindings::rpc_rqst, bindings::rpc_task) =
+        unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
+    let mut rqst = KBox::new(rqst, GFP_KERNEL)?;
+    let mut task = KBox::new(task, GFP_KERNEL)?;
+    rqst.rq_connect_cookie = sent;
+    task.tk_rqstp = &raw mut *rqst;
+    // SAFETY: The task has that request, and both stay for the call.
+    Ok(unsafe { was_sent_on(&raw const *task, present) })
+}
+
+#[kunit_tests(rpcrdma_overdue)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn only_what_was_sent_on_it_says_something_of_a_connection() -> Result {
+        for (sent, present, expected) in [
+            (7, 7, true),
+            (0, 0, true),
+            // It waits to be sent again.
+            (6, 7, false),
+            // It was never sent: the RPC layer marks it with the cookie before.
+            (u32::MAX, 0, false),
+            (8, 7, false),
+        ] {
+            same("suspects", suspects(sent, present)?, expected)?;
+        }
+        Ok(())
+    }
+}
