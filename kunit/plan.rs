@@ -3,12 +3,16 @@
 //! Protects: each payload of a result goes into its own chunk or stays in the Payload stream, never
 //! both, padding leaves with it, and nothing is written that the client has not offered.
 
-use super::*;
+use super::{
+    super::request::only_key,
+    *, //
+};
 use crate::kunit::{
     claim,
     same, //
 };
 use xdr::{
+    Call,
     Limits,
     Segment, //
 };
@@ -65,12 +69,22 @@ fn decode<'b>(bytes: &'b [u8]) -> Result<Call<'b>> {
     }
 }
 
+fn offered<'b>(bytes: &'b [u8]) -> Result<(Outline, Offer<'b>)> {
+    let call = decode(bytes)?;
+    Ok((Outline::new(&call, true), call.offer()))
+}
+
 fn payload(offset: usize, length: usize) -> Payload {
     Payload { offset, length }
 }
 
-fn plan<'a>(call: &Call<'a>, payloads: &[Payload], len: usize) -> Result<Plan<'a>> {
-    Plan::new(CompletionId::default(), call, payloads.iter().copied(), len)
+fn plan<'a>(
+    (outline, offer): &'a (Outline, Offer<'a>),
+    payloads: &[Payload],
+    len: usize,
+) -> Result<Plan<'a>> {
+    let received = CompletionId::default();
+    Plan::new(received, outline, offer, payloads.iter().copied(), len)
 }
 
 /// What stays in the Payload stream: offsets and lengths.
@@ -86,13 +100,9 @@ fn stream(plan: &Plan<'_>) -> Result<KVec<(usize, usize)>> {
 }
 
 /// The lengths in the header of the Reply, chunk by chunk, and of the Reply chunk.
-fn returned(
-    plan: &Plan<'_>,
-    call: &Call<'_>,
-    long: Option<usize>,
-) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
+fn returned(plan: &Plan<'_>, long: Option<usize>) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
     let mut buffer = [0; ROOM];
-    let len = plan.header(call, &mut buffer, long)?;
+    let len = plan.header(&mut buffer, long)?;
     let rpc = buffer.get_mut(len..len + 8).ok_or(EINVAL)?;
     rpc.copy_from_slice(&[0, 0, 0, XID as u8, 0, 0, 0, 1]);
     let end = if long.is_some() { len } else { len + 8 };
@@ -118,11 +128,11 @@ mod suite {
     #[test]
     fn nothing_to_place() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[4096]], None)?)?;
-        let plan = plan(&call, &[], 100)?;
+        let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
+        let plan = plan(&offer, &[], 100)?;
         same("stream", &stream(&plan)?[..], &[(0, 100)])?;
         // It keeps its segments, unused (RFC 8166, section 4.3.2.2).
-        let (chunks, _) = returned(&plan, &call, None)?;
+        let (chunks, _) = returned(&plan, None)?;
         same("chunks", chunks.len(), 1)?;
         same("unused", &chunks[0][..], &[0])
     }
@@ -131,11 +141,11 @@ mod suite {
     fn padding_leaves_with_its_payload() -> Result {
         for (length, behind) in [(1000, 1200), (1001, 1204), (1003, 1204)] {
             let mut buffer = [0; ROOM];
-            let call = decode(encode(&mut buffer, &[&[600, 4096]], None)?)?;
-            let plan = plan(&call, &[payload(200, length)], 1300)?;
+            let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
+            let plan = plan(&offer, &[payload(200, length)], 1300)?;
             let expected = [(0, 200), (behind, 1300 - behind)];
             same("stream", &stream(&plan)?[..], &expected)?;
-            let (chunks, _) = returned(&plan, &call, None)?;
+            let (chunks, _) = returned(&plan, None)?;
             same("filled", &chunks[0][..], &[600, length as u32 - 600])?;
         }
         Ok(())
@@ -145,23 +155,23 @@ mod suite {
     fn a_result_that_ends_with_its_payload() -> Result {
         // The padding is not there.
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[4096]], None)?)?;
-        let plan = plan(&call, &[payload(200, 1001)], 1201)?;
+        let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
+        let plan = plan(&offer, &[payload(200, 1001)], 1201)?;
         same("stream", &stream(&plan)?[..], &[(0, 200)])
     }
 
     #[test]
     fn each_payload_has_its_own_chunk() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[100], &[200], &[300]], None)?)?;
+        let offer = offered(encode(&mut buffer, &[&[100], &[200], &[300]], None)?)?;
         let payloads = [payload(40, 100), payload(200, 0), payload(240, 300)];
-        let plan = plan(&call, &payloads, 600)?;
+        let plan = plan(&offer, &payloads, 600)?;
         same(
             "stream",
             &stream(&plan)?[..],
             &[(0, 40), (140, 100), (540, 60)],
         )?;
-        let (chunks, _) = returned(&plan, &call, None)?;
+        let (chunks, _) = returned(&plan, None)?;
         // A READ of no bytes keeps the place of its chunk (RFC 8267, section 6.4.1).
         for (chunk, expected) in chunks.iter().zip([100, 0, 300]) {
             same("filled", &chunk[..], &[expected])?;
@@ -172,20 +182,20 @@ mod suite {
     #[test]
     fn payloads_beyond_the_list_stay() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[100]], None)?)?;
+        let offer = offered(encode(&mut buffer, &[&[100]], None)?)?;
         let payloads = [payload(40, 100), payload(200, 50)];
-        let plan = plan(&call, &payloads, 300)?;
+        let plan = plan(&offer, &payloads, 300)?;
         same("stream", &stream(&plan)?[..], &[(0, 40), (140, 160)])
     }
 
     #[test]
     fn an_empty_chunk_wants_it_inline() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[], &[100]], None)?)?;
+        let offer = offered(encode(&mut buffer, &[&[], &[100]], None)?)?;
         let payloads = [payload(40, 60), payload(120, 100)];
-        let plan = plan(&call, &payloads, 260)?;
+        let plan = plan(&offer, &payloads, 260)?;
         same("stream", &stream(&plan)?[..], &[(0, 120), (220, 40)])?;
-        let (chunks, _) = returned(&plan, &call, None)?;
+        let (chunks, _) = returned(&plan, None)?;
         same("empty", chunks[0].len(), 0)?;
         same("filled", &chunks[1][..], &[100])
     }
@@ -193,36 +203,36 @@ mod suite {
     #[test]
     fn no_more_than_was_offered() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[60, 40]], Some(500))?)?;
-        claim(plan(&call, &[payload(40, 100)], 200).is_ok(), "all of it")?;
-        let more = plan(&call, &[payload(40, 101)], 200);
+        let offer = offered(encode(&mut buffer, &[&[60, 40]], Some(500))?)?;
+        claim(plan(&offer, &[payload(40, 100)], 200).is_ok(), "all of it")?;
+        let more = plan(&offer, &[payload(40, 101)], 200);
         same("one byte more", more.err(), Some(EMSGSIZE))?;
-        let plan = plan(&call, &[], 501)?;
+        let plan = plan(&offer, &[], 501)?;
         let mut header = [0; ROOM];
-        claim(plan.header(&call, &mut header, Some(500)).is_ok(), "500")?;
-        let more = plan.header(&call, &mut header, Some(501));
+        claim(plan.header(&mut header, Some(500)).is_ok(), "500")?;
+        let more = plan.header(&mut header, Some(501));
         same("one byte more", more.err(), Some(EMSGSIZE))
     }
 
     #[test]
     fn a_reply_chunk_that_is_not_needed() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[], Some(500))?)?;
-        let plan = plan(&call, &[], 100)?;
-        same("inline", returned(&plan, &call, None)?.1, Some(0))?;
-        same("long", returned(&plan, &call, Some(100))?.1, Some(100))
+        let offer = offered(encode(&mut buffer, &[], Some(500))?)?;
+        let plan = plan(&offer, &[], 100)?;
+        same("inline", returned(&plan, None)?.1, Some(0))?;
+        same("long", returned(&plan, Some(100))?.1, Some(100))
     }
 
     #[test]
     fn payloads_that_cannot_be() -> Result {
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[100], &[100]], None)?)?;
+        let offer = offered(encode(&mut buffer, &[&[100], &[100]], None)?)?;
         for payloads in [
             // One in the other.
             [payload(40, 10), payload(45, 10)],
             [payload(40, 10), payload(usize::MAX, 10)],
         ] {
-            claim(plan(&call, &payloads, 100).is_err(), "refused")?;
+            claim(plan(&offer, &payloads, 100).is_err(), "refused")?;
         }
         Ok(())
     }
@@ -231,11 +241,11 @@ mod suite {
     fn payloads_that_were_taken_back() -> Result {
         // nfsd found no room for the second READ, and cut the result off.
         let mut buffer = [0; ROOM];
-        let call = decode(encode(&mut buffer, &[&[100], &[100]], None)?)?;
+        let offer = offered(encode(&mut buffer, &[&[100], &[100]], None)?)?;
         let payloads = [payload(40, 100), payload(200, 100)];
-        let plan = plan(&call, &payloads, 180)?;
+        let plan = plan(&offer, &payloads, 180)?;
         same("stream", &stream(&plan)?[..], &[(0, 40), (140, 40)])?;
-        let (chunks, _) = returned(&plan, &call, None)?;
+        let (chunks, _) = returned(&plan, None)?;
         same("filled", &chunks[0][..], &[100])?;
         same("unused", &chunks[1][..], &[0])
     }

@@ -11,17 +11,16 @@ mod listener;
 mod poison;
 mod receive;
 mod reply;
+mod request;
 mod reverse;
 mod segments;
 mod trace;
 
 use self::{
-    arrival::{
-        Arrival,
-        Message, //
-    },
+    arrival::Arrival,
     connection::Connection,
-    listener::Listener, //
+    listener::Listener,
+    request::Request, //
 };
 use crate::kapi::sunrpc::{
     Argument,
@@ -51,7 +50,7 @@ impl Service for Server {
     type Listener = Listener;
     type Connection = Connection;
     type Arrival = Arrival;
-    type Message = Message;
+    type Message = Request;
     const NAME: &'static CStr = c"rdma";
     const IDENT: c_int = 256;
     const MAX_PAYLOAD: u32 = 4 << 20;
@@ -102,17 +101,17 @@ impl Service for Server {
         connection: &Connection,
         arrival: Arrival,
         rqst: &mut SvcRqst<'_>,
-    ) -> Result<Option<(Message, Argument)>> {
+    ) -> Result<Option<(Request, Argument)>> {
         receive::request(connection, arrival, rqst)
     }
 
     fn reply(
         connection: &Connection,
-        message: Message,
+        request: Request,
         payloads: &[Payload],
         rqst: &mut SvcRqst<'_>,
     ) -> Result {
-        reply::send(connection, message, payloads, rqst)
+        reply::send(connection, request, payloads, rqst)
     }
 
     fn dropped(connection: &Connection) {

@@ -2,7 +2,10 @@
 
 //! What came by a connection and waits for a service thread.
 
-use super::connection::Responder;
+use super::{
+    connection::Responder,
+    request::Request, //
+};
 use crate::kapi::{
     ib::KeptReceive,
     sunrpc::Memory, //
@@ -23,18 +26,29 @@ pub(crate) enum Place {
 
 /// A Call whose Read chunks are being read.
 pub(crate) struct Reading {
-    pub(super) message: Message,
-    pub(super) xid: u32,
+    pub(super) request: Request,
     pub(super) place: Place,
-    /// What was read, when all of it is there. In a box, since few have any, and all that arrives has
-    /// the size of the largest.
+    /// What was read, when all of it is there.
     pub(super) memory: KBox<Memory>,
+}
+
+impl Reading {
+    /// Before anything of it was read. May sleep.
+    pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
+        let reading = Self {
+            request,
+            place,
+            memory: KBox::new(Memory::nothing(), GFP_KERNEL)?,
+        };
+        Ok(KBox::new(reading, GFP_KERNEL)?)
+    }
 }
 
 /// What came.
 pub(crate) enum Arrival {
     /// A message, just received.
     Message(Message),
-    /// A Call, with the contents of its Read chunks.
-    Pulled(Reading),
+    /// A Call, with the contents of its Read chunks. In a box, since few have any, and all that
+    /// arrives has the size of the largest.
+    Pulled(KBox<Reading>),
 }

@@ -44,7 +44,7 @@ use crate::kapi::{
     },
 };
 use kernel::{
-    new_spinlock,
+    new_mutex, new_spinlock,
     page::PAGE_SIZE,
     prelude::*,
     sync::{
@@ -53,6 +53,7 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        Mutex,
         SpinLock, //
     },
 };
@@ -69,7 +70,7 @@ use xdr::{
 
 /// Receives that are posted in one go.
 pub(super) const BATCH: u32 = 8;
-/// The grant in a Reply that is not posted yet: [`Connection::reply`] says it.
+/// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const UNTOLD: u32 = 0;
 /// Segments of one chunk.
 const SEGMENTS: usize = 64;
@@ -129,8 +130,9 @@ pub(crate) struct Responder {
     calls: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
+    /// A mutex, since an answer that cannot be posted lets memory go under it.
     #[pin]
-    grant: SpinLock<Grant>,
+    grant: Mutex<Grant>,
 }
 
 impl Responder {
@@ -207,7 +209,7 @@ impl Responder {
 }
 
 impl Handler for Responder {
-    type Cookie = Reading;
+    type Cookie = KBox<Reading>;
     type Cm = Events;
     const ROLE: Role = Role::Responder;
 
@@ -219,7 +221,13 @@ impl Handler for Responder {
         self.arrived(Arrival::Message(message.keep()));
     }
 
-    fn read_ended(&self, _: &QueuePair<Self>, mut reading: Reading, memory: Memory, ok: bool) {
+    fn read_ended(
+        &self,
+        _: &QueuePair<Self>,
+        mut reading: KBox<Reading>,
+        memory: Memory,
+        ok: bool,
+    ) {
         self.end_read();
         if ok {
             count(Counter::Read);
@@ -310,6 +318,31 @@ fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePa
     })
 }
 
+/// A Reply or an error that is ready to be posted.
+pub(super) struct Answer<'a> {
+    /// Begins with a header that grants [`UNTOLD`].
+    pub(super) buffer: SendBuffer<'a, Responder>,
+    pub(super) len: usize,
+    /// The XID of the Call that may be at fault if this breaks the connection.
+    pub(super) tag: Option<u32>,
+    /// The key of the client's that it invalidates.
+    pub(super) invalidate: Option<u32>,
+    pub(super) transfer: Option<NewTransfer<'a, Responder>>,
+}
+
+impl<'a> Answer<'a> {
+    /// The first `len` bytes of the buffer are an error.
+    fn error(buffer: SendBuffer<'a, Responder>, len: usize) -> Self {
+        Self {
+            buffer,
+            len,
+            tag: None,
+            invalidate: None,
+            transfer: None,
+        }
+    }
+}
+
 /// One connection.
 pub(crate) struct Connection {
     pub(super) qp: Arc<QueuePair<Responder>>,
@@ -358,7 +391,7 @@ impl Connection {
                 names_faults: !device.iwarp,
                 calls: Atomic::new(0),
                 waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
-                grant <- new_spinlock!(grant, "svcrdma_grant"),
+                grant <- new_mutex!(grant, "svcrdma_grant"),
             }),
         )?;
         qp.grow_receives(receives)?;
@@ -402,33 +435,56 @@ impl Connection {
     /// Lets the client send more: Receives were given back. Returns how many received messages are
     /// still in use.
     pub(super) fn receive_more(&self) -> u32 {
-        self.post_receives(BATCH).unwrap_or_else(|_| {
+        self.receives_posted(self.qp.post_receive_batch(BATCH as usize))
+    }
+
+    /// Gives the Receive of a message back, and posts those that were given back if they are a
+    /// batch. Returns how many received messages are still in use. May sleep.
+    pub(super) fn give_back(&self, message: Message) -> u32 {
+        self.receives_posted(self.qp.return_receive(message, BATCH as usize))
+    }
+
+    fn receives_posted(&self, posted: Result<u32>) -> u32 {
+        self.tell_posted(posted).unwrap_or_else(|_| {
             self.close();
             0
         })
     }
 
-    /// Posts the Receives that were given back, if they are so many.
-    fn post_receives(&self, least: u32) -> Result<u32> {
-        self.qp
-            .post_receive_batch(least as usize)
-            .inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
+    fn tell_posted(&self, posted: Result<u32>) -> Result<u32> {
+        posted.inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
-    /// Posts a Reply or an error, which grants what is to be granted by now. The arguments are those
-    /// of [`QueuePair::reply`].
-    pub(super) fn reply(
-        &self,
-        mut buffer: SendBuffer<'_, Responder>,
-        len: usize,
-        tag: Option<u32>,
-        invalidate: Option<u32>,
-        transfer: Option<NewTransfer<'_, Responder>>,
-    ) -> Result {
-        // The client goes by the last Reply that it gets, so they are posted in the order of their
-        // grants.
+    /// Posts an answer, which grants what is to be granted by now. May sleep.
+    pub(super) fn answer(&self, answer: Answer<'_>) -> Result {
+        self.post(&mut self.qp.handler().grant.lock(), answer)
+    }
+
+    /// As [`Self::answer`], with the Reply of one of `threads`. The grant follows what the client
+    /// uses: `used` are the messages in use. May sleep.
+    pub(super) fn reply(&self, reply: Answer<'_>, used: u32, threads: u32) -> Result {
         let mut grant = self.qp.handler().grant.lock();
-        FixedHeader::set_credits(buffer.bytes(), grant.credits());
+        self.post(&mut grant, reply)?;
+        if grant.used(used, threads) {
+            let wanted = grant.receives();
+            self.qp.want_receives(wanted);
+            drop(grant);
+            self.make_receives(wanted);
+        }
+        Ok(())
+    }
+
+    /// The client goes by the last answer that it gets, so they are posted in the order of their
+    /// grants.
+    fn post(&self, grant: &mut Grant, mut answer: Answer<'_>) -> Result {
+        FixedHeader::set_credits(answer.buffer.bytes(), grant.credits());
+        let Answer {
+            buffer,
+            len,
+            tag,
+            invalidate,
+            transfer,
+        } = answer;
         self.qp.reply(buffer, len, tag, invalidate, transfer)?;
         if grant.said() {
             // All that the client has sent by an older one has found its Receive.
@@ -437,25 +493,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the grant follow what the client uses: `used` are the messages in use when one of
-    /// `threads` has replied. May sleep.
-    pub(super) fn follow(&self, used: u32, threads: u32) {
-        let grant = &self.qp.handler().grant;
-        let wanted = {
-            let mut grant = grant.lock();
-            if !grant.used(used, threads) {
-                return;
-            }
-            let wanted = grant.receives();
-            self.qp.want_receives(wanted);
-            wanted
-        };
-        // What is granted must be posted.
+    /// What is granted must be posted.
+    fn make_receives(&self, wanted: u32) {
         let made = self
             .qp
             .grow_receives(wanted)
-            .and_then(|()| self.post_receives(1));
-        let mut grant = grant.lock();
+            .and_then(|()| self.tell_posted(self.qp.post_receive_batch(1)));
+        let mut grant = self.qp.handler().grant.lock();
         grant.made(made.is_ok());
         self.qp.want_receives(grant.receives());
     }
@@ -490,7 +534,7 @@ impl Connection {
         }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
             let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
-            self.reply(buffer, len, None, None, None)
+            self.answer(Answer::error(buffer, len))
         });
         if sent.is_err() {
             self.close();

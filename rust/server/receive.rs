@@ -20,6 +20,10 @@ use super::{
         UNTOLD, //
     },
     eligible::may_reduce,
+    request::{
+        Outline,
+        Request, //
+    },
     segments::Rest,
     trace, //
 };
@@ -59,9 +63,9 @@ const BEGINNING: usize = 1024;
 /// What to do with a received message.
 enum Next<'c> {
     /// It is a request, whose argument is in it from this offset on.
-    Execute(usize),
+    Execute(Outline, usize),
     /// It is one whose argument must be read.
-    Read(NewTransfer<'c, Responder>, u32, Place),
+    Read(NewTransfer<'c, Responder>, Outline, Place),
     /// It is one whose argument cannot be read now: all regions are in use.
     Later(u32, Turn),
     /// It must be answered with an error.
@@ -77,24 +81,21 @@ pub(super) fn request(
     connection: &Connection,
     arrival: Arrival,
     rqst: &mut SvcRqst<'_>,
-) -> Result<Option<(Message, Argument)>> {
+) -> Result<Option<(Request, Argument)>> {
     let message = match arrival {
         Arrival::Message(message) => message,
-        Arrival::Pulled(reading) => return Ok(pulled(connection, reading)),
+        Arrival::Pulled(reading) => return Ok(pulled(connection, KBox::into_inner(reading))),
     };
     match look_at(connection, &message, rqst) {
-        Next::Execute(offset) => return Ok(Some((message, Argument::Inline { offset }))),
-        Next::Read(transfer, xid, place) => {
-            let Ok(memory) = KBox::new(Memory::nothing(), GFP_KERNEL) else {
+        Next::Execute(outline, offset) => {
+            let argument = Argument::Inline { offset };
+            return Ok(Some(((message, outline), argument)));
+        }
+        Next::Read(transfer, outline, place) => {
+            let Ok(reading) = Reading::new((message, outline), place) else {
                 connection.qp.handler().end_read();
                 connection.close();
                 return Err(ENOMEM);
-            };
-            let reading = Reading {
-                message,
-                xid,
-                place,
-                memory,
             };
             return read(connection, transfer, reading);
         }
@@ -153,12 +154,13 @@ fn look_at_call<'c>(
     rqst: &mut SvcRqst<'_>,
 ) -> Next<'c> {
     let handler = connection.qp.handler();
+    let outline = Outline::new(call, connection.invalidate);
     if handler.is_poisonous(call.xid) {
         return Next::Answer(connection.chunk_error(call.xid));
     }
     if let CallPayload::Inline(inline) = &call.payload {
         if call.reads.is_empty() {
-            return Next::Execute(inline.offset);
+            return Next::Execute(outline, inline.offset);
         }
         if !may_reduce(call, inline.bytes) {
             return Next::Answer(connection.chunk_error(call.xid));
@@ -166,7 +168,7 @@ fn look_at_call<'c>(
     }
     let turn = handler.begin_read();
     match pull(connection, message, call, rqst) {
-        Ok((transfer, place)) => Next::Read(transfer, call.xid, place),
+        Ok((transfer, place)) => Next::Read(transfer, outline, place),
         // This gives the turn back, too.
         Err(e) if e == EAGAIN => Next::Later(call.xid, turn),
         Err(e) => {
@@ -183,14 +185,14 @@ fn look_at_call<'c>(
 fn read(
     connection: &Connection,
     transfer: NewTransfer<'_, Responder>,
-    mut reading: Reading,
-) -> Result<Option<(Message, Argument)>> {
-    let (handler, xid) = (connection.qp.handler(), reading.xid);
+    mut reading: KBox<Reading>,
+) -> Result<Option<(Request, Argument)>> {
+    let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
         *reading.memory = transfer.into_memory();
         handler.end_read();
-        return Ok(pulled(connection, reading));
+        return Ok(pulled(connection, KBox::into_inner(reading)));
     }
     let Err(e) = transfer.read(Some(xid), reading) else {
         return Ok(None);
@@ -205,7 +207,7 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-fn pulled(connection: &Connection, reading: Reading) -> Option<(Message, Argument)> {
+fn pulled(connection: &Connection, reading: Reading) -> Option<(Request, Argument)> {
     let argument = match reading.place {
         Place::Within { offset, position } => Argument::Reduced {
             offset,
@@ -216,18 +218,19 @@ fn pulled(connection: &Connection, reading: Reading) -> Option<(Message, Argumen
             memory: reading.memory,
         },
         Place::Whole => {
-            drop(reading.message);
-            connection.send_chunk_error(reading.xid);
+            let (message, outline) = reading.request;
+            drop(message);
+            connection.send_chunk_error(outline.xid);
             return None;
         }
     };
-    svcrdma_read_finished(|| reading.message.id());
-    Some((reading.message, argument))
+    svcrdma_read_finished(|| reading.request.0.id());
+    Some((reading.request, argument))
 }
 
 /// Whether a message that was read is what its header said, which could not be seen before.
 fn is_right(connection: &Connection, reading: &Reading) -> bool {
-    let memory = &reading.memory;
+    let (memory, (message, outline)) = (&reading.memory, &reading.request);
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -237,9 +240,9 @@ fn is_right(connection: &Connection, reading: &Reading) -> bool {
         return false;
     }
     let is_call = RpcPrefix::peek(rpc).is_some_and(|prefix| {
-        prefix.xid == reading.xid && prefix.direction() == Some(Direction::Call)
+        prefix.xid == outline.xid && prefix.direction() == Some(Direction::Call)
     });
-    match xdr::Message::decode(reading.message.bytes(), &connection.limits) {
+    match xdr::Message::decode(message.bytes(), &connection.limits) {
         Ok(xdr::Message::Call(call)) => is_call && may_reduce(&call, rpc),
         _ => false,
     }

@@ -7,11 +7,15 @@
 mod tests;
 
 use super::{
-    arrival::Message,
     connection::{
+        Answer,
         Connection,
         Responder,
         UNTOLD, //
+    },
+    request::{
+        Outline,
+        Request, //
     },
     segments::Rest,
     trace::returned, //
@@ -19,7 +23,6 @@ use super::{
 use crate::kapi::{
     ib::{
         NewTransfer,
-        SendBuffer,
         TransferKind, //
     },
     sunrpc::{
@@ -40,45 +43,35 @@ use crate::kapi::{
 };
 use kernel::prelude::*;
 use xdr::{
-    Call,
     Encoder,
+    Offer,
     WriteChunk, //
 };
 
 /// Sends the Reply. From a service thread; may sleep.
 pub(super) fn send(
     connection: &Connection,
-    message: Message,
+    (message, outline): Request,
     payloads: &[Payload],
     rqst: &mut SvcRqst<'_>,
 ) -> Result {
-    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
-    let Ok(xdr::Message::Call(call)) = &decoded else {
-        return Err(EINVAL);
-    };
-    let xid = call.xid;
+    let offer = outline.offer(&message)?;
     let result = rqst.result();
     let corrected = payloads.iter().map(|payload| corrected(&result, *payload));
-    let plan = Plan::new(message.id(), call, corrected, result.len());
-    let ready = plan.and_then(|plan| plan.prepare(connection, call, rqst));
+    let plan = Plan::new(message.id(), &outline, &offer, corrected, result.len());
+    let ready = plan.and_then(|plan| plan.prepare(connection, rqst));
     // The Receive goes back before the Reply that lets the client use it again.
-    drop(message);
-    let used = connection.receive_more();
-    match ready.and_then(|ready| ready.post(connection, xid)) {
-        Err(e) if e == EMSGSIZE => {
-            // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-            connection.send_chunk_error(xid);
-            Ok(())
-        }
+    let used = connection.give_back(message);
+    match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
+        // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
+        Err(e) if e == EMSGSIZE => connection.send_chunk_error(outline.xid),
         Err(e) => {
             connection.close();
-            Err(e)
+            return Err(e);
         }
-        Ok(()) => {
-            connection.follow(used, rqst.threads());
-            Ok(())
-        }
+        Ok(()) => (),
     }
+    Ok(())
 }
 
 /// Where a payload really begins: for READLINK of NFS 4 the service names the place of the count in
@@ -99,29 +92,6 @@ fn corrected(result: &XdrBuf<'_>, payload: Payload) -> Payload {
     }
 }
 
-/// A Reply that is ready to be posted.
-struct Ready<'c> {
-    buffer: SendBuffer<'c, Responder>,
-    len: usize,
-    invalidate: Option<u32>,
-    transfer: Option<NewTransfer<'c, Responder>>,
-}
-
-impl Ready<'_> {
-    fn post(self, connection: &Connection, xid: u32) -> Result {
-        let Self {
-            buffer,
-            len,
-            invalidate,
-            transfer,
-        } = self;
-        if transfer.is_some() {
-            count(Counter::Write);
-        }
-        connection.reply(buffer, len, Some(xid), invalidate, transfer)
-    }
-}
-
 /// `EMSGSIZE` if a chunk of the Call, received as `id`, has no room for so much.
 fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
     let missing = len.saturating_sub(chunk.length() as usize);
@@ -137,6 +107,8 @@ fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
 struct Plan<'a> {
     /// What the Receive of the Call is called in trace events.
     received: CompletionId,
+    outline: &'a Outline,
+    offer: &'a Offer<'a>,
     /// Bytes of the result.
     len: usize,
     /// The payloads that are placed directly, in order, each with its chunk.
@@ -148,14 +120,15 @@ impl<'a> Plan<'a> {
     /// those is too short.
     fn new(
         received: CompletionId,
-        call: &Call<'a>,
+        outline: &'a Outline,
+        offer: &'a Offer<'a>,
         payloads: impl Iterator<Item = Payload>,
         len: usize,
     ) -> Result<Self> {
         let mut placed = KVec::new();
         let mut end = 0;
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
-        for (mut payload, chunk) in payloads.zip(call.writes.chunks()) {
+        for (mut payload, chunk) in payloads.zip(offer.writes.chunks()) {
             let behind = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
             // The service may take back what it has encoded, when it finds no room for the rest; and
             // what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
@@ -171,6 +144,8 @@ impl<'a> Plan<'a> {
         }
         Ok(Self {
             received,
+            outline,
+            offer,
             len,
             placed,
         })
@@ -204,19 +179,19 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes the header. `long` is the length of a Payload stream in the Reply chunk.
-    fn header(&self, call: &Call<'_>, to: &mut [u8], long: Option<usize>) -> Result<usize> {
+    fn header(&self, to: &mut [u8], long: Option<usize>) -> Result<usize> {
         let encoder = match long {
-            Some(_) => Encoder::nomsg(to, call.xid, UNTOLD),
-            None => Encoder::msg(to, call.xid, UNTOLD),
+            Some(_) => Encoder::nomsg(to, self.outline.xid, UNTOLD),
+            None => Encoder::msg(to, self.outline.xid, UNTOLD),
         };
         let mut writes = encoder.end_reads();
         let mut placed = self.placed.iter();
-        for chunk in call.writes.chunks() {
+        for chunk in self.offer.writes.chunks() {
             let written = placed.next().map_or(0, |(payload, _)| payload.length);
             writes.write_chunk(chunk.filled(written as u32).ok_or(EMSGSIZE)?);
         }
         let end = writes.end_writes();
-        let encoded = match call.reply_chunk {
+        let encoded = match self.offer.reply_chunk {
             Some(chunk) => {
                 let written = long.unwrap_or(0);
                 end.reply_chunk(chunk.filled(written as u32).ok_or(EMSGSIZE)?)
@@ -227,13 +202,13 @@ impl<'a> Plan<'a> {
     }
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
-    fn trace_returned(&self, id: CompletionId, call: &Call<'_>, long: usize) {
+    fn trace_returned(&self, id: CompletionId, long: usize) {
         let mut placed = self.placed.iter();
-        for chunk in call.writes.chunks() {
+        for chunk in self.offer.writes.chunks() {
             let written = placed.next().map_or(0, |(payload, _)| payload.length);
             returned(id, chunk.filled(written as u32).into_iter().flatten());
         }
-        if let Some(chunk) = call.reply_chunk {
+        if let Some(chunk) = self.offer.reply_chunk {
             returned(id, chunk.filled(long as u32).into_iter().flatten());
         }
     }
@@ -242,12 +217,11 @@ impl<'a> Plan<'a> {
     fn prepare<'c>(
         &self,
         connection: &'c Connection,
-        call: &Call<'a>,
         rqst: &mut SvcRqst<'_>,
-    ) -> Result<Ready<'c>> {
+    ) -> Result<Answer<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
         let stream = self.stream_len()?;
-        let header = self.header(call, buffer.bytes(), None)?;
+        let header = self.header(buffer.bytes(), None)?;
         let (len, long) = if header + stream <= connection.send_threshold {
             let (to, result) = (buffer.bytes(), rqst.result());
             let mut at = header;
@@ -259,27 +233,27 @@ impl<'a> Plan<'a> {
             trace::svcrdma_send_pullup(|| (buffer.id(), header as u32, stream as u32));
             (header + stream, None)
         } else {
-            let chunk = call.reply_chunk.ok_or(EMSGSIZE)?;
+            let chunk = self.offer.reply_chunk.ok_or(EMSGSIZE)?;
             must_fit(self.received, stream, &chunk)?;
-            let header = self.header(call, buffer.bytes(), Some(stream))?;
+            let header = self.header(buffer.bytes(), Some(stream))?;
             if header > connection.send_threshold {
                 return Err(EMSGSIZE);
             }
             (header, Some(chunk))
         };
         if trace::on::svcrdma_encode_wseg() {
-            self.trace_returned(buffer.id(), call, long.map_or(0, |_| stream));
+            self.trace_returned(buffer.id(), long.map_or(0, |_| stream));
         }
-        let invalidate = if connection.invalidate {
-            only_key(call)
-        } else {
-            None
-        };
-        Ok(Ready {
+        let transfer = self.writes(connection, rqst, long)?;
+        if transfer.is_some() {
+            count(Counter::Write);
+        }
+        Ok(Answer {
             buffer,
             len,
-            invalidate,
-            transfer: self.writes(connection, rqst, long)?,
+            tag: Some(self.outline.xid),
+            invalidate: self.outline.key,
+            transfer,
         })
     }
 
@@ -309,16 +283,4 @@ impl<'a> Plan<'a> {
         }
         Ok(Some(transfer))
     }
-}
-
-/// The key of the client's if there is just one in all chunks: then the Send can invalidate it.
-fn only_key(call: &Call<'_>) -> Option<u32> {
-    let reads = call.reads.segments().map(|read| read.segment.handle);
-    let chunks = Iterator::chain(call.writes.chunks(), call.reply_chunk);
-    let writes = chunks
-        .flat_map(|chunk| chunk.segments())
-        .map(|segment| segment.handle);
-    let mut keys = Iterator::chain(reads, writes);
-    let first = keys.next()?;
-    keys.all(|key| key == first).then_some(first)
 }

@@ -28,6 +28,7 @@ mod error;
 mod header;
 mod limits;
 mod message;
+mod offer;
 mod private_data;
 mod rdma_error;
 mod read_list;
@@ -71,6 +72,10 @@ pub use message::{
     Message,
     Reply,
     ReplyPayload, //
+};
+pub use offer::{
+    Offer,
+    OfferPlace, //
 };
 pub use private_data::{
     InlineSize,

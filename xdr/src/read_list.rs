@@ -149,6 +149,12 @@ impl<'a> ReadList<'a> {
         self.check_positions(payload)
     }
 
+    /// The list on the wire, without its final zero.
+    #[inline]
+    pub(crate) const fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// Whether the list is "not present".
     #[inline]
     pub const fn is_empty(&self) -> bool {

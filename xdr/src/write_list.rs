@@ -18,7 +18,7 @@ use crate::{
 ///
 /// In a Call the lengths say how much room the requester offers, in a Reply how much the responder
 /// wrote. No segment wraps, and the chunk is within the [`Limits`] it was decoded with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteChunk<'a> {
     raw: &'a [u8],
     length: u32,
@@ -63,6 +63,18 @@ impl<'a> WriteChunk<'a> {
         }
         let max_bytes = limits.reply_chunk_bytes;
         Self::decode(reader, limits, max_bytes, DecodeError::ReplyChunkBytes).map(Some)
+    }
+
+    /// A chunk that was decoded before, of so many octets in all.
+    #[inline]
+    pub(crate) const fn known(raw: &'a [u8], length: u32) -> Self {
+        Self { raw, length }
+    }
+
+    /// Its segments on the wire.
+    #[inline]
+    pub(crate) const fn raw(&self) -> &'a [u8] {
+        self.raw
     }
 
     /// Octets of all segments together.
@@ -138,7 +150,7 @@ impl ExactSizeIterator for Filled<'_> {
 impl FusedIterator for Filled<'_> {}
 
 /// The Write list of a Call or a Reply (RFC 8166, section 4.3.2).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteList<'a> {
     /// Chunks, each with its "present" word; the final zero is left out.
     raw: &'a [u8],
@@ -167,6 +179,18 @@ impl<'a> WriteList<'a> {
         }
         let raw = start.get(..raw_len).ok_or(DecodeError::Truncated)?;
         Ok(Self { raw, chunks })
+    }
+
+    /// A list of so many chunks that was decoded before.
+    #[inline]
+    pub(crate) const fn known(raw: &'a [u8], chunks: usize) -> Self {
+        Self { raw, chunks }
+    }
+
+    /// The list on the wire, without its final zero.
+    #[inline]
+    pub(crate) const fn raw(&self) -> &'a [u8] {
+        self.raw
     }
 
     /// Whether the list is "not present".

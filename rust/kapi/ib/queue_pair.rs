@@ -42,7 +42,10 @@ use super::{
         Queues, //
     },
     padding::Padding,
-    recv_queue::RecvQueue,
+    recv_queue::{
+        KeptReceive,
+        RecvQueue, //
+    },
     region::{
         Access,
         Mr,
@@ -434,6 +437,29 @@ impl<H: Handler> QueuePair<H> {
         }
         recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
         Ok(recv.kept)
+    }
+
+    /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
+    pub(crate) fn return_receive(&self, message: KeptReceive<H>, batch: usize) -> Result<u32> {
+        let Some(index) = message.into_index(self) else {
+            return self.post_receive_batch(batch);
+        };
+        let mut recv = self.recv.lock();
+        let last = recv.give_back(index);
+        if last || recv.has_surplus() {
+            drop(recv);
+            self.given_back(last);
+            return self.post_receive_batch(batch);
+        }
+        recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
+        Ok(recv.kept)
+    }
+
+    /// A buffer was given back; whether it was the `last` one whom the tear-down waits for.
+    pub(super) fn given_back(&self, last: bool) {
+        if last {
+            self.kept_left.complete_all();
+        }
     }
 
     fn give_up_receive(&self) {

@@ -307,6 +307,17 @@ impl<H: Handler> KeptReceive<H> {
         }
     }
 
+    /// The buffer, which the caller gives back to that queue pair. None, and it is given back, if it
+    /// is another's.
+    pub(super) fn into_index(self, owner: &QueuePair<H>) -> Option<u32> {
+        if !core::ptr::eq(self.qp.as_ptr(), owner) {
+            return None;
+        }
+        let index = self.index;
+        core::mem::forget(self);
+        Some(index)
+    }
+
     /// What its Receive is called in trace events.
     pub(crate) fn id(&self) -> CompletionId {
         self.id
@@ -323,8 +334,7 @@ impl<H: Handler> Drop for KeptReceive<H> {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
         let qp = unsafe { self.qp.as_ref() };
-        if qp.recv.lock().give_back(self.index) {
-            qp.kept_left.complete_all();
-        }
+        let last = qp.recv.lock().give_back(self.index);
+        qp.given_back(last);
     }
 }

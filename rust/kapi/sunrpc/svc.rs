@@ -46,7 +46,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     type Connection: Send + Sync + 'static;
     /// What came by a connection, from its arrival until it is looked at.
     type Arrival;
-    /// The received message of a request.
+    /// The received message of a request, and what the service wants to know of it for the Reply.
     type Message: MessageBytes + Send + 'static;
     /// The name of the class.
     const NAME: &'static CStr;

@@ -54,6 +54,10 @@ pub fn check_encode_vectors() -> Check {
         let (written, behind) = space.split_at_checked(len).ok_or(name)?;
         require(Some(written) == bytes.get(..len), name)?;
         require(behind.iter().all(|&octet| octet == UNTOUCHED), name)?;
+        if let Message::Call(call) = &message {
+            let found = call.offer_place().find(bytes);
+            require(found == Some(call.offer()), name)?;
+        }
     }
     // Whole chunks from slices give the same header as one segment at a time.
     let segments = [

@@ -98,6 +98,7 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
         prop_assert_eq!(inline.bytes, &bytes[len..]);
     }
     if let Message::Call(call) = message {
+        prop_assert_eq!(call.offer_place().find(bytes), Some(call.offer()));
         let Model::Rpc(rpc) = model::lift(message) else {
             unreachable!()
         };

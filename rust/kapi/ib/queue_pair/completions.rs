@@ -185,8 +185,9 @@ impl<H: Handler> QueuePair<H> {
             };
             this.handler.received(this, message);
         }
-        if !kept.get() && this.recv.lock().give_back(index) {
-            this.kept_left.complete_all();
+        if !kept.get() {
+            let last = this.recv.lock().give_back(index);
+            this.given_back(last);
         }
         if !ok {
             this.handler.failed(Failure { status, tag: None });

@@ -45,6 +45,13 @@ unsafe impl<H: Handler> MessageBytes for KeptReceive<H> {
     }
 }
 
+// SAFETY: As those of the message.
+unsafe impl<M: MessageBytes, T> MessageBytes for (M, T) {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
 /// Where the argument of a request is.
 pub(crate) enum Argument {
     /// In the bytes received, from `offset` on.

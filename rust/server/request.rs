@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A Call that is to be executed.
+
+use super::arrival::Message;
+use kernel::prelude::*;
+use xdr::{
+    Call,
+    Offer,
+    OfferPlace, //
+};
+
+/// What the Reply to a Call goes by.
+#[derive(Clone, Copy)]
+pub(crate) struct Outline {
+    pub(super) xid: u32,
+    /// The key of the client's that the Reply is to invalidate.
+    pub(super) key: Option<u32>,
+    offer: OfferPlace,
+}
+
+impl Outline {
+    /// That of a decoded Call, of a client that `invalidates`: it wants keys to be invalidated.
+    pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
+        Self {
+            xid: call.xid,
+            key: if invalidates { only_key(call) } else { None },
+            offer: call.offer_place(),
+        }
+    }
+
+    /// What the client offers for the Reply to its Call, which came as `message`.
+    pub(super) fn offer<'a>(&self, message: &'a Message) -> Result<Offer<'a>> {
+        self.offer.find(message.bytes()).ok_or(EINVAL)
+    }
+}
+
+/// The key of the client's if there is just one in all chunks: then the Send can invalidate it.
+pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
+    let reads = call.reads.segments().map(|read| read.segment.handle);
+    let chunks = Iterator::chain(call.writes.chunks(), call.reply_chunk);
+    let writes = chunks
+        .flat_map(|chunk| chunk.segments())
+        .map(|segment| segment.handle);
+    let mut keys = Iterator::chain(reads, writes);
+    let first = keys.next()?;
+    keys.all(|key| key == first).then_some(first)
+}
+
+/// The received message of a Call, with its outline.
+pub(crate) type Request = (Message, Outline);
