@@ -11,6 +11,7 @@ use super::{
 };
 use crate::kapi::{
     ib::{
+        Fenced,
         KeptReceive,
         Regions, //
     },
@@ -94,6 +95,19 @@ pub(crate) struct Call {
 }
 
 impl CallState {
+    /// A Call of it is under way, for all that it knows.
+    pub(crate) fn is_sent(&self) -> bool {
+        matches!(self.phase, Phase::Sent(_))
+    }
+
+    /// The RPC is over, unless a peer can still reach its memory.
+    pub(crate) fn end(&mut self) -> Option<Fenced> {
+        let fenced = self.regions.fenced()?;
+        self.phase = Phase::Idle;
+        self.bad_replies = 0;
+        Some(fenced)
+    }
+
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
     pub(crate) fn make_room(&mut self, n: usize) -> Result {
         // Every RPC asks, and the list that grows last says whether all have.

@@ -134,10 +134,13 @@ impl Handler for Requester {
 
     fn received(&self, connection: &Connection, message: Received<'_, Self>) {
         self.watch.heard();
-        self.credits.lock().received();
+        let wanted = {
+            let mut credits = self.credits.lock();
+            credits.received();
+            credits.wanted_receives()
+        };
         reply::received(self, connection, message);
         // Those that are there already: the sender makes more, since it may sleep.
-        let wanted = self.credits.lock().wanted_receives();
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
         }
@@ -193,27 +196,35 @@ impl Requester {
     /// Makes sure that a Receive is posted for every Reply that may come. May sleep.
     pub(crate) fn provide_receives(&self, connection: &Connection) -> Result {
         let wanted = self.credits.lock().wanted_receives();
-        if let Some(wanted) = wanted {
-            // Those that wait with Calls of the server are not to be had for this.
-            let kept = self.reverse.lock().kept();
-            connection.grow_receives(wanted.saturating_add(kept))?;
-            self.post_receives(connection, wanted);
-        }
+        wanted.map_or(Ok(()), |wanted| self.make_receives(connection, wanted))
+    }
+
+    /// Makes and posts Receives until `wanted` are posted. May sleep.
+    #[cold]
+    pub(crate) fn make_receives(&self, connection: &Connection, wanted: u32) -> Result {
+        // Those that wait with Calls of the server are not to be had for this.
+        let kept = self.reverse.lock().kept();
+        connection.grow_receives(wanted.saturating_add(kept))?;
+        self.post_receives(connection, wanted);
         Ok(())
     }
 
-    /// Takes a credit, or makes the sender wait for one with `EAGAIN`.
-    pub(crate) fn take_credit(&self, xid: u32) -> Result {
-        if self.credits.lock().take(xid) {
-            return Ok(());
+    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives should
+    /// be posted now, if there are too few.
+    pub(crate) fn take_credit(&self, xid: u32) -> Result<Option<u32>> {
+        if let Some(wanted) = self.try_credit(xid) {
+            return Ok(wanted);
         }
         self.shared.xprt.wait_for_space();
         // One may have come back before the sender was marked as waiting.
-        if self.credits.lock().take(xid) {
-            self.shared.xprt.space();
-            return Ok(());
-        }
-        Err(EAGAIN)
+        let wanted = self.try_credit(xid).ok_or(EAGAIN)?;
+        self.shared.xprt.space();
+        Ok(wanted)
+    }
+
+    fn try_credit(&self, xid: u32) -> Option<Option<u32>> {
+        let mut credits = self.credits.lock();
+        credits.take(xid).then(|| credits.wanted_receives())
     }
 
     /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.

@@ -63,8 +63,8 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
 
     let requester = connection.handler();
     requester.watch.sending(|| rqst.program());
-    requester.take_credit(rqst.xid())?;
-    if let Err(e) = send_with_credit(connection, xprt, rqst) {
+    let wanted = requester.take_credit(rqst.xid())?;
+    if let Err(e) = send_with_credit(connection, xprt, rqst, wanted) {
         requester.credits.lock().give_back(rqst.xid());
         return Err(e);
     }
@@ -76,9 +76,16 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
     }
 }
 
-fn send_with_credit(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>) -> Result {
+fn send_with_credit(
+    connection: &Connection,
+    xprt: &Xprt,
+    rqst: &Rqst<'_, Mount>,
+    wanted_receives: Option<u32>,
+) -> Result {
     let requester = connection.handler();
-    requester.provide_receives(connection)?;
+    if let Some(wanted) = wanted_receives {
+        requester.make_receives(connection, wanted)?;
+    }
     let mut buffer = requester.send_buffer(connection).inspect_err(|e| {
         trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
     })?;

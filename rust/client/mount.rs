@@ -368,6 +368,14 @@ impl Transport for Mount {
     }
 
     fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
+        let mut state = call.state.lock();
+        // As a rule the Reply has come, and the connection is not needed.
+        if !state.is_sent() {
+            if let Some(fenced) = state.end() {
+                return fenced;
+            }
+        }
+        drop(state);
         loop {
             // In this order, so that the lock is not held where the last reference may go.
             let connection = self.shared.connection();
@@ -384,9 +392,7 @@ impl Transport for Mount {
                     connection.handler().credits.lock().abandon(state.xid);
                 }
             }
-            if let Some(fenced) = state.regions.fenced() {
-                state.phase = Phase::Idle;
-                state.bad_replies = 0;
+            if let Some(fenced) = state.end() {
                 return fenced;
             }
             let Some(connection) = connection else {

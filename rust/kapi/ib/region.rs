@@ -542,12 +542,17 @@ impl Regions {
     }
 
     /// Lets go of the regions that tear-down has taken from the device.
+    #[inline]
     pub(crate) fn bury(&mut self) {
-        self.registered.retain(|region| !region.is_dead());
-        self.invalidating.retain(|region| !region.is_dead());
+        // As a rule there are none any more.
+        if self.fenced().is_none() {
+            self.registered.retain(|region| !region.is_dead());
+            self.invalidating.retain(|region| !region.is_dead());
+        }
     }
 
     /// Proof that no peer can reach the memory, if so.
+    #[inline]
     pub(crate) fn fenced(&self) -> Option<Fenced> {
         let none = self.registered.is_empty() && self.invalidating.is_empty();
         none.then_some(Fenced(()))
