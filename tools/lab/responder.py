@@ -25,9 +25,8 @@ LONGEST_ACL = 4 + 1024 * 8
 # A client that comes back at once each time would come much more often: 0, 5 and 15 seconds after the first loss.
 REFUSING_SECONDS, MOST_ATTEMPTS = 20, 4
 PADDED_SECONDS, OVERDUE_SECONDS = 60, 200
-# More Calls of the server at once than the 16 that the client grants, and fewer than it has Receives for, as a rule.
-# Calls at once: as many as were granted and some more, and more than are kept.
-SOME_MORE, FLOOD = 24, 40
+# Calls of the server that the client grants, some more, which it keeps, and more than it keeps.
+GRANTED, SOME_MORE, FLOOD = 16, 24, 40
 # The kinds of Calls with chunks, and of garbled Replies: all but the last are bad messages of this transport.
 KINDS, GARBLED = 4, 6
 ANSWERED_SECONDS = 10
@@ -219,16 +218,31 @@ def unrefused(said: str) -> list[str]:
     return wrong if len(names) == KINDS else [*wrong, f"{len(names)} of {KINDS} kinds of Calls were made"]
 
 
-def called_back(count: int, cell: Cell) -> None:
-    """So many Calls of a server at once are answered, on one connection."""
+def called_back(cell: Cell) -> None:
+    """The Calls of a server that keeps to its grant are answered, on one connection."""
     cell.load_modules()
-    with _responder(cell, f"calls-in-turn {count}"), cell.mounted(_mount(cell, SMALL)):
+    with _responder(cell, "calls-in-turn 4"), cell.mounted(_mount(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         lines = Counter(cell.server("cat /tmp/responder").splitlines())
         # The last ones may be under way.
-        if not lines["called NULL"] or lines["called NULL"] - lines["answered NULL"] > count or cell.connects() != 1:
+        if not lines["called NULL"] or lines["called NULL"] - lines["answered NULL"] > 4 or cell.connects() != 1:
             raise say.Failure(f"{lines['called NULL']} Calls, {lines['answered NULL']} answered, {cell.connects()} connections")
+
+
+def withheld(cell: Cell) -> None:
+    """A server that has more Calls under way than it was granted, since their Replies have to wait, gets all of them, and
+    keeps its connection."""
+    cell.load_modules()
+    with _responder(cell, f"withholds {SOME_MORE}"), cell.mounted(_mount(cell, SMALL)):
+        cell.client("/lab/files.py workers /mnt/t/workers 4 20000", LONG_SECONDS)
+        cell.same("workers")
+        lines = cell.server("cat /tmp/responder").splitlines()
+        unanswered = [int(line.split()[1]) for line in lines if line.startswith("unanswered ")]
+        called, answered = lines.count("called NULL"), lines.count("answered NULL")
+        if max(unanswered, default=0) <= GRANTED or called != answered or cell.connects() != 1:
+            raise say.Failure(f"{unanswered} Calls were unanswered at a time, {answered} of {called} answered in the end, "
+                              f"{cell.connects()} connections")
 
 
 def flooded(cell: Cell) -> None:
@@ -298,6 +312,6 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
 # The same with a session, over which the server may call.
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
                   Test("a server that calls back with chunks", chunks_refused, (BAD,))]
-SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", functools.partial(called_back, 4)),
-            Test("a server that calls back more than it may", functools.partial(called_back, SOME_MORE)),
+SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", called_back),
+            Test("a server that calls back more than it may", withheld),
             Test("a server that calls back too often", flooded, (LOST, NOT_RESPONDING))]

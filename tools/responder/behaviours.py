@@ -228,6 +228,32 @@ class CallsInTurn(Behaviour):
             proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
 
 
+class Withholds(Behaviour):
+    """Withholds a Reply now and then, while the client has only that one credit, and sends so many Calls of its own
+    meanwhile, one after the other. Says how many of them were unanswered at the end of that: the client's RPC layer lets
+    their Replies wait behind Calls that wait for the credit."""
+
+    credits = 1
+    # So many Replies come before, since nobody takes such Calls before the client has a session.
+    EVERY, TIMES = 50, 3
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._replies = 0
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        self._replies += 1
+        if self._replies % self.EVERY == 0 and self._replies <= self.EVERY * self.TIMES:
+            for number in range(self._count):
+                xid = own_xid(offer, number)
+                time.sleep(MOMENT)
+                proxy.call_back([("NULL", Header(xid, RDMA_MSG, CREDITS_WANTED), null(xid))])
+            time.sleep(MOMENT)
+            proxy.take()
+            print(f"unanswered {proxy.unanswered}", flush=True)
+        proxy.reply(offer, message)
+
+
 class Floods(Behaviour):
     """Sends so many Calls of its own at once with each Reply, until that costs the connection; on two connections."""
 
@@ -330,4 +356,4 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-nothing": SaysNothing, "errs": Errs, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
+           "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

@@ -37,11 +37,15 @@ class Proxy(Endpoint):
         """Until the connection ends."""
         self._behaviour.begin(self)
         while True:
-            while self._complete_next():
-                while self._arrived:
-                    self._called(self._arrived.pop(0).message)
+            self.take()
             if self._await_notice(LOOK_SECONDS, self._server.fileno()):
                 self._answered(self._record())
+
+    def take(self) -> None:
+        """Do what is to be done with what has arrived."""
+        while self._complete_next():
+            while self._arrived:
+                self._called(self._arrived.pop(0).message)
 
     def close(self) -> None:
         super().close()
