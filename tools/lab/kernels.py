@@ -13,8 +13,8 @@ import say
 
 SERIES = "7.3"
 FRAGMENTS = repository.TESTS / "kernel"
-# What the RPC layer lacks. Both kernels of our own have it, since one stands in for the other; the stock one has not,
-# and so tests the module without it.
+# What the RPC layer lacks, and what is wrong in ib_core. Both kernels of our own have these, since one stands in for the
+# other; the stock one has not, and so tests the module without them.
 PATCHES = repository.ROOT / "Documentation/patches"
 JOBS = os.cpu_count() or 1
 SIW = "drivers/infiniband/sw/siw"
