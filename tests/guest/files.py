@@ -6,7 +6,8 @@ files.py check DIR [--direct] [--odd]           read every file and compare it w
 files.py link DIR [LONGEST]                     make symbolic links with short and very long targets
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
-files.py load DIR COUNT                         COUNT processes write and read until they are killed
+files.py load DIR COUNT                         COUNT processes write and read until they are killed; /tmp/load.verified
+                                                says how many bytes each has compared
 files.py forget                                 write back and drop what the kernel has in its caches
 
 Several, with `then` between them, are done in turn: starting Python takes an emulated machine a second.
@@ -141,12 +142,25 @@ def workers(directory: str, count: int, size: int) -> int:
 
 
 def load(directory: str, count: int) -> int:
+    # Lines of the same length, so that each process has a place for its own.
+    verified = os.open("/tmp/load.verified", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+    def note(number: int, compared: int) -> None:
+        line = b"%19d\n" % compared
+        os.pwrite(verified, line, number * len(line))
+
+    for number in range(count):
+        note(number, 0)
+
     def work(number: int) -> None:
         data = content(f"load-{number}", 256 * 1024)
+        compared = 0
         while True:
             write(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
             if not holds(f"{directory}/load-{number}", data, number % 2 == 0, odd=False):
                 raise ValueError("read other bytes than were written")
+            compared += len(data)
+            note(number, compared)
 
     return each(count, work)
 

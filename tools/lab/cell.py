@@ -15,6 +15,7 @@ from machine import CLIENT, SERVER, Machine
 from messages import Expected
 from monitor import Monitor
 from pair import SAY_TAINT, Pair
+from tally import TALLY, Kind
 
 # The program of the guests that makes the files knows what is in them.
 sys.path.append(str(repository.TESTS / "guest"))
@@ -34,6 +35,14 @@ PORT, OTHER_PORT = 20049, 20050
 NO_SECURITY = "sys"
 # The server's own view of a directory of test files.
 SUMS = "cd /export/t/{} && sha256sum *"
+# The transports of a mount, a line each: name, port, and so on; the fifth word counts connections, the eighth Calls.
+TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
+CONNECTS, SENDS = 4, 7
+# What a mount has done, and how many of its transports are connected.
+DONE = (f"{{ {TRANSPORTS}; cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/xprt_state 2> /dev/null | "
+        "grep -w CONNECTED; true; }")
+# How much a load has compared.
+VERIFIED = "awk '{n += $1} END {printf \"%.0f\", n}' /tmp/load.verified"
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
 GONE = "for try in $(seq 100); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
 
@@ -89,13 +98,14 @@ class Cell:
         self._prove_both(f"rm -rf /export/t && mkdir -m 777 /export/t && cd /export/t && {{ {prepare}; }}",
                          f"mkdir -p /mnt && {mount or self.mount_command()}")
         yield
-        self._prove_both("true", f"{{ {unmount}; }}")
+        count_transports(self._prove_both("true", f"{DONE} && {{ {unmount}; }}"))
 
-    def _prove_both(self, server: str, client: str) -> None:
-        """Run a command in each guest, which then says whose module it has."""
-        for name, said in zip(("server", "client"), self.guests.together(f"{server} && {SAY_TAINT}",
-                                                                         f"{client} && {SAY_TAINT}", LONG_SECONDS)):
+    def _prove_both(self, server: str, client: str) -> str:
+        """Run a command in each guest, which then says whose module it has. What the client printed."""
+        both = self.guests.together(f"{server} && {SAY_TAINT}", f"{client} && {SAY_TAINT}", LONG_SECONDS)
+        for name, said in zip(("server", "client"), both):
             self.guests.prove(name, said)
+        return both[1]
 
     def clear(self) -> bool:
         """After a failed test: set everything up anew, without a mount; False when that does not work."""
@@ -117,7 +127,8 @@ class Cell:
         self.client(f"cd /mnt/t && {{ setsid /lab/files.py load load {LOAD} > /tmp/load 2>&1 < /dev/null & "
                     "echo $! > /tmp/load.pid; }")
         # The signal is only asked for here: each process ends when it sees it.
-        with say.undoing(lambda: self.client(f"read -r group < /tmp/load.pid; kill -9 -$group; {GONE.format('$group')}")):
+        end = f"read -r group < /tmp/load.pid; kill -9 -$group; ({GONE.format('$group')}) && {VERIFIED}"
+        with say.undoing(lambda: TALLY.add(Kind.BYTES, int(self.client(end)))):
             # The first of them makes a directory, and with that has to wait for the server, before there are others.
             self.client(f"read -r group < /tmp/load.pid; for try in $(seq 300); do test $(pgrep -g $group | wc -l) = "
                         f"{LOAD + 1} && exit 0; sleep 0.2; done; cat /tmp/load >&2; exit 1")
@@ -201,22 +212,38 @@ class Cell:
 
         The client has to ask the server again for what it has cached.
         """
-        self.judge(directory, self.guests.together(
+        compared = self.judge(directory, self.guests.together(
             SUMS.format(directory), f"/lab/files.py forget then check /mnt/t/{directory} {mode}", LONG_SECONDS)[0])
+        TALLY.add(Kind.BYTES, compared)
 
     def written(self, directory: str, sizes: str, mode: str = "") -> None:
         """Write files of these sizes, and fail unless both ends read from them what was written."""
         path = f"/mnt/t/{directory} {mode}"
         self.client(f"/lab/files.py make {path} {sizes} then forget then check {path}", LONG_SECONDS)
-        self.judge(directory, self.server(SUMS.format(directory), LONG_SECONDS))
+        TALLY.add(Kind.BYTES, self.judge(directory, self.server(SUMS.format(directory), LONG_SECONDS)))
 
     @staticmethod
-    def judge(directory: str, sums: str) -> None:
-        """Fail unless the server's checksums are those of the files' names."""
+    def judge(directory: str, sums: str) -> int:
+        """Fail unless the server's checksums are those of the files' names; how many bytes were compared."""
+        compared = 0
         for line in sums.splitlines():
             found, name = line.split()
             if found != checksum(name):
                 raise say.Failure(f"{directory}/{name}: the server has other bytes than it should")
+            compared += files.size_of(name)
+        TALLY.add(Kind.BYTES, compared)
+        return compared
+
+
+def count_transports(said: str) -> None:
+    """Add to the tally what DONE says of a mount."""
+    lines = said.splitlines()
+    transports = [line.split() for line in lines if line.lstrip().startswith("xprt:")]
+    made, sent = (sum(int(words[column]) for words in transports) for column in (CONNECTS, SENDS))
+    up = sum("CONNECTED" in line for line in lines)
+    TALLY.add(Kind.RPCS, sent)
+    TALLY.add(Kind.DISCONNECTS, max(0, made - up))
+    TALLY.add(Kind.RECONNECTS, max(0, made - len(transports)))
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import mount_tests
 import say
 from cell import LONG_SECONDS, Cell, Test
 from messages import Expected
+from tally import TALLY, Kind
 
 VERSION = "4.2"
 # RPCs from one broken connection to the next.
@@ -87,6 +88,7 @@ def device_removed(count: int, cell: Cell) -> None:
                 cell.client(f"{moment}; /lab/removal go {way}", LONG_SECONDS)
                 time.sleep(AWAY_SECONDS)
                 cell.client(f"/lab/removal come {way}")
+                TALLY.add(Kind.REMOVALS, 1)
             life_tests.await_connection(cell)
         cell.still_works()
         say.line(f"  {cell.connects() - before} new connections after {count} removals")
@@ -114,5 +116,6 @@ def umounted_away(cell: Cell) -> None:
     with (say.undoing(lambda: cell.client(f"/lab/removal come {way}")),
           cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt")):
         cell.still_works()
+    TALLY.add(Kind.REMOVALS, 1)
     with cell.mounted():
         cell.still_works()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import capture
 import life_tests
 import say
-from cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, PORT, Cell, Test
+from cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, PORT, SENDS, TRANSPORTS, Cell, Test
 from machine import CLIENT, SERVER
 from messages import Expected
 from mount_tests import (BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, LOSES_CONNECTION, LOST, MOVED, MOVES,
@@ -18,9 +18,6 @@ VERSION = "4.2"
 CONNECTIONS = 16
 # Another address of the same server, and of the client.
 SECOND_ADDRESS, CLIENT_ADDRESS = "192.0.2.101", "192.0.2.102"
-# The transports of the mount: name, port, and so on; the seventh word counts Calls.
-TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
-SENDS = 7
 INNER = "ip netns exec inner"
 # Resolving an address takes 5 s; programs are slow in a guest.
 REFUSED_SECONDS = 40

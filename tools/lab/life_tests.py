@@ -12,6 +12,7 @@ import mount_tests
 import say
 from cell import GONE, Cell, Test
 from messages import Expected
+from tally import TALLY, Kind
 
 # For one connection, or one restart.
 SECONDS_EACH = 20
@@ -114,6 +115,7 @@ def device_removed(count: int, cell: Cell) -> None:
                 cell.server(f"rdma link delete {cell.device}0", 120)
                 time.sleep(1)
                 cell.server(f"/lab/rdma-device {cell.device}")
+                TALLY.add(Kind.REMOVALS, 1)
             await_connection(cell)
         cell.still_works()
 

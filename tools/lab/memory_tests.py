@@ -13,6 +13,7 @@ import mount_tests
 import say
 from cell import LONG_SECONDS, SUMS, Cell, Test
 from messages import Expected
+from tally import TALLY, Kind
 
 VERSION = "4.2"
 KINDS = ("slab", "page")
@@ -140,7 +141,8 @@ def streamed(cell: Cell) -> None:
                         2 * LONG_SECONDS)
         if cell.connects() == before:
             raise say.Failure("no connection was broken")
-        cell.judge("stream", cell.server(SUMS.format("stream"), LONG_SECONDS))
+        # The process itself has compared as much.
+        TALLY.add(Kind.BYTES, cell.judge("stream", cell.server(SUMS.format("stream"), LONG_SECONDS)))
 
 
 def swapped(cell: Cell) -> None:
@@ -154,6 +156,7 @@ def swapped(cell: Cell) -> None:
             with cell.broken(cell.guests.client, BREAK_INTERVAL):
                 hold = f"{LIMITED.format(SWAP_SLOWED, SWAP_MOST)} /lab/pressure.py hold {HELD} {ROUNDS}"
                 found = int(cell.client(hold, 3 * LONG_SECONDS))
+                TALLY.add(Kind.BYTES, ROUNDS * HELD << 20)
             made = cell.connects() - before
         say.line(f"  {found >> 20} of {HELD} MiB were in the swap file; {made} new connections")
         if found < LEAST_SWAPPED or made == 0:

@@ -15,6 +15,7 @@ from machine import CLIENT, SERVER, Build
 from mounts import DEVICES, Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
 from results import Results
+from tally import TALLY
 
 
 def run_requester() -> int:
@@ -45,23 +46,32 @@ def run_life() -> int:
         setup, tests = mounts.server_stressed(device), life_tests.tests(life_tests.CHECK)
     else:
         setup, tests = mounts.client_stressed(device), client_life_tests.tests(client_life_tests.SOME)
-    return _run(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
+    return _run_counting(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
 
 
 def run_memory() -> int:
     """What a client does whose memory is short."""
     device = settings.choice("DEVICE", DEVICES)
-    return _run(mounts.client_accounted(device), Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS))
+    plan = Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS)
+    return _run_counting(mounts.client_accounted(device), plan)
 
 
 def run_storm() -> int:
     """Everything at once, for SOAK_MINUTES."""
     device = settings.choice("DEVICE", DEVICES)
-    tests = storm_tests.tests(mounts.soak_minutes())
-    return _run(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
+    tests = storm_tests.tests(60 * mounts.soak_minutes())
+    return _run_counting(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
 
 
 def _run(setup: Setup, *plans: Plan) -> int:
     results = Results()
     mounts.run_lanes(results, [Lane(setup, list(plans))])
+    return results.finish()
+
+
+def _run_counting(setup: Setup, plan: Plan) -> int:
+    """The same, with what was done in all in front of the last line."""
+    results = Results()
+    mounts.run_lanes(results, [Lane(setup, [plan])])
+    TALLY.tell()
     return results.finish()

@@ -1,14 +1,19 @@
 """Tests of what judges the results of tests."""
 
+import contextlib
+import io
 import json
 import unittest
+import unittest.mock
 
 import callback_tests
+import cell
 import memory_tests
 import messages
 import responder
 import say
 import storm_tests
+import tally
 
 EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
 
@@ -90,8 +95,22 @@ class Storm(unittest.TestCase):
                 storm_tests.judge(fio, tree)
 
     def test_it_is_long_enough_for_everything(self) -> None:
-        for test in storm_tests.tests(1)[:len(storm_tests.CONNECTIONS)]:
+        for test in storm_tests.tests(60)[:len(storm_tests.CONNECTIONS)]:
             self.assertEqual(test.function.args[1], storm_tests.LEAST_SECONDS)  # type: ignore[attr-defined]
+
+
+class Done(unittest.TestCase):
+    SAID = ("\txprt:\trdma 0 0 3 0 0 1204 1204 0 2891 0 0 512 3\n\txprt:\trdma 0 0 1 0 0 96 96 0 2891 0 0 512 3\n"
+            "state= CONNECTED   BOUND       \ntaint:OE\n")
+
+    def test_what_mounts_did_is_summed(self) -> None:
+        counts = tally.Tally()
+        with unittest.mock.patch("cell.TALLY", counts), contextlib.redirect_stdout(io.StringIO()) as said:
+            cell.count_transports(self.SAID)
+            cell.count_transports("taint:OE\n")
+            counts.tell()
+        self.assertEqual(said.getvalue(),
+                         "in all: 1300 RPCs, 3 disconnects, 2 reconnects, 0 device removals, 0 bytes verified\n")
 
 
 class Boots(unittest.TestCase):

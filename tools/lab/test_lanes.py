@@ -8,7 +8,7 @@ import unittest.mock
 
 import mounts
 import say
-from mounts import Lane, Outcome
+from mounts import Lane, Outcome, Round
 from pair import Setup
 from results import Results
 
@@ -57,6 +57,29 @@ class Lanes(unittest.TestCase):
 
         with self.assertRaises(ZeroDivisionError):
             self.run_with(run_lane, "one", "two")
+
+
+class Turns(unittest.TestCase):
+    ROUNDS = [Round("one", []), Round("two", []), Round("three", [])]
+
+    def reached(self, seconds: float) -> tuple[list[str], list[str]]:
+        now, done = 0.0, list[str]()
+
+        def run(each: Round) -> None:
+            nonlocal now
+            now += 10
+            done.append(each.name)
+
+        with unittest.mock.patch("time.monotonic", lambda: now):
+            unreached = mounts.take_turns(self.ROUNDS, seconds, run)
+        return done, [each.name for each in unreached]
+
+    def test_none_begins_after_the_end(self) -> None:
+        self.assertEqual(self.reached(15), (["one", "two"], ["three"]))
+        self.assertEqual(self.reached(20), (["one", "two"], ["three"]))
+
+    def test_the_first_comes_again(self) -> None:
+        self.assertEqual(self.reached(31), (["one", "two", "three", "one"], []))
 
 
 class Undoing(unittest.TestCase):
