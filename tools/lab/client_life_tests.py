@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import life_tests
 import mount_tests
+import objects
 import say
 from cell import LONG_SECONDS, Cell, Test
 from messages import Expected
@@ -66,10 +67,12 @@ def broken(count: int, cell: Cell) -> None:
     """The kernel's fault injection breaks the client's connections under a load that compares what it reads."""
     cell.load_modules()
     with cell.mounted():
+        there = objects.at_rest(cell, 1)
         before = cell.connects()
         with cell.load(), cell.broken(cell.guests.client, INTERVAL):
             cell.await_connects(before + count, SECONDS_EACH * count)
         cell.still_works()
+        objects.judge(cell, 1, there)
 
 
 def device_removed(count: int, cell: Cell) -> None:

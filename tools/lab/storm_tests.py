@@ -15,6 +15,7 @@ import client_life_tests
 import client_tests
 import life_tests
 import mount_tests
+import objects
 import say
 from cell import CONNECTS, GONE, LONG_SECONDS, SENDS, TRANSPORTS, Cell, Test
 from machine import CLIENT
@@ -107,6 +108,7 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
     cell.load_modules()
     with (_patience(cell), cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={connections}"),
                                         prepare="mkdir -m 777 tree")):
+        before = objects.at_rest(cell, connections)
         began = time.monotonic()
         with _work(cell, seconds) as verified:
             with cell.broken(cell.guests.client, INTERVAL):
@@ -114,9 +116,12 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
             cell.client(ENDED.format(LONG_SECONDS), LONG_SECONDS + seconds)
         cell.still_works()
         lines = [line.split() for line in cell.client(TRANSPORTS).splitlines()]
+        seconds_taken = time.monotonic() - began
+        objects.judge(cell, connections, before)
+        objects.judge_anew(cell, connections, before)
     made, sent = (sum(int(words[column]) for words in lines) for column in (CONNECTS, SENDS))
     deeds = ", ".join(f"{count} {name}" for name, count in done.items())
-    say.line(f"  {say.duration(time.monotonic() - began)}: {sent} RPCs; {made} connections made, {made - len(lines)} "
+    say.line(f"  {say.duration(seconds_taken)}: {sent} RPCs; {made} connections made, {made - len(lines)} "
              f"of them anew; {deeds}; {verified} bytes compared")
     # What was done to all of them at once explains so many; broken ones are beyond that.
     if len(lines) != connections or made - len(lines) <= connections * done.total():

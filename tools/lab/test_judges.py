@@ -10,6 +10,7 @@ import callback_tests
 import cell
 import memory_tests
 import messages
+import objects
 import responder
 import say
 import storm_tests
@@ -111,6 +112,31 @@ class Done(unittest.TestCase):
             counts.tell()
         self.assertEqual(said.getvalue(),
                          "in all: 1300 RPCs, 3 disconnects, 2 reconnects, 0 device removals, 0 bytes verified\n")
+
+
+class AtRest(unittest.TestCase):
+    SAID = "1: rxe0: pd 3 cq 4 qp 3 cm_id 2 mr 8 ctx 0 srq 0 \n"
+
+    def test_counts_are_read(self) -> None:
+        self.assertEqual(objects.parse(self.SAID).counts, {"pd": 3, "cq": 4, "qp": 3, "cm_id": 2, "mr": 8})
+        self.assertEqual(objects.parse("1: rxe0: qp 3/65536 cq 4/1 pd 3/1 cm_id 2 mr 8/9").regions, 8)
+
+    def test_nothing_is_read_of_no_device(self) -> None:
+        with self.assertRaises(say.Failure):
+            objects.parse("")
+
+    def test_one_more_is_too_many(self) -> None:
+        before = objects.parse(self.SAID)
+        for kind, there in before.of_connections.items():
+            for count in (there - 1, there + 1):
+                self.assertFalse(objects.alike(objects.Objects({**before.counts, kind: count}), before, 100))
+        for count, right in ((4, True), (100, True), (101, False)):
+            self.assertEqual(objects.alike(objects.Objects({**before.counts, "mr": count}), before, 100), right)
+
+    def test_the_command_is_one(self) -> None:
+        command = objects.REACH.format(4, 7)
+        self.assertIn("awk '{n += $5} END {print n}'", command)
+        self.assertIn("test $made -ge 7 -a $(grep -c 'type RC' /tmp/reached) = 4", command)
 
 
 class Boots(unittest.TestCase):
