@@ -36,6 +36,10 @@ ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do 
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
 KEEPALIVE, KEEPALIVE_SECONDS = "rdma_keepalive_time", 4
+# What the user guide says of a server that dies: beside twice that time, what the adapter needs, or an answer may take.
+DEATH_SECONDS = {"rxe": 5, "siw": 60}
+# What a busy machine's guests need for anything.
+SLOW_SECONDS = 15
 MOVES = 2
 # Each has another number.
 LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
@@ -238,14 +242,36 @@ def watched(cell: Cell) -> None:
                 raise say.Failure("a live server lost its connection")
             # A client of NFS 4 renews its lease, and so notices by itself.
             if cell.version == "3":
-                with cell.silence():
-                    cell.client(LOSES_IDLE_CONNECTION, LONG_SECONDS)
-                cell.still_works()
+                _notices_death(cell)
         # Over siw, the end of the silent connection waits behind what TCP has tried to send: as long again as the silence
         # took, and not much beyond 100 s, when TCP gives up. Then only nfsd ends what the server has of it.
         if cell.device == "siw" and cell.version == "3":
             cell.guests.stop_serving()
             cell.load_modules()
+
+
+def dead(cell: Cell) -> None:
+    """A server that dies without a word while nothing is under way is noticed, and the mount recovers."""
+    cell.load_modules()
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS), cell.mounted():
+        cell.still_works()
+        before = cell.connects()
+        _notices_death(cell)
+        if cell.connects() == before:
+            raise say.Failure("the connection outlived the silence")
+
+
+def _notices_death(cell: Cell) -> None:
+    """In the time that the user guide says. A client of NFS 3 has nothing to say in the meantime."""
+    most = 2 * KEEPALIVE_SECONDS + DEATH_SECONDS[cell.device]
+    with cell.silence():
+        began = time.monotonic()
+        cell.client(LOSES_IDLE_CONNECTION, LONG_SECONDS)
+        seconds = time.monotonic() - began
+    say.line(f"  a dead server was noticed after {seconds:.1f} s, where {most} are documented")
+    if seconds > most + SLOW_SECONDS:
+        raise say.Failure(f"a dead server was noticed only after {seconds:.1f} s")
+    cell.still_works()
 
 
 def _asked(cell: Cell) -> int:
@@ -524,6 +550,8 @@ LISTENERS = Test("listeners", listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
 ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
 WATCHED = Test("silent server is noticed", watched, (LOST, MOVED))
+# Of a client of NFS 3 alone: any other has a lease to renew.
+DEAD = Test("dead server is noticed in time", dead, (LOST, NOT_RESPONDING))
 FROM_SERVER = Test("written by the server", from_server)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
