@@ -2,7 +2,7 @@
 """Makes and checks the files of the mount tests. A file's bytes follow from its name, so either end can judge it.
 
 files.py make DIR SIZE... [--direct] [--odd]    write one file for each size
-files.py check DIR [--direct] [--odd]           read every file and compare it with what it has to hold
+files.py check DIR [SIZE...] [--direct] [--odd] read every file, or those, and compare it with what it has to hold
 files.py link DIR [LONGEST]                     make symbolic links with short and very long targets
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
@@ -88,8 +88,8 @@ def make(directory: str, sizes: list[int], direct: bool, odd: bool) -> int:
     return 0
 
 
-def check(directory: str, direct: bool, odd: bool) -> int:
-    names = os.listdir(directory)
+def check(directory: str, sizes: list[int], direct: bool, odd: bool) -> int:
+    names = [f"file-{size}" for size in sizes] or os.listdir(directory)
     wrong = [name for name in names if not holds(f"{directory}/{name}", content(name, size_of(name)), direct, odd)]
     if wrong or not names:
         print("wrong bytes in:", *wrong, file=sys.stderr)
@@ -182,7 +182,7 @@ def one(arguments: list[str]) -> int:
     if what == "make":
         return make(directory, numbers, direct, odd)
     if what == "check":
-        return check(directory, direct, odd)
+        return check(directory, numbers, direct, odd)
     others: dict[str, Callable[..., int]] = {"link": link, "follow": follow, "workers": workers, "load": load}
     return others[what](directory, *numbers)
 

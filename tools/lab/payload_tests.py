@@ -17,7 +17,10 @@ REGION_PAGES, PAD_OPTIMIZE, INLINE_READ = "rdma_region_pages", "rdma_pad_optimiz
 # Segments of 1 MiB by pages of a region; 0 for as many as rxe can do.
 SEGMENTS = {0: 1, 64: 4, 17: 16}
 # The mount's counters, as the user guide numbers them.
-READ_SEGMENTS, WRITE_SEGMENTS, FIXUP = 11, 12, 17
+READ_SEGMENTS, WRITE_SEGMENTS, REPLY_SEGMENTS, FIXUP, INVALIDATED = 11, 12, 13, 17, 25
+# READs of one piece each: of lengths that are multiples of nothing, and of such as are; into memory that begins with a
+# page, and off it.
+ODD, EVEN, OFF_PAGE = (65533, 200_001, MIB - 3), (65536, MIB), (65533, 200_001)
 TCP_PORT = 2049
 # A client that is asked for an attribute with a small buffer has two pages for an ACL, and one for any other. These are
 # longer, but not too long for an inline message.
@@ -68,6 +71,31 @@ def _largest_payloads(cell: Cell) -> Iterator[None]:
         yield
 
 
+def one_key(cell: Cell) -> None:
+    """A READ of any length is one segment, whose key the server invalidates; with room for padding, an odd one is two,
+    and the client takes back the key."""
+    cell.load_modules()
+    sizes = " ".join(map(str, (*ODD, *EVEN)))
+    with _largest_payloads(cell):
+        with cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
+            for lengths, mode in ((ODD, ""), (EVEN, ""), (OFF_PAGE, "--odd")):
+                _expect_keys(cell, lengths, mode, len(lengths), 0)
+        with cell.tunable(PAD_OPTIMIZE, 0), cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
+            _expect_keys(cell, ODD, "", 2 * len(ODD), len(ODD))
+
+
+def _expect_keys(cell: Cell, lengths: tuple[int, ...], mode: str, segments: int, invalidated: int) -> None:
+    """Read files of these lengths, and fail unless their Write chunks have so many segments, and the client takes back
+    the keys of so many RPCs. Nothing else is under way that has a chunk."""
+    numbers = WRITE_SEGMENTS, REPLY_SEGMENTS, INVALIDATED
+    before = [cell.counter(number) for number in numbers]
+    cell.client(f"/lab/files.py check /mnt/t/in {' '.join(map(str, lengths))} --direct {mode}", LONG_SECONDS)
+    counts = [cell.counter(number) - then for number, then in zip(numbers, before)]
+    if counts != [segments, 0, invalidated]:
+        raise say.Failure(f"READs of {lengths} bytes {mode}: {counts[0]} segments of Write chunks, {counts[1]} of Reply "
+                          f"chunks, {counts[2]} RPCs whose keys the client took back; not {segments}, 0, {invalidated}")
+
+
 def room_for_padding(cell: Cell) -> None:
     """A segment of its own for padding, which a server as it should be leaves alone."""
     cell.load_modules()
@@ -106,5 +134,5 @@ def longer_than_room(cell: Cell) -> None:
         raise say.Failure(f"only {placed} bytes of the Replies came inline")
 
 
-TESTS = [Test("pages of a region", region_pages, (MOVED,)), Test("room for padding", room_for_padding),
-         Test("a Reply longer than its room", longer_than_room)]
+TESTS = [Test("pages of a region", region_pages, (MOVED,)), Test("one key for a READ of any length", one_key, (MOVED,)),
+         Test("room for padding", room_for_padding), Test("a Reply longer than its room", longer_than_room)]
