@@ -28,9 +28,13 @@ UP = ("for try in $(seq 150); do grep -qx 'callback state: UP' /proc/fs/nfsd/cli
 # Nothing is delegated as long as somebody may claim what he had; lockd's clients, too.
 NO_GRACE = ("for try in $(seq 150); do grep -q Y /proc/fs/nfsd/v4_end_grace && grep -q Y /proc/fs/lockd/nlm_end_grace && "
             "exit 0; sleep 0.2; done; echo 'the grace period does not end' >&2; exit 1")
-# Delegated for reading, and for writing.
+# Sizes of files that are delegated for reading, and for writing; few, and as many as take a while under load.
 READ, WRITTEN = (1000, 70001), (2000, 80001)
-SIZES = " ".join(map(str, (*READ, *WRITTEN)))
+MANY_READ, MANY_WRITTEN = tuple(range(1000, 1006)), tuple(range(2000, 2006))
+# Whoever waits at the server for one delegation that is not given back waits for so long, and then no longer.
+LEASE_BREAK_SECONDS = 45
+# Of the mount's counters: Calls sent. With fewer of them for each recall there was no load.
+SENT, LEAST_CALLS = 6, 4
 # Not those of directories.
 DELEGATIONS = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: deleg.*/file-'; true"
 HOLD = ("rm -f /tmp/held; {{ setsid /lab/holder.py /mnt/t/recalled {0} > /tmp/held 2>&1 < /dev/null & echo $! > /tmp/held.pid; }}; "
@@ -95,30 +99,69 @@ def recalled(cell: Cell) -> None:
     """The server writes files that are delegated to the client: that gives them back at once, though it holds them
     open, and then reads what is in them."""
     cell.load_modules()
-    make = " && ".join(f"head -c {size} /dev/zero > file-{size}" for size in READ)
-    with cell.mounted(prepare=f"mkdir -m 777 recalled && cd recalled && {make}"):
-        cell.server(NO_GRACE)
-        cell.server(UP)
-        before = int(cell.server(DELEGATIONS))
-        cell.client(HOLD.format(" ".join(f"file-{size}" for size in (*READ, *WRITTEN))))
-        with say.undoing(lambda: cell.client(LET_GO)):
-            wanted = len(READ) + len(WRITTEN)
-            delegated = int(cell.server(DELEGATIONS)) - before
-            if delegated != wanted:
-                raise say.Failure(f"{delegated} of {wanted} files were delegated")
-            with recorded(cell, "nfsd_cb_recall", "nfsd_cb_recall_done", "nfsd_stid_revoke") as lines:
-                began = time.monotonic()
-                cell.server(f"/lab/files.py make /export/t/recalled {SIZES}", LONG_SECONDS)
-                seconds = time.monotonic() - began
-            found = counts(lines)
-            # From the server: the NFS client believes in its cache of files that were delegated for writing, with the in-tree
-            # transport, too.
-            cell.client("/lab/files.py check /mnt/t/recalled --direct")
+    with cell.mounted(prepare=_to_be_read(READ)), _delegated(cell, READ, WRITTEN):
+        _recall(cell, (*READ, *WRITTEN))
+
+
+def recalled_under_load(cell: Cell) -> None:
+    """The same while the client has as many Calls under way as it may, behind which its answers could wait, with a
+    lease that gives no callback up for being late; it costs no connection."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(LONG_LEASE)
+    with say.undoing(cell.guests.stop_serving), cell.mounted(prepare=_to_be_read(MANY_READ)):
+        sizes = (*MANY_READ, *MANY_WRITTEN)
+        with _delegated(cell, MANY_READ, MANY_WRITTEN), cell.load():
+            before = cell.counter(SENT)
+            seconds = _recall(cell, sizes)
+            sent = cell.counter(SENT) - before
+        connects = cell.connects()
+    cell.load_modules()
+    say.line(f"  {sent} Calls in the meantime")
+    if seconds > LEASE_BREAK_SECONDS:
+        raise say.Failure(f"{len(sizes)} delegations came back in {seconds:.0f} s")
+    if sent < LEAST_CALLS * len(sizes) or connects != 1:
+        raise say.Failure(f"{sent} Calls were sent meanwhile, and {connects} connections made")
+
+
+def _to_be_read(sizes: tuple[int, ...]) -> str:
+    """What the server does beforehand."""
+    make = " && ".join(f"head -c {size} /dev/zero > file-{size}" for size in sizes)
+    return f"mkdir -m 777 recalled && cd recalled && {make}"
+
+
+@contextmanager
+def _delegated(cell: Cell, read: tuple[int, ...], written: tuple[int, ...]) -> Iterator[None]:
+    """Files that the client holds open, and delegations of all of them, for the length of a block."""
+    cell.server(NO_GRACE)
+    cell.server(UP)
+    sizes = (*read, *written)
+    before = int(cell.server(DELEGATIONS))
+    cell.client(HOLD.format(" ".join(f"file-{size}" for size in sizes)))
+    with say.undoing(lambda: cell.client(LET_GO)):
+        delegated = int(cell.server(DELEGATIONS)) - before
+        if delegated != len(sizes):
+            raise say.Failure(f"{delegated} of {len(sizes)} files were delegated")
+        yield
+
+
+def _recall(cell: Cell, sizes: tuple[int, ...]) -> float:
+    """Have the server write delegated files, and fail unless each was recalled and given back, and the client reads
+    what was written; how many seconds the server took."""
+    with recorded(cell, "nfsd_cb_recall", "nfsd_cb_recall_done", "nfsd_stid_revoke") as lines:
+        began = time.monotonic()
+        cell.server(f"/lab/files.py make /export/t/recalled {' '.join(map(str, sizes))}", LONG_SECONDS)
+        seconds = time.monotonic() - began
+    found = counts(lines)
+    # From the server: the NFS client believes in its cache of files that were delegated for writing, with the in-tree
+    # transport, too.
+    cell.client("/lab/files.py check /mnt/t/recalled --direct", LONG_SECONDS)
     say.line(f"  {found['nfsd_cb_recall_done']} delegations recalled in {seconds:.1f} s")
-    if found["nfsd_cb_recall"] < wanted or found["nfsd_cb_recall_done"] < wanted:
-        raise say.Failure(f"{wanted} files were delegated, but recalls were: {dict(found)}")
+    if found["nfsd_cb_recall"] < len(sizes) or found["nfsd_cb_recall_done"] < len(sizes):
+        raise say.Failure(f"{len(sizes)} files were delegated, but recalls were: {dict(found)}")
     if found["nfsd_stid_revoke"]:
         raise say.Failure(f"the server waited in vain for delegations: {dict(found)}")
+    return seconds
 
 
 def offloaded(cell: Cell) -> None:
@@ -237,4 +280,5 @@ def test(count: int) -> Test:
 # From 4.1 on the server's Calls come over the mount's own connection.
 SESSIONS = [Test("delegations recalled", recalled), Test("locks told of", functools.partial(told_of_locks, SOME_LOCKS))]
 COPYING = Test("copies of the server's", offloaded, (BROKEN,))
+RECALLED_UNDER_LOAD = Test("delegations recalled under load", recalled_under_load, (RESTARTED,))
 COPYING_IDLE = Test("a copy after idleness", offloaded_after_idleness, (RESTARTED,))

@@ -567,7 +567,7 @@ OF_4 = [FORMS, ACLS, GUESSED, NAMESPACE]
 # Each once.
 FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *([] if version == "3" else OF_4), *COMMON]))
         for version, smoke in SMOKE.items()}
-SOAK = [*HARD, REMOVED, NO_LEAK]
+SOAK = [*HARD, callback_tests.RECALLED_UNDER_LOAD, REMOVED, NO_LEAK]
 
 
 def siw_goodbyes(test: Test) -> Expected:
