@@ -21,10 +21,13 @@ SECOND_ADDRESS, CLIENT_ADDRESS = "192.0.2.101", "192.0.2.102"
 INNER = "ip netns exec inner"
 # Resolving an address takes 5 s; programs are slow in a guest.
 REFUSED_SECONDS = 40
-# The least and the most of each tunable.
-TUNABLES = {"rdma_slot_table_entries": (4, 16384), "rdma_max_inline_read": (1024, 65536),
-            "rdma_max_inline_write": (1024, 65536), "rdma_keepalive_time": (0, 3600),
-            "rdma_inline_write_padding": (0, 4096), "rdma_memreg_strategy": (0, 6)}
+# The least and the most of each tunable, and its default.
+TUNABLES = {"rdma_slot_table_entries": (4, 16384, 128), "rdma_max_inline_read": (1024, 65536, 8192),
+            "rdma_max_inline_write": (1024, 65536, 8192), "rdma_keepalive_time": (0, 3600, 30),
+            "rdma_pad_optimize": (-1 << 31, (1 << 31) - 1, 1), "rdma_inline_write_padding": (0, 4096, 0),
+            "rdma_memreg_strategy": (0, 6, 5)}
+# That of the one whose range has a gap, which is a test of its own.
+REGION_PAGES, REGION_PAGES_DEFAULT = "rdma_region_pages", 0
 TRY_TUNABLE = ("try() {{ for bad in $(($2 - 1)) $(($3 + 1)); do echo $bad 2> /dev/null > $1 && echo $1 takes $bad; "
                "done; for good in $2 $3; do echo $good > $1; now=$(cat $1); test $now = $good || "
                "echo $1 has $now, not $good; done; }}; cd /proc/sys/sunrpc; {0}; true")
@@ -122,13 +125,23 @@ def refused(cell: Cell) -> None:
 
 
 def tunables(cell: Cell) -> None:
-    """What /proc/sys/sunrpc of the client takes and refuses; new mounts and connections use it."""
+    """What /proc/sys/sunrpc of the client has at first, takes and refuses; new mounts and connections use it."""
     cell.load_modules()
-    there = cell.client(f"cd /proc/sys/sunrpc && cat {' '.join(TUNABLES)}").split()
-    usual: dict[str, int | str] = dict(zip(TUNABLES, there))
+    # As they are when nobody has changed them yet.
+    cell.guests.unload_client()
+    cell.load_modules()
+    wanted = {name: default for name, (_, _, default) in TUNABLES.items()} | {REGION_PAGES: REGION_PAGES_DEFAULT}
+    there = dict(zip(wanted, map(int, cell.client(f"cd /proc/sys/sunrpc && cat {' '.join(wanted)}").split())))
+    if there != wanted:
+        raise say.Failure(f"defaults are {there}, and not {wanted}")
+    # Also none that is not here.
+    listed = set(cell.client("cd /proc/sys/sunrpc && ls -d rdma_*").split())
+    if listed != wanted.keys():
+        raise say.Failure(f"tunables are {' '.join(sorted(listed))}, and not {' '.join(sorted(wanted))}")
+    usual = {name: there[name] for name in TUNABLES}
     with say.undoing(lambda: _set(cell, usual)):
         wrong = cell.client(TRY_TUNABLE.format("; ".join(f"try {name} {least} {most}"
-                                                         for name, (least, most) in TUNABLES.items())))
+                                                         for name, (least, most, _) in TUNABLES.items())))
         if wrong:
             raise say.Failure("; ".join(wrong.splitlines()))
         for slots, inline in (LITTLE, MUCH):
@@ -144,7 +157,7 @@ def tunables(cell: Cell) -> None:
                                   f"{writes} of Write chunks")
 
 
-def _set(cell: Cell, values: dict[str, int | str]) -> None:
+def _set(cell: Cell, values: dict[str, int]) -> None:
     cell.client("cd /proc/sys/sunrpc && " + " && ".join(f"echo {value} > {name}" for name, value in values.items()))
 
 
