@@ -21,6 +21,8 @@ import sys
 from collections.abc import Callable
 
 PIECE = 1 << 20
+# What is behind the memory for a READ, which nobody may touch: more than XDR padding.
+BEHIND = b"\xa5" * 64
 # The longest target there is, and some that fit one kind of message but not another.
 LINKS = (1, 100, 1000, 2000, 4000, 4095)
 
@@ -61,13 +63,14 @@ def write(path: str, data: bytes, direct: bool, odd: bool) -> None:
 
 
 def holds(path: str, data: bytes, direct: bool, odd: bool) -> bool:
-    """Whether a file reads as exactly these bytes."""
+    """Whether a file reads as exactly these bytes, and nothing is written behind the memory for them."""
     room = memory(odd)
     file = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
     try:
         if os.fstat(file).st_size != len(data):
             return False
         for offset, length in pieces(len(data), odd):
+            room[length:length + len(BEHIND)] = BEHIND
             done = 0
             while done < length:
                 got = os.preadv(file, [room[done:length]], offset + done)
@@ -75,6 +78,9 @@ def holds(path: str, data: bytes, direct: bool, odd: bool) -> bool:
                     return False
                 done += got
             if room[:length] != data[offset:offset + length]:
+                return False
+            if room[length:length + len(BEHIND)] != BEHIND:
+                print(f"{path}: bytes behind the memory for {length} at {offset} have changed", file=sys.stderr)
                 return False
         return True
     finally:

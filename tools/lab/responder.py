@@ -91,7 +91,8 @@ def discarded(behaviour: str, cell: Cell) -> None:
 
 
 def padded(cell: Cell) -> None:
-    """The padding that the server writes finds no memory; a server that does not write it then is believed."""
+    """The padding that the server writes finds no memory, and what is behind that for the data stays as it is; a server
+    that does not write it then is believed."""
     cell.load_modules()
     with _responder(cell, "places"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {ODD}"):
         before = cell.connects()
