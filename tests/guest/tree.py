@@ -4,6 +4,8 @@ from its name.
 
 tree.py work DIR PROCESSES SECONDS    prints what was done, in JSON
 tree.py look DIR                      compares every file with what it has to hold; prints a sum of all names
+tree.py touch DIR COUNT               opens so many files, as one who would write, but changes nothing: at a server,
+                                      that recalls what is delegated; waits a while for them to be there
 
 Each process has directories of its own and knows what has to be in them. Under the locks all of them count, so that a
 number that is lost shows.
@@ -27,6 +29,8 @@ import files  # noqa: E402
 PLACES = ("a", "b", "c")
 LONGEST = 20_000
 MOST_FILES = 200
+# For files to be there.
+WAIT_SECONDS = 60
 COUNTERS = 2
 NUMBER = struct.Struct("=Q")
 # One look at a whole directory in so many operations.
@@ -173,8 +177,25 @@ def look(directory: str) -> int:
     return 1 if wrong else 0
 
 
+def touch(directory: str, count: int) -> int:
+    found: list[str] = []
+    deadline = time.monotonic() + WAIT_SECONDS
+    while len(found) < count and time.monotonic() < deadline:
+        time.sleep(1)
+        # The directories may be on their way, too.
+        with contextlib.suppress(FileNotFoundError):
+            found = all_files(directory)
+    for path in random.sample(found, min(count, len(found))):
+        # By now it may be somewhere else.
+        with contextlib.suppress(FileNotFoundError):
+            os.close(os.open(f"{directory}/{path}", os.O_RDWR))
+    return 0
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "work":
         os.makedirs(sys.argv[2], exist_ok=True)
         sys.exit(work(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    if sys.argv[1] == "touch":
+        sys.exit(touch(sys.argv[2], int(sys.argv[3])))
     sys.exit(look(sys.argv[2]))

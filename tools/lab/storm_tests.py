@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import callback_tests
 import client_life_tests
 import client_tests
 import life_tests
@@ -31,6 +32,10 @@ INTERVAL = 300
 # Between what is done to it the mount gets somewhere.
 PEACE_SECONDS = 15
 DOWN_SECONDS = 3
+# Files that the server itself opens, so that it recalls those that are delegated.
+TOUCHED = 20
+RECALL = "nfsd_cb_recall_done"
+ANSWERED = re.compile(rf": {RECALL}: .*\bstatus=0\b")
 # A server without power, and then the client's delay between attempts, may take longer than the kernel calls a hang.
 HANG_SECONDS = 900
 HANG = "/proc/sys/kernel/hung_task_timeout_secs"
@@ -67,40 +72,56 @@ class Deed:
     """Something that is done to the mount."""
 
     name: str
-    do: Callable[[Cell, random.Random], None]
+    # Says how often it was done this time.
+    do: Callable[[Cell, random.Random], int]
+    # Whether it costs connections.
+    breaks: bool = True
 
 
-def _restart(cell: Cell, luck: random.Random) -> None:
+def _restart(cell: Cell, luck: random.Random) -> int:
     cell.server("rpc.nfsd 0 && /lab/nfs-server", LONG_SECONDS)
+    return 1
 
 
-def _link_down(cell: Cell, luck: random.Random) -> None:
+def _link_down(cell: Cell, luck: random.Random) -> int:
     cell.client(f"ip link set eth0 down; sleep {luck.randrange(DOWN_SECONDS + 1)}; ip link set eth0 up && "
                 f"ip addr replace {CLIENT.address6}/64 dev eth0 nodad")
+    return 1
 
 
-def _remove_clients(cell: Cell, luck: random.Random) -> None:
+def _remove_clients(cell: Cell, luck: random.Random) -> int:
     way = f"{luck.choice(client_life_tests.WAYS)} {cell.device}"
     cell.client(f"/lab/removal go {way}", LONG_SECONDS)
     time.sleep(luck.randrange(DOWN_SECONDS + 1))
     cell.client(f"/lab/removal come {way}", LONG_SECONDS)
     TALLY.add(Kind.REMOVALS, 1)
+    return 1
 
 
-def _remove_servers(cell: Cell, luck: random.Random) -> None:
+def _remove_servers(cell: Cell, luck: random.Random) -> int:
     cell.server(f"rdma link delete {cell.device}0", LONG_SECONDS)
     time.sleep(luck.randrange(DOWN_SECONDS + 1))
     cell.server(f"/lab/rdma-device {cell.device}", LONG_SECONDS)
     TALLY.add(Kind.REMOVALS, 1)
+    return 1
 
 
-def _power_off(cell: Cell, luck: random.Random) -> None:
+def _power_off(cell: Cell, luck: random.Random) -> int:
     cell.guests.reboot_server()
+    return 1
+
+
+def _recall(cell: Cell, luck: random.Random) -> int:
+    with callback_tests.recorded(cell, RECALL) as lines:
+        cell.server(f"/lab/tree.py touch /export/t/tree {TOUCHED}", LONG_SECONDS)
+    # One that came to nothing, because a connection was just broken, was made again.
+    return sum(bool(ANSWERED.search(line)) for line in lines)
 
 
 DEEDS = [Deed("restarts of nfsd", _restart), Deed("times the link was down", _link_down),
          Deed("removals of the client's device", _remove_clients),
-         Deed("removals of the server's device", _remove_servers), Deed("losses of the server's power", _power_off)]
+         Deed("removals of the server's device", _remove_servers), Deed("losses of the server's power", _power_off),
+         Deed("recalls of delegations answered", _recall, breaks=False)]
 
 
 def storm(connections: int, seconds: int, cell: Cell) -> None:
@@ -124,8 +145,12 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
     say.line(f"  {say.duration(seconds_taken)}: {sent} RPCs; {made} connections made, {made - len(lines)} "
              f"of them anew; {deeds}; {verified} bytes compared")
     # What was done to all of them at once explains so many; broken ones are beyond that.
-    if len(lines) != connections or made - len(lines) <= connections * done.total():
+    broken = sum(done[deed.name] for deed in DEEDS if deed.breaks)
+    if len(lines) != connections or made - len(lines) <= connections * broken:
         raise say.Failure(f"{len(lines)} transports made {made} connections")
+    undone = [deed.name for deed in DEEDS if not done[deed.name]]
+    if undone:
+        raise say.Failure(f"there were none of: {', '.join(undone)}")
 
 
 def _do_all(cell: Cell, luck: random.Random, deadline: float) -> Counter[str]:
@@ -133,8 +158,7 @@ def _do_all(cell: Cell, luck: random.Random, deadline: float) -> Counter[str]:
     done: Counter[str] = Counter()
     while not done or time.monotonic() < deadline:
         for deed in luck.sample(DEEDS, len(DEEDS)):
-            deed.do(cell, luck)
-            done[deed.name] += 1
+            done[deed.name] += deed.do(cell, luck)
             life_tests.await_connection(cell)
             time.sleep(PEACE_SECONDS)
     return done

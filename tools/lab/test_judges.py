@@ -114,6 +114,14 @@ class Done(unittest.TestCase):
                          "in all: 1300 RPCs, 3 disconnects, 2 reconnects, 0 device removals, 0 bytes verified\n")
 
 
+class Recalls(unittest.TestCase):
+    LINE = "   nfsd-1   [000] .....   123.456789: nfsd_cb_recall_done: client 6921a7f3:4c1b6d4e stateid 00000001:00000001 "
+
+    def test_only_what_was_answered_counts(self) -> None:
+        for status, counts in (("status=0", True), ("status=-107", False), ("status=10008", False)):
+            self.assertEqual(bool(storm_tests.ANSWERED.search(self.LINE + status)), counts)
+
+
 class AtRest(unittest.TestCase):
     SAID = "1: rxe0: pd 3 cq 4 qp 3 cm_id 2 mr 8 ctx 0 srq 0 \n"
 
