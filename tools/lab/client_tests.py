@@ -16,6 +16,7 @@ from mount_tests import (BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, 
 
 VERSION = "4.2"
 CONNECTIONS = 16
+TCP_PORT = 2049
 # Another address of the same server, and of the client.
 SECOND_ADDRESS, CLIENT_ADDRESS = "192.0.2.101", "192.0.2.102"
 INNER = "ip netns exec inner"
@@ -82,6 +83,22 @@ def trunked(cell: Cell) -> None:
                     raise say.Failure(f"no switch has two transports: {counts.strip()}")
                 cell.written("one", FEW_SIZES)
                 cell.client("/lab/files.py check /mnt2/t/one", LONG_SECONDS)
+
+
+def beside_tcp(cell: Cell) -> None:
+    """The same server mounted over TCP as well: each mount has its own transport, and reads what the other has written.
+    A client of NFS 4.1 or later would find that it knows the server, and use one transport for both."""
+    cell.load_modules()
+    with cell.mounted():
+        cell.client(f"mkdir -p /mnt2 && mount -t nfs -o vers=3,proto=tcp,port={TCP_PORT},nolock,mountproto=tcp "
+                    "server:/export /mnt2")
+        with say.undoing(lambda: cell.client("umount /mnt2", LONG_SECONDS)):
+            kinds = cell.client("awk '$1 == \"xprt:\" {print $2}' /proc/self/mountstats").split()
+            if sorted(kinds) != ["rdma", "tcp"]:
+                raise say.Failure(f"the transports of two mounts are: {' '.join(kinds) or 'none'}")
+            cell.written("one", FEW_SIZES)
+            cell.client(f"/lab/files.py check /mnt2/t/one then make /mnt2/t/two {FEW_SIZES}", LONG_SECONDS)
+            cell.same("two")
 
 
 def link_local(cell: Cell) -> None:
@@ -276,10 +293,13 @@ def own_address_moves(cell: Cell) -> None:
 # For every check.
 QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), Test("errors of mount", refused),
          Test("client's tunables", tunables), Test("another address by sysfs", sent_elsewhere, (LOST,))]
-TESTS = [*QUICK, Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,)),
+MANY_CONNECTIONS = Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,))
+TESTS = [*QUICK, MANY_CONNECTIONS,
          Test("client in a network namespace", in_namespace, (LOST, MOVED)),
          Test("transports taken out by sysfs", taken_out, (LOST,)), Test("a referral", referred, (MOVED,)),
          Test("client's link down and up", link_down, (*CANCELS, LINK, NOT_RESPONDING))]
+# Of NFS 3 alone.
+BESIDE_TCP = Test("TCP and RDMA side by side", beside_tcp)
 # Of RoCE, where an address that goes takes the connection with it; that of siw lives as long as its TCP is patient.
 ROCE = [Test("client has another address", another_address, (*CANCELS, LINK, NOT_RESPONDING))]
 # Wants a kernel with bonding at the client, which is the stock one.

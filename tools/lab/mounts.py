@@ -150,7 +150,8 @@ def rounds(minutes: int) -> list[Round]:
                   [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
                                                  client_tests.TESTS + payload_tests.TESTS + client_tests.ROCE),
                                             Plan("rxe", responder.VERSION, OURS, OURS,
-                                                 [mount_tests.DEAD, *responder.TESTS]),
+                                                 [mount_tests.DEAD, client_tests.BESIDE_TCP,
+                                                  client_tests.MANY_CONNECTIONS, *responder.TESTS]),
                                             Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]),
                    Lane(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
                                             Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])]),
@@ -172,7 +173,7 @@ def check(results: Results) -> None:
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
         Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.QUICK + payload_tests.TESTS),
-        Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, *responder.QUICK]),
+        Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK]),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])

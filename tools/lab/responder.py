@@ -28,7 +28,7 @@ PADDED_SECONDS, OVERDUE_SECONDS = 60, 200
 # Calls of the server that the client grants, some more, which it keeps, and more than it keeps.
 GRANTED, SOME_MORE, FLOOD = 16, 24, 40
 # The kinds of Calls with chunks, and of garbled Replies: all but the last are bad messages of this transport.
-KINDS, GARBLED = 4, 6
+KINDS, GARBLED = 4, 7
 ANSWERED_SECONDS = 10
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 100); do grep -q listening /tmp/responder && exit 0; "
@@ -42,15 +42,36 @@ LOST = Expected(100, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d
                 "the server breaks connections")
 # The RPC layer of the client says so.
 UNSENT = Expected(10, re.compile(r"RPC: Could not send backchannel reply error: -\d+"), "Replies of a lost connection")
+# What the client's trace events say of it: those that must fire.
+EVENTS = {"stutters": ["reply_rqst_err"], "babbles": ["reply_short_err", "reply_vers_err", "reply_hdr_err"],
+          "returns": ["reply_hdr_err"], "refuses-acls": ["err_chunk"], "errs": ["err_chunk"],
+          "errs-version": ["err_vers"], "garbles": ["err_unrecognized"]}
+# A ring of their own.
+TRACE = "/sys/kernel/tracing/instances/responder"
 
 
+@contextmanager
+def _fired(cell: Cell, events: list[str]) -> Iterator[None]:
+    """Fail unless the client's module fires these events in a block."""
+    if not events:
+        yield
+        return
+    with say.undoing(lambda: cell.client(f"rmdir {TRACE}")):
+        # A test that hung may have left it.
+        cell.client(f"rmdir {TRACE} 2> /dev/null; mkdir {TRACE} && cd {TRACE}/events/rpcrdma && "
+                    f"for event in {' '.join(events)}; do echo 1 > xprtrdma_$event/enable || exit 1; done")
+        yield
+        absent = cell.client(f"for event in {' '.join(events)}; do grep -q \": xprtrdma_$event: \" {TRACE}/trace || "
+                             "echo $event; done").split()
+    if absent:
+        raise say.Failure(f"events that did not fire: {' '.join(absent)}")
 
 
 @contextmanager
 def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
-    """The program, for the length of a block."""
+    """The program, for the length of a block; the client notices what it does."""
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
-    with say.undoing(lambda: cell.server(END)):
+    with say.undoing(lambda: cell.server(END)), _fired(cell, EVENTS.get(behaviour.split()[0], [])):
         try:
             yield
         except say.Failure:
@@ -152,11 +173,11 @@ def overdue(cell: Cell) -> None:
             cell.still_works()
 
 
-def erring(cell: Cell) -> None:
-    """ERR_CHUNK is the end of an RPC, and of nothing else."""
+def erring(behaviour: str, cell: Cell) -> None:
+    """ERR_CHUNK or ERR_VERS is the end of an RPC, and of nothing else."""
     cell.load_modules()
     prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
-    with _responder(cell, "errs 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
+    with _responder(cell, f"{behaviour} 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
         cell.client("! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }")
         _expect_refusals(cell, 1)
         cell.written("some", "100 2000")
@@ -301,7 +322,8 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
-         Test("a server that cannot answer", erring)]
+         Test("a server that cannot answer", functools.partial(erring, "errs")),
+         Test("a server that speaks another version", functools.partial(erring, "errs-version"))]
 TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "places", (), LARGE, ODD), *QUICK,
          _borne("grants too many credits", "grants 4294967295"), _borne("answers more than once", "stutters"),
          _borne("calls back though nobody is there", "calls-back 4"),

@@ -15,6 +15,7 @@ import responder
 import say
 import storm_tests
 import tally
+import trace_events
 
 EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
 
@@ -51,6 +52,12 @@ class Chunks(unittest.TestCase):
     def test_a_kind_that_was_not_tried(self) -> None:
         text = self.said("refused 2").replace("called Write chunk\nrefused 2 Write chunk\n", "")
         self.assertEqual(responder.unrefused(text), ["3 of 4 kinds of Calls were made"])
+
+
+class Provoked(unittest.TestCase):
+    def test_the_events_are_documented(self) -> None:
+        listed, _ = trace_events.documented()
+        self.assertLessEqual({f"xprtrdma_{event}" for events in responder.EVENTS.values() for event in events}, listed)
 
 
 class Sweep(unittest.TestCase):

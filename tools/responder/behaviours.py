@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import acls
 from failure import require
-from header import (CREDITS_WANTED, RDMA_DONE, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, filled, private_data,
-                    words)
+from header import (CREDITS_WANTED, RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, filled,
+                    private_data, words)
 from rpc import CALL
 
 # Of a Call: where its program, version and procedure are (RFC 5531, section 9).
@@ -77,9 +77,19 @@ class Errs(Behaviour):
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         if len(message) > self._longest:
-            proxy.refuse(offer)
+            self.refuse(proxy, offer)
         else:
             proxy.reply(offer, message)
+
+    def refuse(self, proxy, offer: Header) -> None:
+        proxy.refuse(offer)
+
+
+class ErrsVersion(Errs):
+    """Says of the Calls of such Replies that it does not speak their version."""
+
+    def refuse(self, proxy, offer: Header) -> None:
+        proxy.refuse_version(offer)
 
 
 class RefusesAcls(Behaviour):
@@ -333,6 +343,8 @@ class Garbles(Behaviour):
                 ("a procedure that is none", words(offer.xid, 1, self.credits, 77, 0, 0, 0) + message[:40]),
                 ("another version", replace(header, version=2).encode() + message[:40]),
                 ("a long Reply without a chunk", replace(header, procedure=RDMA_NOMSG).encode()),
+                # With fewer words it would have no XID to the client.
+                ("an error that is none", words(offer.xid, 1, self.credits, RDMA_ERROR, 99, 0, 0)),
                 ("two XIDs", header.encode() + words(offer.xid ^ 1) + message[4:40]),
                 ("a Reply cut off", header.encode() + message[:8])]
 
@@ -353,7 +365,7 @@ class IgnoresProbes(Behaviour):
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
-           "says-nothing": SaysNothing, "errs": Errs, "refuses-acls": RefusesAcls,
+           "says-nothing": SaysNothing, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

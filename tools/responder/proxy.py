@@ -7,7 +7,8 @@ import verbs
 from endpoint import Endpoint
 from events import Events
 from failure import Failure, require
-from header import RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size
+from header import (RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size,
+                    version_error)
 from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
@@ -97,6 +98,11 @@ class Proxy(Endpoint):
         """Send ERR_CHUNK in the place of a Reply, and say so: somebody counts."""
         print("refused", flush=True)
         self.send(chunk_error(offer.xid, self._behaviour.credits))
+
+    def refuse_version(self, offer: Header) -> None:
+        """Send ERR_VERS in the place of a Reply, though the Call is of the only version there is, and say so."""
+        print("refused", flush=True)
+        self.send(version_error(offer.xid, 1, self._behaviour.credits))
 
     def _called(self, message: bytes) -> None:
         """Pass a Call on, or the Reply to one of the server."""
