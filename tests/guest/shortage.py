@@ -211,24 +211,28 @@ def traced(kind: str) -> Iterator[None]:
 def of_module(record: Path, kind: str, start: int, end: int, names: dict[int, str]) -> Iterator[tuple[int, ...]]:
     """The module's part of each stack."""
     inside: list[str] = []
-    stack: list[int] = []
+    stack: dict[int, str] = {}
+
+    def ended() -> Iterator[tuple[int, ...]]:
+        if stack and may_fail(kind, inside):
+            for address, name in stack.items():
+                names.setdefault(address, name)
+            yield tuple(stack)
+
     with open(record) as lines:
         for line in lines:
             frame = FRAME.match(line)
             if frame is None:
-                if stack and may_fail(kind, inside):
-                    yield tuple(stack)
-                inside, stack = [], []
+                yield from ended()
+                inside, stack = [], {}
                 continue
             name, address = frame[1], int(frame[2], 16)
             if start <= address < end:
-                called = f" ({' '.join(reversed(inside))})" if not stack else ""
-                names.setdefault(address, f"{name}+{address - start:#x}{called}")
-                stack.append(address)
+                called = "" if stack else f" ({' '.join(reversed(inside))})"
+                stack[address] = f"{name}+{address - start:#x}{called}"
             elif not stack:
                 inside.append(name)
-    if stack and may_fail(kind, inside):
-        yield tuple(stack)
+    yield from ended()
 
 
 def may_fail(kind: str, inside: list[str]) -> bool:

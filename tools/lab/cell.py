@@ -90,19 +90,20 @@ class Cell:
         return f"server:/ {options},clientaddr={CLIENT.address4}"
 
     @contextlib.contextmanager
-    def mounted(self, mount: str = "", unmount: str = "umount /mnt", prepare: str = "true") -> Iterator[None]:
+    def mounted(self, mount: str = "", unmount: str = "umount /mnt", prepare: str = "true",
+                seconds: int = LONG_SECONDS) -> Iterator[None]:
         """A mount for the length of a block, an empty directory /mnt/t on it, and the proof of whose module it is.
 
-        The server does what `prepare` says beforehand, in that directory.
+        The server does what `prepare` says beforehand, in that directory. Mounting and unmounting may take so long.
         """
         self._prove_both(f"rm -rf /export/t && mkdir -m 777 /export/t && cd /export/t && {{ {prepare}; }}",
-                         f"mkdir -p /mnt && {mount or self.mount_command()}")
+                         f"mkdir -p /mnt && {mount or self.mount_command()}", seconds)
         yield
-        count_transports(self._prove_both("true", f"{DONE} && {{ {unmount}; }}"))
+        count_transports(self._prove_both("true", f"{DONE} && {{ {unmount}; }}", seconds))
 
-    def _prove_both(self, server: str, client: str) -> str:
+    def _prove_both(self, server: str, client: str, seconds: int) -> str:
         """Run a command in each guest, which then says whose module it has. What the client printed."""
-        both = self.guests.together(f"{server} && {SAY_TAINT}", f"{client} && {SAY_TAINT}", LONG_SECONDS)
+        both = self.guests.together(f"{server} && {SAY_TAINT}", f"{client} && {SAY_TAINT}", seconds)
         for name, said in zip(("server", "client"), both):
             self.guests.prove(name, said)
         return both[1]

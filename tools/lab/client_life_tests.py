@@ -22,6 +22,8 @@ SECONDS_EACH = 20
 # How an RDMA device goes, as the guests' removal has it.
 WAYS = ("link", "driver", "adapter")
 AWAY_SECONDS = 1
+# An NFS 4 client waits three minutes for each answer that does not come: to two good-byes, and to what was under way.
+GOODBYE_SECONDS = 1800
 # Connecting, and not yet done with that, if the moment is met. The delay between attempts grows to a minute.
 AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC'; do "
                  "test $(date +%s) -lt $end || { echo nobody connects >&2; exit 1; }; done")
@@ -117,7 +119,7 @@ def umounted_away(cell: Cell) -> None:
     cell.load_modules()
     way = f"link {cell.device}"
     with (say.undoing(lambda: cell.client(f"/lab/removal come {way}")),
-          cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt")):
+          cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt", seconds=GOODBYE_SECONDS)):
         cell.still_works()
     TALLY.add(Kind.REMOVALS, 1)
     with cell.mounted():
