@@ -73,7 +73,7 @@ impl fmt::Display for Reason {
             Self::NotPosted => "a message cannot be posted",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
-            Self::TooManyCalls => "the server has made more calls at once than it was granted",
+            Self::TooManyCalls => "the server makes too many calls at once",
         })
     }
 }

@@ -432,10 +432,9 @@ impl Connection {
         })
     }
 
-    /// Lets the client send more: Receives were given back. Returns how many received messages are
-    /// still in use.
-    pub(super) fn receive_more(&self) -> u32 {
-        self.receives_posted(self.qp.post_receive_batch(BATCH as usize))
+    /// Lets the client send more: Receives were given back.
+    pub(super) fn receive_more(&self) {
+        self.receives_posted(self.qp.post_receive_batch(BATCH as usize));
     }
 
     /// Gives the Receive of a message back, and posts those that were given back if they are a

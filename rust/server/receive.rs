@@ -93,6 +93,8 @@ pub(super) fn request(
         }
         Next::Read(transfer, outline, place) => {
             let Ok(reading) = Reading::new((message, outline), place) else {
+                // Its regions go first: those who wait for some are tried again.
+                drop(transfer);
                 connection.qp.handler().end_read();
                 connection.close();
                 return Err(ENOMEM);

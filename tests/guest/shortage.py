@@ -32,6 +32,8 @@ REFUSALS = (errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EPROTO, errno.ENOTCONN,
 # Inline, and through chunks.
 SIZES = 300, 70_000
 EVENTS = {"slab": ("kmem/kmalloc", "kmem/kmem_cache_alloc"), "page": ("kmem/mm_page_alloc",)}
+# What is larger is no slab's, and a page then.
+FILTER, LARGEST = "kmem/kmalloc/filter", 2 * mmap.PAGESIZE
 TRACE = Path("/sys/kernel/tracing/instances/sites")
 BUFFER_KB = 65536
 FRAME = re.compile(r" => (.*) <([0-9a-f]+)>$")
@@ -195,6 +197,7 @@ def traced(kind: str) -> Iterator[None]:
     (TRACE / "buffer_size_kb").write_text(f"{BUFFER_KB}")
     for option in ("stacktrace", "sym-addr"):
         (TRACE / "options" / option).write_text("1")
+    (TRACE / "events" / FILTER).write_text(f"bytes_alloc <= {LARGEST}")
     events = [TRACE / "events" / event / "enable" for event in EVENTS[kind]]
     for event in events:
         event.write_text("1")

@@ -19,7 +19,7 @@ pub struct Offer<'a> {
 }
 
 /// Where the offer of a decoded Call is in its message: who keeps that need not decode it again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferPlace {
     /// Octets of the Read list, without its final zero.
     reads: usize,

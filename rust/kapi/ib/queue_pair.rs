@@ -418,7 +418,7 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// From here on no more than `wanted` receive buffers are kept, as they come back to
-    /// [`Self::post_receive_batch`]; that each of them can be posted is up to
+    /// [`Self::post_receive_batch`] and [`Self::return_receive`]; that each of them can be posted is up to
     /// [`Self::grow_receives`]. Does not sleep.
     pub(crate) fn want_receives(&self, wanted: u32) {
         self.recv.lock().wanted = wanted;

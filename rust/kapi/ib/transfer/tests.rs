@@ -433,8 +433,7 @@ mod suite {
             return Err(EINVAL);
         };
         same("bytes", first.bytes(), &[1, 2, 3][..])?;
-        drop(first);
-        same("kept", bench.qp.post_receive_batch(2)?, 1)?;
+        same("kept", bench.qp.return_receive(first, 2)?, 1)?;
         same("not a batch", bench.device.receives(), 0)?;
         same("kept", bench.qp.post_receive_batch(1)?, 1)?;
         same("posted", bench.device.receives(), 1)?;
@@ -447,7 +446,43 @@ mod suite {
     }
 
     #[test]
+    fn a_message_goes_back_to_where_it_came_from() -> Result {
+        let (bench, other) = (Bench::new()?, Bench::new()?);
+        for bench in [&bench, &other] {
+            bench.qp.grow_receives(1)?;
+            bench.qp.post_receives(1)?;
+            bench.device.deliver(&[1, 2, 3], None)?;
+        }
+        let Ok(kept) = other.qp.handler().told.lock().kept.remove(0) else {
+            return Err(EINVAL);
+        };
+        same("kept here", bench.qp.return_receive(kept, 1)?, 1)?;
+        same("posted here", bench.device.receives(), 0)?;
+        same("kept there", other.qp.post_receive_batch(1)?, 0)?;
+        same("posted there", other.device.receives(), 1)?;
+        for bench in [bench, other] {
+            bench.qp.shutdown();
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn tear_down_waits_for_what_is_kept() -> Result {
+        tear_down_waits(|_, kept| {
+            drop(kept);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn tear_down_waits_for_what_is_returned() -> Result {
+        tear_down_waits(|qp, kept| qp.return_receive(kept, 1).map(|_| ()))
+    }
+
+    fn tear_down_waits(
+        let_go: impl FnOnce(&QueuePair<Keeper>, KeptReceive<Keeper>) -> Result,
+    ) -> Result {
         let bench = Bench::new()?;
         bench.qp.grow_receives(1)?;
         bench.qp.post_receives(1)?;
@@ -463,7 +498,11 @@ mod suite {
         claim(work.queue(0), "queued")?;
         fsleep(Delta::from_millis(50));
         same("closed", closed.load(Acquire), 0)?;
-        same("bytes", kept.map(|kept| kept.bytes().len()).ok(), Some(3))?;
+        let Ok(kept) = kept else {
+            return Err(EINVAL);
+        };
+        same("bytes", kept.bytes(), &[1, 2, 3][..])?;
+        let_go(&bench.qp, kept)?;
         for _ in 0..10_000 {
             if closed.load(Acquire) != 0 {
                 break;

@@ -45,7 +45,8 @@ unsafe impl<H: Handler> MessageBytes for KeptReceive<H> {
     }
 }
 
-// SAFETY: As those of the message.
+// SAFETY: As those of the message, which nobody replaces: whom a message is handed to gets no
+// exclusive reference to it while its bytes are in use.
 unsafe impl<M: MessageBytes, T> MessageBytes for (M, T) {
     fn bytes(&self) -> &[u8] {
         self.0.bytes()
