@@ -69,6 +69,9 @@ def each_failed(cell: Cell) -> None:
         said = cell.client(f"/lab/shortage.py sites {cell.mount_call()} {kind}", LONG_SECONDS + SECONDS_EACH * PLACES)
         say.line(f"  {kind}: {said.strip()}")
         judge_places(kind, said)
+    # A client that has no memory to say good-bye with says none, and nfsd keeps what is idle for minutes.
+    cell.guests.stop_serving()
+    cell.load_modules()
 
 
 def judge_places(kind: str, said: str) -> None:
