@@ -69,7 +69,7 @@ LONG_LEASE = "echo 3600 > /proc/fs/nfsd/nfsv4leasetime && rpc.nfsd 4 && echo rdm
 IDLE_CLOSED = (f"for try in $(seq {CLOSE_SECONDS}); do rdma resource show qp | grep -q 'type RC' || exit 0; "
                "sleep 1; done; rdma resource show qp >&2; exit 1")
 BROKEN = Expected(10, re.compile(r"rpcrdma: connection (to|from) \S+ lost: .*"), "the test breaks a connection")
-RESTARTED = Expected(4, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*|"
+RESTARTED = Expected(10, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*|"
                                    r"starting \d+-second grace period.*)"), "nfsd is stopped and started")
 
 
