@@ -90,13 +90,16 @@ class Machine:
                          *roots.tool_root().command(self._qemu(accel, build), directory=run)]
         self._process = self._power_on()
 
-    def restart(self) -> None:
-        """Take the guest's power away, and give it back; `ready` waits for it. What is on its disk is still there."""
+    def lose_power(self) -> None:
+        """Take the guest's power away. What is on its disk stays there."""
         self.stop()
         self._agent = None
         self._before += kernel_lines(self.console.read_bytes())
         self._lives += 1
         self.console.rename(self.console.with_name(f"{self.console.name}.{self._lives}"))
+
+    def regain_power(self) -> None:
+        """Give it back after a moment; `ready` waits for the guest."""
         time.sleep(OFF_SECONDS)
         self._process = self._power_on()
 

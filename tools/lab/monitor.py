@@ -1,4 +1,4 @@
-"""QEMU's own control socket, here for captures of the link's traffic."""
+"""QEMU's own control socket, here for captures of the link's traffic, and to hold a guest for a moment."""
 
 import contextlib
 import json
@@ -43,6 +43,15 @@ class Monitor:
             yield
         finally:
             self._ask("object-del", {"id": "capture"})
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """A guest that executes nothing for the length of a block; what it has sent still goes out."""
+        self._ask("stop", {})
+        try:
+            yield
+        finally:
+            self._ask("cont", {})
 
     def _ask(self, command: str, arguments: dict) -> None:
         try:

@@ -16,8 +16,15 @@ import say
 from kernels import Kernel
 from machine import CLIENT, SERVER, Build, Machine, Role
 from messages import Expected, KernelLog
+from monitor import Monitor
 
 LINK_SECONDS = 20
+# What a guest that is held has sent is with the other by then.
+SENT_SECONDS = 1
+# Who refuses a connection is there.
+REACHED = (f"for try in $(seq {LINK_SECONDS}); do python3 -c 'import socket; "
+           f"socket.create_connection((\"{CLIENT.address4}\", 9), 1)' 2>&1 | grep -q refused && break; "
+           f"test $try -lt {LINK_SECONDS} || {{ echo the link has not come back >&2; exit 1; }}; done")
 # What tells our module from the in-tree one. In the shell's own words, because a process more is slow in a guest.
 SAY_TAINT = '{ test -e /sys/module/rpcrdma/taint && { read -r taint < /sys/module/rpcrdma/taint; echo "taint:$taint"; }; }'
 
@@ -152,10 +159,15 @@ class Pair:
     def reboot_server(self) -> None:
         """Take the server's power away and give it back; then it serves again as before. It has to have a disk of its
         own, and the client to reconnect its link."""
-        self.server.restart()
+        # Not while a packet to it is half sent: when the other end of its link is gone, the client's QEMU would neither
+        # forget the half nor ever send what waits behind it.
+        with Monitor(self.client.directory / "monitor") as monitor, monitor.paused():
+            time.sleep(SENT_SECONDS)
+            self.server.lose_power()
+        self.server.regain_power()
         whose, self.modules[SERVER.name] = self.modules[SERVER.name], None
         self.server.ready()
-        self.server.must(f"{RECORD} && /lab/rdma-device {self._device}", 120)
+        self.server.must(f"{REACHED}; {RECORD} && /lab/rdma-device {self._device}", 120)
         if whose is not None:
             self._insert(self.server, whose)
         self.server.must("/lab/nfs-server", 120)
