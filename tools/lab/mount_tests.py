@@ -41,6 +41,8 @@ DEATH_SECONDS = {"rxe": 5, "siw": 60}
 # What a busy machine's guests need for anything.
 SLOW_SECONDS = 15
 MOVES = 2
+# A listener whose address is free a moment late may be lucky.
+ANEW = 10
 # Each has another number.
 LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
 # Of the sysctl's range.
@@ -424,7 +426,8 @@ def listeners(cell: Cell) -> None:
     # With Kerberos, rpc.gssd wants a listener for TCP.
     if cell.security == NO_SECURITY:
         # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
-        starts.append(f"nfsdctl listener +{netlink}:0 +{tcp} && nfsdctl listener -{tcp} && "
+        starts.append(f"nfsdctl listener +{netlink}:0 && for time in $(seq {ANEW}); do "
+                      f"nfsdctl listener +{tcp} && nfsdctl listener -{tcp} || exit 1; done; "
                       f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4")
     for start in starts:
         cell.guests.stop_serving()
