@@ -107,6 +107,11 @@ def private_data(invalidate: bool = False, send: int = 8192, receive: int = 8192
     return struct.pack(">IBBBB", 0xf6ab0e18, 1, invalidate, send // 1024 - 1, receive // 1024 - 1)
 
 
+def is_whole(private: bytes) -> bool:
+    """Whether private data say all that they should."""
+    return len(private) == len(private_data())
+
+
 def receive_size(private: bytes) -> int:
     """How long a message the peer can receive that says this of itself (RFC 8797, section 4)."""
     magic, version, _, _, receive = struct.unpack_from(">IBBBB", private.ljust(8, b"\0"))

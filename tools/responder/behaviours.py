@@ -63,10 +63,11 @@ class Grants(Behaviour):
         self.credits = credits
 
 
-class SaysNothing(Behaviour):
-    """Has no private data."""
+class SaysLittle(Behaviour):
+    """Has only so many bytes of private data."""
 
-    private = b""
+    def __init__(self, length: int) -> None:
+        self.private = private_data()[:length]
 
 
 class Errs(Behaviour):
@@ -366,7 +367,7 @@ class IgnoresProbes(Behaviour):
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
-           "says-nothing": SaysNothing, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
+           "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

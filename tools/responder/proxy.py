@@ -7,8 +7,8 @@ import verbs
 from endpoint import Endpoint
 from events import Events
 from failure import Failure, require
-from header import (RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, receive_size,
-                    version_error)
+from header import (RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, is_whole,
+                    receive_size, version_error)
 from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
@@ -122,7 +122,7 @@ class Proxy(Endpoint):
         if not is_reply:
             self._offers[header.xid] = header
             require(len(self._offers) <= self._grant, f"{len(self._offers)} Calls where {self._grant} are granted")
-            require(self._behaviour.private or len(message) <= LEAST_BYTES, f"a message of {len(message)} bytes")
+            require(is_whole(self._behaviour.private) or len(message) <= LEAST_BYTES, f"a message of {len(message)} bytes")
         self._server.sendall(struct.pack(">I", LAST_FRAGMENT | len(stream)) + stream)
 
     def _answered(self, message: bytes) -> None:
