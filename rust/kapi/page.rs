@@ -8,6 +8,7 @@ mod tests;
 use super::bindings;
 use core::{
     marker::PhantomData,
+    num::NonZero,
     ptr::NonNull, //
 };
 use kernel::{
@@ -15,81 +16,127 @@ use kernel::{
     prelude::*, //
 };
 
-/// A run of memory: bytes of the kernel's direct map, or of an array of pages.
+/// Whether pages that are neighbours in the kernel's map of all pages are neighbours in memory.
+const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
+
+/// Where a run of memory begins.
 #[derive(Clone, Copy)]
-enum Run {
-    /// `len` bytes at `addr` of the direct map.
-    Linear { addr: *const u8, len: usize },
-    /// `len` bytes that begin `base` bytes into the first of `pages`.
-    Paged {
-        pages: *const *mut bindings::page,
-        base: usize,
-        len: usize,
-    },
+enum Start {
+    /// At an address of the direct map.
+    Linear(*const u8),
+    /// So many bytes into the first page of an array.
+    Paged(*const *mut bindings::page, usize),
 }
 
-/// A piece of one page.
+/// A run of memory: `len` bytes of the kernel's direct map, or of an array of pages.
+#[derive(Clone, Copy)]
+struct Run {
+    start: Start,
+    len: usize,
+}
+
+/// Bytes one behind the other in memory, of one page or more.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
+    /// The page in which it begins, so many bytes from its front.
     pub(super) page: *mut bindings::page,
     pub(super) offset: usize,
     pub(super) len: usize,
 }
 
-impl Run {
-    const EMPTY: Self = Self::Linear {
-        addr: core::ptr::null(),
-        len: 0,
+/// How many of the pages, from the first on, are one behind the other in memory.
+// Not inlined: its loop needs few registers, and its callers have none left.
+#[inline(never)]
+fn in_a_row(pages: &[*mut bindings::page]) -> usize {
+    let Some((first, mut rest)) = pages.split_first() else {
+        return 0;
     };
+    if !FLAT_MAP {
+        return 1;
+    }
+    let mut next = first.wrapping_add(1);
+    // Eight at a time: then it is three instructions for each.
+    while let Some((eight, others)) = rest.split_first_chunk::<8>() {
+        for (i, page) in eight.iter().enumerate() {
+            if *page != next.wrapping_add(i) {
+                return pages.len() - rest.len() + i;
+            }
+        }
+        next = next.wrapping_add(eight.len());
+        rest = others;
+    }
+    let last = rest.iter().enumerate();
+    let follow = last.take_while(|(i, page)| **page == next.wrapping_add(*i));
+    pages.len() - rest.len() + follow.count()
+}
 
-    /// The first piece of the run.
+impl Run {
+    /// Where in its page the run begins.
+    fn offset(&self) -> usize {
+        match self.start {
+            Start::Linear(addr) => addr as usize % PAGE_SIZE,
+            Start::Paged(_, base) => base % PAGE_SIZE,
+        }
+    }
+
+    /// Takes the first `n` bytes out, or all if there are not so many.
+    fn take(&mut self, n: usize) -> Self {
+        let first = Self {
+            len: n.min(self.len),
+            ..*self
+        };
+        match &mut self.start {
+            Start::Linear(addr) => *addr = addr.wrapping_add(first.len),
+            Start::Paged(_, base) => *base = base.wrapping_add(first.len),
+        }
+        self.len -= first.len;
+        first
+    }
+
+    /// Calls `each` for one piece of the run after the other, of `longest` pages at most.
     ///
     /// # Safety
     ///
     /// The memory that the run names must be valid.
-    unsafe fn first(&self) -> Option<Piece> {
-        match *self {
-            Self::Linear { len: 0, .. } | Self::Paged { len: 0, .. } => None,
-            Self::Linear { addr, len } => {
-                let offset = addr as usize % PAGE_SIZE;
-                Some(Piece {
+    #[inline]
+    unsafe fn each(self, longest: NonZero<u32>, mut each: impl FnMut(Piece) -> Result) -> Result {
+        let longest = longest.get() as usize;
+        let (mut offset, mut left) = (self.offset(), self.len);
+        match self.start {
+            _ if left == 0 => (),
+            Start::Linear(mut addr) => {
+                while left != 0 {
+                    let len = left.min(longest * PAGE_SIZE - offset);
                     // SAFETY: The address is of the direct map by contract.
-                    page: unsafe { bindings::virt_to_page(addr.cast()) },
-                    offset,
-                    len: len.min(PAGE_SIZE - offset),
-                })
+                    let page = unsafe { bindings::virt_to_page(addr.cast()) };
+                    each(Piece { page, offset, len })?;
+                    addr = addr.wrapping_add(len);
+                    left -= len;
+                    offset = 0;
+                }
             }
-            Self::Paged { pages, base, len } => {
-                let offset = base % PAGE_SIZE;
-                Some(Piece {
-                    // SAFETY: The array reaches to the end of the run by contract.
-                    page: unsafe { *pages.add(base / PAGE_SIZE) },
-                    offset,
-                    len: len.min(PAGE_SIZE - offset),
-                })
+            Start::Paged(pages, base) => {
+                let n = (offset + left).div_ceil(PAGE_SIZE);
+                // SAFETY: The array reaches to the end of the run by contract.
+                let mut pages =
+                    unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
+                while let Some((page, mut rest)) = pages.split_first() {
+                    let mut len = PAGE_SIZE - offset;
+                    if rest.first() == Some(&page.wrapping_add(1)) {
+                        let n = in_a_row(pages.get(..longest).unwrap_or(pages));
+                        len = n * PAGE_SIZE - offset;
+                        rest = pages.get(n..).unwrap_or(&[]);
+                    }
+                    len = len.min(left);
+                    let page = *page;
+                    each(Piece { page, offset, len })?;
+                    left -= len;
+                    offset = 0;
+                    pages = rest;
+                }
             }
         }
-    }
-
-    /// The run without its first `n` bytes; `n` is at most its length.
-    fn skip(self, n: usize) -> Self {
-        match self {
-            Self::Linear { addr, len } => Self::Linear {
-                addr: addr.wrapping_add(n),
-                len: len.saturating_sub(n),
-            },
-            Self::Paged { pages, base, len } => Self::Paged {
-                pages,
-                base: base.wrapping_add(n),
-                len: len.saturating_sub(n),
-            },
-        }
-    }
-
-    fn len(&self) -> usize {
-        match *self {
-            Self::Linear { len, .. } | Self::Paged { len, .. } => len,
-        }
+        Ok(())
     }
 }
 
@@ -103,13 +150,13 @@ pub(crate) struct Pieces<'a> {
     _memory: PhantomData<&'a ()>,
 }
 
-impl<'a> Pieces<'a> {
+impl Pieces<'_> {
     /// The pieces of a head, an array of pages and a tail, in this order; any may be empty.
     ///
     /// # Safety
     ///
-    /// For `'a`: head and tail must be memory of the direct map, and `pages` an array that
-    /// reaches `paged_len` bytes beyond `base`.
+    /// For the lifetime of the result: head and tail must be memory of the direct map, and `pages`
+    /// an array that reaches `paged_len` bytes beyond `base`.
     pub(super) unsafe fn new(
         head: (*const u8, usize),
         pages: *const *mut bindings::page,
@@ -117,124 +164,106 @@ impl<'a> Pieces<'a> {
         paged_len: usize,
         tail: (*const u8, usize),
     ) -> Self {
+        let linear = |(addr, len)| Run {
+            start: Start::Linear(addr),
+            len,
+        };
+        let paged = Run {
+            start: Start::Paged(pages, base),
+            len: paged_len,
+        };
         // INVARIANT: Valid by the contract of this function.
         Self {
-            runs: [
-                Run::Linear {
-                    addr: head.0,
-                    len: head.1,
-                },
-                Run::Paged {
-                    pages,
-                    base,
-                    len: paged_len,
-                },
-                Run::Linear {
-                    addr: tail.0,
-                    len: tail.1,
-                },
-            ],
+            runs: [linear(head), paged, linear(tail)],
             _memory: PhantomData,
         }
     }
 
     /// Bytes that no region covers yet.
     pub(crate) fn remaining(&self) -> usize {
-        self.runs.iter().map(Run::len).sum()
-    }
-
-    /// Takes the first piece, of `most` bytes at most.
-    pub(super) fn take(&mut self, most: usize) -> Option<Piece> {
-        let run = self.runs.iter_mut().find(|run| run.len() != 0)?;
-        // SAFETY: The memory is valid by the type invariant.
-        let mut piece = unsafe { run.first() }?;
-        piece.len = piece.len.min(most);
-        let rest = run.skip(piece.len);
-        *run = if rest.len() == 0 { Run::EMPTY } else { rest };
-        Some(piece)
+        self.runs.iter().map(|run| run.len).sum()
     }
 
     /// Bytes of the first run, that is, up to where the memory may go on elsewhere.
     pub(super) fn front(&self) -> usize {
-        let first = self.runs.iter().find(|run| run.len() != 0);
-        first.map_or(0, Run::len)
+        let first = self.runs.iter().find(|run| run.len != 0);
+        first.map_or(0, |run| run.len)
     }
 
     /// Leaves out the first `n` bytes.
     pub(crate) fn skip(&mut self, mut n: usize) {
         for run in &mut self.runs {
-            let part = n.min(run.len());
-            *run = run.skip(part);
-            n -= part;
+            n -= run.take(n).len;
         }
     }
 
-    /// Takes the whole pages that are first, `most` at most.
-    pub(super) fn take_pages(&mut self, most: usize) -> &'a [*mut bindings::page] {
-        let Some(run) = self.runs.iter_mut().find(|run| run.len() != 0) else {
-            return &[];
-        };
-        let Run::Paged { pages, base, len } = *run else {
-            return &[];
-        };
-        let n = (len / PAGE_SIZE).min(most);
-        if n == 0 || base % PAGE_SIZE != 0 {
-            return &[];
+    /// Takes the first `n` bytes, and calls `each` for their pieces, of `longest` pages at most.
+    /// `EMSGSIZE` if there are not so many.
+    pub(super) fn take(
+        &mut self,
+        mut n: usize,
+        longest: NonZero<u32>,
+        mut each: impl FnMut(Piece) -> Result,
+    ) -> Result {
+        for run in &mut self.runs {
+            let part = run.take(n);
+            n -= part.len;
+            // SAFETY: The memory is valid by the type invariant.
+            unsafe { part.each(longest, &mut each) }?;
         }
-        *run = run.skip(n * PAGE_SIZE);
-        // SAFETY: The array reaches to the end of the run, and stays so long, by the type invariant.
-        unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) }
+        if n != 0 {
+            return Err(EMSGSIZE);
+        }
+        Ok(())
     }
 
-    fn take_first(&mut self, fits: impl FnOnce(&Piece) -> bool) -> Option<Piece> {
-        let run = self.runs.iter_mut().find(|run| run.len() != 0)?;
-        // SAFETY: The memory is valid by the type invariant.
-        let piece = unsafe { run.first() }?;
-        if !fits(&piece) {
-            return None;
-        }
-        let rest = run.skip(piece.len);
-        *run = if rest.len() == 0 { Run::EMPTY } else { rest };
-        Some(piece)
-    }
-
-    /// Moves pieces into a scatter list, as many as one region can cover, and says how many.
+    /// Moves pieces into a scatter list, as much as one region can cover, and says how many. A region
+    /// covers as many pages as the list has elements; an element is of `longest` pages at most.
     ///
     /// Unless the device allows gaps, only the first piece may begin, and only the last may end,
     /// off a page boundary.
-    pub(super) fn fill(&mut self, sg: &mut [bindings::scatterlist], gaps: bool) -> usize {
+    pub(super) fn fill(
+        &mut self,
+        sg: &mut [bindings::scatterlist],
+        gaps: bool,
+        longest: NonZero<u32>,
+    ) -> usize {
+        let mut pages = sg.len();
+        let mut elements = sg.iter_mut();
         let mut filled = 0;
         let mut open_end = true;
-        while let Some(room) = sg.get_mut(filled..) {
-            if gaps || open_end {
-                let pages = self.take_pages(room.len());
-                let n = pages.len();
-                if n != 0 {
-                    // SAFETY: There are so many elements, of an initialised list, and the pages
-                    // are valid by the type invariant.
-                    unsafe { bindings::sg_set_pages(room.as_mut_ptr(), pages.as_ptr(), n as u32) };
-                    filled += n;
-                    open_end = true;
-                }
+        for run in self.runs.iter_mut().filter(|run| run.len != 0) {
+            let offset = run.offset();
+            let joins = gaps || filled == 0 || (open_end && offset == 0);
+            if pages == 0 || !joins {
+                break;
             }
-            let Some(element) = sg.get_mut(filled) else {
-                break;
+            let part = run.take(pages * PAGE_SIZE - offset);
+            let end = offset + part.len;
+            pages -= end.div_ceil(PAGE_SIZE);
+            open_end = end % PAGE_SIZE == 0;
+            let set = |piece| {
+                let element = elements.next().ok_or(EMSGSIZE)?;
+                set_element(element, &piece);
+                filled += 1;
+                Ok(())
             };
-            let first = filled == 0;
-            let joins = |piece: &Piece| gaps || first || (open_end && piece.offset == 0);
-            let Some(piece) = self.take_first(joins) else {
-                break;
-            };
-            // SAFETY: The element is one of an initialised list, the page is valid by the type
-            // invariant.
-            unsafe {
-                bindings::sg_set_page(element, piece.page, piece.len as u32, piece.offset as u32)
-            };
-            open_end = (piece.offset + piece.len) % PAGE_SIZE == 0;
-            filled += 1;
+            // Each piece has a page at least, so there is an element for it.
+            // SAFETY: The memory is valid by the type invariant.
+            let _ = unsafe { part.each(longest, set) };
         }
         filled
     }
+}
+
+/// What `sg_set_page()` does.
+#[inline]
+fn set_element(element: &mut bindings::scatterlist, piece: &Piece) {
+    // The lowest bits of the link are the list's own.
+    let flags = element.page_link & bindings::SG_PAGE_LINK_MASK as usize;
+    element.page_link = piece.page as usize | flags;
+    element.offset = piece.offset as u32;
+    element.length = piece.len as u32;
 }
 
 /// Pages, with one reference to each.
@@ -459,10 +488,7 @@ impl Gathered {
         if pieces.remaining() < len {
             return Err(EMSGSIZE);
         }
-        let mut left = len;
-        while left != 0 {
-            let piece = pieces.take(left).ok_or(EMSGSIZE)?;
-            left -= piece.len;
+        pieces.take(len, NonZero::<u32>::MAX, |piece| {
             // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
             // gathers high memory on the machines that this is for.
             let page = unsafe { bindings::page_address(piece.page) }.cast::<u8>();
@@ -470,8 +496,8 @@ impl Gathered {
                 page.wrapping_add(piece.offset),
                 piece.len,
             ));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The pages alone.

@@ -104,14 +104,13 @@ bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num)
 
 /* DMA */
 
-bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device)
+size_t rpcrdma_rs_ib_dma_max_piece(struct ib_device *device)
 {
-	return ib_uses_virt_dma(device);
-}
+	/* What is bounced must fit into a slot of the bounce buffers. */
+	size_t mapping = ib_uses_virt_dma(device) ?
+		SIZE_MAX : dma_max_mapping_size(device->dma_device);
 
-unsigned int rpcrdma_rs_ib_dma_max_seg_size(struct ib_device *device)
-{
-	return ib_dma_max_seg_size(device);
+	return min_t(size_t, mapping, ib_dma_max_seg_size(device));
 }
 
 int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr)
@@ -365,21 +364,6 @@ void *rpcrdma_rs_page_address(const struct page *page)
 struct page *rpcrdma_rs_virt_to_page(const void *addr)
 {
 	return virt_to_page(addr);
-}
-
-void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
-			    unsigned int len, unsigned int offset)
-{
-	sg_set_page(sg, page, len, offset);
-}
-
-void rpcrdma_rs_sg_set_pages(struct scatterlist *sg, struct page *const *pages,
-			     unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		sg_set_page(&sg[i], pages[i], PAGE_SIZE, 0);
 }
 
 /* Bits */

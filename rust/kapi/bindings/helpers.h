@@ -45,8 +45,8 @@ bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
 bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num);
 
 /* DMA */
-bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device);
-unsigned int rpcrdma_rs_ib_dma_max_seg_size(struct ib_device *device);
+/* Bytes that may be mapped as one. */
+size_t rpcrdma_rs_ib_dma_max_piece(struct ib_device *device);
 int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr);
 u64 rpcrdma_rs_ib_dma_map_single(struct ib_device *device, void *cpu_addr,
 				 size_t size, enum dma_data_direction dir);
@@ -117,11 +117,6 @@ int rpcrdma_rs_page_count(const struct page *page);
 void rpcrdma_rs_release_pages(struct page **pages, int nr);
 void *rpcrdma_rs_page_address(const struct page *page);
 struct page *rpcrdma_rs_virt_to_page(const void *addr);
-void rpcrdma_rs_sg_set_page(struct scatterlist *sg, struct page *page,
-			    unsigned int len, unsigned int offset);
-/* Whole pages; the elements are beside each other. */
-void rpcrdma_rs_sg_set_pages(struct scatterlist *sg, struct page *const *pages,
-			     unsigned int n);
 
 /* Bits */
 bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr);

@@ -3,7 +3,14 @@
 //! What an RDMA device can do, as far as this transport cares.
 
 use super::super::bindings;
-use kernel::prelude::*;
+use core::{
+    num::NonZero,
+    ptr::NonNull, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
 
 /// The limits of one device, copied when an id is bound to it.
 #[derive(Clone, Copy, Debug)]
@@ -63,4 +70,16 @@ impl DeviceLimits {
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
         })
     }
+}
+
+/// Pages that may be mapped for a device as one, at least: one behind the other in memory.
+///
+/// # Safety
+///
+/// The device must be valid.
+pub(super) unsafe fn longest_piece(device: NonNull<bindings::ib_device>) -> NonZero<u32> {
+    // SAFETY: By contract.
+    let bytes = unsafe { bindings::ib_dma_max_piece(device.as_ptr()) };
+    let pages = u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX);
+    NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
 }

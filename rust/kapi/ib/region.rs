@@ -27,10 +27,12 @@ use super::super::{
 };
 use super::{
     buffer::Direction,
+    device::longest_piece,
     ledger, //
 };
 use core::{
     marker::PhantomData,
+    num::NonZero,
     ptr::NonNull, //
 };
 use kernel::{
@@ -104,6 +106,8 @@ struct Core {
     dead: bool,
     device: NonNull<bindings::ib_device>,
     sg: KVVec<bindings::scatterlist>,
+    /// Pages of one element, at most.
+    longest: NonZero<u32>,
     mapped: u32,
     direction: Direction,
 }
@@ -198,6 +202,8 @@ impl Mr {
             dead: false,
             device,
             sg,
+            // SAFETY: The device is valid by contract.
+            longest: unsafe { longest_piece(device) },
             mapped: 0,
             direction: Direction::ToDevice,
         };
@@ -352,12 +358,12 @@ impl Mr {
         let core = &mut *guard;
         let mr = core.mr.ok_or(ENOTCONN)?;
 
-        let filled = pieces.fill(core.sg.as_mut_slice(), sg_gaps);
+        let filled = pieces.fill(core.sg.as_mut_slice(), sg_gaps, core.longest);
         if filled == 0 {
             return Err(EINVAL);
         }
         let direction = access.direction();
-        // SAFETY: The first `filled` elements were set to pages that the RPC layer keeps until
+        // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
         // this region is fenced, or the connection until it is dead; the device is alive as long
         // as the region is.
         let mapped = unsafe {

@@ -26,6 +26,7 @@ use super::{
         Work, //
     },
 };
+use core::num::NonZero;
 use kernel::{
     error::to_result,
     page::PAGE_SIZE,
@@ -89,30 +90,26 @@ pub(super) struct Transfer {
 unsafe impl Send for Transfer {}
 
 impl Transfer {
-    /// Adds bytes of the memory that are next to each other, `EMSGSIZE` if there is no room.
-    fn add(&mut self, offset: usize, len: usize, segment: &Segment) -> Result {
+    /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and says how many.
+    /// `EMSGSIZE` if there is no room, or no memory.
+    fn add(&mut self, offset: usize, len: usize, segment: &Segment) -> Result<usize> {
         let mut pieces = self.memory.pieces();
         pieces.skip(offset);
+        // What an adapter is to see as one piece must be without gaps.
+        let len = len.min(pieces.front());
+        if len == 0 {
+            return Err(EMSGSIZE);
+        }
         let first = self.elements.len();
-        let mut left = len;
-        while left != 0 {
-            let pages = pieces.take_pages(left / PAGE_SIZE);
-            if !pages.is_empty() {
-                add_pages(&mut self.elements, pages)?;
-                left -= pages.len() * PAGE_SIZE;
-                continue;
-            }
-            let piece = pieces.take(left).ok_or(EMSGSIZE)?;
-            left -= piece.len;
+        let elements = &mut self.elements;
+        pieces.take(len, NonZero::<u32>::MIN, |piece| {
             let element = bindings::bio_vec {
                 bv_page: piece.page,
                 bv_len: piece.len as u32,
                 bv_offset: piece.offset as u32,
             };
-            self.elements
-                .push_within_capacity(element)
-                .map_err(|_| EMSGSIZE)?;
-        }
+            elements.push_within_capacity(element).map_err(|_| EMSGSIZE)
+        })?;
         let iter = bindings::bvec_iter {
             bi_size: u32::try_from(len).map_err(|_| EMSGSIZE)?,
             ..Default::default()
@@ -150,14 +147,14 @@ impl Transfer {
             let elements = part.count as u32;
             // It is not initialised, so it must not be destroyed.
             let _ = self.parts.pop();
-            return to_result(requests).inspect_err(|e| {
+            return to_result(requests).map(|()| 0).inspect_err(|e| {
                 let (handle, offset) = (segment.handle, segment.offset);
                 svcrdma_dma_map_rw_err(|| (self.id.queue(), handle, offset, elements, *e));
             });
         }
         // INVARIANT: Initialised above.
         self.requests += requests as usize;
-        Ok(())
+        Ok(len)
     }
 
     /// How many work requests that is.
@@ -212,21 +209,6 @@ impl Transfer {
         this.unmap();
         core::mem::replace(&mut this.memory, Gathered::nothing())
     }
-}
-
-/// Adds whole pages, `EMSGSIZE` if there is no room.
-fn add_pages(elements: &mut KVVec<bindings::bio_vec>, pages: &[*mut bindings::page]) -> Result {
-    let room = elements.spare_capacity_mut().get_mut(..pages.len());
-    for (element, page) in room.ok_or(EMSGSIZE)?.iter_mut().zip(pages) {
-        element.write(bindings::bio_vec {
-            bv_page: *page,
-            bv_len: PAGE_SIZE as u32,
-            bv_offset: 0,
-        });
-    }
-    // SAFETY: So many elements were written.
-    unsafe { elements.inc_len(pages.len()) };
-    Ok(())
 }
 
 impl Drop for Transfer {
@@ -291,14 +273,7 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
     pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
         let mut segment = *segment;
         while len != 0 {
-            // Memory that an adapter is to see as one piece must be without gaps.
-            let mut pieces = self.transfer.memory.pieces();
-            pieces.skip(offset);
-            let part = len.min(pieces.front());
-            if part == 0 {
-                return Err(EMSGSIZE);
-            }
-            self.transfer.add(offset, part, &segment)?;
+            let part = self.transfer.add(offset, len, &segment)?;
             // The peer's addresses may end anywhere.
             segment.offset = segment.offset.wrapping_add(part as u64);
             offset += part;

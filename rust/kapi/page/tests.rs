@@ -84,6 +84,56 @@ mod suite {
     }
 
     #[test]
+    fn pieces_end_where_neighbours_end() -> Result {
+        let array = Array::new(1)?;
+        let first = array.pages.first().copied().ok_or(EINVAL)?;
+        // Nobody looks into the pages.
+        for n in 1..27 {
+            for (broken, other) in (0..n).flat_map(|i| [(i, i), (i, 0), (i, i + 1), (i, 99)]) {
+                let mut row = KVec::with_capacity(n, GFP_KERNEL)?;
+                for i in 0..n {
+                    let i = if i == broken { other } else { i };
+                    row.push(first.wrapping_add(i), GFP_KERNEL)?;
+                }
+                for longest in [1, 2, 7, 8, 9, 26, u32::MAX] {
+                    joins(&row, NonZero::new(longest).ok_or(EINVAL)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the pieces of these pages, of which the first and the last are not whole.
+    fn joins(row: &[*mut bindings::page], longest: NonZero<u32>) -> Result {
+        let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
+        let none = (core::ptr::null(), 0);
+        // SAFETY: The array has as many pages, and nobody looks into them.
+        let mut pieces = unsafe { Pieces::new(none, row.as_ptr(), base, len, none) };
+        let mut at = base;
+        let mut last: Option<Piece> = None;
+        pieces.take(len, longest, |piece| {
+            same("offset", piece.offset, at % PAGE_SIZE)?;
+            let pages = (piece.offset + piece.len).div_ceil(PAGE_SIZE);
+            claim(pages <= longest.get() as usize, "not too long")?;
+            let begin = at / PAGE_SIZE;
+            for i in 0..pages {
+                let page = row.get(begin + i).copied();
+                same("page", page, Some(piece.page.wrapping_add(i)))?;
+            }
+            if let Some(last) = last {
+                let full = last.offset + last.len == longest.get() as usize * PAGE_SIZE;
+                let before = (last.offset + last.len) / PAGE_SIZE;
+                let joins = piece.page == last.page.wrapping_add(before);
+                claim(full || !joins, "not too short")?;
+            }
+            at += piece.len;
+            last = Some(piece);
+            Ok(())
+        })?;
+        same("bytes", at, base + len)
+    }
+
+    #[test]
     fn exchanged_pages_change_hands() -> Result {
         // Some of the places are empty.
         for empty in [&[][..], &[0], &[1], &[0, 2], &[0, 1, 2]] {

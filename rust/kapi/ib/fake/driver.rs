@@ -38,6 +38,14 @@ pub(super) struct Raw {
     pub(super) books: *const Books,
 }
 
+/// A region as it is allocated, with what the driver knows of its pages.
+#[repr(C)]
+struct RawMr {
+    core: bindings::ib_mr,
+    room: u32,
+    pages: u32,
+}
+
 /// What a driver is told of its objects; a macro, since their types have nothing in common.
 macro_rules! books {
     ($object:expr) => {
@@ -110,7 +118,7 @@ unsafe extern "C" fn drain_sq(qp: *mut bindings::ib_qp) {
 unsafe extern "C" fn alloc_mr(
     pd: *mut bindings::ib_pd,
     _: bindings::ib_mr_type,
-    _: u32,
+    pages: u32,
 ) -> *mut bindings::ib_mr {
     let books = books!(pd);
     let rc = books.ask(Request::AllocMr);
@@ -119,8 +127,7 @@ unsafe extern "C" fn alloc_mr(
     }
     let flags = bindings::GFP_KERNEL | bindings::__GFP_ZERO;
     // SAFETY: Allocating has no requirement.
-    let mr = unsafe { bindings::kmalloc(size_of::<bindings::ib_mr>(), flags) };
-    let mr = mr.cast::<bindings::ib_mr>();
+    let mr = unsafe { bindings::kmalloc(size_of::<RawMr>(), flags) }.cast::<RawMr>();
     if mr.is_null() {
         return ENOMEM.to_ptr();
     }
@@ -128,10 +135,11 @@ unsafe extern "C" fn alloc_mr(
     records.last_key += 0x100;
     // SAFETY: Allocated above; all of its fields may be zero.
     unsafe {
-        (*mr).rkey = records.last_key;
-        (*mr).lkey = records.last_key;
+        (*mr).core.rkey = records.last_key;
+        (*mr).core.lkey = records.last_key;
+        (*mr).room = pages;
     }
-    mr
+    mr.cast()
 }
 
 unsafe extern "C" fn dereg_mr(mr: *mut bindings::ib_mr, _: *mut bindings::ib_udata) -> c_int {
@@ -144,7 +152,13 @@ unsafe extern "C" fn dereg_mr(mr: *mut bindings::ib_mr, _: *mut bindings::ib_uda
     rc
 }
 
-unsafe extern "C" fn set_page(_: *mut bindings::ib_mr, _: u64) -> c_int {
+unsafe extern "C" fn set_page(mr: *mut bindings::ib_mr, _: u64) -> c_int {
+    // SAFETY: Allocated by `alloc_mr`, and used by one caller at a time.
+    let mr = unsafe { &mut *mr.cast::<RawMr>() };
+    if mr.pages == mr.room {
+        return ENOMEM.to_errno();
+    }
+    mr.pages += 1;
     0
 }
 
@@ -164,6 +178,7 @@ unsafe extern "C" fn map_mr_sg(
     // SAFETY: The region and the list are valid, and the list has as many elements.
     unsafe {
         if (*mr).type_ != bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS {
+            (*mr.cast::<RawMr>()).pages = 0;
             // What drivers use: it places elements up to the first that does not join.
             return bindings::ib_sg_to_pages(mr, sg, elements, offset, Some(set_page));
         }

@@ -61,6 +61,17 @@ impl Memory {
         self.data.as_ptr() as u64
     }
 
+    /// Puts the pages of a payload in another order.
+    pub(in crate::kapi::ib) fn reorder(&mut self, order: &[usize]) -> Result {
+        let mut pages = KVec::with_capacity(order.len(), GFP_KERNEL)?;
+        for i in order {
+            let page = self.pages.get(*i).copied().ok_or(EINVAL)?;
+            pages.push(page, GFP_KERNEL)?;
+        }
+        self.pages = pages;
+        Ok(())
+    }
+
     /// A head, pages and a tail, each at (offset, length) of this memory.
     pub(in crate::kapi::ib) fn pieces(
         &self,

@@ -220,6 +220,85 @@ const FILLINGS: &[Filling] = &[
     ),
 ];
 
+/// The order of the pages of a payload, its offset and length, the pages of an element and of a
+/// region, and for each region the elements: in which page they begin, where there, and their length.
+type Joining = (
+    &'static [usize],
+    (usize, usize),
+    u32,
+    usize,
+    &'static [&'static [(usize, u32, u32)]],
+);
+
+const ROW: &[usize] = &[0, 1, 2, 3, 4];
+
+const JOININGS: &[Joining] = &[
+    // Neighbours, also where the first and the last page are not whole.
+    (ROW, (0, 4 * PAGE_SIZE), 99, 8, &[&[(0, 0, 4 * PAGE)]]),
+    (ROW, (100, 3 * PAGE_SIZE), 99, 8, &[&[(0, 100, 3 * PAGE)]]),
+    (ROW, (0, PAGE_SIZE + 1), 99, 8, &[&[(0, 0, PAGE + 1)]]),
+    (ROW, (100, 10), 99, 8, &[&[(0, 100, 10)]]),
+    // A gap, a place that comes twice, and an order that goes backwards.
+    (
+        &[0, 1, 3, 4],
+        (100, 4 * PAGE_SIZE - 200),
+        99,
+        8,
+        &[&[(0, 100, 2 * PAGE - 100), (3, 0, 2 * PAGE - 100)]],
+    ),
+    (
+        &[1, 1, 2],
+        (0, 3 * PAGE_SIZE),
+        99,
+        8,
+        &[&[(1, 0, PAGE), (1, 0, 2 * PAGE)]],
+    ),
+    (
+        &[2, 1, 0],
+        (100, 2 * PAGE_SIZE),
+        99,
+        8,
+        &[&[(2, 100, PAGE - 100), (1, 0, PAGE), (0, 0, 100)]],
+    ),
+    // Longer than an element may be.
+    (
+        ROW,
+        (0, 5 * PAGE_SIZE),
+        2,
+        8,
+        &[&[(0, 0, 2 * PAGE), (2, 0, 2 * PAGE), (4, 0, PAGE)]],
+    ),
+    (
+        ROW,
+        (100, 4 * PAGE_SIZE),
+        2,
+        8,
+        &[&[(0, 100, 2 * PAGE - 100), (2, 0, 2 * PAGE), (4, 0, 100)]],
+    ),
+    // More pages than a region covers, whatever the number of elements.
+    (
+        ROW,
+        (0, 5 * PAGE_SIZE),
+        99,
+        4,
+        &[&[(0, 0, 4 * PAGE)], &[(4, 0, PAGE)]],
+    ),
+    (
+        ROW,
+        (100, 4 * PAGE_SIZE),
+        99,
+        4,
+        &[&[(0, 100, 4 * PAGE - 100)], &[(4, 0, 100)]],
+    ),
+    (
+        &[0, 1, 3, 4],
+        (0, 4 * PAGE_SIZE),
+        99,
+        3,
+        &[&[(0, 0, 2 * PAGE), (3, 0, PAGE)], &[(4, 0, PAGE)]],
+    ),
+];
+
 /// The address, offset and length of an element.
 fn element(sg: &bindings::scatterlist) -> (u64, u32, u32) {
     // The lowest bits are flags.
@@ -242,7 +321,7 @@ fn fill(memory: &Memory, filling: &Filling) -> Result {
     let mut left = head.1 + paged.1 + tail.1;
     for region in expected {
         same("remaining", pieces.remaining(), left)?;
-        let filled = pieces.fill(&mut sg, gaps);
+        let filled = pieces.fill(&mut sg, gaps, NonZero::<u32>::MIN);
         same("elements", filled, region.len())?;
         for (sg, expected) in sg.iter().zip(region.iter()) {
             let (addr, offset, len) = element(sg);
@@ -257,7 +336,28 @@ fn fill(memory: &Memory, filling: &Filling) -> Result {
         }
     }
     same("remaining", pieces.remaining(), 0)?;
-    same("elements of nothing", pieces.fill(&mut sg, gaps), 0)
+    let filled = pieces.fill(&mut sg, gaps, NonZero::<u32>::MIN);
+    same("elements of nothing", filled, 0)
+}
+
+fn join(memory: &Memory, joining: &Joining) -> Result {
+    let &(_, paged, longest, pages, expected) = joining;
+    let longest = NonZero::new(longest).ok_or(EINVAL)?;
+    let mut pieces = memory.pieces((0, 0), paged, (0, 0))?;
+    let mut sg = KVec::<bindings::scatterlist>::zeroed(pages, GFP_KERNEL)?;
+    // SAFETY: The vector has as many elements.
+    unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages as u32) };
+    for region in expected {
+        let filled = pieces.fill(&mut sg, false, longest);
+        same("elements", filled, region.len())?;
+        for (sg, (page, offset, len)) in sg.iter().zip(region.iter()) {
+            let addr = memory.addr() + (page * PAGE_SIZE) as u64 + u64::from(*offset);
+            same("element", element(sg), (addr, *offset, *len))?;
+        }
+        let last = sg.last().map(|sg| sg.page_link & bindings::SG_END as usize);
+        same("end of the list", last, Some(bindings::SG_END as usize))?;
+    }
+    same("remaining", pieces.remaining(), 0)
 }
 
 #[kunit_tests(rpcrdma_region)]
@@ -271,6 +371,51 @@ mod suite {
             fill(&memory, filling).inspect_err(|_| {
                 pr_err!("# in filling {i}: {:?}\n", filling.0);
             })?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn joined_elements() -> Result {
+        for (i, joining) in JOININGS.iter().enumerate() {
+            let mut memory = Memory::new(8)?;
+            memory.reorder(joining.0)?;
+            join(&memory, joining).inspect_err(|_| {
+                pr_err!("# in joining {i}: {:?} of {:?}\n", joining.1, joining.0);
+            })?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn head_of_many_pages_is_one_element() -> Result {
+        let memory = Memory::new(8)?;
+        let mut pieces = memory.pieces((100, 3 * PAGE_SIZE), (0, 0), (0, 0))?;
+        let mut sg = KVec::<bindings::scatterlist>::zeroed(8, GFP_KERNEL)?;
+        let longest = NonZero::new(3).ok_or(EINVAL)?;
+        same("elements", pieces.fill(&mut sg, false, longest), 2)?;
+        let found = (element(&sg[0]).2, element(&sg[1]).2);
+        same("lengths", found, (3 * PAGE - 100, 100))
+    }
+
+    #[test]
+    fn device_counts_pages() -> Result {
+        for (order, (base, len), _, pages, regions) in JOININGS {
+            let mut bench = Bench::with_pages(*pages as u32, false)?;
+            bench.memory.reorder(order)?;
+            let mut pieces = bench.memory.pieces((0, 0), (*base, *len), (0, 0))?;
+            let mut region = bench.idle();
+            for _ in *regions {
+                let before = pieces.remaining();
+                let armed = region
+                    .arm(&mut pieces, false, Access::RemoteRead, TAG)
+                    .map_err(|(e, _)| e)?;
+                let taken = before - pieces.remaining();
+                same("length", armed.segment().length as usize, taken)?;
+                region = armed.disarm();
+            }
+            same("remaining", pieces.remaining(), 0)?;
+            bench.end()?;
         }
         Ok(())
     }
@@ -485,7 +630,8 @@ mod suite {
 
     #[test]
     fn device_refuses_the_memory() -> Result {
-        let bench = Bench::new(false)?;
+        let mut bench = Bench::new(false)?;
+        bench.memory.reorder(&[4, 2, 0])?;
         bench.device.refuse(fake::Request::MapMr, 0);
         let mut region = bench.idle();
         // Three elements: a refusal, or fewer than that.
