@@ -3,10 +3,7 @@
 //! What an RDMA device can do, as far as this transport cares.
 
 use super::super::bindings;
-use core::{
-    num::NonZero,
-    ptr::NonNull, //
-};
+use core::num::NonZero;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
@@ -77,9 +74,9 @@ impl DeviceLimits {
 /// # Safety
 ///
 /// The device must be valid.
-pub(super) unsafe fn longest_piece(device: NonNull<bindings::ib_device>) -> NonZero<u32> {
+pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<u32> {
     // SAFETY: By contract.
-    let bytes = unsafe { bindings::ib_dma_max_piece(device.as_ptr()) };
+    let bytes = unsafe { bindings::ib_dma_max_piece(device) };
     let pages = u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX);
     NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
 }

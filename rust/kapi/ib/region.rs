@@ -203,7 +203,7 @@ impl Mr {
             device,
             sg,
             // SAFETY: The device is valid by contract.
-            longest: unsafe { longest_piece(device) },
+            longest: unsafe { longest_piece(device.as_ptr()) },
             mapped: 0,
             direction: Direction::ToDevice,
         };

@@ -18,6 +18,7 @@ use super::super::{
     },
 };
 use super::{
+    device::longest_piece,
     handler::Handler,
     queue_pair::QueuePair,
     send_buffer::Poster,
@@ -75,6 +76,8 @@ pub(super) struct Transfer {
     parts: KVVec<Part>,
     elements: KVVec<bindings::bio_vec>,
     kind: TransferKind,
+    /// Pages of one element, at most.
+    longest: NonZero<u32>,
     qp: *mut bindings::ib_qp,
     port: u32,
     requests: usize,
@@ -102,7 +105,7 @@ impl Transfer {
         }
         let first = self.elements.len();
         let elements = &mut self.elements;
-        pieces.take(len, NonZero::<u32>::MIN, |piece| {
+        pieces.take(len, self.longest, |piece| {
             let element = bindings::bio_vec {
                 bv_page: piece.page,
                 bv_len: piece.len as u32,
@@ -211,6 +214,27 @@ impl Transfer {
     }
 }
 
+/// Pages of one element, at most.
+///
+/// # Safety
+///
+/// The queue pair must be valid.
+unsafe fn longest_element(
+    qp: *const bindings::ib_qp,
+    port: u32,
+    kind: TransferKind,
+) -> NonZero<u32> {
+    // SAFETY: By contract, and so is its device.
+    unsafe {
+        let device = (*qp).device;
+        // These read into regions, for which the core counts elements where the device counts pages.
+        if kind == TransferKind::Read && bindings::rdma_protocol_iwarp(device, port) {
+            return NonZero::<u32>::MIN;
+        }
+        longest_piece(device)
+    }
+}
+
 impl Drop for Transfer {
     fn drop(&mut self) {
         self.unmap();
@@ -237,6 +261,8 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         }
         let (poster, id) = Poster::enter_named(owner)?;
         let (qp, port) = owner.raw().ok_or(ENOTCONN)?;
+        // SAFETY: The queue pair is valid: its owner's `Poster` is held.
+        let longest = unsafe { longest_element(qp, port, kind) };
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
         // Each part may begin and end within a page.
@@ -247,6 +273,7 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
                 parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
                 elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
                 kind,
+                longest,
                 qp,
                 port,
                 requests: 0,

@@ -72,6 +72,11 @@ impl Memory {
         Ok(())
     }
 
+    /// The first `len` bytes of the payload's pages, with references of their own.
+    pub(in crate::kapi::ib) fn gather(&self, len: usize) -> Result<Gathered> {
+        gather(&self.pages, len)
+    }
+
     /// A head, pages and a tail, each at (offset, length) of this memory.
     pub(in crate::kapi::ib) fn pieces(
         &self,
@@ -160,6 +165,18 @@ impl Balance {
     }
 }
 
+/// The first `len` bytes of pages that the caller has, with references of their own.
+fn gather(pages: &[*mut bindings::page], len: usize) -> Result<Gathered> {
+    let mut entries = KVec::new();
+    entries.extend_from_slice(pages, GFP_KERNEL)?;
+    for page in &entries {
+        // SAFETY: The page is valid, since the caller has it.
+        unsafe { bindings::get_page(*page) };
+    }
+    // SAFETY: The references were taken above.
+    Gathered::new(unsafe { PageList::take(&mut entries)? }, len)
+}
+
 /// Pages, each with a reference that the test keeps.
 pub(in crate::kapi::ib) struct Pages(KVec<*mut bindings::page>);
 
@@ -178,14 +195,7 @@ impl Pages {
 
     /// The first `len` bytes, with references of their own.
     pub(in crate::kapi::ib) fn gather(&self, len: usize) -> Result<Gathered> {
-        let mut entries = KVec::new();
-        entries.extend_from_slice(&self.0, GFP_KERNEL)?;
-        for page in &entries {
-            // SAFETY: The page is valid, since the test has a reference.
-            unsafe { bindings::get_page(*page) };
-        }
-        // SAFETY: The references were taken above.
-        Gathered::new(unsafe { PageList::take(&mut entries)? }, len)
+        gather(&self.0, len)
     }
 
     /// How many references there are to the pages beside the test's.

@@ -12,6 +12,7 @@ use super::super::{
     fake::{
         Balance,
         Device,
+        Memory,
         Pages,
         Refusal, //
     },
@@ -92,6 +93,32 @@ mod suite {
         same("references", bench.pages.references(), 0)?;
         bench.told(&[], &[])?;
         bench.end()
+    }
+
+    #[test]
+    fn neighbours_are_one_element_of_a_write() -> Result {
+        const PAGE: u32 = PAGE_SIZE as u32;
+        let joined = [(100, 3 * PAGE - 100), (0, PAGE + 100)];
+        // This device reads into regions, of which the core makes one for so many elements.
+        let apart = [(100, PAGE - 100), (0, PAGE), (0, PAGE), (0, PAGE), (0, 100)];
+        for (kind, expected) in [
+            (TransferKind::Write, &joined[..]),
+            (TransferKind::Read, &apart),
+        ] {
+            let bench = Bench::new()?;
+            let mut memory = Memory::new(8)?;
+            memory.reorder(&[0, 1, 2, 4, 5])?;
+            let mut transfer = bench.qp.transfer(kind, memory.gather(5 * PAGE_SIZE)?, 1)?;
+            transfer.add(100, 4 * PAGE_SIZE, &segment(1))?;
+            let mut found = KVec::new();
+            for element in transfer.transfer.elements.iter() {
+                found.push((element.bv_offset, element.bv_len), GFP_KERNEL)?;
+            }
+            same("elements", &found[..], expected)?;
+            drop(transfer);
+            bench.end()?;
+        }
+        Ok(())
     }
 
     #[test]
