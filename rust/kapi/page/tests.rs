@@ -103,6 +103,26 @@ mod suite {
         Ok(())
     }
 
+    #[test]
+    fn pages_in_front_of_a_missing_one() -> Result {
+        for n in [1, 7, 8, 9, 20] {
+            for missing in 0..n {
+                let mut array = Array::new(n)?;
+                let place = array.entries.get_mut(missing..missing + 1).ok_or(EINVAL)?;
+                // SAFETY: The entry has a reference.
+                drop(unsafe { PageList::take(place)? });
+                same("taken", array.take(n).err(), Some(EIO))?;
+                // What is not in the array any more was let go.
+                let left = array.entries.iter().filter(|entry| !entry.is_null());
+                same("left", left.count(), array.references())?;
+                for (entry, page) in array.entries.iter().zip(&array.pages).skip(missing + 1) {
+                    same("behind it", *entry, *page)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the pieces of these pages, of which the first and the last are not whole.
     fn joins(row: &[*mut bindings::page], longest: NonZero<u32>) -> Result {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
