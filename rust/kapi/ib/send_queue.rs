@@ -120,8 +120,9 @@ union WorkRequest {
 ///
 /// # Invariants
 ///
-/// - Positions `tail..head` are posted and not retired; position `p` has slot `p % slots.len()`
-///   and the completion entry of the same index, which do not move.
+/// - Positions `tail..head` are posted and not retired; each has a slot and the completion entry of
+///   the same index, which do not move. That of `tail` is `oldest`, and the others follow it around
+///   the ring. Slots without position hold nothing.
 /// - `head - tail + reserved + reads <= slots.len()`, which is one less than the device's queue
 ///   holds (the drain needs one). `reads` counts the requests of all of `reading`, each of which
 ///   has the entry of `read_entries` with its index.
@@ -138,6 +139,7 @@ pub(super) struct SendQueue<C> {
     entries: KVVec<bindings::ib_cqe>,
     head: u64,
     tail: u64,
+    oldest: usize,
     reserved: u32,
     reads: u32,
     reading: KVVec<Option<Read<C>>>,
@@ -182,6 +184,7 @@ impl<C> SendQueue<C> {
             entries: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             head: 0,
             tail: 0,
+            oldest: 0,
             reserved: 0,
             reads: 0,
             reading: KVVec::new(),
@@ -262,9 +265,13 @@ impl<C> SendQueue<C> {
         (index < self.entries.len()).then_some(index)
     }
 
+    /// The slot of a position that is not retired. At most all others are in front of it, so it is
+    /// less than two rounds away.
     fn slot_of(&self, position: u64) -> usize {
-        // There is at least one slot: a zero length would have made no queue pair.
-        position.checked_rem(self.slots.len() as u64).unwrap_or(0) as usize
+        let slot = self
+            .oldest
+            .wrapping_add(position.wrapping_sub(self.tail) as usize);
+        slot.checked_sub(self.slots.len()).unwrap_or(slot)
     }
 
     /// Slots that neither hold a request nor wait for the invalidation of a registered region.
@@ -369,7 +376,8 @@ impl<C> SendQueue<C> {
     fn hold(&mut self, position: u64, held: Held<C>) {
         let slot = self.slot_of(position);
         if let Some(slot) = self.slots.get_mut(slot) {
-            *slot = held;
+            // Nothing is forgotten: the slot holds nothing, by the type invariant.
+            core::mem::forget(core::mem::replace(slot, held));
         }
     }
 
@@ -421,9 +429,11 @@ impl<C> SendQueue<C> {
 
     /// The position that occupies the slot, if it is posted.
     pub(super) fn position_of(&self, index: usize) -> Option<u64> {
-        let size = self.slots.len() as u64;
-        let ahead = (index as u64 + size - self.slot_of(self.tail) as u64).checked_rem(size)?;
-        let position = self.tail + ahead;
+        let ahead = match index.checked_sub(self.oldest) {
+            Some(ahead) => ahead,
+            None => (index + self.slots.len()).checked_sub(self.oldest)?,
+        };
+        let position = self.tail + ahead as u64;
         (position < self.head).then_some(position)
     }
 
@@ -449,9 +459,9 @@ impl<C> SendQueue<C> {
             }
         };
         while self.tail < end.min(self.head) {
-            let slot = self.slot_of(self.tail);
+            let held = self.slots.get_mut(self.oldest).map(core::mem::take);
+            self.oldest = self.slot_of(self.tail + 1);
             self.tail += 1;
-            let held = self.slots.get_mut(slot).map(core::mem::take);
             match held.unwrap_or_default() {
                 Held::Nothing => (),
                 Held::Buffer(buffer) => {
