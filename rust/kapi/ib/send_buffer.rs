@@ -141,7 +141,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// Posts RDMA Writes and the Send of the first `len` bytes in one chain, or lets them wait for
     /// room. `invalidate` is a key of the peer's. A failure is reported with `tag`.
     pub(super) fn reply(
-        mut self,
+        self,
         len: usize,
         tag: Option<u32>,
         invalidate: Option<u32>,
@@ -152,7 +152,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             Some(transfer) => Some(transfer.into_transfer(owner)?),
             None => None,
         };
-        let (buffer, poster) = self.take_parts()?;
+        let (buffer, poster) = self.into_parts()?;
         let len = len.min(buffer.len());
         let reply = Reply {
             buffer,
@@ -166,15 +166,23 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
 
     /// Posts registrations and the Send of the first `len` bytes, for a task or none.
     pub(super) fn post(
-        mut self,
+        self,
         armed: &[Region<Armed>],
         len: usize,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let (buffer, poster) = self.take_parts()?;
+        let (buffer, poster) = self.into_parts()?;
         let len = len.min(buffer.len());
         let posted = poster.post(|queue| queue.post_send(armed, buffer, len, task));
         posted.map_err(|(e, _)| e)
+    }
+
+    #[inline(always)]
+    fn into_parts(mut self) -> Result<(DmaBuffer, Poster<'a, H>)> {
+        let parts = self.take_parts();
+        // Nothing is left in it.
+        core::mem::forget(self);
+        parts
     }
 
     #[inline(always)]
