@@ -441,7 +441,9 @@ impl Gathered {
         let most = pages.0.len().saturating_sub(first) * PAGE_SIZE;
         let within = |(addr, len): (*const u8, usize)| {
             let last = addr.wrapping_add(len.saturating_sub(1));
-            len == 0 || (len <= PAGE_SIZE && pages.holds(addr) && pages.holds(last))
+            let in_one = addr as usize / PAGE_SIZE == last as usize / PAGE_SIZE;
+            let holds_last = || in_one || pages.holds(last);
+            len == 0 || (len <= PAGE_SIZE && pages.holds(addr) && holds_last())
         };
         if (len != 0 && end > most) || !within(ends.head) || !within(ends.tail) {
             return Err(EMSGSIZE);
