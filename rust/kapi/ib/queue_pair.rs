@@ -59,6 +59,7 @@ use super::{
     send_queue::{
         Handlers,
         SendQueue,
+        Target,
         Turn,
         Work, //
     },
@@ -205,7 +206,9 @@ impl<H: Handler> QueuePair<H> {
                 read_done: Self::read_done,
                 read_failed: Self::read_failed,
             };
-            self.send.lock().open(qp, lkey, send_cq, &handlers)?
+            let port = hw.id().port();
+            let target = Target { qp, port };
+            self.send.lock().open(target, lkey, send_cq, &handlers)?
         };
         // SAFETY: As above.
         unsafe { self.recv.lock().open(qp, lkey, recv_cq, Self::receive_done) };
@@ -236,13 +239,6 @@ impl<H: Handler> QueuePair<H> {
             Some(hw) => hw.id().accept(params),
             None => Err(ENOTCONN),
         }
-    }
-
-    /// The queue pair and the port of its device, while there is one.
-    pub(super) fn raw(&self) -> Option<(*mut bindings::ib_qp, u32)> {
-        let hardware = self.hardware.lock();
-        let hw = hardware.as_ref()?;
-        Some((hw.qp()?, hw.id().port()))
     }
 
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.

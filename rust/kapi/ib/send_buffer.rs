@@ -17,6 +17,7 @@ use super::{
     send_queue::{
         Reply,
         SendQueue,
+        Target,
         Work, //
     },
     transfer::NewTransfer, //
@@ -38,12 +39,13 @@ impl<'a, H: Handler> Poster<'a, H> {
         Ok(Self(qp))
     }
 
-    /// As [`Self::enter`], with a name in trace events for what is to be posted.
-    pub(super) fn enter_named(qp: &'a QueuePair<H>) -> Result<(Self, CompletionId)> {
+    /// As [`Self::enter`], for a transfer: with a name for it in trace events, and where it is to be
+    /// posted. The queue pair is valid as long as the poster has not left.
+    pub(super) fn enter_for_transfer(qp: &'a QueuePair<H>) -> Result<(Self, CompletionId, Target)> {
         let mut queue = qp.send.lock();
         queue.enter()?;
         // INVARIANT: Counted above.
-        Ok((Self(qp), queue.next_id()))
+        Ok((Self(qp), queue.next_id(), queue.target()))
     }
 
     /// The queue pair.

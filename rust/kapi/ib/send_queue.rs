@@ -62,6 +62,13 @@ pub(super) struct Handlers {
     pub(super) read_failed: Done,
 }
 
+/// Where requests are posted: a queue pair, and the port of its device.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) qp: *mut bindings::ib_qp,
+    pub(super) port: u32,
+}
+
 /// Who may post.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gate {
@@ -130,6 +137,7 @@ union WorkRequest {
 /// - `lent` counts the posters: buffers in their hands, and makers of regions.
 pub(super) struct SendQueue<C> {
     qp: *mut bindings::ib_qp,
+    port: u32,
     lkey: u32,
     /// For trace events: the number of the completion queue, and the last one given away.
     completion_queue: u32,
@@ -176,6 +184,7 @@ impl<C> SendQueue<C> {
     pub(super) fn new(slots: u32, chain: u32, limit: u32, reads: u32) -> Result<Self> {
         let mut queue = Self {
             qp: core::ptr::null_mut(),
+            port: 0,
             lkey: 0,
             completion_queue: 0,
             last_id: 0,
@@ -219,11 +228,11 @@ impl<C> SendQueue<C> {
     ///
     /// # Safety
     ///
-    /// `qp` must be valid, with a send queue of more entries than this has slots, until
+    /// The queue pair must be valid, with a send queue of more entries than this has slots, until
     /// [`Gate::Closed`] is set. The handlers must expect completions of this queue's entries.
     pub(super) unsafe fn open(
         &mut self,
-        qp: *mut bindings::ib_qp,
+        target: Target,
         lkey: u32,
         completion_queue: u32,
         handlers: &Handlers,
@@ -240,11 +249,20 @@ impl<C> SendQueue<C> {
                     .map_err(|_| EINVAL)?;
             }
         }
-        self.qp = qp;
+        self.qp = target.qp;
+        self.port = target.port;
         self.lkey = lkey;
         self.completion_queue = completion_queue;
         self.gate = Gate::Open;
         Ok(())
+    }
+
+    /// Where it posts. The queue pair is valid as long as somebody is in.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            qp: self.qp,
+            port: self.port,
+        }
     }
 
     /// A name for trace events that no other buffer or transfer has.

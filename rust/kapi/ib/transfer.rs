@@ -24,6 +24,7 @@ use super::{
     send_buffer::Poster,
     send_queue::{
         Read,
+        Target,
         Work, //
     },
 };
@@ -78,8 +79,7 @@ pub(super) struct Transfer {
     kind: TransferKind,
     /// Pages of one element, at most.
     longest: NonZero<u32>,
-    qp: *mut bindings::ib_qp,
-    port: u32,
+    target: Target,
     requests: usize,
     /// How many requests come before those for the Reply chunk.
     reply_chunk_from: usize,
@@ -136,8 +136,8 @@ impl Transfer {
         let requests = unsafe {
             bindings::rdma_rw_ctx_init_bvec(
                 &mut part.context,
-                self.qp,
-                self.port,
+                self.target.qp,
+                self.target.port,
                 elements,
                 part.count as u32,
                 iter,
@@ -179,7 +179,13 @@ impl Transfer {
         for part in self.parts.iter_mut().rev() {
             // SAFETY: The context is initialised, and the queue pair valid, by the type invariant.
             last = unsafe {
-                bindings::rdma_rw_ctx_wrs(&mut part.context, self.qp, self.port, done, last)
+                bindings::rdma_rw_ctx_wrs(
+                    &mut part.context,
+                    self.target.qp,
+                    self.target.port,
+                    done,
+                    last,
+                )
             };
         }
         last
@@ -196,8 +202,8 @@ impl Transfer {
             unsafe {
                 bindings::rdma_rw_ctx_destroy_bvec(
                     &mut part.context,
-                    self.qp,
-                    self.port,
+                    self.target.qp,
+                    self.target.port,
                     elements,
                     part.count as u32,
                     self.kind.as_raw(),
@@ -219,11 +225,8 @@ impl Transfer {
 /// # Safety
 ///
 /// The queue pair must be valid.
-unsafe fn longest_element(
-    qp: *const bindings::ib_qp,
-    port: u32,
-    kind: TransferKind,
-) -> NonZero<u32> {
+unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
+    let Target { qp, port } = target;
     // SAFETY: By contract, and so is its device.
     unsafe {
         let device = (*qp).device;
@@ -259,10 +262,9 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         if kind == TransferKind::Read && !memory.is_writable() {
             return Err(EINVAL);
         }
-        let (poster, id) = Poster::enter_named(owner)?;
-        let (qp, port) = owner.raw().ok_or(ENOTCONN)?;
+        let (poster, id, target) = Poster::enter_for_transfer(owner)?;
         // SAFETY: The queue pair is valid: its owner's `Poster` is held.
-        let longest = unsafe { longest_element(qp, port, kind) };
+        let longest = unsafe { longest_element(target, kind) };
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
         // Each part may begin and end within a page.
@@ -274,8 +276,7 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
                 elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
                 kind,
                 longest,
-                qp,
-                port,
+                target,
                 requests: 0,
                 reply_chunk_from: usize::MAX,
                 id,

@@ -47,12 +47,12 @@ impl Bench {
         size: usize,
     ) -> Result<Self> {
         let mut bench = Self::closed(slots, registrations, limit, size)?;
-        // SAFETY: The queue pair lives as long as the ring.
-        unsafe {
-            bench
-                .queue
-                .open(bench.qp.as_raw(), fake::LKEY, 0, &HANDLERS)?
+        let target = Target {
+            qp: bench.qp.as_raw(),
+            port: 1,
         };
+        // SAFETY: The queue pair lives as long as the ring.
+        unsafe { bench.queue.open(target, fake::LKEY, 0, &HANDLERS)? };
         Ok(bench)
     }
 
