@@ -80,11 +80,11 @@ fn payload(offset: usize, length: usize) -> Payload {
 
 fn plan<'a>(
     (outline, offer): &'a (Outline, Offer<'a>),
-    payloads: &[Payload],
+    payloads: &'a mut [Payload],
     len: usize,
 ) -> Result<Plan<'a>> {
     let received = CompletionId::default();
-    Plan::new(received, outline, offer, payloads.iter().copied(), len)
+    Plan::new(received, outline, offer, payloads, len)
 }
 
 /// What stays in the Payload stream: offsets and lengths.
@@ -129,7 +129,7 @@ mod suite {
     fn nothing_to_place() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
-        let plan = plan(&offer, &[], 100)?;
+        let plan = plan(&offer, &mut [], 100)?;
         same("stream", &stream(&plan)?[..], &[(0, 100)])?;
         // It keeps its segments, unused (RFC 8166, section 4.3.2.2).
         let (chunks, _) = returned(&plan, None)?;
@@ -142,7 +142,8 @@ mod suite {
         for (length, behind) in [(1000, 1200), (1001, 1204), (1003, 1204)] {
             let mut buffer = [0; ROOM];
             let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
-            let plan = plan(&offer, &[payload(200, length)], 1300)?;
+            let mut payloads = [payload(200, length)];
+            let plan = plan(&offer, &mut payloads, 1300)?;
             let expected = [(0, 200), (behind, 1300 - behind)];
             same("stream", &stream(&plan)?[..], &expected)?;
             let (chunks, _) = returned(&plan, None)?;
@@ -156,7 +157,8 @@ mod suite {
         // The padding is not there.
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
-        let plan = plan(&offer, &[payload(200, 1001)], 1201)?;
+        let mut payloads = [payload(200, 1001)];
+        let plan = plan(&offer, &mut payloads, 1201)?;
         same("stream", &stream(&plan)?[..], &[(0, 200)])
     }
 
@@ -164,8 +166,8 @@ mod suite {
     fn each_payload_has_its_own_chunk() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100], &[200], &[300]], None)?)?;
-        let payloads = [payload(40, 100), payload(200, 0), payload(240, 300)];
-        let plan = plan(&offer, &payloads, 600)?;
+        let mut payloads = [payload(40, 100), payload(200, 0), payload(240, 300)];
+        let plan = plan(&offer, &mut payloads, 600)?;
         same(
             "stream",
             &stream(&plan)?[..],
@@ -183,8 +185,8 @@ mod suite {
     fn payloads_beyond_the_list_stay() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100]], None)?)?;
-        let payloads = [payload(40, 100), payload(200, 50)];
-        let plan = plan(&offer, &payloads, 300)?;
+        let mut payloads = [payload(40, 100), payload(200, 50)];
+        let plan = plan(&offer, &mut payloads, 300)?;
         same("stream", &stream(&plan)?[..], &[(0, 40), (140, 160)])
     }
 
@@ -192,8 +194,8 @@ mod suite {
     fn an_empty_chunk_wants_it_inline() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[], &[100]], None)?)?;
-        let payloads = [payload(40, 60), payload(120, 100)];
-        let plan = plan(&offer, &payloads, 260)?;
+        let mut payloads = [payload(40, 60), payload(120, 100)];
+        let plan = plan(&offer, &mut payloads, 260)?;
         same("stream", &stream(&plan)?[..], &[(0, 120), (220, 40)])?;
         let (chunks, _) = returned(&plan, None)?;
         same("empty", chunks[0].len(), 0)?;
@@ -204,10 +206,14 @@ mod suite {
     fn no_more_than_was_offered() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[60, 40]], Some(500))?)?;
-        claim(plan(&offer, &[payload(40, 100)], 200).is_ok(), "all of it")?;
-        let more = plan(&offer, &[payload(40, 101)], 200);
+        claim(
+            plan(&offer, &mut [payload(40, 100)], 200).is_ok(),
+            "all of it",
+        )?;
+        let mut payloads = [payload(40, 101)];
+        let more = plan(&offer, &mut payloads, 200);
         same("one byte more", more.err(), Some(EMSGSIZE))?;
-        let plan = plan(&offer, &[], 501)?;
+        let plan = plan(&offer, &mut [], 501)?;
         let mut header = [0; ROOM];
         claim(plan.header(&mut header, Some(500)).is_ok(), "500")?;
         let more = plan.header(&mut header, Some(501));
@@ -218,7 +224,7 @@ mod suite {
     fn a_reply_chunk_that_is_not_needed() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[], Some(500))?)?;
-        let plan = plan(&offer, &[], 100)?;
+        let plan = plan(&offer, &mut [], 100)?;
         same("inline", returned(&plan, None)?.1, Some(0))?;
         same("long", returned(&plan, Some(100))?.1, Some(100))
     }
@@ -227,12 +233,12 @@ mod suite {
     fn payloads_that_cannot_be() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100], &[100]], None)?)?;
-        for payloads in [
+        for mut payloads in [
             // One in the other.
             [payload(40, 10), payload(45, 10)],
             [payload(40, 10), payload(usize::MAX, 10)],
         ] {
-            claim(plan(&offer, &payloads, 100).is_err(), "refused")?;
+            claim(plan(&offer, &mut payloads, 100).is_err(), "refused")?;
         }
         Ok(())
     }
@@ -242,8 +248,8 @@ mod suite {
         // nfsd found no room for the second READ, and cut the result off.
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100], &[100]], None)?)?;
-        let payloads = [payload(40, 100), payload(200, 100)];
-        let plan = plan(&offer, &payloads, 180)?;
+        let mut payloads = [payload(40, 100), payload(200, 100)];
+        let plan = plan(&offer, &mut payloads, 180)?;
         same("stream", &stream(&plan)?[..], &[(0, 40), (140, 40)])?;
         let (chunks, _) = returned(&plan, None)?;
         same("filled", &chunks[0][..], &[100])?;

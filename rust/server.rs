@@ -108,7 +108,7 @@ impl Service for Server {
     fn reply(
         connection: &Connection,
         request: Request,
-        payloads: &[Payload],
+        payloads: &mut [Payload],
         rqst: &mut SvcRqst<'_>,
     ) -> Result {
         reply::send(connection, request, payloads, rqst)

@@ -52,13 +52,15 @@ use xdr::{
 pub(super) fn send(
     connection: &Connection,
     (message, outline): Request,
-    payloads: &[Payload],
+    payloads: &mut [Payload],
     rqst: &mut SvcRqst<'_>,
 ) -> Result {
     let offer = outline.offer(&message)?;
     let result = rqst.result();
-    let corrected = payloads.iter().map(|payload| corrected(&result, *payload));
-    let plan = Plan::new(message.id(), &outline, &offer, corrected, result.len());
+    for payload in payloads.iter_mut() {
+        *payload = corrected(&result, *payload);
+    }
+    let plan = Plan::new(message.id(), &outline, &offer, payloads, result.len());
     let ready = plan.and_then(|plan| plan.prepare(connection, rqst));
     // The Receive goes back before the Reply that lets the client use it again.
     let used = connection.give_back(message);
@@ -111,24 +113,24 @@ struct Plan<'a> {
     offer: &'a Offer<'a>,
     /// Bytes of the result.
     len: usize,
-    /// The payloads that are placed directly, in order, each with its chunk.
-    placed: KVec<(Payload, WriteChunk<'a>)>,
+    /// The payloads that have a chunk, in order. Those without length are not placed there.
+    payloads: &'a [Payload],
 }
 
 impl<'a> Plan<'a> {
-    /// Pairs the payloads of a result of `len` bytes with the Write chunks. `EMSGSIZE` if one of
-    /// those is too short.
+    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
+    /// not to be placed without length. `EMSGSIZE` if a chunk is too short.
     fn new(
         received: CompletionId,
         outline: &'a Outline,
         offer: &'a Offer<'a>,
-        payloads: impl Iterator<Item = Payload>,
+        payloads: &'a mut [Payload],
         len: usize,
     ) -> Result<Self> {
-        let mut placed = KVec::new();
+        let with_chunk = payloads.len().min(offer.writes.chunk_count());
         let mut end = 0;
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
-        for (mut payload, chunk) in payloads.zip(offer.writes.chunks()) {
+        for (payload, chunk) in payloads.iter_mut().zip(offer.writes.chunks()) {
             let behind = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
             // The service may take back what it has encoded, when it finds no room for the rest; and
             // what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
@@ -140,21 +142,25 @@ impl<'a> Plan<'a> {
                 end = behind;
             }
             must_fit(received, payload.length, &chunk)?;
-            placed.push((payload, chunk), GFP_KERNEL)?;
         }
         Ok(Self {
             received,
             outline,
             offer,
             len,
-            placed,
+            payloads: payloads.get(..with_chunk).unwrap_or(&[]),
         })
+    }
+
+    /// The payloads, each with its chunk.
+    fn placed(&self) -> impl Iterator<Item = (&'a Payload, WriteChunk<'a>)> {
+        self.payloads.iter().zip(self.offer.writes.chunks())
     }
 
     /// Calls `each` with offset and length of what stays in the Payload stream.
     fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
         let mut at = 0;
-        for (payload, _) in &self.placed {
+        for payload in self.payloads {
             if payload.length == 0 {
                 continue;
             }
@@ -185,9 +191,9 @@ impl<'a> Plan<'a> {
             None => Encoder::msg(to, self.outline.xid, UNTOLD),
         };
         let mut writes = encoder.end_reads();
-        let mut placed = self.placed.iter();
+        let mut payloads = self.payloads.iter();
         for chunk in self.offer.writes.chunks() {
-            let written = placed.next().map_or(0, |(payload, _)| payload.length);
+            let written = payloads.next().map_or(0, |payload| payload.length);
             writes.write_chunk(chunk.filled(written as u32).ok_or(EMSGSIZE)?);
         }
         let end = writes.end_writes();
@@ -203,9 +209,9 @@ impl<'a> Plan<'a> {
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
     fn trace_returned(&self, id: CompletionId, long: usize) {
-        let mut placed = self.placed.iter();
+        let mut payloads = self.payloads.iter();
         for chunk in self.offer.writes.chunks() {
-            let written = placed.next().map_or(0, |(payload, _)| payload.length);
+            let written = payloads.next().map_or(0, |payload| payload.length);
             returned(id, chunk.filled(written as u32).into_iter().flatten());
         }
         if let Some(chunk) = self.offer.reply_chunk {
@@ -264,16 +270,16 @@ impl<'a> Plan<'a> {
         rqst: &mut SvcRqst<'_>,
         long: Option<WriteChunk<'a>>,
     ) -> Result<Option<NewTransfer<'c, Responder>>> {
-        if long.is_none() && self.placed.iter().all(|(payload, _)| payload.length == 0) {
+        if long.is_none() && self.payloads.iter().all(|payload| payload.length == 0) {
             return Ok(None);
         }
-        let chunks = Iterator::chain(self.placed.iter().map(|(_, chunk)| chunk), &long);
-        let segments: usize = chunks.map(WriteChunk::segment_count).sum();
+        let chunks = Iterator::chain(self.placed().map(|(_, chunk)| chunk), long);
+        let segments: usize = chunks.map(|chunk| chunk.segment_count()).sum();
         // The Payload stream has a piece more than payloads were taken out of it.
-        let parts = segments + self.placed.len() + 1;
+        let parts = segments + self.payloads.len() + 1;
         let result = rqst.take_result()?;
         let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
-        for (payload, chunk) in &self.placed {
+        for (payload, chunk) in self.placed() {
             Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
         }
         if let Some(chunk) = long {

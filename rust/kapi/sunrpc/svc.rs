@@ -87,11 +87,11 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
         rqst: &mut SvcRqst<'_>,
     ) -> Result<Option<(Self::Message, Argument)>>;
     /// Sends the Reply. `payloads` are the parts of the result that may be placed directly, in
-    /// order. From a service thread; may sleep.
+    /// order; they are not looked at any more. From a service thread; may sleep.
     fn reply(
         connection: &Self::Connection,
         message: Self::Message,
-        payloads: &[Payload],
+        payloads: &mut [Payload],
         rqst: &mut SvcRqst<'_>,
     ) -> Result;
     /// A request ends without a Reply, and its message was dropped.

@@ -453,7 +453,12 @@ impl<T: Service> SvcOps<T> {
             if bindings::svc_xprt_is_dead(xprt) {
                 return Err(ENOTCONN);
             }
-            T::reply(connection, message, context.payloads.as_slice(), &mut rqst)
+            T::reply(
+                connection,
+                message,
+                context.payloads.as_mut_slice(),
+                &mut rqst,
+            )
         }
     }
 

@@ -40,11 +40,8 @@ impl Payloads {
     /// Takes note of a part.
     pub(super) fn add(&mut self, offset: usize, length: usize) {
         // A request that was deferred is executed from the beginning.
-        if self
-            .as_slice()
-            .last()
-            .is_some_and(|last| offset <= last.offset)
-        {
+        let last = self.as_mut_slice().last();
+        if last.is_some_and(|last| offset <= last.offset) {
             self.len = 0;
         }
         if self.len < MOST {
@@ -57,8 +54,8 @@ impl Payloads {
     }
 
     /// The parts.
-    pub(super) fn as_slice(&self) -> &[Payload] {
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Payload] {
         // SAFETY: So many are written, by the type invariant.
-        unsafe { core::slice::from_raw_parts(self.parts.as_ptr().cast(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.parts.as_mut_ptr().cast(), self.len) }
     }
 }
