@@ -518,7 +518,9 @@ impl Gathered {
         if pieces.remaining() < len {
             return Err(EMSGSIZE);
         }
-        pieces.take(len, NonZero::<u32>::MAX, |piece| {
+        // Page by page: the address of a page need not be good for its neighbour, where addresses
+        // are tagged.
+        pieces.take(len, NonZero::<u32>::MIN, |piece| {
             // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
             // gathers high memory on the machines that this is for.
             let page = unsafe { bindings::page_address(piece.page) }.cast::<u8>();
