@@ -8,6 +8,7 @@ mod tests;
 use super::bindings;
 use core::{
     marker::PhantomData,
+    mem::size_of,
     num::NonZero,
     ptr::NonNull, //
 };
@@ -48,26 +49,25 @@ pub(super) struct Piece {
 // Not inlined: its loop needs few registers, and its callers have none left.
 #[inline(never)]
 fn in_a_row(pages: &[*mut bindings::page]) -> usize {
-    let Some((first, mut rest)) = pages.split_first() else {
+    let Some(first) = pages.first() else {
         return 0;
     };
     if !FLAT_MAP {
         return 1;
     }
-    let mut next = first.wrapping_add(1);
-    // Eight at a time: then it is three instructions for each.
-    while let Some((eight, others)) = rest.split_first_chunk::<8>() {
-        for (i, page) in eight.iter().enumerate() {
-            if *page != next.wrapping_add(i) {
-                return pages.len() - rest.len() + i;
-            }
+    let mut next = *first;
+    let mut follows = |page: &*mut bindings::page| {
+        let follows = *page == next;
+        if follows {
+            next = next.wrapping_add(1);
         }
-        next = next.wrapping_add(eight.len());
-        rest = others;
-    }
-    let last = rest.iter().enumerate();
-    let follow = last.take_while(|(i, page)| **page == next.wrapping_add(*i));
-    pages.len() - rest.len() + follow.count()
+        follows
+    };
+    // Eight at a time: then it is little more than three instructions for each.
+    let mut eights = pages.chunks_exact(8);
+    let all = eights.all(|eight| eight.iter().all(&mut follows));
+    let _ = all && eights.remainder().iter().all(&mut follows);
+    (next as usize).wrapping_sub(*first as usize) / size_of::<bindings::page>()
 }
 
 impl Run {
