@@ -36,11 +36,10 @@ struct Run {
     len: usize,
 }
 
-/// Bytes one behind the other in memory, of one page or more.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    /// The page in which it begins, so many bytes from its front.
-    pub(super) page: *mut bindings::page,
+/// Pieces that differ in their pages alone: each is so many bytes one behind the other in memory,
+/// and begins so far from the front of its page.
+pub(super) struct Pattern<'a> {
+    pub(super) pages: &'a [*mut bindings::page],
     pub(super) offset: usize,
     pub(super) len: usize,
 }
@@ -70,6 +69,31 @@ fn in_a_row(pages: &[*mut bindings::page]) -> usize {
     (next as usize).wrapping_sub(*first as usize) / size_of::<bindings::page>()
 }
 
+/// How many of the pages, from the first on, are not followed by their neighbour in memory.
+// Not inlined, and eight at a time, for the reasons of `in_a_row`.
+#[inline(never)]
+fn apart(pages: &[*mut bindings::page]) -> usize {
+    if !FLAT_MAP {
+        return pages.len();
+    }
+    let mut neighbour = core::ptr::null_mut();
+    let mut follows = |page: &*mut bindings::page| {
+        let follows = *page == neighbour;
+        neighbour = page.wrapping_add(1);
+        follows
+    };
+    let eights = pages.chunks_exact(8);
+    let clear = eights.take_while(|eight| !eight.iter().any(&mut follows));
+    // The last of these may be the one that is followed.
+    let from = (8 * clear.count()).saturating_sub(1);
+    let rest = pages.get(from..).unwrap_or(&[]);
+    let pairs = Iterator::zip(rest.iter(), rest.iter().skip(1));
+    let mut pairs = pairs.map(|(page, next)| page.wrapping_add(1) == *next);
+    pairs
+        .position(|follows| follows)
+        .map_or(pages.len(), |i| from + i)
+}
+
 impl Run {
     /// Where in its page the run begins.
     fn offset(&self) -> usize {
@@ -93,13 +117,17 @@ impl Run {
         first
     }
 
-    /// Calls `each` for one piece of the run after the other, of `longest` pages at most.
+    /// Calls `each` for the pieces of the run in their order, of `longest` pages at most.
     ///
     /// # Safety
     ///
     /// The memory that the run names must be valid.
     #[inline]
-    unsafe fn each(self, longest: NonZero<u32>, mut each: impl FnMut(Piece) -> Result) -> Result {
+    unsafe fn each(
+        self,
+        longest: NonZero<u32>,
+        mut each: impl FnMut(Pattern<'_>) -> Result,
+    ) -> Result {
         let longest = longest.get() as usize;
         let (mut offset, mut left) = (self.offset(), self.len);
         match self.start {
@@ -109,7 +137,8 @@ impl Run {
                     let len = left.min(longest * PAGE_SIZE - offset);
                     // SAFETY: The address is of the direct map by contract.
                     let page = unsafe { bindings::virt_to_page(addr.cast()) };
-                    each(Piece { page, offset, len })?;
+                    let pages = &[page];
+                    each(Pattern { pages, offset, len })?;
                     addr = addr.wrapping_add(len);
                     left -= len;
                     offset = 0;
@@ -120,19 +149,30 @@ impl Run {
                 // SAFETY: The array reaches to the end of the run by contract.
                 let mut pages =
                     unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
-                while let Some((page, mut rest)) = pages.split_first() {
-                    let mut len = PAGE_SIZE - offset;
-                    if rest.first() == Some(&page.wrapping_add(1)) {
+                while !pages.is_empty() {
+                    let whole = if offset == 0 { left / PAGE_SIZE } else { 0 };
+                    let single = if whole == 0 {
+                        0
+                    } else {
+                        apart(pages).min(whole)
+                    };
+                    // What one pattern has, and how many pages that is.
+                    let (alike, n, len) = if single != 0 {
+                        (single, single, PAGE_SIZE)
+                    } else {
                         let n = in_a_row(pages.get(..longest).unwrap_or(pages));
-                        len = n * PAGE_SIZE - offset;
-                        rest = pages.get(n..).unwrap_or(&[]);
-                    }
-                    len = len.min(left);
-                    let page = *page;
-                    each(Piece { page, offset, len })?;
-                    left -= len;
+                        (1, n, left.min(n * PAGE_SIZE - offset))
+                    };
+                    let (now, later) = pages.split_at_checked(n).unwrap_or((pages, &[]));
+                    let alike = now.get(..alike).unwrap_or(now);
+                    each(Pattern {
+                        pages: alike,
+                        offset,
+                        len,
+                    })?;
+                    left -= alike.len() * len;
                     offset = 0;
-                    pages = rest;
+                    pages = later;
                 }
             }
         }
@@ -203,7 +243,7 @@ impl Pieces<'_> {
         &mut self,
         mut n: usize,
         longest: NonZero<u32>,
-        mut each: impl FnMut(Piece) -> Result,
+        mut each: impl FnMut(Pattern<'_>) -> Result,
     ) -> Result {
         for run in &mut self.runs {
             let part = run.take(n);
@@ -228,13 +268,12 @@ impl Pieces<'_> {
         gaps: bool,
         longest: NonZero<u32>,
     ) -> usize {
-        let mut pages = sg.len();
-        let mut elements = sg.iter_mut();
-        let mut filled = 0;
+        let all = sg.len();
+        let (mut pages, mut free) = (all, sg);
         let mut open_end = true;
         for run in self.runs.iter_mut().filter(|run| run.len != 0) {
             let offset = run.offset();
-            let joins = gaps || filled == 0 || (open_end && offset == 0);
+            let joins = gaps || free.len() == all || (open_end && offset == 0);
             if pages == 0 || !joins {
                 break;
             }
@@ -242,28 +281,31 @@ impl Pieces<'_> {
             let end = offset + part.len;
             pages -= end.div_ceil(PAGE_SIZE);
             open_end = end % PAGE_SIZE == 0;
-            let set = |piece| {
-                let element = elements.next().ok_or(EMSGSIZE)?;
-                set_element(element, &piece);
-                filled += 1;
+            let set = |pattern: Pattern<'_>| {
+                let room = core::mem::take(&mut free).split_at_mut_checked(pattern.pages.len());
+                let (elements, rest) = room.ok_or(EMSGSIZE)?;
+                set_elements(elements, &pattern);
+                free = rest;
                 Ok(())
             };
             // Each piece has a page at least, so there is an element for it.
             // SAFETY: The memory is valid by the type invariant.
             let _ = unsafe { part.each(longest, set) };
         }
-        filled
+        all - free.len()
     }
 }
 
 /// What `sg_set_page()` does.
 #[inline]
-fn set_element(element: &mut bindings::scatterlist, piece: &Piece) {
-    // The lowest bits of the link are the list's own.
-    let flags = element.page_link & bindings::SG_PAGE_LINK_MASK as usize;
-    element.page_link = piece.page as usize | flags;
-    element.offset = piece.offset as u32;
-    element.length = piece.len as u32;
+fn set_elements(elements: &mut [bindings::scatterlist], pattern: &Pattern<'_>) {
+    for (element, page) in elements.iter_mut().zip(pattern.pages) {
+        // The lowest bits of the link are the list's own.
+        let flags = element.page_link & bindings::SG_PAGE_LINK_MASK as usize;
+        element.page_link = *page as usize | flags;
+        element.offset = pattern.offset as u32;
+        element.length = pattern.len as u32;
+    }
 }
 
 /// Makes the entries of an array null, up to the first that is so before, and says how many.
@@ -332,7 +374,16 @@ impl PageList {
     pub(super) unsafe fn exchange(&mut self, entries: &mut [*mut bindings::page]) {
         let n = self.0.len().min(entries.len());
         let mut kept = 0;
-        for (i, entry) in entries.iter_mut().enumerate().take(n) {
+        // As a rule no place is empty.
+        for (entry, page) in entries.iter_mut().zip(self.0.iter_mut()) {
+            let Some(old) = NonNull::new(*entry) else {
+                break;
+            };
+            // INVARIANT: By contract.
+            *entry = core::mem::replace(page, old).as_ptr();
+            kept += 1;
+        }
+        for (i, entry) in entries.iter_mut().enumerate().take(n).skip(kept) {
             let Some(page) = self.0.get(i).copied() else {
                 break;
             };
@@ -520,14 +571,14 @@ impl Gathered {
         }
         // Page by page: the address of a page need not be good for its neighbour, where addresses
         // are tagged.
-        pieces.take(len, NonZero::<u32>::MIN, |piece| {
-            // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
-            // gathers high memory on the machines that this is for.
-            let page = unsafe { bindings::page_address(piece.page) }.cast::<u8>();
-            take(core::ptr::slice_from_raw_parts_mut(
-                page.wrapping_add(piece.offset),
-                piece.len,
-            ));
+        pieces.take(len, NonZero::<u32>::MIN, |pattern| {
+            for page in pattern.pages {
+                // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
+                // gathers high memory on the machines that this is for.
+                let page = unsafe { bindings::page_address(*page) }.cast::<u8>();
+                let from = page.wrapping_add(pattern.offset);
+                take(core::ptr::slice_from_raw_parts_mut(from, pattern.len));
+            }
             Ok(())
         })
     }

@@ -10,7 +10,10 @@ mod trace;
 
 use super::super::{
     bindings,
-    page::Gathered,
+    page::{
+        Gathered,
+        Pattern, //
+    },
     sys::trace::{
         svcrdma_dma_map_rw_err,
         svcrdma_rwctx_empty,
@@ -105,13 +108,8 @@ impl Transfer {
         }
         let first = self.elements.len();
         let elements = &mut self.elements;
-        pieces.take(len, self.longest, |piece| {
-            let element = bindings::bio_vec {
-                bv_page: piece.page,
-                bv_len: piece.len as u32,
-                bv_offset: piece.offset as u32,
-            };
-            elements.push_within_capacity(element).map_err(|_| EMSGSIZE)
+        pieces.take(len, self.longest, |pattern| {
+            add_elements(elements, &pattern)
         })?;
         let iter = bindings::bvec_iter {
             bi_size: u32::try_from(len).map_err(|_| EMSGSIZE)?,
@@ -236,6 +234,21 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
         }
         longest_piece(device)
     }
+}
+
+fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &Pattern<'_>) -> Result {
+    let n = pattern.pages.len();
+    let room = elements.spare_capacity_mut().get_mut(..n);
+    for (element, page) in room.ok_or(EMSGSIZE)?.iter_mut().zip(pattern.pages) {
+        element.write(bindings::bio_vec {
+            bv_page: *page,
+            bv_len: pattern.len as u32,
+            bv_offset: pattern.offset as u32,
+        });
+    }
+    // SAFETY: So many elements were written.
+    unsafe { elements.inc_len(n) };
+    Ok(())
 }
 
 impl Drop for Transfer {

@@ -130,24 +130,25 @@ mod suite {
         // SAFETY: The array has as many pages, and nobody looks into them.
         let mut pieces = unsafe { Pieces::new(none, row.as_ptr(), base, len, none) };
         let mut at = base;
-        let mut last: Option<Piece> = None;
-        pieces.take(len, longest, |piece| {
-            same("offset", piece.offset, at % PAGE_SIZE)?;
-            let pages = (piece.offset + piece.len).div_ceil(PAGE_SIZE);
-            claim(pages <= longest.get() as usize, "not too long")?;
-            let begin = at / PAGE_SIZE;
-            for i in 0..pages {
-                let page = row.get(begin + i).copied();
-                same("page", page, Some(piece.page.wrapping_add(i)))?;
+        // Up to where the piece before reaches, and in how many bytes it would be full.
+        let mut last: Option<(*mut bindings::page, usize)> = None;
+        pieces.take(len, longest, |pattern| {
+            for page in pattern.pages {
+                same("offset", pattern.offset, at % PAGE_SIZE)?;
+                let end = pattern.offset + pattern.len;
+                let pages = end.div_ceil(PAGE_SIZE);
+                claim(pages <= longest.get() as usize, "not too long")?;
+                for i in 0..pages {
+                    let wanted = row.get(at / PAGE_SIZE + i).copied();
+                    same("page", Some(page.wrapping_add(i)), wanted)?;
+                }
+                if let Some((behind, room)) = last {
+                    claim(room == 0 || *page != behind, "not too short")?;
+                }
+                at += pattern.len;
+                let room = longest.get() as usize * PAGE_SIZE - end;
+                last = Some((page.wrapping_add(pages), room));
             }
-            if let Some(last) = last {
-                let full = last.offset + last.len == longest.get() as usize * PAGE_SIZE;
-                let before = (last.offset + last.len) / PAGE_SIZE;
-                let joins = piece.page == last.page.wrapping_add(before);
-                claim(full || !joins, "not too short")?;
-            }
-            at += piece.len;
-            last = Some(piece);
             Ok(())
         })?;
         same("bytes", at, base + len)
