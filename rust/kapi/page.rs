@@ -269,7 +269,7 @@ impl Pieces<'_> {
         longest: NonZero<u32>,
     ) -> usize {
         let all = sg.len();
-        let (mut pages, mut free) = (all, sg);
+        let (mut pages, mut free) = (all, &mut *sg);
         let mut open_end = true;
         for run in self.runs.iter_mut().filter(|run| run.len != 0) {
             let offset = run.offset();
@@ -292,17 +292,19 @@ impl Pieces<'_> {
             // SAFETY: The memory is valid by the type invariant.
             let _ = unsafe { part.each(longest, set) };
         }
-        all - free.len()
+        let filled = all - free.len();
+        if let Some(last) = sg.last_mut() {
+            last.page_link |= bindings::SG_END as usize;
+        }
+        filled
     }
 }
 
-/// What `sg_set_page()` does.
+/// What `sg_set_page()` does, but that it forgets where the list ends.
 #[inline]
 fn set_elements(elements: &mut [bindings::scatterlist], pattern: &Pattern<'_>) {
     for (element, page) in elements.iter_mut().zip(pattern.pages) {
-        // The lowest bits of the link are the list's own.
-        let flags = element.page_link & bindings::SG_PAGE_LINK_MASK as usize;
-        element.page_link = *page as usize | flags;
+        element.page_link = *page as usize;
         element.offset = pattern.offset as u32;
         element.length = pattern.len as u32;
     }

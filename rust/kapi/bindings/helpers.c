@@ -331,6 +331,11 @@ struct page *rpcrdma_rs_alloc_page(gfp_t flags)
 	return alloc_page(flags);
 }
 
+void *rpcrdma_rs_alloc_pages_exact(size_t size, gfp_t flags)
+{
+	return alloc_pages_exact(size, flags);
+}
+
 void rpcrdma_rs___free_page(struct page *page)
 {
 	__free_page(page);

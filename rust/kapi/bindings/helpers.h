@@ -110,6 +110,7 @@ char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags);
 unsigned int rpcrdma_rs_memalloc_save(bool reserves);
 void rpcrdma_rs_memalloc_restore(unsigned int flags);
 struct page *rpcrdma_rs_alloc_page(gfp_t flags);
+void *rpcrdma_rs_alloc_pages_exact(size_t size, gfp_t flags);
 void rpcrdma_rs___free_page(struct page *page);
 void rpcrdma_rs_get_page(struct page *page);
 void rpcrdma_rs_put_page(struct page *page);

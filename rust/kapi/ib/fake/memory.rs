@@ -35,19 +35,17 @@ pub(in crate::kapi::ib) struct Memory {
 }
 
 impl Memory {
-    /// `pages` pages, one behind the other; a power of two.
+    /// `pages` pages, one behind the other, which may have users of their own.
     pub(in crate::kapi::ib) fn new(pages: usize) -> Result<Self> {
-        let len = pages.next_power_of_two() * PAGE_SIZE;
+        let len = pages * PAGE_SIZE;
         // SAFETY: Allocating has no requirement.
-        let data = unsafe { bindings::kmalloc(len, bindings::GFP_KERNEL) };
+        let data = unsafe { bindings::alloc_pages_exact(len, bindings::GFP_KERNEL) };
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
         let mut memory = Self {
             data,
             len,
             pages: KVec::new(),
         };
-        // Memory of a power of two is aligned to its size.
-        same("alignment", data.as_ptr() as usize % PAGE_SIZE, 0)?;
         for i in 0..len / PAGE_SIZE {
             // SAFETY: The address is of the allocation above.
             let page = unsafe { bindings::virt_to_page(data.as_ptr().add(i * PAGE_SIZE).cast()) };
@@ -99,7 +97,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: Allocated in `new`; nothing borrows it any more.
-        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
+        unsafe { bindings::free_pages_exact(self.data.as_ptr().cast::<c_void>(), self.len) };
     }
 }
 
