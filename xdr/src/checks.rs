@@ -8,6 +8,7 @@ mod decode;
 mod encode;
 mod limits;
 mod malformed;
+mod plain;
 mod private_data;
 mod refuse;
 mod returned;
@@ -29,6 +30,7 @@ pub use decode::*;
 pub use encode::*;
 pub use limits::*;
 pub use malformed::check_malformed;
+pub use plain::check_plain;
 pub use private_data::*;
 pub use refuse::*;
 pub use returned::*;
@@ -58,6 +60,7 @@ pub const CHECKS: &[Named] = &[
     ("length_sums", check_length_sums),
     ("truncation", check_truncation),
     ("answers", check_answers),
+    ("plain", check_plain),
     ("encode_vectors", check_encode_vectors),
     ("encode_room", check_encode_room),
     ("encode_refused", check_encode_refused),

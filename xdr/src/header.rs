@@ -97,13 +97,11 @@ impl FixedHeader {
 
     /// Writes the fixed fields.
     #[inline]
-    pub const fn to_wire(&self) -> [u8; Self::SIZE] {
-        let [x0, x1, x2, x3] = self.xid.to_be_bytes();
-        let [v0, v1, v2, v3] = self.version.to_be_bytes();
-        let [c0, c1, c2, c3] = self.credits.to_be_bytes();
-        let [p0, p1, p2, p3] = self.procedure.to_be_bytes();
-        [
-            x0, x1, x2, x3, v0, v1, v2, v3, c0, c1, c2, c3, p0, p1, p2, p3,
-        ]
+    pub fn to_wire(&self) -> [u8; Self::SIZE] {
+        // Words, since the compiler would store octets one by one.
+        let words = [self.xid, self.version, self.credits, self.procedure].map(u32::to_be_bytes);
+        let mut wire = [0; Self::SIZE];
+        wire.copy_from_slice(words.as_flattened());
+        wire
     }
 }

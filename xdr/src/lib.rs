@@ -9,6 +9,7 @@
 //! - [`Message::decode`] turns received bytes into a [`Call`], a [`Reply`] or a peer's
 //!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered ([`Answer`]).
 //! - [`Encoder`] writes a header in one pass.
+//! - [`Plain`] and [`encode_plain`] are the same for messages without chunks, as most are.
 //! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
 //! - [`PrivateData`] is the message that peers exchange while they connect.
 //!
@@ -29,6 +30,7 @@ mod header;
 mod limits;
 mod message;
 mod offer;
+mod plain;
 mod private_data;
 mod rdma_error;
 mod read_list;
@@ -76,6 +78,10 @@ pub use message::{
 pub use offer::{
     Offer,
     OfferPlace, //
+};
+pub use plain::{
+    encode_plain,
+    Plain, //
 };
 pub use private_data::{
     InlineSize,

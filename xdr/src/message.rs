@@ -9,6 +9,7 @@ use crate::{
     ErrorMessage,
     FixedHeader,
     Limits,
+    Plain,
     Procedure,
     ReadChunk,
     ReadList,
@@ -99,8 +100,10 @@ impl<'a> Message<'a> {
     /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
     /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
     /// behind an `RDMA_ERROR` are ignored.
-    #[inline]
     pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+        if let Some(plain) = Plain::decode(bytes) {
+            return Ok(plain.message());
+        }
         let mut reader = Reader::new(bytes);
         let header = match reader.array() {
             Ok(fixed) => FixedHeader::from_wire(fixed),
@@ -127,14 +130,9 @@ impl<'a> Message<'a> {
             return Err(rejected(DecodeError::Version(header.version)));
         }
         match Procedure::from_wire(header.procedure) {
-            Some(Procedure::Msg) => {
-                // Most messages have none, which is the same for all three lists.
-                if reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>() {
-                    Lists::default().inline(&header, bytes.len(), reader.rest())
-                } else {
-                    Lists::decode_inline(&header, bytes.len(), reader, limits)
-                }
-            }
+            Some(Procedure::Msg) => Lists::decode(&mut reader, limits)
+                .map_err(rejected)?
+                .inline(&header, bytes.len(), reader.rest()),
             Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits)
                 .map_err(rejected)?
                 .long(&header),
@@ -158,7 +156,6 @@ impl Rejected {
 }
 
 /// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
-#[derive(Default)]
 struct Lists<'a> {
     reads: ReadList<'a>,
     writes: WriteList<'a>,
@@ -174,26 +171,7 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// `RDMA_MSG` with chunks: `reader` is behind the fixed fields of a message of `total` octets.
-    #[inline(never)]
-    fn decode_inline(
-        header: &FixedHeader,
-        total: usize,
-        mut reader: Reader<'a>,
-        limits: &Limits,
-    ) -> Result<Message<'a>, Rejected> {
-        match Self::decode(&mut reader, limits) {
-            Ok(lists) => lists.inline(header, total, reader.rest()),
-            Err(reason) => Err(Rejected {
-                header: Some(*header),
-                direction: None,
-                reason,
-            }),
-        }
-    }
-
     /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
-    #[inline(always)]
     fn inline(
         self,
         header: &FixedHeader,

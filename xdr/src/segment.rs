@@ -32,13 +32,13 @@ impl Segment {
 
     /// Writes a segment.
     #[inline]
-    pub const fn to_wire(&self) -> [u8; Self::SIZE] {
-        let [h0, h1, h2, h3] = self.handle.to_be_bytes();
-        let [l0, l1, l2, l3] = self.length.to_be_bytes();
-        let [o0, o1, o2, o3, o4, o5, o6, o7] = self.offset.to_be_bytes();
-        [
-            h0, h1, h2, h3, l0, l1, l2, l3, o0, o1, o2, o3, o4, o5, o6, o7,
-        ]
+    pub fn to_wire(&self) -> [u8; Self::SIZE] {
+        // Words, since the compiler would store octets one by one.
+        let (high, low) = ((self.offset >> 32) as u32, self.offset as u32);
+        let words = [self.handle, self.length, high, low].map(u32::to_be_bytes);
+        let mut wire = [0; Self::SIZE];
+        wire.copy_from_slice(words.as_flattened());
+        wire
     }
 
     /// The offset just after the region; `None` when it does not fit 64 bits.

@@ -48,18 +48,6 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// Takes `N` octets if there are so many and all of them are zero.
-    #[inline]
-    pub(crate) fn take_zeros<const N: usize>(&mut self) -> bool {
-        match self.rest.split_first_chunk::<N>() {
-            Some((zeros, rest)) if *zeros == [0; N] => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Takes a 32-bit unsigned integer (RFC 4506, section 4.2).
     #[inline]
     pub(crate) fn word(&mut self) -> Result<u32, DecodeError> {

@@ -27,6 +27,7 @@ use xdr::{
     Kind,
     Limits,
     Message,
+    Plain,
     PrivateData,
     ReplyPayload,
     ReturnError,
@@ -90,6 +91,9 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
         },
         Message::Error(_) => None,
     };
+    let plain = Plain::decode(bytes).map(|plain| model::lift(&plain.message()));
+    let bare = inline.is_some_and(|inline| inline.offset == 28);
+    prop_assert_eq!(plain, bare.then(|| model::lift(message)));
     let mut header = vec![0; bytes.len()];
     let len = reencode(message, &mut header).unwrap();
     prop_assert_eq!(&header[..len], &bytes[..len]);
