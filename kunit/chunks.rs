@@ -152,6 +152,26 @@ mod suite {
     use super::*;
 
     #[test]
+    fn what_fits_inline_is_inline_both_ways() -> Result {
+        for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
+            let (send, receive) = (thresholds.send - HEADER, thresholds.receive - HEADER);
+            for call in [40, 996, 997, send - 1, send, send + 1, usize::MAX] {
+                for reply in [24, 996, 997, receive - 1, receive, receive + 1, usize::MAX] {
+                    let shape = Shape {
+                        call,
+                        reply,
+                        ..PLAIN
+                    };
+                    let inline = results(&shape, &thresholds) == Results::Inline
+                        && arguments(&shape, &thresholds, 0, 0) == Arguments::Inline;
+                    same("both", fit_inline(call, reply, &thresholds), inline)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn padding() -> Result {
         for (len, expected) in [
             (0, 0),

@@ -6,7 +6,10 @@
 #[path = "../../kunit/chunks.rs"]
 mod tests;
 
-use xdr::header_size;
+use xdr::{
+    header_size,
+    MIN_HEADER, //
+};
 
 /// What the choice depends on. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,13 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
         return Results::WriteChunk;
     }
     Results::ReplyChunk
+}
+
+/// Whether a Call of so many bytes and the largest Reply both fit inline, as most do: then [`results`]
+/// and [`arguments`] say so, too.
+pub(crate) fn fit_inline(call: usize, reply: usize, thresholds: &Thresholds) -> bool {
+    let fits = |body: usize, threshold: usize| MIN_HEADER.saturating_add(body) <= threshold;
+    fits(call, thresholds.send) && fits(reply, thresholds.receive)
 }
 
 /// How to send the arguments, when the chunks for the results have so many segments.

@@ -12,7 +12,8 @@ use super::{
         self,
         Arguments,
         Results,
-        Shape, //
+        Shape,
+        Thresholds, //
     },
     connection::{
         Connection,
@@ -43,8 +44,10 @@ use crate::kapi::{
 };
 use kernel::prelude::*;
 use xdr::{
+    encode_plain,
     Encoder,
-    Segment, //
+    Segment,
+    MIN_HEADER, //
 };
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
@@ -92,10 +95,12 @@ fn send_with_credit(
 
     let call = rqst.call();
     let mut state = call.state.lock();
-    // What an earlier connection knew of it is gone with that.
-    state.regions.bury();
     if state.regions.fenced().is_none() {
-        return Err(ENOTCONN);
+        // What an earlier connection knew of it is gone with that.
+        state.regions.bury();
+        if state.regions.fenced().is_none() {
+            return Err(ENOTCONN);
+        }
     }
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
@@ -170,8 +175,7 @@ fn offer(
     Ok(chunk.segments(state).len())
 }
 
-/// Decides on the chunks, arms their regions, and writes the message into `to`. Returns its
-/// length.
+/// Writes the message into `to`, with or without chunks. Returns its length.
 ///
 /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
 /// can be.
@@ -181,8 +185,34 @@ fn encode(
     state: &mut CallState,
     to: &mut [u8],
 ) -> Result<usize> {
+    state.read.clear();
+    state.write.clear();
+    state.reply.clear();
+
     let requester: &Requester = connection.handler();
     let thresholds = requester.thresholds();
+    let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
+    if !chunks::fit_inline(call.len(), reply.room(), &thresholds) {
+        return encode_with_chunks(connection, rqst, state, &thresholds, to);
+    }
+    requester.shared.stats.pulled_up(&call);
+    let body = encode_plain(to, state.xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
+    let copied = copy(&call, 0, call.len(), body)?;
+    encoded(rqst, MIN_HEADER, Arguments::Inline, Results::Inline);
+    Ok(MIN_HEADER + copied)
+}
+
+/// As [`encode`], for a message that does not fit inline one way or the other: decides on the chunks
+/// and arms their regions.
+#[inline(never)]
+fn encode_with_chunks(
+    connection: &Connection,
+    rqst: &Rqst<'_, Mount>,
+    state: &mut CallState,
+    thresholds: &Thresholds,
+    to: &mut [u8],
+) -> Result<usize> {
+    let requester: &Requester = connection.handler();
     let stats = &requester.shared.stats;
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     let shape = Shape {
@@ -195,11 +225,8 @@ fn encode(
         reply_is_read: reply.is_read_target(),
         may_place_directly: rqst.may_place_directly(),
     };
-    state.read.clear();
-    state.write.clear();
-    state.reply.clear();
 
-    let results = chunks::results(&shape, &thresholds);
+    let results = chunks::results(&shape, thresholds);
     match results {
         Results::Inline => (),
         Results::WriteChunk => {
@@ -224,7 +251,7 @@ fn encode(
         }
     }
 
-    let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
+    let arguments = chunks::arguments(&shape, thresholds, state.write.len(), state.reply.len());
     match arguments {
         Arguments::Inline => (),
         Arguments::ReadChunk => {
@@ -243,8 +270,7 @@ fn encode(
     let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
     let copied = match arguments {
         Arguments::Inline => {
-            let pulled = shape.call.saturating_sub(shape.call_head);
-            stats.pullup_bytes.add(pulled as u64);
+            stats.pulled_up(&call);
             copy(&call, 0, shape.call, body)?
         }
         Arguments::ReadChunk => {
@@ -325,19 +351,13 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     let requester = connection.handler();
     requester.provide_receives(connection)?;
     let mut buffer = connection.send_buffer()?;
-    let to = buffer.bytes();
-    let header = Encoder::msg(to, xid, requester.max_calls)
-        .end_reads()
-        .end_writes()
-        .no_reply_chunk()
-        .map_err(|_| EMSGSIZE)?;
     let call = xdr::null_call(xid, program, version);
-    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    let body = encode_plain(buffer.bytes(), xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
     body.get_mut(..call.len())
         .ok_or(EMSGSIZE)?
         .copy_from_slice(&call);
     connection
-        .post_message(buffer, header + call.len(), || TaskId::NONE)
+        .post_message(buffer, MIN_HEADER + call.len(), || TaskId::NONE)
         .inspect_err(|_| requester.alarm.raise(Reason::NotPosted))
 }
 
@@ -351,18 +371,12 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.2).
     let mut buffer = requester.send_buffer(connection)?;
     let reply = rqst.send_buf();
-    let to = buffer.bytes();
-    let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS)
-        .end_reads()
-        .end_writes()
-        .no_reply_chunk()
-        .map_err(|_| ENOTCONN)?;
-    let len = header.saturating_add(reply.len());
+    let body = encode_plain(buffer.bytes(), rqst.xid(), REVERSE_SLOTS).map_err(|_| ENOTCONN)?;
+    let len = MIN_HEADER.saturating_add(reply.len());
     // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
     if len > requester.thresholds().send {
         return Err(ENOTCONN);
     }
-    let body = to.get_mut(header..).ok_or(ENOTCONN)?;
     copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
     // That of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;

@@ -2,7 +2,10 @@
 
 //! The counters of a mount, and its line in `/proc/self/mountstats`.
 
-use crate::kapi::sunrpc::Xprt;
+use crate::kapi::sunrpc::{
+    XdrBuf,
+    Xprt, //
+};
 use kernel::{
     seq_file::SeqFile,
     seq_print,
@@ -23,7 +26,10 @@ impl Counter {
     /// Adds `n`.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Relaxed);
+        // Most messages have nothing to add to most counters.
+        if n != 0 {
+            self.0.fetch_add(n, Relaxed);
+        }
     }
 
     fn get(&self) -> u64 {
@@ -62,6 +68,13 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
+    /// A Call is copied into a Send.
+    #[inline]
+    pub(crate) fn pulled_up(&self, call: &XdrBuf<'_>) {
+        let pulled = call.len().saturating_sub(call.head_len());
+        self.pullup_bytes.add(pulled as u64);
+    }
+
     pub(crate) const fn new() -> Self {
         Self {
             read_segments: Counter::new(),

@@ -11,7 +11,10 @@ use crate::kapi::sunrpc::{
     Service, //
 };
 use kernel::prelude::*;
-use xdr::Encoder;
+use xdr::{
+    encode_plain,
+    MIN_HEADER, //
+};
 
 /// Sends a Call. From an RPC task; may sleep.
 pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
@@ -20,18 +23,14 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
     // The RPC layer would try again at once after `EAGAIN`.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     // What is asked for in credits is what can wait for a Reply at once.
-    let header = Encoder::msg(buffer.bytes(), message.xid(), Server::REVERSE_CREDITS)
-        .end_reads()
-        .end_writes()
-        .no_reply_chunk()
-        .map_err(|_| EMSGSIZE)?;
-    let end = header + body.len();
+    let room = encode_plain(buffer.bytes(), message.xid(), Server::REVERSE_CREDITS);
+    let room = room.map_err(|_| EMSGSIZE)?;
+    let end = MIN_HEADER + body.len();
     if end > connection.send_threshold {
         // No chunks here (RFC 8167, section 5.3).
         return Err(EMSGSIZE);
     }
-    let room = buffer.bytes().get_mut(header..end).ok_or(EMSGSIZE)?;
-    body.copy_to(0, room)?;
+    body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
     connection
         .qp
