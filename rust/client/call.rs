@@ -47,15 +47,18 @@ pub(crate) enum Phase {
     Fencing,
 }
 
+/// A Reply that is where it belongs.
+pub(crate) struct Placed {
+    /// Its length, or an error for the RPC.
+    pub(crate) result: Result<usize>,
+    /// How long the head of the room for it is to be, if shorter than it was.
+    pub(crate) head: Option<usize>,
+}
+
 /// What a Reply has come to.
 pub(crate) enum Outcome {
     /// It is where it belongs.
-    Placed {
-        /// Its length, or an error for the RPC.
-        result: Result<usize>,
-        /// How long the head of the room for it is to be, if shorter than it was.
-        head: Option<usize>,
-    },
+    Placed(Placed),
     /// Its inline part still has to be put where it belongs. Until then it stays in its Receive,
     /// and the RPC keeps its credit for that.
     Inline {

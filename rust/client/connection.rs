@@ -132,6 +132,7 @@ impl Handler for Requester {
     type Cm = Events<Arc<Alarm>>;
     const ROLE: Role = Role::Requester;
 
+    #[inline]
     fn received(&self, connection: &Connection, message: Received<'_, Self>) {
         self.watch.heard();
         let wanted = {

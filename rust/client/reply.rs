@@ -14,7 +14,8 @@ use super::{
         Call,
         CallState,
         Outcome,
-        Phase, //
+        Phase,
+        Placed, //
     },
     chunks,
     connection::{
@@ -49,8 +50,8 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
-    DecodeError, Direction, ErrorMessage, Inline, Limits, Message, Rejected, Reply, ReplyPayload,
-    Role,
+    DecodeError, Direction, ErrorMessage, Inline, Limits, Message, Plain, Rejected, Reply,
+    ReplyPayload, Role,
 };
 
 /// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
@@ -65,7 +66,29 @@ const LIMITS: Limits = Limits {
 };
 
 /// A message was received.
+#[inline]
 pub(crate) fn received(
+    requester: &Requester,
+    connection: &Connection,
+    message: Received<'_, Requester>,
+) {
+    let plain = Plain::decode(message.bytes);
+    let Some(reply) = plain.filter(|plain| plain.direction == Direction::Reply) else {
+        return received_other(requester, connection, message);
+    };
+    let (xid, credits) = (reply.xid, Some(reply.credits));
+    answer(requester, connection, message, xid, credits, |_, _| {
+        // Whatever was offered, nothing was written.
+        Ok(Answer::Inline {
+            part: reply.inline,
+            written: 0,
+        })
+    });
+}
+
+/// As [`received`], for what is not a Reply without chunks.
+#[inline(never)]
+fn received_other(
     requester: &Requester,
     connection: &Connection,
     message: Received<'_, Requester>,
@@ -128,6 +151,7 @@ fn refuse(
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
 /// and of the credit that comes back with the Reply to a Call of this XID.
+#[inline]
 fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
     let mut credits = requester.credits.lock();
     let changed = grant.and_then(|wire| credits.granted(wire));
@@ -227,21 +251,23 @@ impl<'a> Answer<'a> {
     }
 
     /// Puts it where it belongs.
-    fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Outcome {
+    #[inline]
+    fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Placed {
         match *self {
-            Self::Ready(result) => Outcome::Placed { result, head: None },
+            Self::Ready(result) => Placed { result, head: None },
             Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
         }
     }
 }
 
 /// Puts the inline part of a Reply where it belongs, as far as the consumer has room for it.
+#[inline]
 fn place_inline(
     requester: &Requester,
     rqst: &PinnedRqst<Mount>,
     bytes: &[u8],
     written: usize,
-) -> Outcome {
+) -> Placed {
     let mut room = rqst.receive_buf();
     let head = room.head_len();
     let received = room.receive(bytes);
@@ -255,7 +281,7 @@ fn place_inline(
     }
     // Behind a head that is shorter than was planned for the payload follows at once.
     let short = written != 0 && bytes.len() < head;
-    Outcome::Placed {
+    Placed {
         result: received.map(|len| chunks::reply_len(len, written)),
         head: short.then_some(bytes.len()),
     }
@@ -264,7 +290,7 @@ fn place_inline(
 /// What is to be done with an RPC whose Reply was looked at.
 enum Verdict {
     /// Its memory is fenced: it has its result.
-    Complete(Fenced, Outcome),
+    Complete(Fenced, Placed),
     /// Its result must wait for the local invalidation of its regions.
     Fence(Outcome),
     /// The message was not for it after all.
@@ -346,7 +372,7 @@ fn answer<'a>(
         Verdict::Resend => true,
     };
     match verdict {
-        Verdict::Complete(fenced, outcome) => complete(requester, rqst, fenced, outcome),
+        Verdict::Complete(fenced, placed) => complete(rqst, fenced, placed),
         Verdict::Fence(outcome) => fence(requester, connection, rqst, outcome),
         Verdict::Ignore | Verdict::Resend => (),
     }
@@ -366,6 +392,7 @@ pub(super) fn give_up(requester: &Requester, reason: Reason) {
 }
 
 /// What is to be done with an RPC that waits for this Reply.
+#[inline]
 fn judge(
     requester: &Requester,
     connection: &Connection,
@@ -412,19 +439,34 @@ fn judge(
         }
     }
     settle(requester, grant, Some(state.xid));
-    let outcome = answer.place(requester, rqst);
+    let placed = answer.place(requester, rqst);
     match fenced {
         Some(fenced) => {
             state.phase = Phase::Idle;
-            Verdict::Complete(fenced, outcome)
+            Verdict::Complete(fenced, placed)
         }
-        None => Verdict::Fence(outcome),
+        None => Verdict::Fence(Outcome::Placed(placed)),
     }
 }
 
 /// Gives an RPC its result: no peer can reach its memory any more.
-fn complete(requester: &Requester, mut rqst: PinnedRqst<Mount>, fenced: Fenced, outcome: Outcome) {
+#[inline]
+fn complete(mut rqst: PinnedRqst<Mount>, fenced: Fenced, placed: Placed) {
+    if let Some(head) = placed.head {
+        rqst.trim_head(head);
+    }
+    rqst.complete(fenced, placed.result);
+}
+
+/// As [`complete`], for an RPC whose Reply had to wait for that.
+fn complete_fenced(
+    requester: &Requester,
+    rqst: PinnedRqst<Mount>,
+    fenced: Fenced,
+    outcome: Outcome,
+) {
     let placed = match outcome {
+        Outcome::Placed(placed) => placed,
         Outcome::Inline {
             message,
             offset,
@@ -437,15 +479,8 @@ fn complete(requester: &Requester, mut rqst: PinnedRqst<Mount>, fenced: Fenced, 
             requester.credits.lock().give_back(xid);
             placed
         }
-        placed => placed,
     };
-    let Outcome::Placed { result, head } = placed else {
-        return;
-    };
-    if let Some(head) = head {
-        rqst.trim_head(head);
-    }
-    rqst.complete(fenced, result);
+    complete(rqst, fenced, placed);
 }
 
 /// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
@@ -494,7 +529,9 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
     }
     drop(state);
     match (waiting, fenced) {
-        (Some((rqst, outcome)), Some(fenced)) => complete(requester, rqst, fenced, outcome),
+        (Some((rqst, outcome)), Some(fenced)) => {
+            complete_fenced(requester, rqst, fenced, outcome);
+        }
         // The Reply is dropped, and the RPC sent again on the next connection.
         (Some((rqst, _)), None) => drop(rqst),
         (None, _) => (),

@@ -56,18 +56,25 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Whether a request ended well. After the first that did not the connection is lost.
+    #[inline]
     fn is_ok(&self, status: u32) -> bool {
         let ok = status == bindings::ib_wc_status_IB_WC_SUCCESS;
         if !ok {
-            // Before anything that failed is taken out of the queue, by this worker or the other's.
-            let mut send = self.send.lock();
-            if send.lose() {
-                let only = send.alone();
-                drop(send);
-                self.handler.lost(only);
-            }
+            self.lose();
         }
         ok
+    }
+
+    /// A request failed.
+    #[cold]
+    fn lose(&self) {
+        // Before anything that failed is taken out of the queue, by this worker or the other's.
+        let mut send = self.send.lock();
+        if send.lose() {
+            let only = send.alone();
+            drop(send);
+            self.handler.lost(only);
+        }
     }
 
     /// There is room in the send queue: who waits for it comes next.
