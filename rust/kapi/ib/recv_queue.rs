@@ -20,12 +20,22 @@ use kernel::{
     prelude::*, //
 };
 
+/// A Receive: its buffer, and all that is posted of it, which is written once. The completion entry
+/// comes first, so that a pointer to it is one to the slot.
+#[repr(C)]
+pub(super) struct Slot {
+    entry: bindings::ib_cqe,
+    request: bindings::ib_recv_wr,
+    element: bindings::ib_sge,
+    buffer: Option<DmaBuffer>,
+}
+
 /// The receive buffers of a queue pair.
 ///
 /// # Invariants
 ///
-/// - Buffer `i` has the completion entry, work request and scatter element of the same index;
-///   none of them moves: the vectors have the capacity for all from the start.
+/// - No slot moves: the vector has the capacity for all from the start. The request of one with a
+///   buffer names its own entry and element.
 /// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands of the completion handler or of a
 ///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those in hands.
 /// - `qp` is valid while `open`.
@@ -39,10 +49,7 @@ pub(super) struct RecvQueue {
     limit: u32,
     /// Buffers beyond these are given up when they come back.
     pub(super) wanted: u32,
-    buffers: KVVec<Option<DmaBuffer>>,
-    entries: KVVec<bindings::ib_cqe>,
-    elements: KVVec<bindings::ib_sge>,
-    requests: KVVec<bindings::ib_recv_wr>,
+    slots: KVVec<Slot>,
     free: KVVec<u32>,
     vacant: KVVec<u32>,
     posted: u32,
@@ -67,10 +74,7 @@ impl RecvQueue {
             done: None,
             limit,
             wanted: u32::MAX,
-            buffers: KVVec::with_capacity(n, GFP_KERNEL)?,
-            entries: KVVec::with_capacity(n, GFP_KERNEL)?,
-            elements: KVVec::with_capacity(n, GFP_KERNEL)?,
-            requests: KVVec::with_capacity(n, GFP_KERNEL)?,
+            slots: KVVec::with_capacity(n, GFP_KERNEL)?,
             free: KVVec::with_capacity(n, GFP_KERNEL)?,
             vacant: KVVec::with_capacity(n, GFP_KERNEL)?,
             posted: 0,
@@ -106,7 +110,7 @@ impl RecvQueue {
 
     /// How many buffers there are.
     fn made(&self) -> u32 {
-        self.buffers.len().saturating_sub(self.vacant.len()) as u32
+        self.slots.len().saturating_sub(self.vacant.len()) as u32
     }
 
     /// Whether there are more buffers than are wanted.
@@ -117,33 +121,34 @@ impl RecvQueue {
     /// Adds a buffer; gives it back when there is no room.
     pub(super) fn add(&mut self, mut buffer: DmaBuffer) -> Result<(), DmaBuffer> {
         let vacant = self.vacant.pop();
-        let index = vacant.map_or(self.buffers.len(), |index| index as usize);
+        let index = vacant.map_or(self.slots.len(), |index| index as usize);
         if index >= self.limit as usize {
             return Err(buffer);
         }
+        if index == self.slots.len() {
+            // There is the capacity for `limit` of them, so this does not fail.
+            let _ = self.slots.push_within_capacity(Slot {
+                entry: bindings::ib_cqe { done: self.done },
+                request: bindings::ib_recv_wr::default(),
+                element: bindings::ib_sge::default(),
+                buffer: None,
+            });
+        }
         buffer.id = self.id_of(index as u32);
-        let element = bindings::ib_sge {
+        let lkey = self.lkey;
+        let Some(slot) = self.slots.get_mut(index) else {
+            return Err(buffer);
+        };
+        slot.element = bindings::ib_sge {
             addr: buffer.dma_addr(),
             length: buffer.len() as u32,
-            lkey: self.lkey,
+            lkey,
         };
-        if let (Some(place), Some(old)) =
-            (self.buffers.get_mut(index), self.elements.get_mut(index))
-        {
-            *place = Some(buffer);
-            *old = element;
-            let _ = self.free.push_within_capacity(index as u32);
-            return Ok(());
-        }
-        // All vectors have the capacity for `limit` elements, so none of these fails.
-        let _ = self.elements.push_within_capacity(element);
-        let _ = self
-            .entries
-            .push_within_capacity(bindings::ib_cqe { done: self.done });
-        let _ = self
-            .requests
-            .push_within_capacity(bindings::ib_recv_wr::default());
-        let _ = self.buffers.push_within_capacity(Some(buffer));
+        // INVARIANT: Both are of this slot.
+        slot.request.sg_list = &mut slot.element;
+        slot.request.num_sge = 1;
+        slot.request.__bindgen_anon_1.wr_cqe = &mut slot.entry;
+        slot.buffer = Some(buffer);
         let _ = self.free.push_within_capacity(index as u32);
         Ok(())
     }
@@ -154,7 +159,7 @@ impl RecvQueue {
             return None;
         }
         let index = self.free.pop()?;
-        let buffer = self.buffers.get_mut(index as usize)?.take();
+        let buffer = self.slots.get_mut(index as usize)?.buffer.take();
         let _ = self.vacant.push_within_capacity(index);
         buffer
     }
@@ -171,22 +176,14 @@ impl RecvQueue {
         let mut count = 0;
         while self.posted + count < want {
             let Some(index) = self.free.pop() else { break };
-            let i = index as usize;
-            let (Some(Some(buffer)), Some(wr), Some(element)) = (
-                self.buffers.get(i),
-                self.requests.get_mut(i),
-                self.elements.get_mut(i),
-            ) else {
+            let Some(slot) = self.slots.get_mut(index as usize) else {
                 break;
             };
+            let Some(buffer) = &slot.buffer else { break };
             each(buffer.id);
             buffer.sync_for_device(buffer.len());
-            wr.next = first;
-            wr.sg_list = element;
-            wr.num_sge = 1;
-            // The entry does not move, by the type invariant.
-            wr.__bindgen_anon_1.wr_cqe = self.entries.as_ptr().wrapping_add(i).cast_mut();
-            first = wr;
+            slot.request.next = first;
+            first = &mut slot.request;
             count += 1;
         }
         if first.is_null() {
@@ -194,15 +191,15 @@ impl RecvQueue {
         }
         let mut bad: *const bindings::ib_recv_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while open. The chain ends with a null `next`, and its
-        // buffers, entries and elements stay until the queue pair is gone.
+        // slots, with the buffers, stay until the queue pair is gone.
         let result = to_result(unsafe { bindings::ib_post_recv(self.qp, first, &mut bad) });
         // INVARIANT: What the device took is counted as posted, the rest is free again. Without
         // a word on which failed, it is supposed to have them all.
         self.posted += count;
         if result.is_err() {
             while !bad.is_null() {
-                let offset = bad as usize - self.requests.as_ptr() as usize;
-                let i = offset / core::mem::size_of::<bindings::ib_recv_wr>();
+                let offset = bad as usize - self.slots.as_ptr() as usize;
+                let i = offset / core::mem::size_of::<Slot>();
                 // SAFETY: `bad` is one of the requests of the chain, which is still linked.
                 bad = unsafe { (*bad).next };
                 let _ = self.free.push_within_capacity(i as u32);
@@ -233,9 +230,9 @@ impl RecvQueue {
         entry: *const bindings::ib_cqe,
         received: usize,
     ) -> Option<(u32, *const [u8])> {
-        let offset = (entry as usize).checked_sub(self.entries.as_ptr() as usize)?;
-        let index = offset / core::mem::size_of::<bindings::ib_cqe>();
-        let buffer = self.buffers.get(index)?.as_ref()?;
+        let offset = (entry as usize).checked_sub(self.slots.as_ptr() as usize)?;
+        let index = offset / core::mem::size_of::<Slot>();
+        let buffer = self.slots.get(index)?.buffer.as_ref()?;
         // INVARIANT: It is in the caller's hands.
         self.posted = self.posted.saturating_sub(1);
         self.kept += 1;
@@ -262,11 +259,11 @@ impl RecvQueue {
         self.ending && self.kept == 0
     }
 
-    /// Takes all buffers, for tear-down.
-    pub(super) fn take_all(&mut self) -> KVVec<Option<DmaBuffer>> {
+    /// Takes all buffers, for tear-down: the queue pair is gone.
+    pub(super) fn take_all(&mut self) -> KVVec<Slot> {
         self.free.clear();
         self.vacant.clear();
-        core::mem::take(&mut self.buffers)
+        core::mem::take(&mut self.slots)
     }
 }
 
