@@ -72,6 +72,8 @@ pub(super) struct Mapped {
     addr: u64,
     direction: Direction,
     device: NonNull<bindings::ib_device>,
+    /// The device is software that uses the memory as the processor does: no data have to be synced.
+    is_virtual: bool,
 }
 
 // SAFETY: The object owns its memory; the device may be used from any thread.
@@ -137,6 +139,8 @@ impl DmaBuffer {
             addr,
             direction,
             device,
+            // SAFETY: The device is valid by contract.
+            is_virtual: unsafe { bindings::ib_uses_virt_dma(device.as_ptr()) },
         };
         // SAFETY: Allocating has no further requirement.
         let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), FLAGS) };
@@ -208,6 +212,9 @@ impl Mapped {
     /// Hands the first `len` bytes to the device.
     #[inline]
     pub(super) fn sync_for_device(&self, len: usize) {
+        if self.is_virtual {
+            return;
+        }
         // SAFETY: By the type invariant the buffer is mapped at `addr` for the device, and the
         // length is cut to what is mapped.
         unsafe {
@@ -223,6 +230,9 @@ impl Mapped {
     /// Takes the first `len` bytes back from the device.
     #[inline]
     pub(super) fn sync_for_cpu(&self, len: usize) {
+        if self.is_virtual {
+            return;
+        }
         // SAFETY: As for `sync_for_device`.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
