@@ -48,16 +48,20 @@ int rpcrdma_rs_ib_destroy_qp(struct ib_qp *qp)
 	return ib_destroy_qp(qp);
 }
 
+/*
+ * These want to be told of the request that failed. The place that the inline
+ * functions have for those who do not care would cost a checked stack frame.
+ */
 int rpcrdma_rs_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			    const struct ib_send_wr **bad_wr)
 {
-	return ib_post_send(qp, wr, bad_wr);
+	return qp->device->ops.post_send(qp, wr, bad_wr);
 }
 
 int rpcrdma_rs_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			    const struct ib_recv_wr **bad_wr)
 {
-	return ib_post_recv(qp, wr, bad_wr);
+	return qp->device->ops.post_recv(qp, wr, bad_wr);
 }
 
 int rpcrdma_rs_ib_dereg_mr(struct ib_mr *mr)
