@@ -95,30 +95,72 @@ fn received_other(
 ) {
     match &Message::decode(message.bytes, &LIMITS) {
         Ok(Message::Reply(reply)) => {
-            let (xid, credits) = (reply.xid, Some(reply.credits));
-            answer(
+            answer_other(
                 requester,
                 connection,
                 message,
-                xid,
-                credits,
-                |rqst, state| {
-                    trace::returned(reply);
-                    Answer::check(requester, rqst, state, reply)
-                },
+                reply.xid,
+                Content::Reply(reply),
             );
         }
         Ok(Message::Error(error)) => {
-            let (xid, credits) = (error.xid, Some(error.credits));
-            answer(requester, connection, message, xid, credits, |rqst, _| {
-                trace::failed(rqst, error);
-                let guess = rqst.receive_buf().room_is_guess();
-                Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
-            });
+            answer_other(
+                requester,
+                connection,
+                message,
+                error.xid,
+                Content::Error(error),
+            );
         }
         Ok(Message::Call(call)) => reverse::called(requester, connection, message, call),
         Err(rejected) => refuse(requester, connection, message, rejected),
     }
+}
+
+/// What came for an RPC, if it is not a Reply without chunks.
+enum Content<'m> {
+    Reply(&'m Reply<'m>),
+    Error(&'m ErrorMessage),
+    /// Something that is not well formed.
+    Malformed(DecodeError),
+}
+
+/// As [`answer`], for such a message.
+fn answer_other(
+    requester: &Requester,
+    connection: &Connection,
+    message: Received<'_, Requester>,
+    xid: u32,
+    content: Content<'_>,
+) {
+    let credits = match &content {
+        Content::Reply(reply) => Some(reply.credits),
+        Content::Error(error) => Some(error.credits),
+        Content::Malformed(_) => None,
+    };
+    let bytes = message.bytes;
+    answer(
+        requester,
+        connection,
+        message,
+        xid,
+        credits,
+        |rqst, state| match content {
+            Content::Reply(reply) => {
+                trace::returned(reply);
+                Answer::check(requester, rqst, state, reply)
+            }
+            Content::Error(error) => {
+                trace::failed(rqst, error);
+                let guess = rqst.receive_buf().room_is_guess();
+                Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
+            }
+            Content::Malformed(reason) => {
+                trace::misunderstood(rqst, reason, bytes);
+                Err(reason.as_str())
+            }
+        },
+    );
 }
 
 /// A message that was not well formed came (RFC 8166, section 4.5).
@@ -139,11 +181,8 @@ fn refuse(
         Some(header)
             if rejected.direction != Some(Direction::Call) && reason != DecodeError::Done =>
         {
-            let xid = header.xid;
-            answer(requester, connection, message, xid, None, |rqst, _| {
-                trace::misunderstood(rqst, reason, bytes);
-                Err(reason.as_str())
-            });
+            let content = Content::Malformed(reason);
+            answer_other(requester, connection, message, header.xid, content);
         }
         header => bad_reply(requester, header.map(|h| h.xid), reason.as_str()),
     }
@@ -151,7 +190,7 @@ fn refuse(
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
 /// and of the credit that comes back with the Reply to a Call of this XID.
-#[inline]
+#[inline(always)]
 fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
     let mut credits = requester.credits.lock();
     let changed = grant.and_then(|wire| credits.granted(wire));
@@ -261,7 +300,7 @@ impl<'a> Answer<'a> {
 }
 
 /// Puts the inline part of a Reply where it belongs, as far as the consumer has room for it.
-#[inline]
+#[inline(always)]
 fn place_inline(
     requester: &Requester,
     rqst: &PinnedRqst<Mount>,
@@ -303,6 +342,7 @@ enum Verdict {
 /// as soon as no peer can reach its memory.
 ///
 /// `check` fails with a reason for a Reply that is not well formed.
+#[inline]
 fn answer<'a>(
     requester: &Requester,
     connection: &Connection,
@@ -312,32 +352,10 @@ fn answer<'a>(
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
     if requester.watch.answered(xid) {
-        requester.credits.lock().end_probe();
-        match credits {
-            Some(credits) => settle(requester, Some(credits), None),
-            None => bad_reply(requester, Some(xid), "not well formed"),
-        }
-        requester.shared.xprt.space();
-        return;
+        return end_probe(requester, xid, credits);
     }
     let Some(rqst) = requester.shared.xprt.find(xid) else {
-        // Nobody waits for it. It may be a late Reply, which gives its credit back.
-        let late = requester.credits.lock().give_back(xid);
-        if credits.is_some() {
-            trace::unexpected(requester, message.bytes);
-        }
-        match credits {
-            Some(credits) if late => settle(requester, Some(credits), None),
-            Some(_) => (),
-            None => {
-                bad_reply(requester, Some(xid), "not well formed");
-                if late {
-                    give_up(requester, Reason::BadMessage);
-                }
-            }
-        }
-        requester.shared.xprt.space();
-        return;
+        return unawaited(requester, message.bytes, xid, credits);
     };
     let (verdict, malformed) = {
         let call = rqst.call();
@@ -382,6 +400,37 @@ fn answer<'a>(
     requester.shared.xprt.space();
 }
 
+/// The probe was answered, well or not.
+#[cold]
+fn end_probe(requester: &Requester, xid: u32, credits: Option<u32>) {
+    requester.credits.lock().end_probe();
+    match credits {
+        Some(credits) => settle(requester, Some(credits), None),
+        None => bad_reply(requester, Some(xid), "not well formed"),
+    }
+    requester.shared.xprt.space();
+}
+
+/// A message came that no RPC waits for. It may be a late Reply, which gives its credit back.
+#[cold]
+fn unawaited(requester: &Requester, message: &[u8], xid: u32, credits: Option<u32>) {
+    let late = requester.credits.lock().give_back(xid);
+    if credits.is_some() {
+        trace::unexpected(requester, message);
+    }
+    match credits {
+        Some(credits) if late => settle(requester, Some(credits), None),
+        Some(_) => (),
+        None => {
+            bad_reply(requester, Some(xid), "not well formed");
+            if late {
+                give_up(requester, Reason::BadMessage);
+            }
+        }
+    }
+    requester.shared.xprt.space();
+}
+
 /// The connection ends because of what the server sent, and the next one is not to follow too soon.
 ///
 /// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
@@ -392,7 +441,7 @@ pub(super) fn give_up(requester: &Requester, reason: Reason) {
 }
 
 /// What is to be done with an RPC that waits for this Reply.
-#[inline]
+#[inline(always)]
 fn judge(
     requester: &Requester,
     connection: &Connection,
