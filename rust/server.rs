@@ -88,6 +88,7 @@ impl Service for Server {
         let _ = connection.qp.disconnect();
     }
 
+    #[inline]
     fn next(connection: &Connection) -> (Option<Arrival>, bool) {
         // A client that takes no Replies would have memory held for each Call, whatever it was
         // granted. What it has sent stays in the Receives, of which it gets no more.
@@ -97,6 +98,7 @@ impl Service for Server {
         connection.qp.handler().next()
     }
 
+    #[inline]
     fn request(
         connection: &Connection,
         arrival: Arrival,
@@ -105,6 +107,7 @@ impl Service for Server {
         receive::request(connection, arrival, rqst)
     }
 
+    #[inline]
     fn reply(
         connection: &Connection,
         request: Request,

@@ -137,6 +137,7 @@ pub(crate) struct Responder {
 
 impl Responder {
     /// What came next, and whether there is more.
+    #[inline]
     pub(super) fn next(&self) -> (Option<Arrival>, bool) {
         if !self.events.is_up() {
             return (None, false);
@@ -146,6 +147,7 @@ impl Responder {
         (first, !waiting.arrivals.is_empty())
     }
 
+    #[inline(always)]
     fn arrived(&self, arrival: Arrival) {
         let rest = self.waiting.lock().arrivals.push_within_capacity(arrival);
         match rest {
@@ -155,9 +157,12 @@ impl Responder {
     }
 
     /// Whether the Call is one whose own fault broke the connection before.
+    #[inline]
     pub(super) fn is_poisonous(&self, xid: u32) -> bool {
-        let calls = self.calls.load(Relaxed);
-        self.poison.take(&self.peer, xid, calls)
+        self.poison.is_any() && {
+            let calls = self.calls.load(Relaxed);
+            self.poison.take(&self.peer, xid, calls)
+        }
     }
 
     /// RDMA Reads are about to be prepared.
@@ -213,6 +218,7 @@ impl Handler for Responder {
     type Cm = Events;
     const ROLE: Role = Role::Responder;
 
+    #[inline]
     fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
         count(Counter::Receive);
         // One completion handler at a time.
@@ -439,6 +445,7 @@ impl Connection {
 
     /// Gives the Receive of a message back, and posts those that were given back if they are a
     /// batch. Returns how many received messages are still in use. May sleep.
+    #[inline]
     pub(super) fn give_back(&self, message: Message) -> u32 {
         self.receives_posted(self.qp.return_receive(message, BATCH as usize))
     }
@@ -461,6 +468,7 @@ impl Connection {
 
     /// As [`Self::answer`], with the Reply of one of `threads`. The grant follows what the client
     /// uses: `used` are the messages in use. May sleep.
+    #[inline]
     pub(super) fn reply(&self, reply: Answer<'_>, used: u32, threads: u32) -> Result {
         let mut grant = self.qp.handler().grant.lock();
         self.post(&mut grant, reply)?;
@@ -475,6 +483,7 @@ impl Connection {
 
     /// The client goes by the last answer that it gets, so they are posted in the order of their
     /// grants.
+    #[inline]
     fn post(&self, grant: &mut Grant, mut answer: Answer<'_>) -> Result {
         FixedHeader::set_credits(answer.buffer.bytes(), grant.credits());
         let Answer {
@@ -493,6 +502,7 @@ impl Connection {
     }
 
     /// What is granted must be posted.
+    #[cold]
     fn make_receives(&self, wanted: u32) {
         let made = self
             .qp

@@ -134,10 +134,16 @@ impl Poison {
         losses
     }
 
+    /// Whether there are marks: as a rule there are none.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.count.load(Relaxed) != 0
+    }
+
     /// Whether the Call is one that was at fault; it is forgotten. `calls` says how many there were
     /// before it by the same connection. Does not sleep.
     pub(super) fn take(&self, client: &SocketAddress, xid: u32, calls: u32) -> bool {
-        if self.count.load(Relaxed) == 0 || calls >= FIRST_CALLS {
+        if !self.is_any() || calls >= FIRST_CALLS {
             return false;
         }
         let mut marks = self.marks.lock();

@@ -51,6 +51,7 @@ use xdr::{
     CallPayload,
     Direction,
     ErrorMessage,
+    Plain,
     ReadChunk,
     ReplyPayload,
     Role,
@@ -77,6 +78,7 @@ enum Next<'c> {
 }
 
 /// Looks at what arrived. None: there is nothing to execute, or not yet.
+#[inline]
 pub(super) fn request(
     connection: &Connection,
     arrival: Arrival,
@@ -124,7 +126,26 @@ pub(super) fn request(
     Ok(None)
 }
 
+#[inline]
 fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
+    let plain = Plain::decode(message.bytes());
+    let Some(call) = plain.filter(|plain| plain.direction == Direction::Call) else {
+        return look_at_other(connection, message, rqst);
+    };
+    trace::request(message, Some(call.inline.offset));
+    if connection.qp.handler().is_poisonous(call.xid) {
+        return Next::Answer(connection.chunk_error(call.xid));
+    }
+    Next::Execute(Outline::plain(call.xid), call.inline.offset)
+}
+
+/// As [`look_at`], for what is not a Call without chunks.
+#[inline(never)]
+fn look_at_other<'c>(
+    connection: &'c Connection,
+    message: &Message,
+    rqst: &mut SvcRqst<'_>,
+) -> Next<'c> {
     let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
     trace::decoded(message, &decoded);
     match &decoded {

@@ -40,8 +40,9 @@ pub(super) fn decoded(message: &Message, result: &Result<xdr::Message<'_>, Rejec
     }
 }
 
-/// A header of so many bytes, or without anything behind it.
-fn request(message: &Message, header_len: Option<usize>) {
+/// A Call or Reply with a header of so many bytes, or without anything behind it.
+#[inline]
+pub(super) fn request(message: &Message, header_len: Option<usize>) {
     trace::svcrdma_decode_rqst(|| {
         let (id, xid, version, credits, procedure) = header(message);
         let len = header_len.unwrap_or(message.bytes().len());

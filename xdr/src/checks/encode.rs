@@ -57,6 +57,8 @@ pub fn check_encode_vectors() -> Check {
         if let Message::Call(call) = &message {
             let found = call.offer_place().find(bytes);
             require(found == Some(call.offer()), name)?;
+            let none = call.writes.is_empty() && call.reply_chunk.is_none();
+            require(call.offer_place().is_empty() == none, name)?;
         }
     }
     // Whole chunks from slices give the same header as one segment at a time.
