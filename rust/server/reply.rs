@@ -7,6 +7,7 @@
 mod tests;
 
 use super::{
+    arrival::Message,
     connection::{
         Answer,
         Connection,
@@ -43,25 +44,26 @@ use crate::kapi::{
 };
 use kernel::prelude::*;
 use xdr::{
+    encode_plain,
     Encoder,
     Offer,
-    WriteChunk, //
+    WriteChunk,
+    MIN_HEADER, //
 };
 
 /// Sends the Reply. From a service thread; may sleep.
+#[inline]
 pub(super) fn send(
     connection: &Connection,
     (message, outline): Request,
     payloads: &mut [Payload],
     rqst: &mut SvcRqst<'_>,
 ) -> Result {
-    let offer = outline.offer(&message)?;
-    let result = rqst.result();
-    for payload in payloads.iter_mut() {
-        *payload = corrected(&result, *payload);
-    }
-    let plan = Plan::new(message.id(), &outline, &offer, payloads, result.len());
-    let ready = plan.and_then(|plan| plan.prepare(connection, rqst));
+    let ready = if outline.offers_nothing() {
+        prepare_plain(connection, &outline, rqst)
+    } else {
+        prepare(connection, &message, &outline, payloads, rqst)
+    };
     // The Receive goes back before the Reply that lets the client use it again.
     let used = connection.give_back(message);
     match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
@@ -74,6 +76,51 @@ pub(super) fn send(
         Ok(()) => (),
     }
     Ok(())
+}
+
+/// Fills a buffer with the Reply to a Call that offers nothing for it. `EMSGSIZE` if that is too long
+/// to be inline.
+#[inline]
+fn prepare_plain<'c>(
+    connection: &'c Connection,
+    outline: &Outline,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<Answer<'c>> {
+    let mut buffer = connection.qp.send_buffer()?;
+    let result = rqst.result();
+    let len = MIN_HEADER + result.len();
+    if len > connection.send_threshold {
+        return Err(EMSGSIZE);
+    }
+    let room = encode_plain(buffer.bytes(), outline.xid, UNTOLD).map_err(|_| EMSGSIZE)?;
+    result.copy_to(0, room.get_mut(..result.len()).ok_or(EMSGSIZE)?)?;
+    trace::svcrdma_send_pullup(|| (buffer.id(), MIN_HEADER as u32, result.len() as u32));
+    Ok(Answer {
+        buffer,
+        len,
+        tag: Some(outline.xid),
+        invalidate: outline.key,
+        transfer: None,
+    })
+}
+
+/// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA
+/// Writes.
+#[inline(never)]
+fn prepare<'c>(
+    connection: &'c Connection,
+    message: &Message,
+    outline: &Outline,
+    payloads: &mut [Payload],
+    rqst: &mut SvcRqst<'_>,
+) -> Result<Answer<'c>> {
+    let offer = outline.offer(message)?;
+    let result = rqst.result();
+    for payload in payloads.iter_mut() {
+        *payload = corrected(&result, *payload);
+    }
+    let plan = Plan::new(message.id(), outline, &offer, payloads, result.len())?;
+    plan.prepare(connection, rqst)
 }
 
 /// Where a payload really begins: for READLINK of NFS 4 the service names the place of the count in
