@@ -212,10 +212,17 @@ impl Requester {
 
     /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives should
     /// be posted now, if there are too few.
+    #[inline]
     pub(crate) fn take_credit(&self, xid: u32) -> Result<Option<u32>> {
-        if let Some(wanted) = self.try_credit(xid) {
-            return Ok(wanted);
+        match self.try_credit(xid) {
+            Some(wanted) => Ok(wanted),
+            None => self.wait_for_credit(xid),
         }
+    }
+
+    /// As [`Self::take_credit`], when there was none.
+    #[cold]
+    fn wait_for_credit(&self, xid: u32) -> Result<Option<u32>> {
         self.shared.xprt.wait_for_space();
         // One may have come back before the sender was marked as waiting.
         let wanted = self.try_credit(xid).ok_or(EAGAIN)?;
@@ -223,27 +230,34 @@ impl Requester {
         Ok(wanted)
     }
 
+    #[inline]
     fn try_credit(&self, xid: u32) -> Option<Option<u32>> {
         let mut credits = self.credits.lock();
         credits.take(xid).then(|| credits.wanted_receives())
     }
 
     /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
+    #[inline]
     pub(crate) fn send_buffer<'a>(
         &self,
         connection: &'a Connection,
     ) -> Result<SendBuffer<'a, Self>> {
         match connection.send_buffer() {
-            Err(e) if e == EAGAIN => {
-                self.shared.stats.no_send_buffer.add(1);
-                self.shared.xprt.wait_for_space();
-                let again = connection.send_buffer();
-                if again.is_ok() {
-                    self.shared.xprt.space();
-                }
-                again
-            }
+            Err(e) if e == EAGAIN => self.wait_for_send_buffer(connection),
             other => other,
         }
+    }
+
+    /// Makes the sender wait for a send buffer, unless one has come back before it was marked as
+    /// waiting.
+    #[cold]
+    fn wait_for_send_buffer<'a>(&self, connection: &'a Connection) -> Result<SendBuffer<'a, Self>> {
+        self.shared.stats.no_send_buffer.add(1);
+        self.shared.xprt.wait_for_space();
+        let again = connection.send_buffer();
+        if again.is_ok() {
+            self.shared.xprt.space();
+        }
+        again
     }
 }

@@ -255,6 +255,7 @@ impl<H: Handler> QueuePair<H> {
     ///
     /// `EAGAIN` when none can be had now: [`Handler::send_space`] is called when that changes.
     /// `ENOTCONN` when the connection is going.
+    #[inline]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         SendBuffer::take(self)
     }
@@ -516,6 +517,7 @@ impl<H: Handler> QueuePair<H> {
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
+    #[inline]
     pub(crate) fn reply(
         &self,
         buffer: SendBuffer<'_, H>,
@@ -528,6 +530,7 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
+    #[inline]
     pub(super) fn submit(poster: Poster<'_, H>, work: Work<H::Cookie>) -> Result {
         let owner = poster.owner();
         match poster.post(|queue| queue.submit(work)) {

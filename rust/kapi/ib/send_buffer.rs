@@ -48,6 +48,14 @@ impl<'a, H: Handler> Poster<'a, H> {
         Ok((Self(qp), queue.next_id(), queue.target()))
     }
 
+    /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
+    #[cold]
+    fn make_buffer(&self) -> Result<DmaBuffer> {
+        self.0
+            .make_send_buffer()
+            .or_else(|e| self.0.send.lock().not_made().ok_or(e))
+    }
+
     /// The queue pair.
     pub(super) fn owner(&self) -> &'a QueuePair<H> {
         self.0
@@ -95,23 +103,19 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     ///
     /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
     /// [`Handler::send_space`] will be called.
+    #[inline]
     pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
         let buffer = qp.send.lock().take_buffer()?;
         // INVARIANT: Counted by the call above.
-        let mut lent = Self {
-            buffer,
-            poster: Some(Poster(qp)),
+        let poster = Poster(qp);
+        let buffer = match buffer {
+            Some(buffer) => buffer,
+            None => poster.make_buffer()?,
         };
-        if lent.buffer.is_none() {
-            match qp.make_send_buffer() {
-                Ok(buffer) => lent.buffer = Some(buffer),
-                Err(e) => {
-                    let back = qp.send.lock().not_made();
-                    lent.buffer = Some(back.ok_or(e)?);
-                }
-            }
-        }
-        Ok(lent)
+        Ok(Self {
+            buffer: Some(buffer),
+            poster: Some(poster),
+        })
     }
 
     /// Takes a buffer that is there already, if any. Does not sleep.
@@ -142,6 +146,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
 
     /// Posts RDMA Writes and the Send of the first `len` bytes in one chain, or lets them wait for
     /// room. `invalidate` is a key of the peer's. A failure is reported with `tag`.
+    #[inline]
     pub(super) fn reply(
         self,
         len: usize,
