@@ -258,6 +258,54 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
+    /// sleep.
+    #[cold]
+    fn fence_unanswered(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
+        loop {
+            // In this order, so that the lock is not held where the last reference may go.
+            let connection = self.shared.connection();
+            let mut state = call.state.lock();
+            state.regions.bury();
+            let sent = match (&connection, state.phase) {
+                (Some(c), Phase::Sent(id)) => c.handler().id == id,
+                _ => false,
+            };
+            if sent {
+                // A Reply finds nothing to do any more; its credit comes back only with it.
+                state.phase = Phase::Fencing;
+                if let Some(connection) = &connection {
+                    connection.handler().credits.lock().abandon(state.xid);
+                }
+            }
+            if let Some(fenced) = state.end() {
+                return fenced;
+            }
+            let Some(connection) = connection else {
+                // Regions are dead before their connection is forgotten.
+                drop(state);
+                continue;
+            };
+            let _scope = self.shared.memory_scope();
+            call.fenced.reinit();
+            trace::xprtrdma_mrs_zap(|| task.id());
+            let regions = &mut state.regions;
+            let posted = connection.invalidate(regions, call.into(), Waiter::Task, || task.id());
+            drop(state);
+            if posted.is_ok() {
+                // In time or not: what the regions say counts.
+                let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
+            }
+            if call.state.lock().regions.fenced().is_none() {
+                // Nobody knows what the regions are until the tear-down has taken them away.
+                connection.handler().alarm.raise(Reason::NotFenced);
+                connection.shutdown();
+            }
+        }
+    }
+}
+
 static CLASS: Class = Class::new();
 
 impl Transport for Mount {
@@ -359,6 +407,7 @@ impl Transport for Mount {
         }
     }
 
+    #[inline]
     fn take_buffer(&self) -> Result<RpcBuffer<Call>> {
         let idle = self.shared.idle.lock().pop();
         match idle {
@@ -367,6 +416,7 @@ impl Transport for Mount {
         }
     }
 
+    #[inline]
     fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
         let mut state = call.state.lock();
         // As a rule the Reply has come, and the connection is not needed.
@@ -376,57 +426,22 @@ impl Transport for Mount {
             }
         }
         drop(state);
-        loop {
-            // In this order, so that the lock is not held where the last reference may go.
-            let connection = self.shared.connection();
-            let mut state = call.state.lock();
-            state.regions.bury();
-            let sent = match (&connection, state.phase) {
-                (Some(c), Phase::Sent(id)) => c.handler().id == id,
-                _ => false,
-            };
-            if sent {
-                // A Reply finds nothing to do any more; its credit comes back only with it.
-                state.phase = Phase::Fencing;
-                if let Some(connection) = &connection {
-                    connection.handler().credits.lock().abandon(state.xid);
-                }
-            }
-            if let Some(fenced) = state.end() {
-                return fenced;
-            }
-            let Some(connection) = connection else {
-                // Regions are dead before their connection is forgotten.
-                drop(state);
-                continue;
-            };
-            let _scope = self.shared.memory_scope();
-            call.fenced.reinit();
-            trace::xprtrdma_mrs_zap(|| task.id());
-            let regions = &mut state.regions;
-            let posted = connection.invalidate(regions, call.into(), Waiter::Task, || task.id());
-            drop(state);
-            if posted.is_ok() {
-                // In time or not: what the regions say counts.
-                let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
-            }
-            if call.state.lock().regions.fenced().is_none() {
-                // Nobody knows what the regions are until the tear-down has taken them away.
-                connection.handler().alarm.raise(Reason::NotFenced);
-                connection.shutdown();
-            }
-        }
+        self.fence_unanswered(call, task)
     }
 
+    #[inline]
     fn give_back_buffer(&self, buffer: RpcBuffer<Call>) {
         let mut idle = self.shared.idle.lock();
         // Memory beyond the usual is for one RPC alone, and what there is no room for in the list
         // is freed; but the reserve stays, for which there is room.
         if idle.len() < RESERVED || buffer.len() <= USUAL_LEN {
-            let _ = idle.push(buffer, GFP_NOWAIT | __GFP_NOWARN);
+            if let Err(full) = idle.push_within_capacity(buffer) {
+                let _ = idle.push(full.0, GFP_NOWAIT | __GFP_NOWARN);
+            }
         }
     }
 
+    #[inline]
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
         let _scope = self.shared.memory_scope();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
