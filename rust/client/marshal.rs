@@ -12,8 +12,7 @@ use super::{
         self,
         Arguments,
         Results,
-        Shape,
-        Thresholds, //
+        Shape, //
     },
     connection::{
         Connection,
@@ -102,9 +101,6 @@ fn send_with_credit(
             return Err(ENOTCONN);
         }
     }
-    // What it has may be from a connection of larger regions. Without memory for that many as
-    // this one may need, fewer may do.
-    let _ = state.make_room(requester.plan.rpc() as usize);
     state.xid = rqst.xid();
     let len = match encode(connection, rqst, &mut state, buffer.bytes()) {
         Ok(len) => len,
@@ -193,7 +189,7 @@ fn encode(
     let thresholds = requester.thresholds();
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     if !chunks::fit_inline(call.len(), reply.room(), &thresholds) {
-        return encode_with_chunks(connection, rqst, state, &thresholds, to);
+        return encode_with_chunks(connection, rqst, state, to);
     }
     requester.shared.stats.pulled_up(&call);
     let body = encode_plain(to, state.xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
@@ -209,11 +205,14 @@ fn encode_with_chunks(
     connection: &Connection,
     rqst: &Rqst<'_, Mount>,
     state: &mut CallState,
-    thresholds: &Thresholds,
     to: &mut [u8],
 ) -> Result<usize> {
     let requester: &Requester = connection.handler();
+    let thresholds = requester.thresholds();
     let stats = &requester.shared.stats;
+    // What it has may be from a connection of larger regions. Without memory for that many as
+    // this one may need, fewer may do.
+    let _ = state.make_room(requester.plan.rpc() as usize);
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     let shape = Shape {
         call: call.len(),
@@ -226,7 +225,7 @@ fn encode_with_chunks(
         may_place_directly: rqst.may_place_directly(),
     };
 
-    let results = chunks::results(&shape, thresholds);
+    let results = chunks::results(&shape, &thresholds);
     match results {
         Results::Inline => (),
         Results::WriteChunk => {
@@ -251,7 +250,7 @@ fn encode_with_chunks(
         }
     }
 
-    let arguments = chunks::arguments(&shape, thresholds, state.write.len(), state.reply.len());
+    let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
     match arguments {
         Arguments::Inline => (),
         Arguments::ReadChunk => {

@@ -405,7 +405,8 @@ impl<C> SendQueue<C> {
     fn post_chain(&mut self, n: usize) -> (usize, Result) {
         let first: *mut bindings::ib_send_wr = self.chain.as_mut_ptr().cast();
         let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
-        for request in self.chain.iter_mut().take(n).rev() {
+        let requests = self.chain.get_mut(..n).unwrap_or(&mut []);
+        for request in requests.iter_mut().rev() {
             let this: *mut bindings::ib_send_wr = request.as_mut_ptr().cast();
             // SAFETY: The callers have written the first `n` requests; all begin with `plain`.
             unsafe { (*this).next = next };
