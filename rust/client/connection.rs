@@ -28,7 +28,10 @@ use crate::{
             Received,
             SendBuffer, //
         },
-        sys::trace,
+        sys::{
+            memalloc::MemoryScope,
+            trace, //
+        },
     },
     transport::credits::Credits,
 };
@@ -131,6 +134,10 @@ impl Handler for Requester {
     type Cookie = Arc<Call>;
     type Cm = Events<Arc<Alarm>>;
     const ROLE: Role = Role::Requester;
+
+    fn memory_scope(&self) -> Option<MemoryScope> {
+        Some(self.shared.memory_scope())
+    }
 
     #[inline]
     fn received(&self, connection: &Connection, message: Received<'_, Self>) {

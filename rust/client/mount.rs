@@ -137,7 +137,6 @@ impl Shared {
         if let Some(connection) = self.connection() {
             let requester = connection.handler();
             requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
-            let _scope = self.memory_scope();
             // Without memory now the next Call provides them.
             let _ = requester.provide_receives(&connection);
             reverse::room(requester);
@@ -443,7 +442,6 @@ impl Transport for Mount {
 
     #[inline]
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
-        let _scope = self.shared.memory_scope();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         let result = marshal::send(&connection, xprt, &rqst);
         if result == Err(EAGAIN) {
@@ -459,7 +457,6 @@ impl Transport for Mount {
     }
 
     fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
-        let _scope = self.shared.memory_scope();
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         marshal::send_reverse_reply(&connection, &rqst)
     }

@@ -5,9 +5,12 @@
 use super::super::{
     bindings,
     page::Gathered,
-    sys::trace::{
-        CompletionId,
-        DeviceName, //
+    sys::{
+        memalloc::MemoryScope,
+        trace::{
+            CompletionId,
+            DeviceName, //
+        }, //
     },
 };
 use super::{
@@ -32,6 +35,10 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// Which end this is; trace events have names of one of them.
     const ROLE: Role;
 
+    /// The scope in which memory for buffers is to be had, if not as the task has it anyway.
+    fn memory_scope(&self) -> Option<MemoryScope> {
+        None
+    }
     /// A message was received.
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>);
     /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May

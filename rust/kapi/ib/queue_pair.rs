@@ -266,6 +266,7 @@ impl<H: Handler> QueuePair<H> {
     }
 
     pub(super) fn make_send_buffer(&self) -> Result<DmaBuffer> {
+        let _scope = self.handler.memory_scope();
         let device = self.device().ok_or(ENOTCONN)?;
         // SAFETY: The buffer goes to the send queue, which `shutdown` empties before it lets the
         // device go; it waits for posters before that.
@@ -399,6 +400,7 @@ impl<H: Handler> QueuePair<H> {
         }
         // Not under the lock of `hardware`; see `make_region`.
         let _poster = Poster::enter(self)?;
+        let _scope = self.handler.memory_scope();
         let device = self.device().ok_or(ENOTCONN)?;
         for _ in 0..missing {
             let size = self.config.receive_size;
@@ -530,7 +532,7 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit(poster: Poster<'_, H>, work: Work<H::Cookie>) -> Result {
         let owner = poster.owner();
         match poster.post(|queue| queue.submit(work)) {

@@ -421,6 +421,21 @@ mod suite {
     }
 
     #[test]
+    fn buffers_are_made_in_the_scope_of_their_user() -> Result {
+        let bench = Bench::new()?;
+        let scopes = || bench.qp.handler().told.lock().scopes;
+        let before = scopes();
+        bench.qp.grow_receives(4)?;
+        same("Receives", scopes(), before + 1)?;
+        bench.qp.grow_receives(4)?;
+        same("none to be made", scopes(), before + 1)?;
+        drop(bench.qp.send_buffer()?);
+        same("a send buffer", scopes(), before + 2)?;
+        bench.shut_down(0)?;
+        bench.end()
+    }
+
+    #[test]
     fn regions_that_were_not_posted() -> Result {
         let bench = Bench::new()?;
         let mut regions = bench.arm(3)?;

@@ -5,7 +5,10 @@
 use super::*;
 use crate::kapi::{
     ib::handler::Received,
-    sys::trace::TaskId, //
+    sys::{
+        memalloc::MemoryScope,
+        trace::TaskId, //
+    }, //
 };
 use xdr::Role;
 
@@ -80,6 +83,8 @@ pub(super) struct Told {
     pub(super) cookies: KVec<(u32, bool)>,
     pub(super) spaces: u32,
     pub(super) failures: KVec<u32>,
+    /// How often it was asked for a memory scope.
+    pub(super) scopes: u32,
 }
 
 #[pin_data]
@@ -96,6 +101,11 @@ impl Handler for Listener {
     type Cookie = u32;
     type Cm = Silent;
     const ROLE: Role = Role::Requester;
+
+    fn memory_scope(&self) -> Option<MemoryScope> {
+        self.told.lock().scopes += 1;
+        Some(MemoryScope::enter(false))
+    }
 
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>) {
         let key = message.invalidated.map(|key| key.0);
@@ -134,6 +144,7 @@ pub(super) fn make(
         cookies: KVec::new(),
         spaces: 0,
         failures: KVec::new(),
+        scopes: 0,
     };
     let gone = Gone(gone.clone());
     let listener = pin_init!(Listener {
