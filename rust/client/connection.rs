@@ -244,7 +244,7 @@ impl Requester {
     }
 
     /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_buffer<'a>(
         &self,
         connection: &'a Connection,

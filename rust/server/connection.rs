@@ -483,7 +483,7 @@ impl Connection {
 
     /// The client goes by the last answer that it gets, so they are posted in the order of their
     /// grants.
-    #[inline]
+    #[inline(always)]
     fn post(&self, grant: &mut Grant, mut answer: Answer<'_>) -> Result {
         FixedHeader::set_credits(answer.buffer.bytes(), grant.credits());
         let Answer {

@@ -62,6 +62,7 @@ impl<'a, H: Handler> Poster<'a, H> {
     }
 
     /// Posts, and leaves under the same lock. After an error the poster has not left.
+    #[inline(always)]
     pub(super) fn post<R, E>(
         self,
         post: impl FnOnce(&mut SendQueue<H::Cookie>) -> Result<R, E>,
@@ -103,7 +104,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     ///
     /// `ENOTCONN` when the connection is being torn down, `EAGAIN` when all are in use: then
     /// [`Handler::send_space`] will be called.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(qp: &'a QueuePair<H>) -> Result<Self> {
         let buffer = qp.send.lock().take_buffer()?;
         // INVARIANT: Counted by the call above.
@@ -146,7 +147,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
 
     /// Posts RDMA Writes and the Send of the first `len` bytes in one chain, or lets them wait for
     /// room. `invalidate` is a key of the peer's. A failure is reported with `tag`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reply(
         self,
         len: usize,

@@ -304,6 +304,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes a buffer for a Send, if there is one and room for the longest chain.
+    #[inline(always)]
     pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
         if self.gate != Gate::Open {
             return Err(ENOTCONN);

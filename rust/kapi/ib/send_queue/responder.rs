@@ -79,6 +79,7 @@ impl<C> Work<C> {
     }
 
     /// What it is called in trace events.
+    #[inline]
     fn id(&self) -> CompletionId {
         match self {
             Self::Read(read) => read.transfer.id(),
@@ -112,6 +113,7 @@ impl<C> SendQueue<C> {
         !self.reading.is_empty()
     }
 
+    #[inline]
     fn fits(&self, work: &Work<C>) -> bool {
         let ready = match work {
             Work::Read(_) => self.reading.iter().any(Option::is_none),
