@@ -153,7 +153,15 @@ impl Credits {
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
         let calls = self.unanswered.len() as u32 + u32::from(self.probing);
         let needed = calls.saturating_add(self.reverse);
-        let few = self.posted < i64::from(needed.max(1));
-        few.then(|| needed.saturating_add(RECEIVE_BATCH))
+        if self.posted >= i64::from(needed.max(1)) {
+            return None;
+        }
+        Some(with_batch(needed))
     }
+}
+
+/// So many Receives and a batch. Out of the way, since it is asked for once in a batch.
+#[cold]
+fn with_batch(needed: u32) -> u32 {
+    needed.saturating_add(RECEIVE_BATCH)
 }
