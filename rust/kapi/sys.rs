@@ -2,6 +2,7 @@
 
 //! What the `kernel` crate lacks.
 
+pub(in crate::kapi) mod bit;
 pub(crate) mod completion;
 pub(crate) mod log;
 pub(crate) mod memalloc;

@@ -192,11 +192,6 @@ struct rdma_cm_id *rpcrdma_rs_rdma_create_id(struct net *net,
 
 /* sunrpc, client side */
 
-int rpcrdma_rs_xprt_connected(struct rpc_xprt *xprt)
-{
-	return xprt_connected(xprt);
-}
-
 void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt)
 {
 	xprt_set_connected(xprt);
@@ -220,11 +215,6 @@ void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt)
 void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt)
 {
 	xprt_set_bound(xprt);
-}
-
-int rpcrdma_rs_bc_prealloc(struct rpc_rqst *req)
-{
-	return bc_prealloc(req);
 }
 
 void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service)
@@ -263,11 +253,6 @@ void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port)
 void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt)
 {
 	svc_xprt_get(xprt);
-}
-
-bool rpcrdma_rs_svc_xprt_is_dead(const struct svc_xprt *xprt)
-{
-	return svc_xprt_is_dead(xprt);
 }
 
 void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt)
@@ -381,11 +366,6 @@ struct page *rpcrdma_rs_virt_to_page(const void *addr)
 }
 
 /* Bits */
-
-bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr)
-{
-	return test_bit(nr, addr);
-}
 
 bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr)
 {

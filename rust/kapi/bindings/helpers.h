@@ -78,13 +78,11 @@ struct rdma_cm_id *rpcrdma_rs_rdma_create_id(struct net *net,
 					     enum ib_qp_type qp_type);
 
 /* sunrpc, client side */
-int rpcrdma_rs_xprt_connected(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_clear_connected(struct rpc_xprt *xprt);
 int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt);
-int rpcrdma_rs_bc_prealloc(struct rpc_rqst *req);
 void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service);
 int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task);
 bool rpcrdma_rs_xdr_buf_room_is_guess(const struct xdr_buf *buf);
@@ -93,7 +91,6 @@ void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port);
 
 /* sunrpc, server side */
 void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt);
-bool rpcrdma_rs_svc_xprt_is_dead(const struct svc_xprt *xprt);
 void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt);
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 				   const struct sockaddr *sa, size_t salen);
@@ -121,7 +118,6 @@ void *rpcrdma_rs_page_address(const struct page *page);
 struct page *rpcrdma_rs_virt_to_page(const void *addr);
 
 /* Bits */
-bool rpcrdma_rs_test_bit(unsigned long nr, const unsigned long *addr);
 bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr);
 bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr);
 

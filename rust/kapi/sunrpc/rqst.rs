@@ -4,7 +4,8 @@
 
 use super::super::{
     bindings,
-    ib::Fenced, //
+    ib::Fenced,
+    sys::bit::test_bit, //
 };
 use super::{
     backchannel::Backchannel,
@@ -139,8 +140,8 @@ impl<'a, T: Transport> Rqst<'a, T> {
         // SAFETY: The request holds its credential, and the credential its flavor.
         let touches = unsafe {
             let auth = (*cred).cr_auth;
-            bindings::test_bit(
-                bindings::RPCAUTH_AUTH_DATATOUCH as usize,
+            test_bit(
+                bindings::RPCAUTH_AUTH_DATATOUCH,
                 &raw const (*auth).au_flags,
             )
         };

@@ -4,9 +4,12 @@
 
 use super::super::{
     bindings,
-    sys::time::{
-        self,
-        HZ, //
+    sys::{
+        bit::test_bit,
+        time::{
+            self,
+            HZ, //
+        }, //
     },
 };
 use super::{
@@ -149,7 +152,7 @@ impl Xprt {
     /// Whether the RPC layer takes the transport for connected.
     pub(crate) fn is_connected(&self) -> bool {
         // SAFETY: The transport is valid.
-        unsafe { bindings::xprt_connected(self.as_raw()) != 0 }
+        unsafe { test_bit(bindings::XPRT_CONNECTED, &raw const (*self.as_raw()).state) }
     }
 
     /// `credits` RPCs may be under way. Those that are now keep theirs, also over a reconnect.

@@ -14,6 +14,7 @@ use super::super::{
     bindings,
     ib::Fenced,
     sys::{
+        bit::test_bit,
         completion::Completion,
         module::ModuleRef,
         time::HZ,
@@ -411,7 +412,8 @@ impl<T: Transport> XprtOps<T> {
                 return ENOTCONN.to_errno();
             }
             // Those with the mark are of the backchannel.
-            let result = if bindings::bc_prealloc(raw.as_ptr()) != 0 {
+            let state = &raw const (*rqst).rq_bc_pa_state;
+            let result = if test_bit(bindings::RPC_BC_PA_IN_USE, state) {
                 transport.send_reverse_reply(xprt, ReverseRqst::from_raw(raw))
             } else {
                 transport.send(xprt, Rqst::from_raw(raw))

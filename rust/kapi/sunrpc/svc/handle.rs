@@ -4,7 +4,10 @@
 
 use super::super::super::{
     bindings,
-    sys::completion::Completion, //
+    sys::{
+        bit::test_bit,
+        completion::Completion, //
+    }, //
 };
 use core::ptr::NonNull;
 use kernel::sync::Arc;
@@ -28,6 +31,20 @@ impl Drop for Shared {
     }
 }
 
+/// Whether the RPC layer has let a transport go, as its `svc_xprt_is_dead()` says.
+///
+/// # Safety
+///
+/// The transport must be valid.
+#[inline]
+pub(super) unsafe fn is_dead(xprt: *const bindings::svc_xprt) -> bool {
+    // SAFETY: Valid by contract.
+    unsafe {
+        let flags = &raw const (*xprt).xpt_flags;
+        test_bit(bindings::XPT_DEAD, flags) || test_bit(bindings::XPT_CLOSE, flags)
+    }
+}
+
 /// Keeps the memory of a server transport, without being a reference to it: the RPC layer may let
 /// it go, and the tear-down then waits for the last handle.
 ///
@@ -45,7 +62,7 @@ impl SvcHandle {
     /// Whether the RPC layer has let the transport go. What it would look at is gone then.
     fn is_dead(&self) -> bool {
         // SAFETY: The transport is valid by the type invariant.
-        unsafe { bindings::svc_xprt_is_dead(self.raw()) }
+        unsafe { is_dead(self.raw()) }
     }
 
     fn announce(&self, flag: u32) {

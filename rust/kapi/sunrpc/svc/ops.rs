@@ -20,6 +20,7 @@ use super::{
         SocketAddress, //
     },
     handle::{
+        is_dead,
         Shared,
         SvcHandle, //
     },
@@ -450,7 +451,7 @@ impl<T: Service> SvcOps<T> {
             let mut rqst = SvcRqst::from_raw(NonNull::new(rqstp).ok_or(ENOTCONN)?);
             // The RPC layer does not look at the argument any more when it sends the result.
             rqst.forget_argument();
-            if bindings::svc_xprt_is_dead(xprt) {
+            if is_dead(xprt) {
                 return Err(ENOTCONN);
             }
             T::reply(

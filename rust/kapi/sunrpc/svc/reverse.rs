@@ -363,7 +363,7 @@ impl<T: Service> ReverseOps<T> {
                 bindings::xprt_disconnect_done(xprt);
                 return ENOTCONN.to_errno();
             };
-            if bindings::xprt_connected(xprt) == 0 {
+            if !Xprt::from_raw(xprt).is_connected() {
                 return ENOTCONN.to_errno();
             }
             match T::call(&connection, &Message::from_raw(raw)) {
