@@ -14,6 +14,7 @@ use xdr::{
     CallPayload,
     Direction,
     Message,
+    Plain,
     ReplyPayload,
     Role, //
 };
@@ -36,6 +37,12 @@ fuzz_target!(|bytes: &[u8]| {
             return;
         }
     };
+
+    if let Some(plain) = Plain::decode(bytes) {
+        let mut header = [0; 28];
+        assert_eq!(reencode(&plain.message(), &mut header), Ok(28));
+        assert_eq!(header, bytes[..28]);
+    }
 
     let mut header = vec![0; bytes.len()];
     let len = reencode(&message, &mut header).unwrap();

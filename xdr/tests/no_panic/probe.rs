@@ -5,7 +5,9 @@
 #![no_std]
 
 use xdr::{
+    encode_plain,
     header_size,
+    Call,
     CallPayload,
     EncodeError,
     Encoder,
@@ -13,6 +15,7 @@ use xdr::{
     InlineSize,
     Limits,
     Message,
+    Plain,
     PrivateData,
     Procedure,
     Rejected,
@@ -80,6 +83,24 @@ pub fn encode(
         Some(chunk) => encoder.end_writes().reply_chunk(chunk),
         None => encoder.end_writes().no_reply_chunk(),
     }
+}
+
+#[no_mangle]
+pub fn decode_plain(bytes: &[u8], visit: fn(Message<'_>)) -> Option<usize> {
+    let plain = Plain::decode(bytes)?;
+    visit(plain.message());
+    Some(plain.inline.bytes.len())
+}
+
+#[no_mangle]
+pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, EncodeError> {
+    encode_plain(buffer, xid, credits).map(|room| room.len())
+}
+
+#[no_mangle]
+pub fn offer(call: &Call<'_>, bytes: &[u8]) -> Option<bool> {
+    let place = call.offer_place();
+    Some(place.is_empty() || place.find(bytes)? == call.offer())
 }
 
 #[no_mangle]
