@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The counters, which QEMU's generated code adds to without a call.
+
+use crate::api;
+
+/// So many counters of 64 bits, of the only processor.
+pub(crate) struct Scoreboard {
+    score: *mut api::Score,
+}
+
+// SAFETY: the pointer is a name for QEMU's object, which lives as long as QEMU, and whose functions any thread may call.
+unsafe impl Send for Scoreboard {}
+// SAFETY: as above; counters are words that generated code alone writes, and that are read whole.
+unsafe impl Sync for Scoreboard {}
+
+impl Scoreboard {
+    pub(crate) fn new(counters: usize) -> Self {
+        // SAFETY: QEMU allocates and clears it.
+        let score = unsafe { api::qemu_plugin_scoreboard_new(counters * size_of::<u64>()) };
+        Self { score }
+    }
+
+    /// From now on each execution of a block adds `step` to a counter.
+    pub(crate) fn add_when_executed(&self, block: *mut api::Block, slot: usize, step: usize) {
+        let counter = api::Counter {
+            score: self.score,
+            offset: slot * size_of::<u64>(),
+        };
+        // SAFETY: called during the block's translation; the counter is inside of the scoreboard's element.
+        unsafe {
+            api::qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
+                block,
+                api::ADD,
+                counter,
+                step as u64,
+            );
+        }
+    }
+
+    /// The first so many counters.
+    pub(crate) fn read(&self, count: usize) -> Vec<u64> {
+        // SAFETY: the processor is there, since it has executed a mark, or a command came when the guest ran.
+        let first = unsafe { api::qemu_plugin_scoreboard_find(self.score, 0) }.cast::<u64>();
+        let counter = |index| {
+            // SAFETY: `count` is at most the number of counters. A processor that runs meanwhile only adds.
+            unsafe { first.add(index).read_volatile() }
+        };
+        (0..count).map(counter).collect()
+    }
+}
