@@ -42,7 +42,7 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester responder life memory storm \
-	matrix soak setup
+	matrix soak setup bench
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -75,6 +75,7 @@ help:
 	@echo '  make memory      allocations fail, processes get too little memory, swap on the mount; DEVICE=rxe|siw'
 	@echo '  make storm       everything is used at once while everything is broken, the power of the server included;'
 	@echo '                   DEVICE=rxe|siw  SOAK_MINUTES=30'
+	@echo '  make bench       what the module costs beside the in-tree one, by instruction count; BENCH=default|quick|full'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo
 	@echo 'Options for the build: RPCRDMA_KUNIT=1 adds the KUnit suites, RPCRDMA_DEBUG=1 the checks of test builds;'

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import bench
 import defects
 import demo
 import host
@@ -39,6 +40,7 @@ def main() -> int:
         "memory": (single.run_memory, "a client whose memory is short"),
         "storm": (single.run_storm, "everything at once, while everything is broken"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
+        "bench": (bench.run, "what the module costs beside the in-tree one"),
         "check-tests": (defects.run, "that planted defects are found"),
     }
     for name, (function, text) in plain.items():

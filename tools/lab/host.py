@@ -5,6 +5,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import bench_tools
 import cache
 import kernels
 import module
@@ -16,6 +17,7 @@ from results import Results
 FUZZ_SECONDS = 60
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
+TARGET = repository.BUILD / "host-xdr/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
             "tools/responder": "tools/raw", "tests/guest": "tests/guest"}
@@ -41,6 +43,9 @@ def check(results: Results) -> None:
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))
+    results.test("host: clippy on tools/bench", lambda: _bench("bench-clippy", "clippy", "--all-targets", "--", "-D",
+                                                               "warnings"))
+    results.test("host: cargo test in tools/bench", lambda: _bench("bench-tests", "test"))
     results.test("host: clippy on the module", lambda: module.clippy(kernels.debug()))
     _fuzz(results)
 
@@ -71,7 +76,9 @@ def _sources() -> list[Path]:
 
 
 def _rustfmt() -> None:
-    _tool("rustfmt", ["rustfmt", "--check", "--color", "never", "--edition", "2021", *(str(path) for path in _sources())])
+    sources = [*_sources(), *(path for pattern in ("*/src/*.rs", "*/tests/*.rs")
+                              for path in sorted(bench_tools.SOURCE.glob(pattern)))]
+    _tool("rustfmt", ["rustfmt", "--check", "--color", "never", "--edition", "2021", *map(str, sources)])
 
 
 def _mypy() -> None:
@@ -83,18 +90,22 @@ def _mypy() -> None:
                "--cache-dir=/dev/null", "--no-error-summary", *files], repository.ROOT / directory)
 
 
-def _tool(name: str, argv: list[str], directory: Path = repository.ROOT) -> None:
+def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target: Path = TARGET) -> None:
     log = repository.BUILD / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     environment = {"CARGO_HOME": str(cache.directory() / "cargo"),
-                   "CARGO_TARGET_DIR": str(repository.BUILD / "host-xdr/target")}
+                   "CARGO_TARGET_DIR": str(target)}
     with say.step(f"host: {' '.join(argv[:3])}", log):
         roots.tool_root().run(argv, log, f"{name} found something", environment, directory)
 
 
 def _cargo(name: str, command: str, *arguments: str) -> None:
     _tool(name, ["cargo", command, "--locked", *arguments], XDR)
+
+
+def _bench(name: str, command: str, *arguments: str) -> None:
+    _tool(name, ["cargo", command, "--locked", *arguments], bench_tools.SOURCE, bench_tools.TARGET)
 
 
 def _fuzz(results: Results) -> None:

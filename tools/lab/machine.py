@@ -18,6 +18,7 @@ import repository
 import roots
 import say
 from agent import Agent, Result
+from counting import Counting
 from kernels import Kernel
 
 BOOT_SECONDS = 240
@@ -68,10 +69,12 @@ class Build:
 class Machine:
     """A running guest."""
 
-    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, build: Build) -> None:
+    def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, build: Build,
+                 counting: Counting | None = None) -> None:
         """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
         self.role = role
         self.kernel = kernel
+        self.counting = counting
         self.directory = run / role.name
         self.console = run / f"{role.name}.console"
         self._agent: Agent | None = None
@@ -207,8 +210,12 @@ class Machine:
         for program in RAW:
             shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
                             ignore=shutil.ignore_patterns("__pycache__"))
+        mtu = MTU
+        if self.counting is not None:
+            shutil.copy(self.counting.workload, self.share / "workload")
+            mtu = self.counting.mtu or MTU
         settings = {"NAME": self.role.name, "OWN4": self.role.address4, "OWN6": self.role.address6,
-                    "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MTU": str(MTU)}
+                    "SERVER4": SERVER.address4, "CLIENT4": CLIENT.address4, "MAC": self.role.mac, "MTU": str(mtu)}
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def _qemu(self, accel: str, build: Build) -> list[str]:
@@ -222,6 +229,7 @@ class Machine:
         if self.kernel.flavour == "debug":
             # Who took which page, so that none is lost without a word.
             arguments.append("page_owner=on")
+        devices: list[str] = []
         if accel == "kvm":
             processor = "host"
         else:
@@ -230,12 +238,14 @@ class Machine:
             processor = "max,la57=off,erms=off,fsrm=off"
             # An emulated time stamp counter is as good as the host's clock, but the watchdog does not know.
             arguments.append("tsc=reliable")
-        link = f"stream,id=net,server={'on' if self.role.listens else 'off'},addr.type=unix,addr.path=link"
-        if build.reconnects:
-            link += f",reconnect-ms={RECONNECT_MILLISECONDS}"
         # The host keeps what was written; that it has not reached the host's own disk is no matter.
         disk = ["-drive", f"if=none,id=own,format=raw,cache=unsafe,file.locking=off,file={self._disk}",
                 "-device", "virtio-blk-pci,drive=own"] if build.disk else []
+        if self.counting is not None:
+            arguments += self.counting.kernel_arguments
+            devices += self.counting.qemu(name)
+        if self.counting is None or not self.counting.exact:
+            devices += self._outside(build)
         return [
             "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", str(build.processors),
@@ -249,8 +259,17 @@ class Machine:
             *self._directory("modules", self.kernel.modules / "lib/modules", "on"),
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,server=on,wait=off,path={name}/agent",
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
-            "-device", "virtio-rng-pci",
             "-chardev", f"socket,id=monitor,server=on,wait=off,path={name}/monitor", "-qmp", "chardev:monitor",
+            *devices,
+        ]
+
+    def _outside(self, build: Build) -> list[str]:
+        """What comes from elsewhere at any time: random numbers, and the other end of the link."""
+        link = f"stream,id=net,server={'on' if self.role.listens else 'off'},addr.type=unix,addr.path=link"
+        if build.reconnects:
+            link += f",reconnect-ms={RECONNECT_MILLISECONDS}"
+        return [
+            "-device", "virtio-rng-pci",
             "-netdev", link,
             # Buffers that are not from a page pool: rxe frees packets with interrupts off when a queue pair fails, which
             # those of a pool do not allow.

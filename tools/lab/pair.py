@@ -13,6 +13,7 @@ import accel
 import cache
 import repository
 import say
+from counting import Counting
 from kernels import Kernel
 from machine import CLIENT, SERVER, Build, Machine, Role
 from messages import Expected, KernelLog
@@ -52,6 +53,8 @@ class End:
     # Our module, built for the kernel; None where only the in-tree one is to run.
     ours: Path | None
     build: Build = Build()
+    # Where its instructions are counted, which only emulation can.
+    counting: Counting | None = None
 
 
 @dataclass(frozen=True)
@@ -201,10 +204,7 @@ class Pair:
 
     def prove(self, name: str, said: str) -> None:
         """The same for one guest, from what it said to SAY_TAINT."""
-        whose = self.modules[name]
-        taint = re.search(r"taint:(\w*)", said)
-        if taint is None or ("O" in taint[1]) != (whose == OURS):
-            raise say.Failure(f"{name}: does not run {'our' if whose == OURS else 'the in-tree'} rpcrdma: {said.strip()}")
+        prove(name, self.modules[name], said)
 
     def tell_troubles(self, provoked: Sequence[Expected] = ()) -> int:
         """Print what the kernels said since the last call that they should not have said; how many lines it was."""
@@ -233,7 +233,8 @@ class Pair:
                 say.line(f"  the RPC layer's events: {kept}; beside it, .state: RDMA objects, and who waits")
 
     def _start(self, role: Role, end: End) -> Machine:
-        machine = Machine(role, end.kernel, accel.choose(end.kernel), self.run, end.build)
+        way = "tcg" if end.counting else accel.choose(end.kernel)
+        machine = Machine(role, end.kernel, way, self.run, end.build, end.counting)
         self.machines.append(machine)
         self.modules[role.name] = None
         machine.offer_module(IN_TREE, end.kernel.in_tree_module())
@@ -250,16 +251,17 @@ class Pair:
             time.sleep(0.05)
 
 
+def prove(name: str, whose: str | None, said: str) -> None:
+    """Fail unless a guest's answer to SAY_TAINT is that of this module."""
+    taint = re.search(r"taint:(\w*)", said)
+    if taint is None or ("O" in taint[1]) != (whose == OURS):
+        raise say.Failure(f"{name}: does not run {'our' if whose == OURS else 'the in-tree'} rpcrdma: {said.strip()}")
+
+
 @contextlib.contextmanager
 def running(setup: Setup) -> Iterator[Pair]:
     """Two guests for the length of a block."""
-    run = repository.BUILD / "run" / setup.name
-    # The run before is kept: its guests may have been given up after a hang.
-    before = run.with_name(f"{run.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
-    if run.exists():
-        run.rename(before)
-    run.mkdir(parents=True)
+    run = fresh_directory(setup.name)
     with say.step(f"starting two guests (server {setup.server.kernel.flavour}, "
                   f"client {setup.client.kernel.flavour}; consoles in {run})"):
         pair = Pair(setup, run)
@@ -267,6 +269,18 @@ def running(setup: Setup) -> Iterator[Pair]:
         yield pair
     finally:
         pair.stop()
+
+
+def fresh_directory(name: str) -> Path:
+    """An empty directory for guests."""
+    run = repository.BUILD / "run" / name
+    # The run before is kept: its guests may have been given up after a hang.
+    before = run.with_name(f"{run.name}.before")
+    shutil.rmtree(before, ignore_errors=True)
+    if run.exists():
+        run.rename(before)
+    run.mkdir(parents=True)
+    return run
 
 
 def alone() -> contextlib.AbstractContextManager[None]:

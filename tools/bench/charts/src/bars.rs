@@ -10,6 +10,8 @@ use crate::chart::{Chart, COLOURS, GOAL};
 
 /// How much of a group's room its bars take.
 const TAKEN: f64 = 0.8;
+/// Of the groups' names.
+const LEVELS: usize = 3;
 
 pub(crate) fn draw(
     chart: &Chart,
@@ -21,6 +23,7 @@ pub(crate) fn draw(
     let mut context = ChartBuilder::on(root)
         .caption(&chart.title, ("sans-serif", 22))
         .margin(12)
+        .margin_right(50)
         .x_label_area_size(70)
         .y_label_area_size(80)
         .build_cartesian_2d(0.0..groups.len() as f64, 0.0..top)?;
@@ -28,6 +31,7 @@ pub(crate) fn draw(
         .configure_mesh()
         .disable_x_mesh()
         .disable_x_axis()
+        .light_line_style(WHITE)
         .y_desc(&chart.unit)
         .label_style(("sans-serif", 14))
         .draw()?;
@@ -79,7 +83,7 @@ type Context<'a, 'b> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-/// The groups' names below them, every other one lower, since they may be long.
+/// The groups' names below them, at several levels, since they are longer than a group is wide.
 fn name_groups(
     context: &Context<'_, '_>,
     root: &DrawingArea<SVGBackend<'_>, Shift>,
@@ -93,7 +97,7 @@ fn name_groups(
     );
     for (group, name) in groups.iter().enumerate() {
         let (x, y) = context.backend_coord(&(group as f64 + 0.5, 0.0));
-        let lower = if group % 2 == 0 { 8 } else { 28 };
+        let lower = 8 + 20 * (group % LEVELS) as i32;
         root.draw_text(name, &style, (x, y + lower))?;
     }
     Ok(())

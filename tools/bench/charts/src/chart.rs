@@ -44,12 +44,12 @@ pub(crate) const COLOURS: [RGBColor; 4] = [
 pub(crate) const GOAL: RGBColor = RGBColor(213, 94, 0);
 
 impl Chart {
-    /// A little more than the largest of these and the chart's values.
+    /// More than the largest of these and the chart's values, with room for the names of the series above them.
     pub(crate) fn top(&self, others: impl Iterator<Item = f64>) -> f64 {
         let values = self
             .series
             .iter()
             .flat_map(|series| series.values.iter().flatten().copied());
-        1.08 * values.chain(others).fold(f64::MIN_POSITIVE, f64::max)
+        1.3 * values.chain(others).fold(f64::MIN_POSITIVE, f64::max)
     }
 }

@@ -27,6 +27,8 @@ pub(crate) fn draw(
         .x_desc(along)
         .y_desc(&chart.unit)
         .x_labels(5 * positions.len())
+        .light_line_style(WHITE)
+        .y_label_formatter(&|value| format!("{value:.0}"))
         .x_label_formatter(&|place| label(positions, *place))
         .label_style(("sans-serif", 14))
         .draw()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The socket by which the host, or the plugin of another guest, tells this one what to do. Each line is a command, and is
-//! answered by a line, `ok` or `error`:
+//! The socket by which the host, or the plugin of another guest, tells this one what to do. Each line is a command, and
+//! is answered by a line, `ok` or `error`:
 //!
 //! ```text
 //! watch send|receive NAME ADDRESS   count what is posted by the function at this address (hexadecimal)

@@ -2,11 +2,11 @@
 //! A plugin of QEMU's emulator that counts what a guest executes, between two marks that the measured program sets.
 //!
 //! For each block of code of the guest's kernel it counts how often it was executed. With the block's length and the
-//! kernel's symbols that gives instructions by module and by function, and calls of each function, all of them exact, and
-//! without a change to the guest. What the guest does in user mode is one number.
+//! kernel's symbols that gives instructions by module and by function, and calls of each function, all of them exact,
+//! and without a change to the guest. What the guest does in user mode is one number.
 //!
-//! At the entry of functions that it is told, those by which a verbs consumer posts work requests, it also walks the chain
-//! that is posted, and counts by operation.
+//! At the entry of functions that it is told, those by which a verbs consumer posts work requests, it also walks the
+//! chain that is posted, and counts by operation.
 //!
 //! Arguments: `out=FILE` is where the counts go (see `window.rs` for the format), `control=SOCKET` takes commands (see
 //! `control.rs`), `peer=SOCKET` is another plugin's, which is told to begin and to end at the same marks.
@@ -134,7 +134,7 @@ fn install(id: api::Id, info: &api::Info, words: &[String]) -> Result<(), String
     };
     PLUGIN.set(plugin).map_err(|_| "is installed already")?;
     control::listen(&control).map_err(|error| format!("{control}: {error}"))?;
-    // SAFETY: the functions have the types that the interface wants, and this library is never unloaded before QEMU ends.
+    // SAFETY: the functions have the types that the interface wants, and this library stays until QEMU ends.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, processor_made);
         api::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The work requests that a guest's kernel posts: at the entry of a verbs driver's `post_send` and `post_recv` the second
-//! argument is the first of a chain, as `include/rdma/ib_verbs.h` of the kernel has it.
+//! The work requests that a guest's kernel posts: at the entry of a verbs driver's `post_send` and `post_recv` the
+//! second argument is the first of a chain, as `include/rdma/ib_verbs.h` of the kernel has it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;

@@ -8,7 +8,7 @@ pub(crate) struct Scoreboard {
     score: *mut api::Score,
 }
 
-// SAFETY: the pointer is a name for QEMU's object, which lives as long as QEMU, and whose functions any thread may call.
+// SAFETY: the pointer names QEMU's object, which lives as long as QEMU, and whose functions any thread may call.
 unsafe impl Send for Scoreboard {}
 // SAFETY: as above; counters are words that generated code alone writes, and that are read whole.
 unsafe impl Sync for Scoreboard {}

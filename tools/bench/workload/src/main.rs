@@ -12,8 +12,8 @@
 //!   connect SOURCE OPTIONS PLACE    mount, ask for the attributes of the root, and unmount
 //! ```
 //!
-//! Prints a line for each repetition: `repetition NUMBER NANOSECONDS NAME=VALUE...`, with what went over the interfaces and
-//! devices meanwhile. Under an instruction clock the nanoseconds are instructions.
+//! Prints a line for each repetition: `repetition NUMBER NANOSECONDS NAME=VALUE...`, with what went over the interfaces
+//! and devices meanwhile. Under an instruction clock the nanoseconds are instructions.
 
 mod data;
 mod mark;

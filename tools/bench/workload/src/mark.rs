@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The marks that the counting plugin looks for: `nopl disp32(%rax,%rax,1)`, whose displacement is the mark's number and
-//! then "RPC".
+//! The marks that the counting plugin looks for: `nopl disp32(%rax,%rax,1)`, whose displacement is the mark's number,
+//! and then "RPC".
 
 use std::arch::asm;
 

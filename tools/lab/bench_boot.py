@@ -1,0 +1,119 @@
+"""What is measured in one guest, from its boot to its end."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import bench_guest
+import bench_memory
+import bench_plan
+import say
+from bench_costs import Costs
+from bench_guest import RDMA, Guest
+from bench_measured import TCP, Measured, parts_of
+from bench_plan import CONNECT, CONNECTED, CONNECTIONS, Part, Workload
+from bench_tools import Programs
+from pair import IN_TREE, OURS
+from results import Results
+
+# NFS 4.2 for connections that come and go, NFS 3 for many of them: each address is a server of its own there.
+CONNECTION_PART = Part(CONNECTED, "4.2 and 3", ())
+
+
+@dataclass(frozen=True)
+class Boot:
+    """One guest."""
+
+    device: str
+    whose: str
+    parts: tuple[Part, ...]
+    # Whether NFS over TCP is measured here, too; it has nothing to do with the module that is there.
+    with_tcp: bool = False
+    with_connections: bool = False
+    # To compare with a boot before.
+    again: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"bench-{self.device}-{self.whose}" + ("-again" if self.again else "")
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Column and transport."""
+        return [(self.whose, RDMA), *([(TCP, bench_guest.TCP)] if self.with_tcp else [])]
+
+
+def boots(chosen: str) -> list[Boot]:
+    """What is booted for a set, in this order, as many at a time as there are processors."""
+    parts = bench_plan.SETS[chosen]
+    more = chosen != "quick"
+    found = []
+    for device in ("rxe", "siw") if chosen == "full" else ("rxe",):
+        found += [Boot(device, IN_TREE, parts_of(parts, IN_TREE), with_tcp=device == "rxe", with_connections=more),
+                  Boot(device, OURS, parts, with_connections=more)]
+        if more:
+            found += [Boot(device, whose, bench_plan.QUICK, again=True) for whose in (IN_TREE, OURS)]
+    return found
+
+
+def measure(boot: Boot, transport_module: bytes, programs: Programs) -> tuple[Results, Measured]:
+    """Everything that is wanted of one guest; a thread of its own can do it."""
+    say.speak_as(boot.name.removeprefix("bench-"))
+    work = _Work(boot, Results(), Measured())
+    work.results.test("guest", lambda: work.do(transport_module, programs))
+    return work.results, work.measured
+
+
+@dataclass(frozen=True)
+class _Work:
+    boot: Boot
+    results: Results
+    measured: Measured
+
+    def do(self, transport_module: bytes, programs: Programs) -> None:
+        """From the boot to the end."""
+        boot = self.boot
+        guest = Guest(boot.name, boot.whose, transport_module, boot.device, programs)
+        try:
+            with say.step(f"booting (console in {guest.machine.console})"):
+                guest.set_up()
+            for column, transport in boot.columns:
+                for part in parts_of(boot.parts, column):
+                    self._part(guest, part, column, transport)
+                if boot.with_connections:
+                    self._connections(guest, column, transport)
+            guest.prove()
+            guest.must_be_well()
+        finally:
+            guest.stop()
+
+    def _part(self, guest: Guest, part: Part, column: str, transport: str) -> None:
+        with guest.mounted(part, transport):
+            for workload in part.workloads:
+                self._measure(part, workload, column, functools.partial(guest.measure, workload, transport))
+
+    def _connections(self, guest: Guest, column: str, transport: str) -> None:
+        """Connections that come and go, and many of them."""
+        arguments = bench_guest.connect_arguments(transport)
+        self._measure(CONNECTION_PART, CONNECT, column, functools.partial(guest.measure, CONNECT, transport, arguments))
+        if transport == RDMA:
+            bench_memory.prepare(guest)
+        memories = self.measured.memory.setdefault((self.boot.device, column), [])
+
+        def mounts(connections: int) -> list[Costs]:
+            memory, costs = bench_memory.of_mounts(guest, transport, connections)
+            memories.append(memory)
+            return costs
+
+        def nconnect() -> None:
+            self.measured.nconnect[self.boot.device, column] = bench_memory.of_nconnect(guest, transport)
+
+        for connections in CONNECTIONS:
+            self._measure(CONNECTION_PART, bench_memory.growth_workload(connections), column,
+                          functools.partial(mounts, connections))
+        self.results.test(f"{column}: memory of the connections of one mount", nconnect)
+
+    def _measure(self, part: Part, workload: Workload, column: str, measure: Callable[[], list[Costs]]) -> None:
+        boot = self.boot
+        self.results.test(f"{column}: {part.name}, {workload.name}", lambda: self.measured.note(
+            boot.device, part, workload, column, measure(), boot.again))

@@ -1,0 +1,155 @@
+"""One guest with both ends of a connection, whose instructions are counted: the same each time."""
+
+import contextlib
+from collections.abc import Iterator
+
+import bench_costs
+import kernels
+import messages
+import pair
+import say
+from bench_costs import Costs
+from bench_plan import FEW_ENTRIES, FILE_MEGABYTES, MANY_ENTRIES, REPETITIONS, Part, Workload
+from bench_tools import Programs
+from counting import Counter, Counting
+from machine import Build, Machine, Role
+from messages import KernelLog
+from symbols import Symbols
+
+ROLE = Role("guest", "52:54:00:00:00:01", "192.0.2.1", "fd00:2::1", True)
+# Both have to be the same for instructions to be a clock.
+ACCEL, MEMORY = "tcg,thread=single", "2G"
+SET_UP_SECONDS, MEASURE_SECONDS = 300, 900
+# Where `bench quiet` puts these: to wait for the host's directory would be to wait for long in the guest's time.
+BENCH, WORKLOAD = "/run/bench", "/run/workload"
+FILES = f"{BENCH} files {FILE_MEGABYTES} {MANY_ENTRIES} {FEW_ENTRIES}"
+WHERE = "/mnt/bench"
+RDMA, TCP = "rdma", "tcp"
+PORTS = {RDMA: 20049, TCP: 2049}
+INLINE = ("/proc/sys/sunrpc/rdma_max_inline_read", "/proc/sys/sunrpc/rdma_max_inline_write",
+          "/proc/sys/sunrpc/svc_rdma/max_req_size")
+# An operation that reaches the server is a message each way.
+LEAST_MESSAGES = 1.9
+
+
+class Guest:
+    """A guest, up and serving, with a mount when it is wanted."""
+
+    def __init__(self, name: str, whose: str, transport_module: bytes, device: str, programs: Programs) -> None:
+        """Start it; only this module is in it. `name` is the run's."""
+        self.whose = whose
+        self.device = device
+        self._run = pair.fresh_directory(name)
+        counting = Counting(programs.plugin, programs.workload)
+        self.machine = Machine(ROLE, kernels.stock(), ACCEL, self._run, Build(MEMORY), counting)
+        self.machine.offer_module(whose, transport_module)
+        self.counter = Counter(self.machine.directory)
+        self._log = KernelLog(self.machine)
+        self._hangs = False
+
+    def set_up(self) -> None:
+        """Have the modules inserted, the device made, and the server's files there."""
+        self.machine.ready()
+        self.must(f"/lab/bench link && /lab/bench quiet && /lab/bench modules {self.device} && "
+                  f"/lab/insert-module {self.whose} && {BENCH} symbols", SET_UP_SECONDS)
+        self.symbols = read_symbols(self.machine)
+        # Before any of them is called: code that has been translated is not looked at again.
+        for kind, function in bench_costs.POSTS[self.device].items():
+            self.counter.watch(kind, function[1], self.symbols.entry(function))
+        self.must(f"/lab/rdma-device {self.device} && /lab/nfs-server && {FILES}", SET_UP_SECONDS)
+        self.prove()
+
+    def stop(self) -> None:
+        self.machine.stop()
+
+    def must(self, command: str, seconds: float = 120) -> str:
+        """Run a command; one that hangs is the last."""
+        if self._hangs:
+            raise say.TimedOut(f"{self.machine.role.name}: was given up before")
+        try:
+            return self.machine.must(command, seconds)
+        except say.TimedOut:
+            self._hangs = True
+            raise
+
+    def prove(self) -> None:
+        """Fail unless it runs the module that it is meant to run."""
+        pair.prove(ROLE.name, self.whose, self.must(pair.SAY_TAINT))
+
+    def must_be_well(self) -> None:
+        """Tell what the kernel said beyond what is expected; fail on reports of what is never all right."""
+        unexpected = self._log.check()
+        for line in unexpected:
+            say.line(f"  unexpected kernel message: {line}")
+        if messages.reports(unexpected):
+            raise say.Failure("the kernel reports what is never all right", log=self.machine.console)
+
+    @contextlib.contextmanager
+    def mounted(self, part: Part, transport: str) -> Iterator[None]:
+        """A part's mount for the length of a block."""
+        with self._inline(part.inline):
+            self.must(f"{BENCH} mount {WHERE} {mount_words(part.version, transport, part.options)}")
+            with say.undoing(lambda: self.must(f"umount {WHERE}")):
+                yield
+
+    @contextlib.contextmanager
+    def _inline(self, size: int | None) -> Iterator[None]:
+        """Another inline size at both ends for the length of a block."""
+        if size is None:
+            yield
+            return
+        usual = self.must(f"cat {' '.join(INLINE)}").split()
+        with say.undoing(lambda: self.must("; ".join(f"echo {value} > {path}" for value, path in zip(usual, INLINE)))):
+            self.must(" && ".join(f"echo {size} > {path}" for path in INLINE))
+            yield
+
+    def measure(self, workload: Workload, transport: str, arguments: str = "") -> list[Costs]:
+        """The costs of one operation of a workload, for each repetition."""
+        # Of one that failed.
+        self.counter.windows()
+        command = (f"{WORKLOAD} {REPETITIONS} {workload.warmup} {workload.operations} "
+                   f"{arguments or workload.arguments.format(WHERE)}")
+        found = bench_costs.runs(self.must(command, MEASURE_SECONDS))
+        windows = self.counter.windows()
+        if len(found) != REPETITIONS or len(windows) != REPETITIONS:
+            raise say.Failure(f"{len(found)} repetitions, {len(windows)} windows, not {REPETITIONS}")
+        device = self.device if transport == RDMA else None
+        costs = [bench_costs.of(window, self.symbols, run, device, workload.operations)
+                 for window, run in zip(windows, found)]
+        reaches_server(costs, transport)
+        return costs
+
+
+def mount_options(version: str, transport: str, more: str = "") -> str:
+    """A mount's options."""
+    options = f"vers={version},proto={transport},port={PORTS[transport]}{more}"
+    # Without lockd, and without the MOUNT protocol over UDP.
+    return f"{options},nolock,mountproto=tcp" if version == "3" else options
+
+
+def mount_words(version: str, transport: str, more: str = "") -> str:
+    """What mount wants to be told, but for the place."""
+    path = "/export" if version == "3" else "/"
+    return f"-t nfs -o {mount_options(version, transport, more)} {ROLE.address4}:{path}"
+
+
+def connect_arguments(transport: str) -> str:
+    """What the workload wants to be told to mount NFS 4.2 without the mount program."""
+    own = ROLE.address4
+    options = f"vers=4.2,proto={transport},port={PORTS[transport]},sec=sys,addr={own},clientaddr={own}"
+    return f"connect {ROLE.address4}:/ {options} /mnt/connect"
+
+
+def read_symbols(machine: Machine) -> Symbols:
+    """Where a guest's functions are, which it has written down."""
+    return Symbols((machine.share / "symbols").read_text())
+
+
+def reaches_server(several: list[Costs], transport: str) -> None:
+    """Fail if the operations of a workload were answered by a cache, or if a message was lost on the way."""
+    name = "ib_post_send" if transport == RDMA else "packets"
+    for costs in several:
+        if costs.counts[name] < LEAST_MESSAGES:
+            raise say.Failure(f"an operation is {costs.counts[name]:.2f} {name}: it does not reach the server")
+        if costs.counts["troubles"]:
+            raise say.Failure(f"the device counted errors or retries, {costs.counts['troubles']:.4f} an operation")

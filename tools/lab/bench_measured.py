@@ -1,0 +1,108 @@
+"""All that a run of the benchmark has found."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+import bench_costs
+import bench_goals
+from bench_costs import Costs
+from bench_goals import Verdict
+from bench_memory import Memory
+from bench_mixed import Mixed
+from bench_plan import Part, Workload
+from pair import IN_TREE, OURS
+
+TCP = "tcp"
+COLUMNS = (OURS, IN_TREE, TCP)
+
+
+@dataclass(frozen=True, order=True)
+class Row:
+    """A workload on a kind of mount."""
+
+    device: str
+    part: str
+    workload: str
+
+    def __str__(self) -> str:
+        return f"{self.device}, {self.part}, {self.workload}"
+
+
+@dataclass
+class Measured:
+    """By row and column; a row is there in the order in which it was measured."""
+
+    workloads: dict[Row, Workload] = field(default_factory=dict)
+    costs: dict[tuple[Row, str], list[Costs]] = field(default_factory=dict)
+    # The row of the in-tree module that a row is held against.
+    references: dict[Row, Row] = field(default_factory=dict)
+    # Of a second boot.
+    again: dict[tuple[Row, str], list[Costs]] = field(default_factory=dict)
+    # By device and column: NFS 3 mounts, and connections of one NFS 4.2 mount.
+    memory: dict[tuple[str, str], list[Memory]] = field(default_factory=dict)
+    nconnect: dict[tuple[str, str], Memory] = field(default_factory=dict)
+    mixed: list[Mixed] = field(default_factory=list)
+
+    def note(self, device: str, part: Part, workload: Workload, column: str, costs: list[Costs], again: bool) -> None:
+        """Take down what was measured of a workload, in a first boot or in a second."""
+        row = Row(device, part.name, workload.name)
+        self.workloads.setdefault(row, workload)
+        self.references[row] = Row(device, part.reference or part.name, workload.name)
+        (self.again if again else self.costs)[row, column] = costs
+
+    def mean(self, row: Row, column: str) -> Costs | None:
+        """The average of the repetitions, if there are any."""
+        several = self.costs.get((row, column))
+        return bench_costs.mean(several) if several else None
+
+    def reference(self, row: Row) -> Costs | None:
+        """What the in-tree module costs."""
+        return self.mean(self.references[row], IN_TREE)
+
+    def include(self, other: "Measured") -> None:
+        """Take over what was measured elsewhere."""
+        self.workloads.update(other.workloads)
+        self.references.update(other.references)
+        self.costs.update(other.costs)
+        self.again.update(other.again)
+        self.memory.update(other.memory)
+        self.nconnect.update(other.nconnect)
+        self.mixed += other.mixed
+
+    def verdicts(self) -> list[Verdict]:
+        """All goals of this run. They are those of rxe."""
+        found = []
+        for row, workload in self.workloads.items():
+            ours, in_tree = self.mean(row, OURS), self.reference(row)
+            if row.device == "rxe" and ours is not None and in_tree is not None:
+                found += bench_goals.judge(str(row), workload.goal, ours, in_tree)
+        ours_idle, in_tree_idle = (self.nconnect.get(("rxe", column)) for column in (OURS, IN_TREE))
+        if ours_idle is not None and in_tree_idle is not None:
+            found.append(bench_goals.judge_memory("rxe, NFS 4.2", ours_idle.idle, in_tree_idle.idle))
+        return found + bench_goals.judge_mixed([mixed for mixed in self.mixed if mixed.device == "rxe"])
+
+    def differences(self) -> Iterator[str]:
+        """Where the same build did not cost the same."""
+        for (row, column), several in self.costs.items():
+            again = self.again.get((row, column), [])
+            yield from bench_goals.differences(self.workloads[row], f"{row}, {column}", several, again)
+
+    def json(self) -> dict:
+        """For people's own programs."""
+        def several(found: dict[tuple[Row, str], list[Costs]]) -> list[dict]:
+            return [{**asdict(row), "column": column, "operations": self.workloads[row].operations,
+                     "repetitions": [costs.json() for costs in repetitions]}
+                    for (row, column), repetitions in found.items()]
+
+        return {"costs": several(self.costs), "second boot": several(self.again),
+                "memory": [{"device": device, "column": column, "mounts": [memory.json() for memory in found]}
+                           for (device, column), found in self.memory.items()],
+                "memory of nconnect": [{"device": device, "column": column, **memory.json()}
+                                       for (device, column), memory in self.nconnect.items()],
+                "mixed": [asdict(mixed) for mixed in self.mixed],
+                "goals": [asdict(verdict) for verdict in self.verdicts()]}
+
+
+def parts_of(parts: tuple[Part, ...], column: str) -> tuple[Part, ...]:
+    """Those that are measured in a column."""
+    return tuple(part for part in parts if column == OURS or not part.reference)

@@ -1,0 +1,102 @@
+"""What connections cost beside their messages: memory at both ends, and what more of them make of an operation."""
+
+from dataclasses import asdict, dataclass
+
+import bench_guest
+from bench_costs import Costs
+from bench_guest import BENCH, WORKLOAD, Guest
+from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, Workload
+
+# In the guest's time, which flies. A transport shrinks in the second; after five minutes its connections would end.
+SETTLE_SECONDS, IDLE_SECONDS = 5, 60
+FIRST_ADDRESS = 101
+# At once, for each connection; and of all together.
+BUSY_DEPTH, LEAST_BUSY = 16, 1024
+BUSY_EACH = 64
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one connection with its mount, both ends together."""
+
+    connections: int
+    # After the first few messages, right after many at once, and some time later.
+    idle: float
+    busy: float
+    again: float
+    # Bytes altogether that were not given back after the last unmount.
+    left: int
+
+    def json(self) -> dict:
+        return asdict(self)
+
+
+def prepare(guest: Guest) -> None:
+    """The addresses of the server that are mounted from; a client has one connection to each."""
+    guest.must(f"{BENCH} addresses {FIRST_ADDRESS} {FIRST_ADDRESS + max(CONNECTIONS) - 1}")
+
+
+def growth_workload(connections: int) -> Workload:
+    """Reads on so many connections, one at a time on each."""
+    count = "1 connection" if connections == 1 else f"{connections} connections"
+    return Workload(f"read 4 KiB, {count}", f"read {4 * KIB} {connections} {_files(connections)}",
+                    max(OPERATIONS[4 * KIB], 25 * connections))
+
+
+def of_mounts(guest: Guest, transport: str, connections: int) -> tuple[Memory, list[Costs]]:
+    """NFS 3 mounts, each with a connection of its own, and what an operation costs with so many."""
+    numbers = _numbers(connections)
+    workload = growth_workload(connections)
+    before, = _free(guest, _waits(SETTLE_SECONDS))
+    # In one command each: between commands the guest waits for the host, and in its time that may be long.
+    options = bench_guest.mount_options("3", transport)
+    idle, = _free(guest, f"{BENCH} connect {numbers[0]} {numbers[-1]} {options} /export && {_waits(SETTLE_SECONDS)}")
+    costs = guest.measure(workload, transport)
+    busy, again = _free(guest, _busy(connections, _files(connections)))
+    after, = _free(guest, f"umount -a -t nfs && {_waits(SETTLE_SECONDS)}")
+    each = [(before - now) / connections for now in (idle, busy, again)]
+    return Memory(connections, each[0], each[1], each[2], before - after), costs
+
+
+def of_nconnect(guest: Guest, transport: str) -> Memory:
+    """Connections alone: of NFS 4.2 with many to a mount, against one."""
+    one, many = (_nconnect(guest, transport, count) for count in (1, NCONNECT))
+    each = [(after - before) / (NCONNECT - 1) for before, after in zip(one, many)]
+    return Memory(NCONNECT, each[0], each[1], each[2], many[3])
+
+
+def _nconnect(guest: Guest, transport: str, count: int) -> tuple[int, int, int, int]:
+    """Bytes of a mount with so many connections: idle, busy, idle again, and what is left of it."""
+    where, words = bench_guest.WHERE, bench_guest.mount_words("4.2", transport, f",nconnect={count}")
+    before, = _free(guest, _waits(SETTLE_SECONDS))
+    # The connections are made when they are used, in turn.
+    used = f"{WORKLOAD} 1 0 {4 * NCONNECT} getattr {where}/bench/small > /dev/null"
+    idle, = _free(guest, f"{BENCH} mount {where} {words} && {used} && {_waits(SETTLE_SECONDS)}")
+    busy, again = _free(guest, _busy(NCONNECT, f"{where}/bench/data"))
+    after, = _free(guest, f"umount {where} && {_waits(SETTLE_SECONDS)}")
+    return before - idle, before - busy, before - again, before - after
+
+
+def _busy(connections: int, files: str) -> str:
+    """Many at once on each connection; how much is free then, and how much later."""
+    operations = max(LEAST_BUSY, BUSY_EACH * connections)
+    return (f"{WORKLOAD} 1 0 {operations} read {4 * KIB} {BUSY_DEPTH * connections} {files} > /dev/null && "
+            f"{_waits(0)} && {_waits(IDLE_SECONDS)}")
+
+
+def _waits(seconds: int) -> str:
+    """Says how much memory nobody uses, after so long."""
+    return f"{BENCH} free {seconds}"
+
+
+def _free(guest: Guest, command: str) -> list[int]:
+    """Bytes, from a command that says how many KiB are free, once or several times."""
+    return [KIB * int(line) for line in guest.must(command, bench_guest.MEASURE_SECONDS).split()]
+
+
+def _files(connections: int) -> str:
+    return " ".join(f"/mnt/{number}/bench/data" for number in _numbers(connections))
+
+
+def _numbers(connections: int) -> range:
+    return range(FIRST_ADDRESS, FIRST_ADDRESS + connections)

@@ -1,0 +1,100 @@
+"""Two guests, ours with the in-tree module and that one with itself: the instructions of both, added up.
+
+There is no clock that counts instructions here, since two guests wait for each other in the host's time; so the numbers
+differ a little from run to run, and their spread is told.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import bench_costs
+import bench_guest
+import kernels
+import pair
+import say
+from bench_plan import QUICK_SIZES, Workload
+from bench_tools import Programs
+from counting import Counter, Counting
+from machine import SERVER
+from pair import IN_TREE, OURS, End, Pair, Setup
+from results import Results
+from symbols import Symbols
+
+REPETITIONS = 3
+VERSION = "4.2"
+# Client, server. The first is what the others are compared with.
+PAIRS = ((IN_TREE, IN_TREE), (OURS, IN_TREE), (IN_TREE, OURS))
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Instructions of an operation at both ends together, for each repetition."""
+
+    device: str
+    client: str
+    server: str
+    workload: str
+    totals: list[float]
+    # In rpcrdma.
+    rpcrdma: list[float]
+
+
+def measure(results: Results, device: str, ours: Path, programs: Programs) -> list[Mixed]:
+    """Every pair, with two guests of their own."""
+    def end(peer: str) -> End:
+        return End(kernels.stock(), ours, counting=Counting(programs.plugin, programs.workload, exact=False, peer=peer))
+
+    found: list[Mixed] = []
+    with pair.running(Setup(f"bench-mixed-{device}", end(""), end(SERVER.name))) as guests:
+        guests.both("/lab/bench quiet")
+        counters = [Counter(machine.directory) for machine in guests.machines]
+        for client_module, server_module in PAIRS:
+            cell = _Cell(guests, counters, device, client_module, server_module)
+            results.test(cell.name, lambda: found.extend(cell.measure()))
+    return found
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Two guests with their modules, in the order of the guests' counters."""
+
+    guests: Pair
+    counters: list[Counter]
+    device: str
+    client: str
+    server: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.device}: client {self.client}, server {self.server}"
+
+    def measure(self) -> list[Mixed]:
+        """All workloads."""
+        guests = self.guests
+        guests.load(self.device, self.server, self.client)
+        guests.server.must(f"test -d /export/bench || {bench_guest.FILES}")
+        # The modules are elsewhere each time.
+        guests.both(f"{bench_guest.BENCH} symbols")
+        symbols = [bench_guest.read_symbols(machine) for machine in guests.machines]
+        words = bench_guest.mount_words(VERSION, bench_guest.RDMA)
+        guests.client.must(f"{bench_guest.BENCH} mount {bench_guest.WHERE} {words}")
+        with say.undoing(lambda: guests.client.must(f"umount {bench_guest.WHERE}")):
+            found = [self._workload(workload, symbols) for workload in QUICK_SIZES]
+            guests.prove_modules()
+        return found
+
+    def _workload(self, workload: Workload, symbols: list[Symbols]) -> Mixed:
+        self.guests.client.must(f"{bench_guest.WORKLOAD} {REPETITIONS} {workload.warmup} {workload.operations} "
+                                f"{workload.arguments.format(bench_guest.WHERE)}", bench_guest.MEASURE_SECONDS)
+        totals, rpcrdma = [0.0] * REPETITIONS, [0.0] * REPETITIONS
+        for counter, places in zip(self.counters, symbols):
+            windows = counter.windows()
+            if len(windows) != REPETITIONS:
+                raise say.Failure(f"{len(windows)} windows, not {REPETITIONS}")
+            for number, window in enumerate(windows):
+                tally = places.tally(window)
+                totals[number] += tally.total / workload.operations
+                rpcrdma[number] += tally.modules["rpcrdma"] / workload.operations
+        say.line(f"  {workload.name}: {sum(totals) / REPETITIONS:,.0f} instructions at both ends, "
+                 f"spread {bench_costs.spread(totals):.2%}")
+        return Mixed(self.device, self.client, self.server, workload.name, totals, rpcrdma)

@@ -1,0 +1,322 @@
+"""Tests of what is made of a guest's counts: costs, goals, and whether the same build costs the same."""
+
+import json
+import tempfile
+import unittest
+import unittest.mock
+from dataclasses import replace
+from pathlib import Path
+
+import bench_boot
+import bench_costs
+import bench_goals
+import bench_guest
+import bench_memory
+import bench_plan
+import bench_report
+import counting
+import say
+from bench_costs import Costs, Run
+from bench_measured import TCP, Measured, Row, parts_of
+from bench_memory import Memory
+from bench_mixed import Mixed
+from bench_plan import NFS42, Goal, Part, Workload
+from counting import Block, Counting, Posted, Window
+from pair import IN_TREE, OURS
+from symbols import Symbols
+
+# As /proc/kallsyms has them; two names at one place, two functions of one name, and a function's cut-off part.
+KALLSYMS = """ffffffff81000000 T _stext
+ffffffff81000000 T startup_64
+ffffffff81000100 T __switch_to
+ffffffff81000200 t ttwu_do_activate.isra.0
+ffffffff81000300 T __kmalloc_noprof
+ffffffff81000400 T kmem_cache_alloc_noprof
+ffffffff81000500 T __alloc_frozen_pages_noprof
+ffffffff81000600 t helper
+ffffffff81000700 t helper
+ffffffffc0000000 t rxe_post_send\t[rdma_rxe]
+ffffffffc0000100 t rxe_post_send.cold\t[rdma_rxe]
+ffffffffc0000200 t rxe_post_recv\t[rdma_rxe]
+ffffffffc0000300 T rxe_cq_post\t[rdma_rxe]
+ffffffffc0010000 t ib_cq_completion_workqueue\t[ib_core]
+ffffffffc0020000 t _RNvCs_7rpcrdma4post\t[rpcrdma]
+"""
+# Ten GETATTRs at both ends.
+WINDOW = """window 3
+user 500
+lost 0
+unreadable 0
+calls rxe_post_recv 1
+calls rxe_post_send 20
+posted rxe_post_recv - 1 32
+posted rxe_post_send 2 0 10
+posted rxe_post_send 9 1 10
+posted rxe_post_send 32 0 10
+block ffffffff81000100 4 30
+block ffffffff81000200 2 20
+block ffffffff81000300 5 10
+block ffffffff81000304 5 10
+block ffffffffc0000000 3 15
+block ffffffffc0000000 7 5
+block ffffffffc0000100 2 1
+block ffffffffc0000200 1 1
+block ffffffffc0000300 1 24
+block ffffffffc0010000 1 20
+block ffffffffc0020010 10 10
+end 3"""
+
+
+def window(text: str = WINDOW) -> Window:
+    found, = counting.parse(text.splitlines())
+    return found
+
+
+def costs(total: float, rpcrdma: float = 0.0, **counts: float) -> Costs:
+    return Costs(total, {"rpcrdma": rpcrdma}, counts, total, ())
+
+
+class Counts(unittest.TestCase):
+    def test_a_window_is_read(self) -> None:
+        found = window()
+        self.assertEqual((found.number, found.user, found.lost), (3, 500, 0))
+        self.assertEqual(found.posted[Posted("rxe_post_send", 32, False)], 10)
+        self.assertEqual(found.posted[Posted("rxe_post_recv", None, True)], 32)
+        self.assertIn(Block(0xffffffff81000100, 4, 30), found.blocks)
+
+    def test_what_should_not_be_there_is_a_failure(self) -> None:
+        for text in ("error a window begins in another", "block 1 2 3", "window 1\nuser 1", "window 1\nwhat 1\nend 1"):
+            with self.assertRaises(say.Failure, msg=text):
+                list(counting.parse(text.splitlines()))
+
+    def test_only_whole_lines_and_each_once(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            counter, path = counting.Counter(Path(directory)), Path(directory, counting.COUNTS)
+            path.write_text("window 1\nuser 5\nend 1\n")
+            self.assertEqual([found.user for found in counter.windows()], [5])
+            self.assertEqual(counter.windows(), [])
+            with path.open("a") as file:
+                file.write("window 2\nuser 6\nend 2\nwin")
+            self.assertEqual([found.user for found in counter.windows()], [6])
+
+    def test_arguments_of_qemu(self) -> None:
+        exact = Counting(Path("/p.so"), Path("/w")).qemu("guest")
+        self.assertIn("file=/p.so,out=guest/counts,control=guest/counting", exact)
+        self.assertIn("-icount", exact)
+        paired = Counting(Path("/p.so"), Path("/w"), exact=False, peer="server").qemu("client")
+        self.assertEqual(paired[-1].split(",")[-1], "peer=server/counting")
+        self.assertNotIn("-icount", paired)
+
+
+class Places(unittest.TestCase):
+    def test_instructions_by_module(self) -> None:
+        tally = Symbols(KALLSYMS).tally(window())
+        self.assertEqual(tally.modules["kernel"], 4 * 30 + 2 * 20 + 5 * 10 + 5 * 10)
+        self.assertEqual(tally.modules["rdma_rxe"], 3 * 15 + 7 * 5 + 2 + 1 + 24)
+        self.assertEqual(tally.modules["rpcrdma"], 100)
+        self.assertEqual(tally.total, tally.modules.total())
+        self.assertEqual(tally.functions["kernel", "__kmalloc_noprof"], 100)
+
+    def test_entries(self) -> None:
+        symbols = Symbols(KALLSYMS)
+        self.assertEqual(symbols.entry(("kernel", "ttwu_do_activate")), 0xffffffff81000200)
+        self.assertEqual(symbols.entry(("kernel", "_stext")), symbols.entry(("kernel", "startup_64")))
+        self.assertEqual(len(symbols.entries(("kernel", "helper"))), 2)
+        for name in ("helper", "nothing"):
+            with self.assertRaises(say.Failure):
+                symbols.entry(("kernel", name))
+
+    def test_a_kernel_that_hides_its_addresses(self) -> None:
+        with self.assertRaises(say.Failure):
+            Symbols("0000000000000000 T _stext\n")
+
+
+class CostsOfAnOperation(unittest.TestCase):
+    RUN = Run(12345, {"rxe0.sent_pkts": 40, "rxe0.sent_bytes": 8000, "lo.tx_packets": 10, "rxe0.lifespan": 9})
+
+    def test_everything_is_for_one_operation(self) -> None:
+        found = bench_costs.of(window(), Symbols(KALLSYMS), self.RUN, "rxe", 10)
+        wanted = {"ib_post_send": 2, "ib_post_recv": 0.1, "Receive": 3.2, "Send": 1, "Send With Invalidate": 1,
+                  "RegMR": 1, "signaled": 1, "completions": 2.4, "CQ wakeups": 2, "thread wakeups": 2,
+                  "context switches": 3, "slab allocations": 1, "page allocations": 0, "packets": 5, "bytes": 800,
+                  "troubles": 0}
+        self.assertEqual({name: found.counts.get(name) for name in wanted}, wanted)
+        self.assertEqual(found.rpcrdma, 10)
+        self.assertEqual(found.modules["user"], 50)
+        self.assertEqual(found.nanoseconds, 1234.5)
+
+    def test_a_post_that_was_not_seen(self) -> None:
+        missed = WINDOW.replace("calls rxe_post_send 20", "calls rxe_post_send 19")
+        for wrong in (missed, WINDOW.replace("lost 0", "lost 1"), WINDOW.replace("unreadable 0", "unreadable 2")):
+            with self.assertRaises(say.Failure):
+                bench_costs.of(window(wrong), Symbols(KALLSYMS), self.RUN, "rxe", 10)
+
+    def test_a_kernel_without_a_counted_function(self) -> None:
+        symbols = Symbols(KALLSYMS.replace("__switch_to", "switched"))
+        with self.assertRaisesRegex(say.Failure, "__switch_to"):
+            bench_costs.of(window(), symbols, self.RUN, None, 10)
+
+    def test_without_rdma_nothing_is_posted(self) -> None:
+        self.assertNotIn("completions", bench_costs.of(window(), Symbols(KALLSYMS), self.RUN, None, 10).counts)
+
+    def test_lines_of_the_workload(self) -> None:
+        found = bench_costs.runs("repetition 1 500 lo.tx_bytes=7 rxe0.sent_pkts=2\nrepetition 2 600\n")
+        self.assertEqual(found, [Run(500, {"lo.tx_bytes": 7, "rxe0.sent_pkts": 2}), Run(600, {})])
+        with self.assertRaises(say.Failure):
+            bench_costs.runs("Killed\n")
+
+    def test_operations_that_a_cache_answers(self) -> None:
+        bench_guest.reaches_server([costs(1, ib_post_send=2, troubles=0)], bench_guest.RDMA)
+        for wrong in (costs(1, ib_post_send=0.1, troubles=0), costs(1, ib_post_send=2, troubles=0.001)):
+            with self.assertRaises(say.Failure):
+                bench_guest.reaches_server([wrong], bench_guest.RDMA)
+
+    def test_mean_and_spread(self) -> None:
+        found = bench_costs.mean([costs(100, 10, packets=2), costs(110, 30)])
+        self.assertEqual((found.total, found.rpcrdma, found.counts["packets"]), (105, 20, 1))
+        self.assertAlmostEqual(bench_costs.spread([100, 110]), 10 / 105)
+
+
+class Goals(unittest.TestCase):
+    GOAL = Goal(0.9, 0.8, most=(("ib_post_send", 2),), just=(("RegMR", 1),), parts=(("CQ wakeups", 0.7),))
+
+    def judged(self, ours: Costs) -> dict[str, bool]:
+        in_tree = costs(100, 10, **{"CQ wakeups": 2})
+        return {verdict.what: verdict.met for verdict in bench_goals.judge("row", self.GOAL, ours, in_tree)}
+
+    def test_met(self) -> None:
+        self.assertTrue(all(self.judged(costs(90, 8, ib_post_send=2.01, RegMR=1, **{"CQ wakeups": 1.4})).values()))
+
+    def test_missed(self) -> None:
+        missed = self.judged(costs(90.1, 8.1, ib_post_send=2.1, RegMR=2, **{"CQ wakeups": 1.5}))
+        self.assertEqual(len(missed), 5)
+        self.assertFalse(any(missed.values()))
+
+    def test_nothing_of_nothing(self) -> None:
+        self.assertEqual(bench_goals.ratio(0, 0), 1)
+        self.assertEqual(bench_goals.ratio(1, 0), float("inf"))
+
+    def test_mixed_pairs_against_the_in_tree_module_with_itself(self) -> None:
+        found = [Mixed("rxe", client, server, workload, totals, []) for client, server, workload, totals in (
+            (IN_TREE, IN_TREE, "read", [100.0, 102.0]), (OURS, IN_TREE, "read", [104.0, 104.0]),
+            (IN_TREE, OURS, "read", [103.0, 104.0]), (OURS, IN_TREE, "write", [1.0, 1.0]))]
+        verdicts = bench_goals.judge_mixed(found)
+        self.assertEqual([verdict.met for verdict in verdicts], [True, True])
+        found[1].totals.append(120)
+        self.assertFalse(bench_goals.judge_mixed(found)[0].met)
+
+    def test_same_build_same_costs(self) -> None:
+        workload = Workload("read 64 KiB", "", 1, limit=0.005)
+        differences = bench_goals.differences
+        self.assertEqual(differences(workload, "row", [costs(1000), costs(1004)], [costs(1001)]), [])
+        self.assertEqual(len(differences(workload, "row", [costs(1000), costs(1006)], [])), 1)
+        self.assertEqual(len(differences(workload, "row", [costs(1000), costs(1000)], [costs(1010)])), 1)
+        self.assertEqual(differences(replace(workload, limit=0.01), "row", [costs(1000), costs(1006)], []), [])
+
+
+class Plan(unittest.TestCase):
+    def test_names_tell_workloads_apart(self) -> None:
+        for parts in bench_plan.SETS.values():
+            rows = [(part.name, workload.name) for part in parts for workload in part.workloads]
+            self.assertEqual(len(rows), len(set(rows)))
+
+    def test_limits_and_goals_by_size(self) -> None:
+        by_name = {workload.name: workload for part in bench_plan.DEFAULT for workload in part.workloads
+                   if part.name == NFS42}
+        self.assertEqual(by_name["read 4 KiB"].limit, bench_plan.SMALL_LIMIT)
+        self.assertEqual(by_name["write 1 MiB"].limit, bench_plan.LIMIT)
+        self.assertEqual(by_name["read 65533 bytes"].goal, bench_plan.ODD)
+        self.assertEqual(by_name["write 4 KiB, 32 at once"].goal.parts, (("CQ wakeups", 0.70),))
+        self.assertEqual(by_name["read 64 KiB"].arguments.format("/m"), "read 65536 1 /m/bench/data")
+
+    def test_quick_is_what_a_second_boot_measures(self) -> None:
+        again = [boot for boot in bench_boot.boots("default") if boot.again]
+        self.assertEqual([boot.parts for boot in again], [bench_plan.QUICK, bench_plan.QUICK])
+        self.assertEqual([boot.again for boot in bench_boot.boots("quick")], [False, False])
+        self.assertEqual({boot.device for boot in bench_boot.boots("full")}, {"rxe", "siw"})
+        names = [boot.name for boot in bench_boot.boots("full")]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_tcp_is_measured_once_and_without_what_only_ours_has(self) -> None:
+        self.assertEqual(sum(boot.with_tcp for boot in bench_boot.boots("full")), 1)
+        self.assertNotIn(bench_plan.INLINE_4096, parts_of(bench_plan.DEFAULT, TCP))
+        self.assertIn(bench_plan.INLINE_4096, parts_of(bench_plan.DEFAULT, OURS))
+
+    def test_mounts(self) -> None:
+        self.assertEqual(bench_guest.mount_words("3", "tcp"),
+                         "-t nfs -o vers=3,proto=tcp,port=2049,nolock,mountproto=tcp 192.0.2.1:/export")
+        self.assertEqual(bench_guest.mount_words("4.2", "rdma", ",nconnect=4"),
+                         "-t nfs -o vers=4.2,proto=rdma,port=20049,nconnect=4 192.0.2.1:/")
+
+    def test_growth_is_measured_on_all_connections(self) -> None:
+        workload = bench_memory.growth_workload(8)
+        self.assertEqual(workload.arguments.split()[:3], ["read", "4096", "8"])
+        self.assertEqual(len(workload.arguments.split()), 11)
+
+
+class OfMemory(unittest.TestCase):
+    def test_bytes_of_a_connection(self) -> None:
+        # Free before, idle, busy, later, after; in KiB.
+        said = iter(["1000", "920", "600\n840", "1000"])
+        guest = unittest.mock.Mock()
+        guest.must = lambda command, seconds: next(said)
+        guest.measure.return_value = []
+        memory, _ = bench_memory.of_mounts(guest, bench_guest.RDMA, 8)
+        self.assertEqual(memory, Memory(8, 10 * 1024, 50 * 1024, 20 * 1024, 0))
+
+    def test_connections_without_their_mount(self) -> None:
+        said = iter(["1000", "900", "800\n900", "1000", "1000", "750", "500\n600", "990"])
+        guest = unittest.mock.Mock()
+        guest.must = lambda command, seconds: next(said)
+        memory = bench_memory.of_nconnect(guest, bench_guest.RDMA)
+        self.assertEqual(memory, Memory(16, 10 * 1024, 20 * 1024, 20 * 1024, 10 * 1024))
+
+
+class Report(unittest.TestCase):
+    def measured(self) -> Measured:
+        measured, part = Measured(), Part(NFS42, "4.2", ())
+        inline = Part("inline", "4.2", (), inline=4096, reference=NFS42)
+        read, = (workload for workload in bench_plan.transfers(4096) if workload.name == "read 4 KiB")
+        for column, total in ((OURS, 90.0), (IN_TREE, 100.0), (TCP, 50.0)):
+            measured.note("rxe", part, read, column, [costs(total, total / 10), costs(total, total / 10)], again=False)
+        measured.note("rxe", inline, replace(read, goal=bench_plan.PAGE_4096), OURS, [costs(99, 8.5)], again=False)
+        for column, idle in ((OURS, 5.0), (IN_TREE, 10.0)):
+            measured.memory["rxe", column] = [Memory(count, idle, idle, idle, 0) for count in bench_plan.CONNECTIONS]
+            measured.nconnect["rxe", column] = Memory(16, idle, idle, idle, 0)
+        measured.mixed.append(Mixed("rxe", IN_TREE, IN_TREE, "read 4 KiB", [100.0, 101.0], [1.0, 1.0]))
+        return measured
+
+    def test_a_row_of_ours_alone_is_held_against_another(self) -> None:
+        measured = self.measured()
+        reference = measured.reference(Row("rxe", "inline", "read 4 KiB"))
+        assert reference is not None
+        self.assertEqual(reference.total, 100)
+        missed = [str(verdict) for verdict in measured.verdicts() if not verdict.met]
+        self.assertEqual(missed, [
+            "MISSED  rxe, NFS 4.2, read 4 KiB: instructions in rpcrdma, ours / C 0.900, goal <= 0.85",
+            "MISSED  rxe, inline, read 4 KiB: total instructions, ours / C 0.990, goal <= 0.98"])
+
+    def test_tables(self) -> None:
+        lines: list[str] = []
+        with unittest.mock.patch("say.line", lines.append):
+            bench_report.tell(self.measured())
+        text = "\n".join(lines)
+        self.assertRegex(text, r"read 4 KiB +90 +100 +50 +0\.900 +9 +10 +0\.900\n")
+        self.assertIn("ib_post_send 0 / 0", text)
+        self.assertIn("two guests", text)
+        self.assertTrue(lines[-1].endswith("goals are met"))
+        # What is missed comes before what is met.
+        kinds = [line[:3] for line in lines if line[:3] in ("MIS", "met")]
+        self.assertEqual(kinds, sorted(kinds))
+
+    def test_json_and_charts(self) -> None:
+        measured = self.measured()
+        written = json.loads(json.dumps(measured.json()))
+        self.assertEqual(written["costs"][0]["repetitions"][0]["total"], 90)
+        charts = {chart["name"]: chart for chart in bench_report.charts(measured)}
+        bars = charts["rxe-nfs-4.2-total"]
+        self.assertEqual([one["values"] for one in bars["series"]], [[0.9], [1.0], [0.5]])
+        self.assertEqual(bars["shape"]["bars"], {"groups": ["read 4 KiB"], "goals": [0.9]})
+        self.assertEqual(charts["rxe-memory"]["series"][0]["values"], [5.0, 5.0, 5.0])
+        self.assertEqual(charts["rxe-in-flight"]["series"][0]["values"], [90.0, None, None])
+        self.assertNotIn("rxe-connections", charts)
