@@ -35,7 +35,9 @@ BYTES = re.compile(r"(lo|eth0)\.tx_bytes|rxe0\.sent_bytes")
 # Of rxe: what tells that something went wrong.
 TROUBLES = re.compile(r"rxe0\.(duplicate_request|out_of_seq_request|rcvd_rnr_err|send_rnr_err|rcvd_seq_err|"
                       r"retry_exceeded_err|retry_rnr_exceeded_err|completer_retry_err|send_err)")
+# Functions that are told of, beside all of the measured module's.
 MOST_FUNCTIONS = 40
+MODULE = "rpcrdma"
 REPETITION = re.compile(r"repetition (\d+) (\d+)((?: \S+=\d+)*)")
 
 
@@ -61,7 +63,7 @@ class Costs:
 
     @property
     def rpcrdma(self) -> float:
-        return self.modules.get("rpcrdma", 0.0)
+        return self.modules.get(MODULE, 0.0)
 
     def json(self) -> dict:
         return asdict(self)
@@ -91,7 +93,8 @@ def of(window: Window, symbols: Symbols, run: Run, device: str | None, operation
         counts[name] = sum(value for counter, value in run.traffic.items() if pattern.fullmatch(counter))
     if device is not None:
         counts.update(_of_verbs(window, tally, symbols, device))
-    named = tally.functions.most_common(MOST_FUNCTIONS)
+    named = [(function, value) for rank, (function, value) in enumerate(tally.functions.most_common())
+             if rank < MOST_FUNCTIONS or function[0] == MODULE]
     return Costs(tally.total / operations, {name: value / operations for name, value in tally.modules.most_common()},
                  {name: value / operations for name, value in counts.items()}, run.nanoseconds / operations,
                  tuple((module, name, value / operations) for (module, name), value in named))

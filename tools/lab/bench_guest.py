@@ -30,6 +30,8 @@ INLINE = ("/proc/sys/sunrpc/rdma_max_inline_read", "/proc/sys/sunrpc/rdma_max_in
           "/proc/sys/sunrpc/svc_rdma/max_req_size")
 # An operation that reaches the server is a message each way.
 LEAST_MESSAGES = 1.9
+# An instruction is a nanosecond, and waiting takes some more. A block that an exception ends counts whole.
+MOST_OF_CLOCK = 1.01
 
 
 class Guest:
@@ -117,6 +119,7 @@ class Guest:
         costs = [bench_costs.of(window, self.symbols, run, device, workload.operations)
                  for window, run in zip(windows, found)]
         reaches_server(costs, transport)
+        agrees_with_clock(costs)
         return costs
 
 
@@ -153,3 +156,10 @@ def reaches_server(several: list[Costs], transport: str) -> None:
             raise say.Failure(f"an operation is {costs.counts[name]:.2f} {name}: it does not reach the server")
         if costs.counts["troubles"]:
             raise say.Failure(f"the device counted errors or retries, {costs.counts['troubles']:.4f} an operation")
+
+
+def agrees_with_clock(several: list[Costs]) -> None:
+    """Fail if the plugin has counted more instructions than the guest's clock, which counts them, too."""
+    for costs in several:
+        if costs.total > MOST_OF_CLOCK * costs.nanoseconds:
+            raise say.Failure(f"the plugin counted {costs.total:.0f} instructions, the clock {costs.nanoseconds:.0f}")

@@ -94,7 +94,7 @@ class _Cell:
             for number, window in enumerate(windows):
                 tally = places.tally(window)
                 totals[number] += tally.total / workload.operations
-                rpcrdma[number] += tally.modules["rpcrdma"] / workload.operations
+                rpcrdma[number] += tally.modules[bench_costs.MODULE] / workload.operations
         say.line(f"  {workload.name}: {sum(totals) / REPETITIONS:,.0f} instructions at both ends, "
                  f"spread {bench_costs.spread(totals):.2%}")
         return Mixed(self.device, self.client, self.server, workload.name, totals, rpcrdma)

@@ -15,7 +15,7 @@ FILE_MEGABYTES = 16
 MANY_ENTRIES, FEW_ENTRIES = 1000, 4
 
 DATA, SMALL_FILE = "{0}/bench/data", "{0}/bench/small"
-FIRST_IN_FLIGHT = (1, 16, 128)
+IN_FLIGHT_COUNTS, GOAL_DEPTH = (1, 16, 128), 32
 CONNECTIONS = (1, 8, 64)
 NFS42, CONNECTED = "NFS 4.2", "connections"
 NCONNECT = 16
@@ -94,7 +94,9 @@ def said(size: int) -> str:
 def transfers(size: int, depth: int = 1) -> tuple[Workload, ...]:
     """A read and a write of a size, so many at once."""
     name = said(size) + (f", {depth} at once" if depth > 1 else "")
-    goal = MANY_AT_ONCE if depth == 32 else GOALS.get(size, Goal())
+    goal = GOALS.get(size, Goal()) if depth == 1 else Goal()
+    if (size, depth) == (4 * KIB, GOAL_DEPTH):
+        goal = MANY_AT_ONCE
     # With few at once as many operations; with many, each at least some times.
     operations = max(OPERATIONS[size], 25 * depth)
     limit = SMALL_LIMIT if size <= SMALL else LIMIT
@@ -115,7 +117,7 @@ LOOKUP = Workload("LOOKUP", f"lookup {SMALL_FILE}", 4000)
 OPEN = Workload("OPEN+CLOSE", f"open {SMALL_FILE}", 1500)
 
 QUICK_SIZES = sizes(4 * KIB, MIB)
-IN_FLIGHT = tuple(transfers(4 * KIB, depth)[0] for depth in FIRST_IN_FLIGHT[1:])
+IN_FLIGHT = tuple(transfers(4 * KIB, depth)[0] for depth in IN_FLIGHT_COUNTS[1:])
 INLINE_4096 = Part("NFS 4.2, inline size 4096", "4.2",
                    tuple(replace(workload, goal=PAGE_4096) for workload in transfers(4 * KIB)), inline=4096,
                    reference=NFS42)
@@ -123,7 +125,7 @@ INLINE_4096 = Part("NFS 4.2, inline size 4096", "4.2",
 QUICK = (Part(NFS42, "4.2", QUICK_SIZES),)
 DEFAULT = (
     Part(NFS42, "4.2", (GETATTR, CREATE, READDIR, READDIR_SHORT, *sizes(4 * KIB, 64 * KIB, 256 * KIB, MIB, 65533),
-                            *transfers(4 * KIB, 32), *IN_FLIGHT)),
+                            *transfers(4 * KIB, GOAL_DEPTH), *IN_FLIGHT)),
     INLINE_4096,
     Part("NFS 3", "3", QUICK_SIZES),
 )
@@ -131,7 +133,7 @@ FULL = (
     *DEFAULT,
     Part("NFS 4.2, more sizes", "4.2", (*sizes(8 * KIB, 16 * KIB), OPEN)),
     Part("NFS 4.2, lookupcache=none", "4.2", (LOOKUP,), ",lookupcache=none"),
-    Part("NFS 4.2, nconnect=4", "4.2", (GETATTR, *QUICK_SIZES, *transfers(4 * KIB, 32)), ",nconnect=4"),
+    Part("NFS 4.2, nconnect=4", "4.2", (GETATTR, *QUICK_SIZES, *transfers(4 * KIB, GOAL_DEPTH)), ",nconnect=4"),
 )
 # Its arguments follow from the transport.
 CONNECT = Workload("mount and unmount", "", 20)

@@ -9,7 +9,7 @@ import say
 from bench_costs import Costs
 from bench_goals import ratio
 from bench_measured import COLUMNS, TCP, Measured, Row
-from bench_plan import CONNECTED, CONNECTIONS, FIRST_IN_FLIGHT, KIB, NFS42, said
+from bench_plan import CONNECTED, CONNECTIONS, IN_FLIGHT_COUNTS, KIB, NFS42, said
 from bench_tools import Programs
 from pair import IN_TREE, OURS
 
@@ -113,6 +113,8 @@ def _ratio(ours: float | None, other: float | None) -> str:
 def write(measured: Measured, versions: dict[str, str], programs: Programs) -> Path:
     """JSON and charts; the directory."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
+    for old in DIRECTORY.glob("*.svg"):
+        old.unlink()
     RESULT.write_text(json.dumps({"versions": versions, **measured.json()}, indent=1) + "\n")
     CHARTS.write_text(json.dumps(charts(measured)))
     roots.tool_root().output([str(programs.charts), str(CHARTS), str(DIRECTORY)])
@@ -168,11 +170,11 @@ def _growth(measured: Measured, device: str) -> list[dict]:
         return {"name": f"{device}-{name}", "title": f"{device}: {title}", "unit": unit, "series": series,
                 "shape": {"lines": {"along": along, "positions": list(positions)}}}
 
-    at_once = [f"read {said(4 * KIB)}" + (f", {depth} at once" if depth > 1 else "") for depth in FIRST_IN_FLIGHT]
+    at_once = [f"read {said(4 * KIB)}" + (f", {depth} at once" if depth > 1 else "") for depth in IN_FLIGHT_COUNTS]
     connected = [f"read {said(4 * KIB)}, {count} connection{'s' if count > 1 else ''}" for count in CONNECTIONS]
     memory = {column: [found.idle for found in measured.memory.get((device, column), [])] for column in COLUMNS}
     made = [
-        chart("in-flight", "a read of 4 KiB, so many at once", "instructions", "at once", FIRST_IN_FLIGHT,
+        chart("in-flight", "a read of 4 KiB, so many at once", "instructions", "at once", IN_FLIGHT_COUNTS,
               {column: line(NFS42, at_once, column) for column in COLUMNS}),
         chart("connections", "a read of 4 KiB, so many connections", "instructions", "connections", CONNECTIONS,
               {column: line(CONNECTED, connected, column) for column in COLUMNS}),

@@ -171,6 +171,16 @@ class CostsOfAnOperation(unittest.TestCase):
             with self.assertRaises(say.Failure):
                 bench_guest.reaches_server([wrong], bench_guest.RDMA)
 
+    def test_the_plugin_and_the_clock(self) -> None:
+        bench_guest.agrees_with_clock([replace(costs(100), nanoseconds=150)])
+        with self.assertRaises(say.Failure):
+            bench_guest.agrees_with_clock([replace(costs(100), nanoseconds=90)])
+
+    def test_all_functions_of_the_module_are_told_of(self) -> None:
+        with unittest.mock.patch("bench_costs.MOST_FUNCTIONS", 1):
+            found = bench_costs.of(window(), Symbols(KALLSYMS), self.RUN, "rxe", 10)
+        self.assertEqual([module for module, _, _ in found.functions], ["kernel", "rpcrdma"])
+
     def test_mean_and_spread(self) -> None:
         found = bench_costs.mean([costs(100, 10, packets=2), costs(110, 30)])
         self.assertEqual((found.total, found.rpcrdma, found.counts["packets"]), (105, 20, 1))
