@@ -31,8 +31,10 @@ class Agent:
     again and again.
     """
 
-    def __init__(self, path: Path, name: str, share: Path) -> None:
+    def __init__(self, path: Path, name: str, share: Path, ask_seconds: float = ASK_SECONDS) -> None:
+        """`ask_seconds` is how long a command has before it is asked for though it has not said that it ended."""
         self._name = name
+        self._ask_seconds = ask_seconds
         self._share = share
         self._ends: dict[int, Path] = {}
         self._socket = socket.socket(socket.AF_UNIX)
@@ -84,9 +86,9 @@ class Agent:
         deadline = time.monotonic() + seconds
         end = self._ends.pop(process)
         while True:
-            # A command that a signal ends leaves no file.
+            # A command that is killed leaves no file.
             asked = time.monotonic()
-            while not end.exists() and time.monotonic() < min(asked + ASK_SECONDS, deadline):
+            while not end.exists() and time.monotonic() < min(asked + self._ask_seconds, deadline):
                 time.sleep(LOOK_SECONDS)
             result = self.finished(process)
             if result is not None:

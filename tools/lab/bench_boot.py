@@ -80,8 +80,9 @@ class _Work:
             for column, transport in boot.columns:
                 for part in parts_of(boot.parts, column):
                     self._part(guest, part, column, transport)
-                if boot.with_connections:
-                    self._connections(guest, column, transport)
+            # These drop what is cached, programs as well.
+            for column, transport in boot.columns if boot.with_connections else []:
+                self._connections(guest, column, transport)
             guest.prove()
             guest.must_be_well()
         finally:

@@ -6,24 +6,26 @@ from dataclasses import asdict, dataclass
 
 import say
 from counting import Window
-from symbols import Function, Symbols, Tally
+from symbols import RUST, Function, Symbols, Tally
 
 # The functions by which a verbs consumer posts, by device.
 POSTS = {"rxe": {"send": ("rdma_rxe", "rxe_post_send"), "receive": ("rdma_rxe", "rxe_post_recv")},
          "siw": {"send": ("siw", "siw_post_send"), "receive": ("siw", "siw_post_receive")}}
 COMPLETIONS = {"rxe": (("rdma_rxe", "rxe_cq_post"),), "siw": (("siw", "siw_sqe_complete"), ("siw", "siw_rqe_complete"))}
+# Each of them once: what is large goes on to __kmalloc_large_node_noprof.
 SLAB = ("__kmalloc_noprof __kmalloc_node_noprof __kmalloc_cache_noprof __kmalloc_cache_node_noprof "
-        "__kmalloc_node_track_caller_noprof __kmalloc_large_noprof __kmalloc_large_node_noprof "
+        "__kmalloc_node_track_caller_noprof __kmalloc_flags_noprof __kvmalloc_node_noprof "
         "kmem_cache_alloc_noprof kmem_cache_alloc_node_noprof kmem_cache_alloc_lru_noprof kmem_cache_alloc_bulk_noprof")
 PAGES = "__alloc_frozen_pages_noprof alloc_pages_bulk_noprof"
 # What each device's completion of a queue leads to when somebody waits for it.
 WAKEUPS = (("ib_core", "ib_cq_completion_workqueue"), ("ib_core", "ib_cq_completion_softirq"))
 CALLS: dict[str, tuple[Function, ...]] = {
     "CQ wakeups": WAKEUPS,
-    "thread wakeups": (("kernel", "ttwu_do_activate"),),
+    # Called also where the thread had not left the run queue yet.
+    "thread wakeups": (("kernel", "wakeup_preempt"),),
     "context switches": (("kernel", "__switch_to"),),
-    "slab allocations": tuple(("kernel", name) for name in SLAB.split()),
-    "page allocations": tuple(("kernel", name) for name in PAGES.split()),
+    "kmalloc and slab calls": tuple(("kernel", name) for name in SLAB.split()),
+    "page allocator calls": tuple(("kernel", name) for name in PAGES.split()),
 }
 # enum ib_wr_opcode.
 OPERATIONS = {0: "RDMA Write", 2: "Send", 4: "RDMA Read", 7: "LocalInv", 9: "Send With Invalidate",
@@ -38,6 +40,7 @@ TROUBLES = re.compile(r"rxe0\.(duplicate_request|out_of_seq_request|rcvd_rnr_err
 # Functions that are told of, beside all of the measured module's.
 MOST_FUNCTIONS = 40
 MODULE = "rpcrdma"
+OWN = (MODULE, RUST)
 REPETITION = re.compile(r"repetition (\d+) (\d+)((?: \S+=\d+)*)")
 
 
@@ -63,7 +66,8 @@ class Costs:
 
     @property
     def rpcrdma(self) -> float:
-        return self.modules.get(MODULE, 0.0)
+        """In the module, and in what the kernel has out of line for it because it is in Rust."""
+        return sum(self.modules.get(name, 0.0) for name in OWN)
 
     def json(self) -> dict:
         return asdict(self)
@@ -94,18 +98,19 @@ def of(window: Window, symbols: Symbols, run: Run, device: str | None, operation
     if device is not None:
         counts.update(_of_verbs(window, tally, symbols, device))
     named = [(function, value) for rank, (function, value) in enumerate(tally.functions.most_common())
-             if rank < MOST_FUNCTIONS or function[0] == MODULE]
+             if rank < MOST_FUNCTIONS or function[0] in OWN]
     return Costs(tally.total / operations, {name: value / operations for name, value in tally.modules.most_common()},
                  {name: value / operations for name, value in counts.items()}, run.nanoseconds / operations,
                  tuple((module, name, value / operations) for (module, name), value in named))
 
 
 def calls(tally: Tally, symbols: Symbols, functions: tuple[Function, ...]) -> int:
-    """How often any of these was called; a kernel that has none of them is another than this was written for."""
-    addresses = {address for function in functions for address in symbols.entries(function)}
-    if not addresses:
-        raise say.Failure(f"the kernel has no function {', '.join(name for _, name in functions)}")
-    return sum(tally.entries[address] for address in addresses)
+    """How often any of these was called; a kernel that lacks one is another than this was written for."""
+    found = {function: symbols.entries(function) for function in functions}
+    missing = [name for (_, name), addresses in found.items() if not addresses]
+    if missing:
+        raise say.Failure(f"the kernel has no function {', '.join(missing)}")
+    return sum(tally.entries[address] for address in {address for addresses in found.values() for address in addresses})
 
 
 def _of_verbs(window: Window, tally: Tally, symbols: Symbols, device: str) -> Counter[str]:

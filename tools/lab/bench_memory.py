@@ -10,9 +10,10 @@ from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, Workload
 # In the guest's time, which flies. A transport shrinks in the second; after five minutes its connections would end.
 SETTLE_SECONDS, IDLE_SECONDS = 5, 60
 FIRST_ADDRESS = 101
-# At once, for each connection; and of all together.
-BUSY_DEPTH, LEAST_BUSY = 16, 1024
-BUSY_EACH = 64
+# At once, for each connection; of NFS 4.2 so many that the 64 slots of a session do for NCONNECT.
+BUSY_DEPTH, SESSION_DEPTH = 16, 4
+# How often, at least; and for each that is under way at once.
+LEAST_BUSY, BUSY_EACH = 1024, 4
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def of_mounts(guest: Guest, transport: str, connections: int) -> tuple[Memory, l
     options = bench_guest.mount_options("3", transport)
     idle, = _free(guest, f"{BENCH} connect {numbers[0]} {numbers[-1]} {options} /export && {_waits(SETTLE_SECONDS)}")
     costs = guest.measure(workload, transport)
-    busy, again = _free(guest, _busy(connections, _files(connections)))
+    busy, again = _free(guest, _busy(BUSY_DEPTH * connections, _files(connections)))
     after, = _free(guest, f"umount -a -t nfs && {_waits(SETTLE_SECONDS)}")
     each = [(before - now) / connections for now in (idle, busy, again)]
     return Memory(connections, each[0], each[1], each[2], before - after), costs
@@ -72,15 +73,16 @@ def _nconnect(guest: Guest, transport: str, count: int) -> tuple[int, int, int, 
     # The connections are made when they are used, in turn.
     used = f"{WORKLOAD} 1 0 {4 * NCONNECT} getattr {where}/bench/small > /dev/null"
     idle, = _free(guest, f"{BENCH} mount {where} {words} && {used} && {_waits(SETTLE_SECONDS)}")
-    busy, again = _free(guest, _busy(NCONNECT, f"{where}/bench/data"))
+    # Two mounts are compared: each connection has as much to do in both.
+    busy, again = _free(guest, _busy(SESSION_DEPTH * count, f"{where}/bench/data"))
     after, = _free(guest, f"umount {where} && {_waits(SETTLE_SECONDS)}")
     return before - idle, before - busy, before - again, before - after
 
 
-def _busy(connections: int, files: str) -> str:
-    """Many at once on each connection; how much is free then, and how much later."""
-    operations = max(LEAST_BUSY, BUSY_EACH * connections)
-    return (f"{WORKLOAD} 1 0 {operations} read {4 * KIB} {BUSY_DEPTH * connections} {files} > /dev/null && "
+def _busy(depth: int, files: str) -> str:
+    """So many at once; how much is free then, and how much later."""
+    operations = max(LEAST_BUSY, BUSY_EACH * depth)
+    return (f"{WORKLOAD} 1 0 {operations} read {4 * KIB} {depth} {files} > /dev/null && "
             f"{_waits(0)} && {_waits(IDLE_SECONDS)}")
 
 

@@ -73,17 +73,19 @@ class _Cell:
         guests = self.guests
         guests.load(self.device, self.server, self.client)
         guests.server.must(f"test -d /export/bench || {bench_guest.FILES}")
-        # The modules are elsewhere each time.
-        guests.both(f"{bench_guest.BENCH} symbols")
-        symbols = [bench_guest.read_symbols(machine) for machine in guests.machines]
         words = bench_guest.mount_words(VERSION, bench_guest.RDMA)
         guests.client.must(f"{bench_guest.BENCH} mount {bench_guest.WHERE} {words}")
         with say.undoing(lambda: guests.client.must(f"umount {bench_guest.WHERE}")):
+            # The modules are elsewhere each time, and the mount brings some.
+            guests.both(f"{bench_guest.BENCH} symbols")
+            symbols = [bench_guest.read_symbols(machine) for machine in guests.machines]
             found = [self._workload(workload, symbols) for workload in QUICK_SIZES]
             guests.prove_modules()
         return found
 
     def _workload(self, workload: Workload, symbols: list[Symbols]) -> Mixed:
+        for counter in self.counters:
+            counter.skip()
         self.guests.client.must(f"{bench_guest.WORKLOAD} {REPETITIONS} {workload.warmup} {workload.operations} "
                                 f"{workload.arguments.format(bench_guest.WHERE)}", bench_guest.MEASURE_SECONDS)
         totals, rpcrdma = [0.0] * REPETITIONS, [0.0] * REPETITIONS
@@ -94,7 +96,7 @@ class _Cell:
             for number, window in enumerate(windows):
                 tally = places.tally(window)
                 totals[number] += tally.total / workload.operations
-                rpcrdma[number] += tally.modules[bench_costs.MODULE] / workload.operations
+                rpcrdma[number] += sum(tally.modules[name] for name in bench_costs.OWN) / workload.operations
         say.line(f"  {workload.name}: {sum(totals) / REPETITIONS:,.0f} instructions at both ends, "
                  f"spread {bench_costs.spread(totals):.2%}")
         return Mixed(self.device, self.client, self.server, workload.name, totals, rpcrdma)

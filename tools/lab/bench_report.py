@@ -9,7 +9,7 @@ import say
 from bench_costs import Costs
 from bench_goals import ratio
 from bench_measured import COLUMNS, TCP, Measured, Row
-from bench_plan import CONNECTED, CONNECTIONS, IN_FLIGHT_COUNTS, KIB, NFS42, said
+from bench_plan import CONNECTED, CONNECTIONS, IN_FLIGHT_COUNTS, KIB, NFS3, said
 from bench_tools import Programs
 from pair import IN_TREE, OURS
 
@@ -18,7 +18,7 @@ RESULT = DIRECTORY / "result.json"
 CHARTS = DIRECTORY / "charts.json"
 COUNTS = ("ib_post_send", "ib_post_recv", "RegMR", "LocalInv", "Send", "Send With Invalidate", "RDMA Write",
           "RDMA Read", "Receive", "completions", "CQ wakeups", "thread wakeups", "context switches", "packets", "bytes",
-          "slab allocations", "page allocations")
+          "kmalloc and slab calls", "page allocator calls")
 NAME_WIDTH = 34
 
 
@@ -175,7 +175,7 @@ def _growth(measured: Measured, device: str) -> list[dict]:
     memory = {column: [found.idle for found in measured.memory.get((device, column), [])] for column in COLUMNS}
     made = [
         chart("in-flight", "a read of 4 KiB, so many at once", "instructions", "at once", IN_FLIGHT_COUNTS,
-              {column: line(NFS42, at_once, column) for column in COLUMNS}),
+              {column: line(NFS3, at_once, column) for column in COLUMNS}),
         chart("connections", "a read of 4 KiB, so many connections", "instructions", "connections", CONNECTIONS,
               {column: line(CONNECTED, connected, column) for column in COLUMNS}),
         chart("memory", "an idle connection with its mount, both ends", "bytes", "connections", CONNECTIONS,

@@ -5,6 +5,7 @@ commands and have a private link that can be captured. The machine is a q35: und
 microvm, has no clock that a kernel finds.
 """
 
+import math
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import kernels
 import repository
 import roots
 import say
-from agent import Agent, Result
+from agent import ASK_SECONDS, Agent, Result
 from counting import Counting
 from kernels import Kernel
 
@@ -113,7 +114,9 @@ class Machine:
             if self._process.poll() is not None:
                 raise say.Failure(f"{self.role.name}: QEMU ended during the boot", log=self._log())
             if self._agent is None and self._said_ready():
-                self._agent = Agent(self.directory / "agent", self.role.name, self.share)
+                # A question costs instructions, each time as many as it likes.
+                ask = math.inf if self.counting else ASK_SECONDS
+                self._agent = Agent(self.directory / "agent", self.role.name, self.share, ask)
             if self._agent is not None and self._agent.alive(1):
                 return
             time.sleep(0.2)

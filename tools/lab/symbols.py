@@ -10,6 +10,9 @@ from counting import Window
 
 # What the kernel's own code is called here, and what runs in user mode.
 KERNEL, USER = "kernel", "user"
+# The kernel's support of modules in Rust: what C has in its headers, and so in the module.
+RUST = "rust"
+OF_RUST = re.compile(r"rust_helper_|_R")
 # The compiler has changed how such a function is called, but a call of it is still one. What it has cut off from a
 # function (.cold, .part) keeps its name: to go there is no call of the function.
 VARIANT = re.compile(r"\.(isra|constprop|llvm)\.\d+")
@@ -73,4 +76,5 @@ class Symbols:
 def _symbol(line: str) -> tuple[int, Function]:
     address, _, rest = line.split(" ", 2)
     name, _, module = rest.partition("\t")
-    return int(address, 16), (module.strip("[]") or KERNEL, VARIANT.sub("", name))
+    place = module.strip("[]") or (RUST if OF_RUST.match(name) else KERNEL)
+    return int(address, 16), (place, VARIANT.sub("", name))
