@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import bench_costs
 from bench_costs import Costs
+from bench_memory import Memory
 from bench_mixed import PAIRS, Mixed
-from bench_plan import MEMORY_MOST, MIXED_MOST, Goal, Workload
+from bench_plan import MEMORY_MOST, MIXED_MOST, SHRUNK_MOST, Goal, Workload
 
 # A lease that is renewed meanwhile is no mistake: of counts for one operation, as a part of what may be, or of one.
 SLACK = 0.02
@@ -65,9 +66,12 @@ def judge_mixed(found: list[Mixed]) -> list[Verdict]:
     return verdicts
 
 
-def judge_memory(row: str, ours: float, in_tree: float) -> Verdict:
-    """The memory of an idle connection."""
-    return _at_most(row, "bytes of an idle connection, ours / C", ratio(ours, in_tree), MEMORY_MOST)
+def judge_memory(row: str, ours: Memory, in_tree: Memory) -> list[Verdict]:
+    """The memory of an idle connection, which is to grow with use, and to shrink after it."""
+    grown = ratio(ours.busy, ours.idle)
+    return [_at_most(row, "bytes of an idle connection, ours / C", ratio(ours.idle, in_tree.idle), MEMORY_MOST),
+            Verdict(row, "bytes of ours, busy / idle", grown, "> 1", grown > 1),
+            _at_most(row, "bytes of ours, some time after use / before it", ratio(ours.again, ours.idle), SHRUNK_MOST)]
 
 
 def differences(workload: Workload, row: str, several: list[Costs], again: list[Costs]) -> list[str]:

@@ -76,9 +76,9 @@ class Measured:
             ours, in_tree = self.mean(row, OURS), self.reference(row)
             if row.device == "rxe" and ours is not None and in_tree is not None:
                 found += bench_goals.judge(str(row), workload.goal, ours, in_tree)
-        ours_idle, in_tree_idle = (self.nconnect.get(("rxe", column)) for column in (OURS, IN_TREE))
-        if ours_idle is not None and in_tree_idle is not None:
-            found.append(bench_goals.judge_memory("rxe, NFS 4.2", ours_idle.idle, in_tree_idle.idle))
+        ours_alone, in_tree_alone = (self.nconnect.get(("rxe", column)) for column in (OURS, IN_TREE))
+        if ours_alone is not None and in_tree_alone is not None:
+            found += bench_goals.judge_memory("rxe, NFS 4.2", ours_alone, in_tree_alone)
         return found + bench_goals.judge_mixed([mixed for mixed in self.mixed if mixed.device == "rxe"])
 
     def differences(self) -> Iterator[str]:
