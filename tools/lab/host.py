@@ -21,7 +21,8 @@ TARGET = repository.BUILD / "host-xdr/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
             "tools/responder": "tools/raw", "tests/guest": "tests/guest"}
-# The one place that may name what the safe layers are made of.
+# The one place of the module that may name what the safe layers are made of. What runs on the host or in user mode, as
+# tools/bench does, is no part of the module.
 UNSAFE_HOME = "rust/kapi"
 CONFINED = (("unsafe", re.compile(r"\bunsafe\b(?!_code)")),
             ("raw bindings", re.compile(r"\bkernel::bindings\b|\bcrate::(kapi::)?bindings\b|\bbindings::")))
@@ -51,7 +52,7 @@ def check(results: Results) -> None:
 
 
 def confinement() -> None:
-    """Fail if code outside rust/kapi says `unsafe` or names raw bindings."""
+    """Fail if code of the module outside rust/kapi says `unsafe` or names raw bindings."""
     wrong = []
     for path in _sources():
         name = str(path.relative_to(repository.ROOT))
@@ -76,7 +77,7 @@ def _sources() -> list[Path]:
 
 
 def _rustfmt() -> None:
-    sources = [*_sources(), *(path for pattern in ("*/src/*.rs", "*/tests/*.rs")
+    sources = [*_sources(), *(path for pattern in ("*/src/*.rs", "*/tests/**/*.rs")
                               for path in sorted(bench_tools.SOURCE.glob(pattern)))]
     _tool("rustfmt", ["rustfmt", "--check", "--color", "never", "--edition", "2021", *map(str, sources)])
 
