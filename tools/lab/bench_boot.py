@@ -11,7 +11,8 @@ import say
 from bench_costs import Costs
 from bench_guest import RDMA, Guest
 from bench_measured import TCP, Measured, parts_of
-from bench_plan import CONNECT, CONNECTED, CONNECTIONS, Part, Workload
+from bench_memory import Memory
+from bench_plan import CONNECTED, CONNECTIONS, CONNECTS, Part, Workload
 from bench_tools import Programs
 from pair import IN_TREE, OURS
 from results import Results
@@ -27,15 +28,17 @@ class Boot:
     device: str
     whose: str
     parts: tuple[Part, ...]
+    # Of each workload. What is measured in one boot alone is repeated there.
+    repetitions: int
     # Whether NFS over TCP is measured here, too; it has nothing to do with the module that is there.
     with_tcp: bool = False
     with_connections: bool = False
-    # To compare with a boot before.
-    again: bool = False
+    # To compare with the first.
+    is_second: bool = False
 
     @property
     def name(self) -> str:
-        return f"bench-{self.device}-{self.whose}" + ("-again" if self.again else "")
+        return f"bench-{self.device}-{self.whose}" + ("-again" if self.is_second else "")
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -45,15 +48,12 @@ class Boot:
 
 def boots(chosen: str) -> list[Boot]:
     """What is booted for a set, in this order, as many at a time as there are processors."""
-    parts = bench_plan.SETS[chosen]
-    more = chosen != "quick"
-    found = []
-    for device in ("rxe", "siw") if chosen == "full" else ("rxe",):
-        found += [Boot(device, IN_TREE, parts_of(parts, IN_TREE), with_tcp=device == "rxe", with_connections=more),
-                  Boot(device, OURS, parts, with_connections=more)]
-        if more:
-            found += [Boot(device, whose, bench_plan.QUICK, again=True) for whose in (IN_TREE, OURS)]
-    return found
+    parts, is_quick = bench_plan.SETS[chosen], chosen == "quick"
+    return [Boot(device, whose, parts_of(parts, whose), repetitions=2 if is_quick else 1,
+                 with_tcp=(device, whose, is_second) == ("rxe", IN_TREE, False), with_connections=not is_quick,
+                 is_second=is_second)
+            for device in (("rxe", "siw") if chosen == "full" else ("rxe",))
+            for is_second in ((False,) if is_quick else (False, True)) for whose in (IN_TREE, OURS)]
 
 
 def measure(boot: Boot, transport_module: bytes, programs: Programs) -> tuple[Results, Measured]:
@@ -89,17 +89,19 @@ class _Work:
             guest.stop()
 
     def _part(self, guest: Guest, part: Part, column: str, transport: str) -> None:
-        with guest.mounted(part, transport):
+        with guest.inline(part.inline):
             for workload in part.workloads:
-                self._measure(part, workload, column, functools.partial(guest.measure, workload, transport))
+                self._measure(part, workload, column, functools.partial(
+                    guest.measure, workload, transport, self.boot.repetitions, guest.on_mount(part, transport)))
 
     def _connections(self, guest: Guest, column: str, transport: str) -> None:
         """Connections that come and go, and many of them."""
-        arguments = bench_guest.connect_arguments(transport)
-        self._measure(CONNECTION_PART, CONNECT, column, functools.partial(guest.measure, CONNECT, transport, arguments))
+        boot = self.boot
+        for workload in CONNECTS:
+            self._measure(CONNECTION_PART, workload, column, functools.partial(guest.measure, workload, transport))
         if transport == RDMA:
             bench_memory.prepare(guest)
-        memories = self.measured.memory.setdefault((self.boot.device, column), [])
+        memories: list[Memory] = []
 
         def mounts(connections: int) -> list[Costs]:
             memory, costs = bench_memory.of_mounts(guest, transport, connections)
@@ -107,14 +109,15 @@ class _Work:
             return costs
 
         def nconnect() -> None:
-            self.measured.nconnect[self.boot.device, column] = bench_memory.of_nconnect(guest, transport)
+            self.measured.nconnect[boot.device, column] = bench_memory.of_nconnect(guest, transport)
 
         for connections in CONNECTIONS:
             self._measure(CONNECTION_PART, bench_memory.growth_workload(connections), column,
                           functools.partial(mounts, connections))
-        self.results.test(f"{column}: memory of the connections of one mount", nconnect)
+        if not boot.is_second:
+            self.measured.memory[boot.device, column] = memories
+            self.results.test(f"{column}: memory of the connections of one mount", nconnect)
 
     def _measure(self, part: Part, workload: Workload, column: str, measure: Callable[[], list[Costs]]) -> None:
-        boot = self.boot
         self.results.test(f"{column}: {part.name}, {workload.name}", lambda: self.measured.note(
-            boot.device, part, workload, column, measure(), boot.again))
+            self.boot.device, part, workload, column, measure()))

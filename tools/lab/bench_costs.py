@@ -1,17 +1,26 @@
 """What an operation costs: instructions by module, calls of what is worth counting, work requests by kind, traffic."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 
 import say
 from counting import Window
 from symbols import RUST, Function, Symbols, Tally
 
-# The functions by which a verbs consumer posts, by device.
-POSTS = {"rxe": {"send": ("rdma_rxe", "rxe_post_send"), "receive": ("rdma_rxe", "rxe_post_recv")},
-         "siw": {"send": ("siw", "siw_post_send"), "receive": ("siw", "siw_post_receive")}}
-COMPLETIONS = {"rxe": (("rdma_rxe", "rxe_cq_post"),), "siw": (("siw", "siw_sqe_complete"), ("siw", "siw_rqe_complete"))}
+# What a verbs consumer does and gets, by device: the kind of a function of the driver, by its arguments; the function;
+# and what its calls are.
+VERBS: dict[str, tuple[tuple[str, Function, str], ...]] = {
+    "rxe": (("send", ("rdma_rxe", "rxe_post_send"), "ib_post_send"),
+            ("receive", ("rdma_rxe", "rxe_post_recv"), "ib_post_recv"),
+            ("completion", ("rdma_rxe", "rxe_cq_post"), "completions")),
+    "siw": (("send", ("siw", "siw_post_send"), "ib_post_send"),
+            ("receive", ("siw", "siw_post_receive"), "ib_post_recv"),
+            ("queue", ("siw", "siw_sqe_complete"), "completions"),
+            ("queue", ("siw", "siw_rqe_complete"), "completions")),
+}
+# Of the same, at the end that has more of them, where there is one connection.
+AT_ONE_END = "{} at one end"
 # Each of them once: what is large goes on to __kmalloc_large_node_noprof.
 SLAB = ("__kmalloc_noprof __kmalloc_node_noprof __kmalloc_cache_noprof __kmalloc_cache_node_noprof "
         "__kmalloc_node_track_caller_noprof __kmalloc_flags_noprof __kvmalloc_node_noprof "
@@ -19,7 +28,9 @@ SLAB = ("__kmalloc_noprof __kmalloc_node_noprof __kmalloc_cache_noprof __kmalloc
 PAGES = "__alloc_frozen_pages_noprof alloc_pages_bulk_noprof"
 # What each device's completion of a queue leads to when somebody waits for it.
 WAKEUPS = (("ib_core", "ib_cq_completion_workqueue"), ("ib_core", "ib_cq_completion_softirq"))
+RPCS = "RPCs"
 CALLS: dict[str, tuple[Function, ...]] = {
+    RPCS: (("sunrpc", "xprt_complete_rqst"),),
     "CQ wakeups": WAKEUPS,
     # Called also where the thread had not left the run queue yet.
     "thread wakeups": (("kernel", "wakeup_preempt"),),
@@ -88,7 +99,8 @@ def runs(output: str) -> list[Run]:
 def of(window: Window, symbols: Symbols, run: Run, device: str | None, operations: int) -> Costs:
     """Costs of each of so many operations; `device` is None without RDMA."""
     if window.lost or window.unreadable:
-        raise say.Failure(f"{window.lost} instructions had no counter, {window.unreadable} chains could not be read")
+        raise say.Failure(f"{window.lost} instructions had no counter, {window.used} are used; "
+                          f"the arguments of {window.unreadable} calls could not be read")
     tally = symbols.tally(window)
     counts = Counter[str]()
     for name, functions in CALLS.items():
@@ -115,19 +127,21 @@ def calls(tally: Tally, symbols: Symbols, functions: tuple[Function, ...]) -> in
 
 def _of_verbs(window: Window, tally: Tally, symbols: Symbols, device: str) -> Counter[str]:
     counts = Counter[str]()
-    for kind, (module, function) in POSTS[device].items():
-        doorbells = calls(tally, symbols, ((module, function),))
-        if doorbells != window.calls.get(function, 0):
-            seen = window.calls.get(function, 0)
-            raise say.Failure(f"{function} was called {doorbells} times, of which {seen} were looked at")
-        counts["ib_post_send" if kind == "send" else "ib_post_recv"] = doorbells
+    queue_pairs: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for _, function, name in VERBS[device]:
+        called, seen = calls(tally, symbols, (function,)), window.calls.get(function[1], {})
+        if called != sum(seen.values()):
+            raise say.Failure(f"{function[1]} was called {called} times, of which {sum(seen.values())} were looked at")
+        counts[name] += called
+        queue_pairs[name].update(seen)
+    for name, seen in queue_pairs.items():
+        counts[AT_ONE_END.format(name)] = max(seen.values(), default=0)
     for posted, count in window.posted.items():
         if posted.opcode is None:
             counts[RECEIVE] += count
             continue
         counts[OPERATIONS.get(posted.opcode, f"operation {posted.opcode}")] += count
         counts[SIGNALED] += count if posted.signaled else 0
-    counts["completions"] = calls(tally, symbols, COMPLETIONS[device])
     return counts
 
 

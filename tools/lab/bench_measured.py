@@ -33,22 +33,21 @@ class Measured:
     """By row and column; a row is there in the order in which it was measured."""
 
     workloads: dict[Row, Workload] = field(default_factory=dict)
+    # Of each boot, or each repetition.
     costs: dict[tuple[Row, str], list[Costs]] = field(default_factory=dict)
     # The row of the in-tree module that a row is held against.
     references: dict[Row, Row] = field(default_factory=dict)
-    # Of a second boot.
-    again: dict[tuple[Row, str], list[Costs]] = field(default_factory=dict)
     # By device and column: NFS 3 mounts, and connections of one NFS 4.2 mount.
     memory: dict[tuple[str, str], list[Memory]] = field(default_factory=dict)
     nconnect: dict[tuple[str, str], Memory] = field(default_factory=dict)
     mixed: list[Mixed] = field(default_factory=list)
 
-    def note(self, device: str, part: Part, workload: Workload, column: str, costs: list[Costs], again: bool) -> None:
-        """Take down what was measured of a workload, in a first boot or in a second."""
+    def note(self, device: str, part: Part, workload: Workload, column: str, costs: list[Costs]) -> None:
+        """Take down what was measured of a workload, beside what was before."""
         row = Row(device, part.name, workload.name)
         self.workloads.setdefault(row, workload)
         self.references[row] = Row(device, part.reference or part.name, workload.name)
-        (self.again if again else self.costs)[row, column] = costs
+        self.costs.setdefault((row, column), []).extend(costs)
 
     def mean(self, row: Row, column: str) -> Costs | None:
         """The average of the repetitions, if there are any."""
@@ -63,8 +62,8 @@ class Measured:
         """Take over what was measured elsewhere."""
         self.workloads.update(other.workloads)
         self.references.update(other.references)
-        self.costs.update(other.costs)
-        self.again.update(other.again)
+        for place, costs in other.costs.items():
+            self.costs.setdefault(place, []).extend(costs)
         self.memory.update(other.memory)
         self.nconnect.update(other.nconnect)
         self.mixed += other.mixed
@@ -82,19 +81,25 @@ class Measured:
         return found + bench_goals.judge_mixed([mixed for mixed in self.mixed if mixed.device == "rxe"])
 
     def differences(self) -> Iterator[str]:
-        """Where the same build did not cost the same."""
+        """Where the same build did not cost the same, or was not compared with itself."""
         for (row, column), several in self.costs.items():
-            again = self.again.get((row, column), [])
-            yield from bench_goals.differences(self.workloads[row], f"{row}, {column}", several, again)
+            # TCP is no build of ours, and has one boot.
+            if column != TCP or len(several) > 1:
+                yield from bench_goals.differences(self.workloads[row], f"{row}, {column}", several)
+
+    def unequal(self) -> Iterator[str]:
+        """Where the server was not asked as often for ours as for the in-tree module."""
+        for row, workload in self.workloads.items():
+            ours, in_tree = self.mean(row, OURS), self.reference(row)
+            if ours is not None and in_tree is not None:
+                yield from bench_goals.unequal(workload, str(row), ours, in_tree)
 
     def json(self) -> dict:
         """For people's own programs."""
-        def several(found: dict[tuple[Row, str], list[Costs]]) -> list[dict]:
-            return [{**asdict(row), "column": column, "operations": self.workloads[row].operations,
-                     "repetitions": [costs.json() for costs in repetitions]}
-                    for (row, column), repetitions in found.items()]
-
-        return {"costs": several(self.costs), "second boot": several(self.again),
+        costs = [{**asdict(row), "column": column, "operations": self.workloads[row].operations,
+                  "repetitions": [costs.json() for costs in several]}
+                 for (row, column), several in self.costs.items()]
+        return {"costs": costs,
                 "memory": [{"device": device, "column": column, "mounts": [memory.json() for memory in found]}
                            for (device, column), found in self.memory.items()],
                 "memory of nconnect": [{"device": device, "column": column, **memory.json()}

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 
 import bench_guest
+import say
 from bench_costs import Costs
 from bench_guest import BENCH, WORKLOAD, Guest
 from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, Workload
@@ -10,6 +11,8 @@ from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, Workload
 # In the guest's time, which flies. A transport shrinks in the second; after five minutes its connections would end.
 SETTLE_SECONDS, IDLE_SECONDS = 5, 60
 FIRST_ADDRESS = 101
+# Where a command says so that prints something else.
+SAID = "/run/free"
 # At once, for each connection; of NFS 4.2 so many that the 64 slots of a session do for NCONNECT.
 BUSY_DEPTH, SESSION_DEPTH = 16, 4
 # How often, at least; and for each that is under way at once.
@@ -47,15 +50,16 @@ def growth_workload(connections: int) -> Workload:
 def of_mounts(guest: Guest, transport: str, connections: int) -> tuple[Memory, list[Costs]]:
     """NFS 3 mounts, each with a connection of its own, and what an operation costs with so many."""
     numbers = _numbers(connections)
-    workload = growth_workload(connections)
+    mounts = f"{BENCH} connect {numbers[0]} {numbers[-1]} {bench_guest.mount_options('3', transport)} /export"
+    busy = _busy(BUSY_DEPTH * connections, _files(connections))
     before, = _free(guest, _waits(SETTLE_SECONDS))
-    # In one command each: between commands the guest waits for the host, and in its time that may be long.
-    options = bench_guest.mount_options("3", transport)
-    idle, = _free(guest, f"{BENCH} connect {numbers[0]} {numbers[-1]} {options} /export && {_waits(SETTLE_SECONDS)}")
-    costs = guest.measure(workload, transport)
-    busy, again = _free(guest, _busy(BUSY_DEPTH * connections, _files(connections)))
-    after, = _free(guest, f"umount -a -t nfs && {_waits(SETTLE_SECONDS)}")
-    each = [(before - now) / connections for now in (idle, busy, again)]
+    with say.undoing(lambda: guest.must("umount -a -t nfs")):
+        # In one command, as on_mount() has it.
+        costs = guest.measure(growth_workload(connections), transport, around=lambda command: (
+            f"{{ {mounts} && {_waits(SETTLE_SECONDS)}; }} > {SAID} && {command} && {{ {busy}; }} >> {SAID}"))
+        idle, busiest, again = _free(guest, f"cat {SAID}")
+    after, = _free(guest, _waits(SETTLE_SECONDS))
+    each = [(before - now) / connections for now in (idle, busiest, again)]
     return Memory(connections, each[0], each[1], each[2], before - after), costs
 
 
@@ -72,11 +76,13 @@ def _nconnect(guest: Guest, transport: str, count: int) -> tuple[int, int, int, 
     before, = _free(guest, _waits(SETTLE_SECONDS))
     # The connections are made when they are used, in turn.
     used = f"{WORKLOAD} 1 0 {4 * NCONNECT} getattr {where}/bench/small > /dev/null"
-    idle, = _free(guest, f"{BENCH} mount {where} {words} && {used} && {_waits(SETTLE_SECONDS)}")
-    # Two mounts are compared: each connection has as much to do in both.
-    busy, again = _free(guest, _busy(SESSION_DEPTH * count, f"{where}/bench/data"))
-    after, = _free(guest, f"umount {where} && {_waits(SETTLE_SECONDS)}")
-    return before - idle, before - busy, before - again, before - after
+    # Each connection has as much to do in both mounts.
+    busy = _busy(SESSION_DEPTH * count, f"{where}/bench/data")
+    with say.undoing(lambda: guest.must(f"umount {where}")):
+        idle, busiest, again = _free(
+            guest, f"{BENCH} mount {where} {words} && {used} && {_waits(SETTLE_SECONDS)} && {busy}")
+    after, = _free(guest, _waits(SETTLE_SECONDS))
+    return before - idle, before - busiest, before - again, before - after
 
 
 def _busy(depth: int, files: str) -> str:

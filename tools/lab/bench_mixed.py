@@ -4,6 +4,7 @@ There is no clock that counts instructions here, since two guests wait for each 
 differ a little from run to run, and their spread is told.
 """
 
+from collections import Counter as Totals
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class Mixed:
     totals: list[float]
     # In rpcrdma.
     rpcrdma: list[float]
+    # Doorbells and completions of each end, on average.
+    counts: dict[str, float]
 
 
 def measure(results: Results, device: str, ours: Path, programs: Programs) -> list[Mixed]:
@@ -88,8 +91,8 @@ class _Cell:
             counter.skip()
         self.guests.client.must(f"{bench_guest.WORKLOAD} {REPETITIONS} {workload.warmup} {workload.operations} "
                                 f"{workload.arguments.format(bench_guest.WHERE)}", bench_guest.MEASURE_SECONDS)
-        totals, rpcrdma = [0.0] * REPETITIONS, [0.0] * REPETITIONS
-        for counter, places in zip(self.counters, symbols):
+        totals, rpcrdma, counts = [0.0] * REPETITIONS, [0.0] * REPETITIONS, Totals[str]()
+        for machine, counter, places in zip(self.guests.machines, self.counters, symbols):
             windows = counter.windows()
             if len(windows) != REPETITIONS:
                 raise say.Failure(f"{len(windows)} windows, not {REPETITIONS}")
@@ -97,6 +100,10 @@ class _Cell:
                 tally = places.tally(window)
                 totals[number] += tally.total / workload.operations
                 rpcrdma[number] += sum(tally.modules[name] for name in bench_costs.OWN) / workload.operations
+                for _, function, name in bench_costs.VERBS[self.device]:
+                    counts[f"{name} of the {machine.role.name}"] += bench_costs.calls(tally, places, (function,))
         say.line(f"  {workload.name}: {sum(totals) / REPETITIONS:,.0f} instructions at both ends, "
                  f"spread {bench_costs.spread(totals):.2%}")
-        return Mixed(self.device, self.client, self.server, workload.name, totals, rpcrdma)
+        done = REPETITIONS * workload.operations
+        return Mixed(self.device, self.client, self.server, workload.name, totals, rpcrdma,
+                     {name: count / done for name, count in counts.items()})

@@ -7,7 +7,7 @@ import repository
 import roots
 import say
 from bench_costs import Costs
-from bench_goals import ratio
+from bench_goals import WORDS, ratio
 from bench_measured import COLUMNS, TCP, Measured, Row
 from bench_plan import CONNECTED, CONNECTIONS, IN_FLIGHT_COUNTS, KIB, NFS3, said
 from bench_tools import Programs
@@ -16,9 +16,6 @@ from pair import IN_TREE, OURS
 DIRECTORY = repository.BUILD / "bench"
 RESULT = DIRECTORY / "result.json"
 CHARTS = DIRECTORY / "charts.json"
-COUNTS = ("ib_post_send", "ib_post_recv", "RegMR", "LocalInv", "Send", "Send With Invalidate", "RDMA Write",
-          "RDMA Read", "Receive", "completions", "CQ wakeups", "thread wakeups", "context switches", "packets", "bytes",
-          "kmalloc and slab calls", "page allocator calls")
 NAME_WIDTH = 34
 
 
@@ -32,10 +29,12 @@ def tell(measured: Measured) -> None:
     for line in [*_memory(measured), *_mixed(measured)]:
         say.line(line)
     verdicts = measured.verdicts()
-    for verdict in sorted(verdicts, key=lambda verdict: verdict.met):
-        say.line(str(verdict))
+    for kind in WORDS:
+        for verdict in verdicts:
+            if verdict.met is kind:
+                say.line(str(verdict))
     if verdicts:
-        say.line(f"{sum(verdict.met for verdict in verdicts)} of {len(verdicts)} goals are met")
+        say.line(f"{sum(verdict.met is True for verdict in verdicts)} of {len(verdicts)} goals are met")
 
 
 def _instructions(measured: Measured, rows: list[Row], title: str) -> list[str]:
@@ -57,14 +56,18 @@ def _counts(measured: Measured, rows: list[Row]) -> list[str]:
         ours, in_tree = measured.mean(row, OURS), measured.reference(row)
         if ours is not None and in_tree is not None:
             lines.append(f"{row.workload}:")
-            lines += _wrapped([f"{name} {_both(ours, in_tree, name)}" for name in COUNTS])
-            lines += _wrapped([f"{module} {ours.modules.get(module, 0):,.0f} / {in_tree.modules.get(module, 0):,.0f}"
-                               for module in list(ours.modules)[:8]])
+            lines += _wrapped(_both(ours.counts, in_tree.counts)) + _wrapped(_both(ours.modules, in_tree.modules))
     return lines
 
 
-def _both(ours: Costs, in_tree: Costs, name: str) -> str:
-    return f"{ours.counts.get(name, 0):.4g} / {in_tree.counts.get(name, 0):.4g}"
+def _both(ours: dict[str, float], in_tree: dict[str, float]) -> list[str]:
+    """All that either has."""
+    return [f"{name} {_short(ours.get(name, 0))} / {_short(in_tree.get(name, 0))}"
+            for name in dict.fromkeys((*ours, *in_tree))]
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _wrapped(words: list[str], width: int = 120) -> list[str]:
@@ -99,6 +102,7 @@ def _mixed(measured: Measured) -> list[str]:
         name = f"{mixed.device}, {mixed.client} with {mixed.server}, {mixed.workload}"
         lines.append(f"{name:<{NAME_WIDTH + 10}}{mean:>14,.0f}  "
                      f"from {min(mixed.totals):,.0f} to {max(mixed.totals):,.0f}")
+        lines += _wrapped([f"{name} {_short(value)}" for name, value in mixed.counts.items()])
     return lines
 
 

@@ -77,9 +77,12 @@ class Window:
     # Instructions in user mode, and of blocks that had no counter.
     user: int = 0
     lost: int = 0
-    # Calls of watched functions whose work requests could not be read.
+    # How many counters have a meaning.
+    used: int = 0
+    # Calls of watched functions whose arguments could not be read.
     unreadable: int = 0
-    calls: dict[str, int] = field(default_factory=dict)
+    # By function and address of the queue pair.
+    calls: dict[str, dict[int, int]] = field(default_factory=dict)
     posted: dict[Posted, int] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
 
@@ -93,7 +96,7 @@ class Counter:
         self._read = 0
 
     def watch(self, kind: str, function: str, address: int) -> None:
-        """Have the work requests counted that come to a function; `kind` is send or receive."""
+        """Have calls of a function looked at; `kind` tells its arguments: send, receive, completion, queue."""
         self._ask(f"watch {kind} {function} {address:x}")
 
     def windows(self) -> list[Window]:
@@ -152,12 +155,12 @@ def _note(window: Window, kind: str, words: list[str]) -> None:
     match kind, words:
         case "block", [address, length, count]:
             window.blocks.append(Block(int(address, 16), int(length), int(count)))
-        case "calls", [function, count]:
-            window.calls[function] = int(count)
+        case "calls", [function, queue_pair, count]:
+            window.calls.setdefault(function, {})[int(queue_pair, 16)] = int(count)
         case "posted", [function, opcode, signaled, count]:
             posted = Posted(function, None if opcode == "-" else int(opcode), signaled == "1")
             window.posted[posted] = int(count)
-        case ("user" | "lost" | "unreadable"), [count]:
+        case ("user" | "lost" | "used" | "unreadable"), [count]:
             setattr(window, kind, int(count))
         case _:
             raise say.Failure(f"the counting plugin wrote: {kind} {' '.join(words)}")

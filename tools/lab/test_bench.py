@@ -1,4 +1,4 @@
-"""Tests of what is made of a guest's counts: costs, goals, and whether the same build costs the same."""
+"""Tests of what is made of a guest's counts, of what is measured, and of what is said of it."""
 
 import json
 import tempfile
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import bench_boot
 import bench_costs
-import bench_goals
 import bench_guest
 import bench_memory
 import bench_plan
@@ -20,7 +19,7 @@ from bench_costs import Costs, Run
 from bench_measured import TCP, Measured, Row, parts_of
 from bench_memory import Memory
 from bench_mixed import Mixed
-from bench_plan import NFS3, NFS42, Goal, Part, Workload
+from bench_plan import NFS3, NFS42, Part
 from counting import Block, Counting, Posted, Window
 from pair import IN_TREE, OURS
 from symbols import Symbols
@@ -47,14 +46,19 @@ ffffffffc0020000 t _RNvCs_7rpcrdma4post\t[rpcrdma]
     "__kvmalloc_node_noprof", "__kmalloc_large_noprof", "kmem_cache_alloc_node_noprof",
     "kmem_cache_alloc_lru_noprof", "kmem_cache_alloc_bulk_noprof"), 10)) + """\
 ffffffffc0010100 t ib_cq_completion_softirq\t[ib_core]
+ffffffffc0030000 T xprt_complete_rqst\t[sunrpc]
 """
 # Ten GETATTRs at both ends.
 WINDOW = """window 3
 user 500
 lost 0
+used 200000
 unreadable 0
-calls rxe_post_recv 1
-calls rxe_post_send 20
+calls rxe_cq_post a0 10
+calls rxe_cq_post b0 14
+calls rxe_post_recv a0 1
+calls rxe_post_send a0 10
+calls rxe_post_send b0 10
 posted rxe_post_recv - 1 32
 posted rxe_post_send 2 0 10
 posted rxe_post_send 9 1 10
@@ -71,6 +75,7 @@ block ffffffffc0000300 1 24
 block ffffffffc0010000 1 20
 block ffffffffc0020010 10 10
 block ffffffff81010000 3 10
+block ffffffffc0030000 6 10
 end 3"""
 
 
@@ -86,7 +91,8 @@ def costs(total: float, rpcrdma: float = 0.0, **counts: float) -> Costs:
 class Counts(unittest.TestCase):
     def test_a_window_is_read(self) -> None:
         found = window()
-        self.assertEqual((found.number, found.user, found.lost), (3, 500, 0))
+        self.assertEqual((found.number, found.user, found.lost, found.used), (3, 500, 0, 200000))
+        self.assertEqual(found.calls["rxe_post_send"], {0xa0: 10, 0xb0: 10})
         self.assertEqual(found.posted[Posted("rxe_post_send", 32, False)], 10)
         self.assertEqual(found.posted[Posted("rxe_post_recv", None, True)], 32)
         self.assertIn(Block(0xffffffff81000100, 4, 30), found.blocks)
@@ -144,8 +150,10 @@ class CostsOfAnOperation(unittest.TestCase):
 
     def test_everything_is_for_one_operation(self) -> None:
         found = bench_costs.of(window(), Symbols(KALLSYMS), self.RUN, "rxe", 10)
-        wanted = {"ib_post_send": 2, "ib_post_recv": 0.1, "Receive": 3.2, "Send": 1, "Send With Invalidate": 1,
-                  "RegMR": 1, "signaled": 1, "completions": 2.4, "CQ wakeups": 2, "thread wakeups": 2,
+        wanted = {"RPCs": 1, "ib_post_send at one end": 1, "ib_post_recv at one end": 0.1,
+                  "completions at one end": 1.4, "ib_post_send": 2, "ib_post_recv": 0.1, "Receive": 3.2, "Send": 1,
+                  "Send With Invalidate": 1, "RegMR": 1, "signaled": 1, "completions": 2.4, "CQ wakeups": 2,
+                  "thread wakeups": 2,
                   "context switches": 3, "kmalloc and slab calls": 1, "page allocator calls": 0, "packets": 5,
                   "bytes": 800, "troubles": 0}
         self.assertEqual({name: found.counts.get(name) for name in wanted}, wanted)
@@ -154,7 +162,7 @@ class CostsOfAnOperation(unittest.TestCase):
         self.assertEqual(found.nanoseconds, 1234.5)
 
     def test_a_post_that_was_not_seen(self) -> None:
-        missed = WINDOW.replace("calls rxe_post_send 20", "calls rxe_post_send 19")
+        missed = WINDOW.replace("calls rxe_post_send b0 10", "calls rxe_post_send b0 9")
         for wrong in (missed, WINDOW.replace("lost 0", "lost 1"), WINDOW.replace("unreadable 0", "unreadable 2")):
             with self.assertRaises(say.Failure):
                 bench_costs.of(window(wrong), Symbols(KALLSYMS), self.RUN, "rxe", 10)
@@ -181,56 +189,67 @@ class CostsOfAnOperation(unittest.TestCase):
                 bench_guest.reaches_server([wrong], bench_guest.RDMA)
 
     def test_the_plugin_and_the_clock(self) -> None:
-        bench_guest.agrees_with_clock([replace(costs(100), nanoseconds=150)])
-        with self.assertRaises(say.Failure):
-            bench_guest.agrees_with_clock([replace(costs(100), nanoseconds=90)])
+        waited, lost = (replace(costs(100), nanoseconds=nanoseconds) for nanoseconds in (150, 90))
+        bench_guest.agrees_with_clock([costs(100), replace(costs(100), nanoseconds=100.9)], may_wait=False)
+        bench_guest.agrees_with_clock([waited], may_wait=True)
+        for wrong, may_wait in ((waited, False), (lost, False), (lost, True)):
+            with self.assertRaises(say.Failure):
+                bench_guest.agrees_with_clock([wrong], may_wait)
 
     def test_all_functions_of_the_module_are_told_of(self) -> None:
         with unittest.mock.patch("bench_costs.MOST_FUNCTIONS", 1):
             found = bench_costs.of(window(), Symbols(KALLSYMS), self.RUN, "rxe", 10)
         self.assertEqual([module for module, _, _ in found.functions], ["kernel", "rpcrdma", "rust"])
 
-    def test_mean_and_spread(self) -> None:
+    def test_mean(self) -> None:
         found = bench_costs.mean([costs(100, 10, packets=2), costs(110, 30)])
         self.assertEqual((found.total, found.rpcrdma, found.counts["packets"]), (105, 20, 1))
-        self.assertAlmostEqual(bench_costs.spread([100, 110]), 10 / 105)
 
 
-class Goals(unittest.TestCase):
-    GOAL = Goal(0.9, 0.8, most=(("ib_post_send", 2),), just=(("RegMR", 1),), parts=(("CQ wakeups", 0.7),))
+class Measuring(unittest.TestCase):
+    """What a guest is told, and what is taken of its answer."""
 
-    def judged(self, ours: Costs) -> dict[str, bool]:
-        in_tree = costs(100, 10, **{"CQ wakeups": 2})
-        return {verdict.what: verdict.met for verdict in bench_goals.judge("row", self.GOAL, ours, in_tree)}
+    def measure(self, workload: bench_plan.Workload, repetitions: int, said: int, ended: int) -> tuple[list, list]:
+        """Costs, and how many operations they are divided by; of so many repetitions and windows."""
+        guest = bench_guest.Guest.__new__(bench_guest.Guest)
+        guest.device, guest.counter, guest.symbols = "rxe", unittest.mock.Mock(), unittest.mock.Mock()
+        guest.counter.windows.return_value = [Window(number) for number in range(ended)]
+        lines = "".join(f"repetition {number} 5\n" for number in range(said))
+        self.commands: list[str] = []
+        divisors = []
 
-    def test_met(self) -> None:
-        self.assertTrue(all(self.judged(costs(90, 8, ib_post_send=2.01, RegMR=1, **{"CQ wakeups": 1.4})).values()))
+        def must(command: str, _: float) -> str:
+            self.commands.append(command)
+            return lines
 
-    def test_missed(self) -> None:
-        missed = self.judged(costs(90.1, 8.1, ib_post_send=2.1, RegMR=2, **{"CQ wakeups": 1.5}))
-        self.assertEqual(len(missed), 5)
-        self.assertFalse(any(missed.values()))
+        def of(found: Window, *more) -> Costs:
+            divisors.append(more[-1])
+            return costs(found.number + 1.0, ib_post_send=2, troubles=0)
 
-    def test_nothing_of_nothing(self) -> None:
-        self.assertEqual(bench_goals.ratio(0, 0), 1)
-        self.assertEqual(bench_goals.ratio(1, 0), float("inf"))
+        with unittest.mock.patch.object(guest, "must", must), unittest.mock.patch("bench_costs.of", of), \
+                unittest.mock.patch("bench_guest.agrees_with_clock"):
+            part = Part(NFS3, "3", ())
+            found = guest.measure(workload, bench_guest.RDMA, repetitions, guest.on_mount(part, bench_guest.RDMA))
+        return [one.total for one in found], divisors
 
-    def test_mixed_pairs_against_the_in_tree_module_with_itself(self) -> None:
-        found = [Mixed("rxe", client, server, workload, totals, []) for client, server, workload, totals in (
-            (IN_TREE, IN_TREE, "read", [100.0, 102.0]), (OURS, IN_TREE, "read", [104.0, 104.0]),
-            (IN_TREE, OURS, "read", [103.0, 104.0]), (OURS, IN_TREE, "write", [1.0, 1.0]))]
-        verdicts = bench_goals.judge_mixed(found)
-        self.assertEqual([verdict.met for verdict in verdicts], [True, True])
-        found[1].totals.append(120)
-        self.assertFalse(bench_goals.judge_mixed(found)[0].met)
+    def test_each_repetition(self) -> None:
+        # A window more is of something else.
+        self.assertEqual(self.measure(bench_plan.GETATTR, 2, 2, 3), ([1, 2], [4000, 4000]))
+        mount, _, rest = self.commands[0].partition(" && {")
+        self.assertTrue(mount.startswith("/run/bench mount /mnt/bench -t nfs -o vers=3,proto=rdma"))
+        self.assertEqual(rest, " /run/workload 2 1000 4000 getattr /mnt/bench/bench/small; status=$?; "
+                               "umount /mnt/bench && exit $status; }")
 
-    def test_same_build_same_costs(self) -> None:
-        workload = Workload("read 64 KiB", "", 1, limit=0.005)
-        differences = bench_goals.differences
-        self.assertEqual(differences(workload, "row", [costs(1000), costs(1004)], [costs(1001)]), [])
-        self.assertEqual(len(differences(workload, "row", [costs(1000), costs(1006)], [])), 1)
-        self.assertEqual(len(differences(workload, "row", [costs(1000), costs(1000)], [costs(1010)])), 1)
-        self.assertEqual(differences(replace(workload, limit=0.01), "row", [costs(1000), costs(1006)], []), [])
+    def test_what_stands_apart(self) -> None:
+        connect = replace(bench_plan.CONNECTS[0], operations=4)
+        # The first is not counted.
+        self.assertEqual(self.measure(connect, 2, 5, 5), ([(2 + 3 + 4 + 5) / 4], [1] * 5))
+        self.assertIn("/run/workload 5 0 1 connect 192.0.2.1:/ vers=4.2,proto=rdma,", self.commands[0])
+
+    def test_one_is_missing(self) -> None:
+        for said, ended in ((1, 2), (2, 1)):
+            with self.assertRaises(say.Failure):
+                self.measure(bench_plan.GETATTR, 2, said, ended)
 
 
 class Plan(unittest.TestCase):
@@ -248,13 +267,19 @@ class Plan(unittest.TestCase):
         self.assertEqual(by_name["write 4 KiB, 32 at once"].goal.parts, (("CQ wakeups", 0.70),))
         self.assertEqual(by_name["read 64 KiB"].arguments.format("/m"), "read 65536 1 /m/bench/data")
 
-    def test_quick_is_what_a_second_boot_measures(self) -> None:
-        again = [boot for boot in bench_boot.boots("default") if boot.again]
-        self.assertEqual([boot.parts for boot in again], [bench_plan.QUICK, bench_plan.QUICK])
-        self.assertEqual([boot.again for boot in bench_boot.boots("quick")], [False, False])
-        self.assertEqual({boot.device for boot in bench_boot.boots("full")}, {"rxe", "siw"})
-        names = [boot.name for boot in bench_boot.boots("full")]
-        self.assertEqual(len(names), len(set(names)))
+    def test_everything_is_measured_twice(self) -> None:
+        for chosen in bench_plan.SETS:
+            found = bench_boot.boots(chosen)
+            for device in ("rxe", "siw") if chosen == "full" else ("rxe",):
+                for whose in (OURS, IN_TREE):
+                    mine = [boot for boot in found if (boot.device, boot.whose) == (device, whose)]
+                    self.assertEqual({boot.parts for boot in mine}, {parts_of(bench_plan.SETS[chosen], whose)})
+                    self.assertEqual(sum(boot.repetitions for boot in mine), 2)
+            names = [boot.name for boot in found]
+            self.assertEqual(len(names), len(set(names)))
+
+    def test_there_are_as_many_links_as_are_read(self) -> None:
+        self.assertLessEqual(bench_plan.READLINK.warmup + bench_plan.READLINK.operations, bench_plan.MANY_ENTRIES)
 
     def test_tcp_is_measured_once_and_without_what_only_ours_has(self) -> None:
         self.assertEqual(sum(boot.with_tcp for boot in bench_boot.boots("full")), 1)
@@ -275,18 +300,18 @@ class Plan(unittest.TestCase):
 
 class OfMemory(unittest.TestCase):
     def test_bytes_of_a_connection(self) -> None:
-        # Free before, idle, busy, later, after; in KiB.
-        said = iter(["1000", "920", "600\n840", "1000"])
+        # Free before; idle, busy, later; of umount; after; in KiB.
+        said = iter(["1000", "920\n600\n840", "", "1000"])
         guest = unittest.mock.Mock()
-        guest.must = lambda command, seconds: next(said)
+        guest.must = lambda command, seconds=0: next(said)
         guest.measure.return_value = []
         memory, _ = bench_memory.of_mounts(guest, bench_guest.RDMA, 8)
         self.assertEqual(memory, Memory(8, 10 * 1024, 50 * 1024, 20 * 1024, 0))
 
     def test_connections_without_their_mount(self) -> None:
-        said = iter(["1000", "900", "800\n900", "1000", "1000", "750", "500\n600", "990"])
+        said = iter(["1000", "900\n800\n900", "", "1000", "1000", "750\n500\n600", "", "990"])
         guest = unittest.mock.Mock()
-        guest.must = lambda command, seconds: next(said)
+        guest.must = lambda command, seconds=0: next(said)
         memory = bench_memory.of_nconnect(guest, bench_guest.RDMA)
         self.assertEqual(memory, Memory(16, 10 * 1024, 20 * 1024, 20 * 1024, 10 * 1024))
 
@@ -296,13 +321,18 @@ class Report(unittest.TestCase):
         measured, part = Measured(), Part(NFS42, "4.2", ())
         inline = Part("inline", "4.2", (), inline=4096, reference=NFS42)
         read, = (workload for workload in bench_plan.transfers(4096) if workload.name == "read 4 KiB")
-        for column, total in ((OURS, 90.0), (IN_TREE, 100.0), (TCP, 50.0)):
-            measured.note("rxe", part, read, column, [costs(total, total / 10), costs(total, total / 10)], again=False)
-        measured.note("rxe", inline, replace(read, goal=bench_plan.PAGE_4096), OURS, [costs(99, 8.5)], again=False)
+        for column, total, counts in (
+                (OURS, 90.0, {"ib_post_send": 2, "bytes": 4660}),
+                (IN_TREE, 100.0, {"ib_post_send": 2.5, "RegMR": 1, "bytes": 4776}), (TCP, 50.0, {})):
+            # One boot after the other.
+            for _ in range(2):
+                measured.note("rxe", part, read, column, [costs(total, total / 10, **counts)])
+        measured.note("rxe", inline, replace(read, goal=bench_plan.PAGE_4096), OURS, [costs(99, 8.5)])
         for column, idle in ((OURS, 5.0), (IN_TREE, 10.0)):
             measured.memory["rxe", column] = [Memory(count, idle, idle, idle, 0) for count in bench_plan.CONNECTIONS]
             measured.nconnect["rxe", column] = Memory(16, idle, 2 * idle, 1.2 * idle, 0)
-        measured.mixed.append(Mixed("rxe", IN_TREE, IN_TREE, "read 4 KiB", [100.0, 101.0], [1.0, 1.0]))
+        measured.mixed.append(Mixed("rxe", IN_TREE, IN_TREE, "read 4 KiB", [100.0, 101.0], [1.0, 1.0],
+                                    {"ib_post_send of the client": 1.0}))
         return measured
 
     def test_a_row_of_ours_alone_is_held_against_another(self) -> None:
@@ -322,8 +352,11 @@ class Report(unittest.TestCase):
             bench_report.tell(self.measured())
         text = "\n".join(lines)
         self.assertRegex(text, r"read 4 KiB +90 +100 +50 +0\.900 +9 +10 +0\.900\n")
-        self.assertIn("ib_post_send 0 / 0", text)
+        # All counts that there are, and all modules.
+        self.assertIn("  ib_post_send 2 / 2.5, bytes 4,660 / 4,776, RegMR 0 / 1", text)
+        self.assertIn("  rpcrdma 9 / 10", text)
         self.assertIn("two guests", text)
+        self.assertIn("  ib_post_send of the client 1", text)
         self.assertTrue(lines[-1].endswith("goals are met"))
         # What is missed comes before what is met.
         kinds = [line[:3] for line in lines if line[:3] in ("MIS", "met")]
@@ -331,7 +364,7 @@ class Report(unittest.TestCase):
 
     def test_json_and_charts(self) -> None:
         measured = self.measured()
-        measured.note("rxe", Part(NFS3, "3", ()), bench_plan.transfers(4096)[0], OURS, [costs(80)], again=False)
+        measured.note("rxe", Part(NFS3, "3", ()), bench_plan.transfers(4096)[0], OURS, [costs(80)])
         written = json.loads(json.dumps(measured.json()))
         self.assertEqual(written["costs"][0]["repetitions"][0]["total"], 90)
         charts = {chart["name"]: chart for chart in bench_report.charts(measured)}

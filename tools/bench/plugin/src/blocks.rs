@@ -54,6 +54,11 @@ impl Blocks {
         (slot, 1)
     }
 
+    /// Whether a block begins there.
+    pub(crate) fn begins_at(&self, address: u64) -> bool {
+        self.blocks.iter().any(|block| block.address == address)
+    }
+
     /// Each block with its counter's number.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, Block)> + '_ {
         self.blocks

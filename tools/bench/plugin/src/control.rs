@@ -3,8 +3,9 @@
 //! is answered by a line, `ok` or `error`:
 //!
 //! ```text
-//! watch send|receive NAME ADDRESS   count what is posted by the function at this address (hexadecimal)
-//! begin                             as if the guest had executed that mark
+//! watch KIND NAME ADDRESS   look at the calls of the function at this address (hexadecimal), which was never called yet;
+//!                           KIND tells its arguments: send, receive, completion, queue (see posts.rs)
+//! begin                     as if the guest had executed that mark
 //! end
 //! ```
 
@@ -14,7 +15,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::mark::Mark;
+use mark::Mark;
+
 use crate::posts::Kind;
 use crate::PLUGIN;
 
@@ -43,13 +45,20 @@ pub(crate) fn listen(path: &str) -> io::Result<()> {
 pub(crate) fn tell(path: &str, mark: Mark) -> io::Result<()> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    writeln!(stream, "{}", mark.word())?;
+    writeln!(stream, "{}", word(mark))?;
     let mut answer = String::new();
     BufReader::new(&stream).read_line(&mut answer)?;
     if answer.trim() == "ok" {
         Ok(())
     } else {
         Err(io::Error::other(format!("answered {:?}", answer.trim())))
+    }
+}
+
+fn word(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Begin => "begin",
+        Mark::End => "end",
     }
 }
 
@@ -69,13 +78,9 @@ fn obey(line: &str) -> Option<()> {
     let plugin = PLUGIN.get()?;
     match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["watch", kind, name, address] => {
-            let kind = match kind {
-                "send" => Kind::Send,
-                "receive" => Kind::Receive,
-                _ => return None,
-            };
+            let kind = Kind::from_word(kind)?;
             let address = u64::from_str_radix(address, 16).ok()?;
-            plugin.counts().posts.watch(kind, name, address);
+            plugin.watch(kind, name, address)?;
         }
         ["begin"] => plugin.mark_here(Mark::Begin),
         ["end"] => plugin.mark_here(Mark::End),

@@ -5,29 +5,27 @@
 //! kernel's symbols that gives instructions by module and by function, and calls of each function, all of them exact,
 //! and without a change to the guest. What the guest does in user mode is one number.
 //!
-//! At the entry of functions that it is told, those by which a verbs consumer posts work requests, it also walks the
-//! chain that is posted, and counts by operation.
+//! At the entry of functions that it is told, those by which a verbs consumer posts work requests and a driver completes
+//! them, it also counts by queue pair, walks the chain that is posted, and counts by operation.
 //!
 //! Arguments: `out=FILE` is where the counts go (see `window.rs` for the format), `control=SOCKET` takes commands (see
 //! `control.rs`), `peer=SOCKET` is another plugin's, which is told to begin and to end at the same marks.
 
 mod api;
-mod arguments;
 mod blocks;
 mod control;
-mod mark;
 mod posts;
 mod scoreboard;
 mod window;
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::arguments::Arguments;
+use mark::Mark;
+
 use crate::blocks::{Blocks, CAPACITY, USER};
-use crate::mark::Mark;
-use crate::posts::Posts;
+use crate::posts::{Kind, Posts};
 use crate::scoreboard::Scoreboard;
 use crate::window::Window;
 
@@ -69,6 +67,10 @@ impl Plugin {
 
     fn mark_here(&self, mark: Mark) {
         let counts = &mut *self.counts();
+        if !counts.posts.has_processor() {
+            counts.window.complain("a mark before there is a processor");
+            return;
+        }
         let counters = self.scoreboard.read(counts.blocks.used());
         match mark {
             Mark::Begin => {
@@ -77,6 +79,16 @@ impl Plugin {
             }
             Mark::End => counts.window.end(&counters, &counts.blocks, &counts.posts),
         }
+    }
+
+    /// Has calls of a function looked at; not of one whose code was translated before, since that will not be again.
+    fn watch(&self, kind: Kind, name: &str, address: u64) -> Option<()> {
+        let counts = &mut *self.counts();
+        if counts.blocks.begins_at(address) {
+            return None;
+        }
+        counts.posts.watch(kind, name, address);
+        Some(())
     }
 
     fn tell_peer(&self, mark: Mark) {
@@ -106,13 +118,54 @@ pub unsafe extern "C" fn qemu_plugin_install(
     argv: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let (info, words) = unsafe { (&*info, arguments::words(argc, argv)) };
+    let (info, words) = unsafe { (&*info, words(argc, argv)) };
     match install(id, info, &words) {
         Ok(()) => 0,
         Err(why) => {
             eprintln!("counting plugin: {why}");
             1
         }
+    }
+}
+
+/// The strings of a C program's arguments.
+///
+/// # Safety
+///
+/// `argv` has `argc` strings.
+unsafe fn words(argc: c_int, argv: *const *const c_char) -> Vec<String> {
+    let count = usize::try_from(argc).unwrap_or(0);
+    let word = |index| {
+        // SAFETY: the caller's promise.
+        let word = unsafe { CStr::from_ptr(*argv.add(index)) };
+        word.to_string_lossy().into_owned()
+    };
+    (0..count).map(word).collect()
+}
+
+/// `out=`, `control=` and `peer=`.
+#[derive(Default)]
+struct Arguments {
+    out: String,
+    control: String,
+    peer: Option<String>,
+}
+
+impl Arguments {
+    fn parse(words: &[String]) -> Result<Self, String> {
+        let mut found = Self::default();
+        for word in words {
+            match word.split_once('=') {
+                Some(("out", path)) => found.out = path.into(),
+                Some(("control", path)) => found.control = path.into(),
+                Some(("peer", path)) => found.peer = Some(path.into()),
+                _ => return Err(format!("no such argument: {word}")),
+            }
+        }
+        if found.out.is_empty() || found.control.is_empty() {
+            return Err("wants out= and control=".into());
+        }
+        Ok(found)
     }
 }
 
@@ -145,7 +198,12 @@ fn install(id: api::Id, info: &api::Info, words: &[String]) -> Result<(), String
 /// A processor is there, and so are its registers' names.
 extern "C" fn processor_made(_: api::Id, _: c_uint) {
     if let Some(plugin) = PLUGIN.get() {
-        plugin.counts().posts.find_registers();
+        let counts = &mut *plugin.counts();
+        if !counts.posts.find_registers() {
+            counts
+                .window
+                .complain("the processor has not the registers of arguments");
+        }
     }
 }
 
@@ -168,7 +226,8 @@ extern "C" fn translated(_: api::Id, block: *mut api::Block) {
     };
     plugin.scoreboard.add_when_executed(block, slot, step);
     if let Some(watch) = counts.posts.watch_at(address) {
-        // SAFETY: as above; a block has at least one instruction. The callback takes the watch's number for a pointer.
+        // SAFETY: QEMU's block is valid during this call, and has at least one instruction. The callback takes the watch's
+        // number for a pointer.
         unsafe {
             let first = api::qemu_plugin_tb_get_insn(block, 0);
             let number = watch as *mut c_void;
@@ -186,9 +245,10 @@ fn look_for_marks(block: *mut api::Block, length: usize) {
     for index in 0..length {
         // SAFETY: QEMU's block is valid during its translation, and has so many instructions.
         let instruction = unsafe { api::qemu_plugin_tb_get_insn(block, index) };
-        if let Some(mark) = mark::read(instruction) {
+        if let Some(mark) = read_mark(instruction) {
             let number = mark as usize as *mut c_void;
-            // SAFETY: as above; the callback takes the mark's number for a pointer.
+            // SAFETY: the instruction is of a block that is being translated. The callback takes the mark's number for a
+            // pointer.
             unsafe {
                 api::qemu_plugin_register_vcpu_insn_exec_cb(
                     instruction,
@@ -199,6 +259,19 @@ fn look_for_marks(block: *mut api::Block, length: usize) {
             }
         }
     }
+}
+
+/// The mark that an instruction is; valid during its block's translation.
+fn read_mark(instruction: *const api::Instruction) -> Option<Mark> {
+    let mut bytes = [0u8; mark::SIZE];
+    // SAFETY: the caller's instruction is valid, and no more is written than there is room for.
+    let size = unsafe {
+        if api::qemu_plugin_insn_size(instruction) != bytes.len() {
+            return None;
+        }
+        api::qemu_plugin_insn_data(instruction, bytes.as_mut_ptr().cast(), bytes.len())
+    };
+    (size == bytes.len()).then(|| Mark::read(bytes)).flatten()
 }
 
 /// The guest executes a mark.

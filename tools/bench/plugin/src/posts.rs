@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The work requests that a guest's kernel posts: at the entry of a verbs driver's `post_send` and `post_recv` the
-//! second argument is the first of a chain, as `include/rdma/ib_verbs.h` of the kernel has it.
+//! What comes to the functions of a verbs driver, by queue pair: calls, and the work requests that are posted.
+//!
+//! The first argument of `post_send` and `post_recv` is the queue pair, the second the first of a chain of work requests,
+//! as `include/rdma/ib_verbs.h` of the kernel has it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
@@ -12,16 +14,37 @@ const NEXT: u64 = 0;
 const OPCODE: u64 = 28;
 const SEND_FLAGS: u64 = 32;
 const SIGNALED: u32 = 1 << 1;
+/// Where `struct ib_wc` has its queue pair.
+const QUEUE_PAIR: u64 = 24;
 /// A chain as long as this is no chain.
 const LONGEST: usize = 4096;
-/// The register of the second argument.
-const SECOND_ARGUMENT: &CStr = c"rsi";
+/// The registers of the first two arguments.
+const ARGUMENTS: [&CStr; 2] = [c"rdi", c"rsi"];
 
-/// What kind of chain a watched function is given.
+/// What the arguments of a watched function are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
+    /// A queue pair and a chain that is to be sent.
     Send,
+    /// A queue pair and a chain of Receives.
     Receive,
+    /// Something else and a work completion.
+    Completion,
+    /// A queue pair and something else.
+    Queue,
+}
+
+impl Kind {
+    /// As the control socket has it.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "send" => Some(Self::Send),
+            "receive" => Some(Self::Receive),
+            "completion" => Some(Self::Completion),
+            "queue" => Some(Self::Queue),
+            _ => None,
+        }
+    }
 }
 
 /// A watched function.
@@ -42,8 +65,9 @@ pub(crate) struct Posted {
 pub(crate) struct Posts {
     watches: Vec<Watch>,
     by_address: HashMap<u64, usize>,
-    argument: Option<RegisterHandle>,
-    calls: BTreeMap<String, u64>,
+    arguments: Option<[RegisterHandle; 2]>,
+    /// By function and queue pair.
+    calls: BTreeMap<(String, u64), u64>,
     requests: BTreeMap<Posted, u64>,
     unreadable: u64,
 }
@@ -58,14 +82,14 @@ impl Posts {
         Self {
             watches: Vec::new(),
             by_address: HashMap::new(),
-            argument: None,
+            arguments: None,
             calls: BTreeMap::new(),
             requests: BTreeMap::new(),
             unreadable: 0,
         }
     }
 
-    /// Watches a function, if it has not been translated yet.
+    /// Watches a function, which must not have been translated yet.
     pub(crate) fn watch(&mut self, kind: Kind, name: &str, address: u64) {
         self.by_address.insert(address, self.watches.len());
         self.watches.push(Watch {
@@ -86,34 +110,43 @@ impl Posts {
         self.unreadable = 0;
     }
 
-    /// Calls by function.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = (&String, u64)> {
-        self.calls
-            .iter()
-            .map(|(function, &count)| (function, count))
+    /// Calls by function and queue pair.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&(String, u64), u64)> {
+        self.calls.iter().map(|(call, &count)| (call, count))
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = (&Posted, u64)> {
         self.requests.iter().map(|(posted, &count)| (posted, count))
     }
 
-    /// Calls whose chain could not be read.
+    /// Calls whose arguments could not be read.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Looks up the register; called for a processor, by its thread.
-    pub(crate) fn find_registers(&mut self) {
+    /// Looks up the registers, and says whether they are there; called for a processor, by its thread.
+    pub(crate) fn find_registers(&mut self) -> bool {
         // SAFETY: QEMU calls this for a processor. The array is ours, with so many descriptors of strings that stay.
         unsafe {
             let array = api::qemu_plugin_get_registers();
             let all = std::slice::from_raw_parts((*array).data, (*array).len as usize);
-            let found = all
-                .iter()
-                .find(|one| CStr::from_ptr(one.name) == SECOND_ARGUMENT);
-            self.argument = found.map(|one| RegisterHandle(one.handle));
+            let find = |name| {
+                all.iter()
+                    .find(|one| CStr::from_ptr(one.name) == name)
+                    .map(|one| RegisterHandle(one.handle))
+            };
+            self.arguments = match ARGUMENTS.map(find) {
+                [Some(first), Some(second)] => Some([first, second]),
+                _ => None,
+            };
             api::g_array_free(array, 1);
         }
+        self.arguments.is_some()
+    }
+
+    /// Whether there is a processor whose registers are known.
+    pub(crate) fn has_processor(&self) -> bool {
+        self.arguments.is_some()
     }
 
     /// The guest is at the entry of a watched function; called by the processor's thread.
@@ -122,25 +155,36 @@ impl Posts {
             return;
         };
         let (name, kind) = (name.clone(), *kind);
-        *self.calls.entry(name.clone()).or_default() += 1;
-        if self.walk(&name, kind).is_none() {
+        if self.note(name, kind).is_none() {
             self.unreadable += 1;
         }
     }
 
-    fn walk(&mut self, name: &str, kind: Kind) -> Option<()> {
-        let mut request = self.second_argument()?;
+    fn note(&mut self, name: String, kind: Kind) -> Option<()> {
+        let [first, second] = self.arguments.as_ref()?;
+        let (first, second) = (value(first)?, value(second)?);
+        let queue_pair = match kind {
+            Kind::Completion => u64::from_le_bytes(memory(second.checked_add(QUEUE_PAIR)?)?),
+            Kind::Send | Kind::Receive | Kind::Queue => first,
+        };
+        *self.calls.entry((name.clone(), queue_pair)).or_default() += 1;
+        match kind {
+            Kind::Send | Kind::Receive => self.walk(&name, kind, second),
+            Kind::Completion | Kind::Queue => Some(()),
+        }
+    }
+
+    fn walk(&mut self, name: &str, kind: Kind, mut request: u64) -> Option<()> {
         for _ in 0..LONGEST {
             if request == 0 {
                 return Some(());
             }
-            let (opcode, signaled) = match kind {
-                Kind::Send => {
-                    let flags = u32::from_le_bytes(memory(request.checked_add(SEND_FLAGS)?)?);
-                    let opcode = u32::from_le_bytes(memory(request.checked_add(OPCODE)?)?);
-                    (Some(opcode), flags & SIGNALED != 0)
-                }
-                Kind::Receive => (None, true),
+            let (opcode, signaled) = if kind == Kind::Send {
+                let flags = u32::from_le_bytes(memory(request.checked_add(SEND_FLAGS)?)?);
+                let opcode = u32::from_le_bytes(memory(request.checked_add(OPCODE)?)?);
+                (Some(opcode), flags & SIGNALED != 0)
+            } else {
+                (None, true)
             };
             *self
                 .requests
@@ -154,13 +198,13 @@ impl Posts {
         }
         None
     }
+}
 
-    fn second_argument(&self) -> Option<u64> {
-        let RegisterHandle(register) = self.argument.as_ref()?;
-        // SAFETY: the handle is QEMU's, and this is the processor's thread; QEMU appends the value to the array.
-        bytes(|array| unsafe { api::qemu_plugin_read_register(*register, array) > 0 })
-            .map(u64::from_le_bytes)
-    }
+/// What a register holds.
+fn value(RegisterHandle(register): &RegisterHandle) -> Option<u64> {
+    // SAFETY: the handle is QEMU's, and this is the processor's thread; QEMU appends the value to the array.
+    bytes(|array| unsafe { api::qemu_plugin_read_register(*register, array) > 0 })
+        .map(u64::from_le_bytes)
 }
 
 /// So many bytes of the guest's memory, at an address of the code that runs.

@@ -10,7 +10,7 @@ pub(crate) struct Scoreboard {
 
 // SAFETY: the pointer names QEMU's object, which lives as long as QEMU, and whose functions any thread may call.
 unsafe impl Send for Scoreboard {}
-// SAFETY: as above; counters are words that generated code alone writes, and that are read whole.
+// SAFETY: QEMU finds a counter for any thread. Counters are words that generated code alone writes, and that are read whole.
 unsafe impl Sync for Scoreboard {}
 
 impl Scoreboard {
@@ -37,9 +37,9 @@ impl Scoreboard {
         }
     }
 
-    /// The first so many counters.
+    /// The first so many counters. There has to be a processor.
     pub(crate) fn read(&self, count: usize) -> Vec<u64> {
-        // SAFETY: the processor is there, since it has executed a mark, or a command came when the guest ran.
+        // SAFETY: the caller has made sure of the processor, so it has its element of the scoreboard.
         let first = unsafe { api::qemu_plugin_scoreboard_find(self.score, 0) }.cast::<u64>();
         let counter = |index| {
             // SAFETY: `count` is at most the number of counters. A processor that runs meanwhile only adds.

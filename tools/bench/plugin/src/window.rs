@@ -5,8 +5,10 @@
 //! window NUMBER               a window's first line; the first window is 1
 //! user INSTRUCTIONS           executed in user mode
 //! lost INSTRUCTIONS           of blocks that no counter was left for
-//! unreadable CALLS            of watched functions whose chain could not be read
-//! calls FUNCTION COUNT        of a watched function
+//! used COUNTERS               that have a meaning
+//! unreadable CALLS            of watched functions whose arguments could not be read
+//! calls FUNCTION QUEUE_PAIR COUNT
+//!                             of a watched function; where the queue pair is, in hexadecimal
 //! posted FUNCTION OPCODE SIGNALED COUNT
 //!                             work requests; the operation's number or `-`, 1 or 0
 //! block ADDRESS LENGTH COUNT  a block of the kernel, its address in hexadecimal, its length in instructions
@@ -66,13 +68,12 @@ impl Window {
             format!("window {}", self.number),
             format!("user {}", since(USER)),
             format!("lost {}", since(LOST)),
+            format!("used {}", counters.len()),
             format!("unreadable {}", posts.unreadable()),
         ];
-        lines.extend(
-            posts
-                .calls()
-                .map(|(function, count)| format!("calls {function} {count}")),
-        );
+        lines.extend(posts.calls().map(|((function, queue_pair), count)| {
+            format!("calls {function} {queue_pair:x} {count}")
+        }));
         lines.extend(posts.requests().map(|(posted, count)| {
             let opcode = posted
                 .opcode

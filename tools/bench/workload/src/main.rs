@@ -9,14 +9,16 @@
 //!   create FILE                     create, close and remove
 //!   list DIRECTORY ENTRIES          read a directory that holds so many, without what is cached of it
 //!   read|write BYTES DEPTH FILE...  with O_DIRECT, so many at once, the files in turn
-//!   connect SOURCE OPTIONS PLACE    mount, ask for the attributes of the root, and unmount
+//!   readlink DIRECTORY              read a symbolic link that was not read yet: entry-1, entry-2, ...
+//!   listxattr FILE                  ask how long the list of extended attributes is
+//!   connect SOURCE OPTIONS PLACE    mount, and ask for the attributes of the root; COUNT is 1
+//!   disconnect SOURCE OPTIONS PLACE unmount, until the connection is gone; COUNT is 1
 //! ```
 //!
 //! Prints a line for each repetition: `repetition NUMBER NANOSECONDS NAME=VALUE...`, with what went over the interfaces
 //! and devices meanwhile. Under an instruction clock the nanoseconds are instructions.
 
 mod data;
-mod mark;
 mod mounts;
 mod names;
 mod queue;
@@ -28,6 +30,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mark::Mark;
+
 use crate::traffic::Traffic;
 
 /// What the last repetition has left to do is done by then.
@@ -35,6 +39,11 @@ const SETTLE: Duration = Duration::from_millis(50);
 
 /// One thing that can be done again and again.
 trait Operation {
+    /// Does what comes before so many, and is not measured.
+    fn prepare(&mut self, _count: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Does it so often.
     fn run(&mut self, count: u64) -> io::Result<()>;
 }
@@ -57,14 +66,16 @@ fn measure(words: &[&str]) -> io::Result<()> {
     };
     let (repetitions, warmup, count) = (number(repetitions)?, number(warmup)?, number(count)?);
     let mut operation = choose(operation)?;
+    operation.prepare(warmup)?;
     operation.run(warmup)?;
     for repetition in 1..=repetitions {
+        operation.prepare(count)?;
         thread::sleep(SETTLE);
         let before = Traffic::now();
         let began = Instant::now();
-        mark::begin();
+        Mark::Begin.set();
         let outcome = operation.run(count);
-        mark::end();
+        Mark::End.set();
         let nanoseconds = began.elapsed().as_nanos();
         outcome?;
         println!(
@@ -93,9 +104,14 @@ fn choose(words: &[&str]) -> io::Result<Box<dyn Operation>> {
                 depth => Box::new(queue::Queue::new(files, writes, depth)?),
             }
         }
+        ["readlink", directory] => Box::new(names::Readlink::new(directory)?),
+        ["listxattr", file] => Box::new(names::Listxattr::new(file)?),
         ["connect", source, options, place] => {
-            Box::new(mounts::Connect::new(source, options, place)?)
+            Box::new(mounts::Connect(mounts::Mount::new(source, options, place)?))
         }
+        ["disconnect", source, options, place] => Box::new(mounts::Disconnect(mounts::Mount::new(
+            source, options, place,
+        )?)),
         _ => return Err(io::Error::other("no such operation")),
     })
 }

@@ -161,6 +161,66 @@ impl Operation for List {
     }
 }
 
+/// READLINKs, each of another symbolic link, since the client keeps what it has read.
+pub(crate) struct Readlink {
+    directory: OwnedFd,
+    /// How many have been read.
+    read: u64,
+}
+
+impl Readlink {
+    pub(crate) fn new(directory: &str) -> io::Result<Self> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        Ok(Self {
+            directory: sys::open(None, &sys::path(directory)?, flags)?,
+            read: 0,
+        })
+    }
+
+    /// The link after so many others.
+    fn name(&self, number: u64) -> io::Result<CString> {
+        sys::path(&format!("entry-{}", self.read + number + 1))
+    }
+}
+
+impl Operation for Readlink {
+    /// Looks them up.
+    fn prepare(&mut self, count: u64) -> io::Result<()> {
+        let flags = libc::AT_STATX_DONT_SYNC | libc::AT_SYMLINK_NOFOLLOW;
+        for number in 0..count {
+            sys::statx(self.directory.as_raw_fd(), &self.name(number)?, flags)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, count: u64) -> io::Result<()> {
+        for number in 0..count {
+            sys::readlink(&self.directory, &self.name(number)?)?;
+        }
+        self.read += count;
+        Ok(())
+    }
+}
+
+/// LISTXATTRS. The client keeps a list, but not its length.
+pub(crate) struct Listxattr {
+    file: OwnedFd,
+}
+
+impl Listxattr {
+    pub(crate) fn new(file: &str) -> io::Result<Self> {
+        Ok(Self {
+            file: sys::open(None, &sys::path(file)?, libc::O_RDONLY)?,
+        })
+    }
+}
+
+impl Operation for Listxattr {
+    fn run(&mut self, count: u64) -> io::Result<()> {
+        (0..count).try_for_each(|_| sys::length_of_list(&self.file).map(drop))
+    }
+}
+
 /// How many names are in what getdents64 returned, beside the two that every directory has.
 fn count_entries(mut entries: &[u8]) -> u64 {
     let mut found = 0;
@@ -192,6 +252,23 @@ mod tests {
         let path = directory.to_str().unwrap();
         List::new(path, 1000).unwrap().run(2).unwrap();
         assert!(List::new(path, 999).unwrap().run(1).is_err());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn every_link_is_read_once() {
+        let directory = std::env::temp_dir().join(format!("workload-links-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for number in 1..=3 {
+            std::os::unix::fs::symlink("there", directory.join(format!("entry-{number}"))).unwrap();
+        }
+        let mut links = Readlink::new(directory.to_str().unwrap()).unwrap();
+        for count in [1, 2] {
+            links.prepare(count).unwrap();
+            links.run(count).unwrap();
+        }
+        assert!(links.prepare(1).is_err());
+        assert!(links.run(1).is_err());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

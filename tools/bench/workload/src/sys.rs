@@ -53,6 +53,28 @@ pub(crate) fn statx(directory: RawFd, name: &CStr, flags: c_int) -> io::Result<l
     }
 }
 
+/// Reads a symbolic link; how long its target is.
+pub(crate) fn readlink(directory: &OwnedFd, name: &CStr) -> io::Result<usize> {
+    let mut target = [0u8; libc::PATH_MAX as usize];
+    // SAFETY: the name ends with a zero, and the kernel writes no more than there is room for.
+    let length = checked(unsafe {
+        libc::readlinkat(
+            directory.as_raw_fd(),
+            name.as_ptr(),
+            target.as_mut_ptr().cast(),
+            target.len(),
+        )
+    })?;
+    usize::try_from(length).map_err(io::Error::other)
+}
+
+/// How long the list of a file's extended attributes is.
+pub(crate) fn length_of_list(file: &OwnedFd) -> io::Result<usize> {
+    // SAFETY: without room for the list the kernel tells its length alone.
+    let length = checked(unsafe { libc::flistxattr(file.as_raw_fd(), ptr::null_mut(), 0) })?;
+    usize::try_from(length).map_err(io::Error::other)
+}
+
 /// The next entries of a directory; how many bytes, 0 at the end.
 pub(crate) fn getdents(directory: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes no more than the buffer's length.
