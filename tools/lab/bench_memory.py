@@ -53,7 +53,7 @@ def of_mounts(guest: Guest, transport: str, connections: int) -> tuple[Memory, l
     mounts = f"{BENCH} connect {numbers[0]} {numbers[-1]} {bench_guest.mount_options('3', transport)} /export"
     busy = _busy(BUSY_DEPTH * connections, _files(connections))
     before, = _free(guest, _waits(SETTLE_SECONDS))
-    with say.undoing(lambda: guest.must("umount -a -t nfs")):
+    with say.undoing(lambda: guest.must("umount -a -t nfs", bench_guest.MEASURE_SECONDS)):
         # In one command, as on_mount() has it.
         costs = guest.measure(growth_workload(connections), transport, around=lambda command: (
             f"{{ {mounts} && {_waits(SETTLE_SECONDS)}; }} > {SAID} && {command} && {{ {busy}; }} >> {SAID}"))

@@ -153,9 +153,8 @@ class CostsOfAnOperation(unittest.TestCase):
         wanted = {"RPCs": 1, "ib_post_send at one end": 1, "ib_post_recv at one end": 0.1,
                   "completions at one end": 1.4, "ib_post_send": 2, "ib_post_recv": 0.1, "Receive": 3.2, "Send": 1,
                   "Send With Invalidate": 1, "RegMR": 1, "signaled": 1, "completions": 2.4, "CQ wakeups": 2,
-                  "thread wakeups": 2,
-                  "context switches": 3, "kmalloc and slab calls": 1, "page allocator calls": 0, "packets": 5,
-                  "bytes": 800, "troubles": 0}
+                  "thread wakeups": 2, "context switches": 3, "kmalloc and slab calls": 1, "page allocator calls": 0,
+                  "packets": 5, "bytes": 800, "troubles": 0}
         self.assertEqual({name: found.counts.get(name) for name in wanted}, wanted)
         self.assertEqual(found.rpcrdma, 13)
         self.assertEqual(found.modules["user"], 50)
@@ -307,6 +306,9 @@ class OfMemory(unittest.TestCase):
         guest.measure.return_value = []
         memory, _ = bench_memory.of_mounts(guest, bench_guest.RDMA, 8)
         self.assertEqual(memory, Memory(8, 10 * 1024, 50 * 1024, 20 * 1024, 0))
+        # The workload's lines, and nothing else, are left for who measures.
+        parts = guest.measure.call_args.kwargs["around"]("WORKLOAD").split(" && WORKLOAD && ")
+        self.assertEqual([part.rsplit(" ", 2)[1:] for part in parts], [[">", "/run/free"], [">>", "/run/free"]])
 
     def test_connections_without_their_mount(self) -> None:
         said = iter(["1000", "900\n800\n900", "", "1000", "1000", "750\n500\n600", "", "990"])
