@@ -6,7 +6,7 @@ import bench_guest
 import say
 from bench_costs import Costs
 from bench_guest import BENCH, WORKLOAD, Guest
-from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, Workload
+from bench_plan import CONNECTIONS, KIB, NCONNECT, OPERATIONS, SMALL_LIMIT, Workload
 
 # In the guest's time, which flies. A transport shrinks in the second; after five minutes its connections would end.
 SETTLE_SECONDS, IDLE_SECONDS = 5, 60
@@ -44,7 +44,7 @@ def growth_workload(connections: int) -> Workload:
     """Reads on so many connections, one at a time on each."""
     count = "1 connection" if connections == 1 else f"{connections} connections"
     return Workload(f"read 4 KiB, {count}", f"read {4 * KIB} {connections} {_files(connections)}",
-                    max(OPERATIONS[4 * KIB], 25 * connections))
+                    max(OPERATIONS[4 * KIB], 25 * connections), limit=SMALL_LIMIT)
 
 
 def of_mounts(guest: Guest, transport: str, connections: int) -> tuple[Memory, list[Costs]]:

@@ -66,7 +66,7 @@ class Workload:
     arguments: str
     operations: int
     goal: Goal = Goal()
-    limit: float = SMALL_LIMIT
+    limit: float = LIMIT
     # Each is counted for itself, since something comes between two that is not counted; and it may have to wait.
     apart: bool = False
 

@@ -262,6 +262,8 @@ class Plan(unittest.TestCase):
                    if part.name == NFS42}
         self.assertEqual(by_name["read 4 KiB"].limit, bench_plan.SMALL_LIMIT)
         self.assertEqual(by_name["write 1 MiB"].limit, bench_plan.LIMIT)
+        self.assertEqual(by_name["GETATTR"].limit, bench_plan.LIMIT)
+        self.assertEqual(bench_memory.growth_workload(8).limit, bench_plan.SMALL_LIMIT)
         self.assertEqual(by_name["read 65533 bytes"].goal, bench_plan.ODD)
         self.assertEqual(by_name["write 4 KiB, 32 at once"].goal.parts, (("CQ wakeups", 0.70),))
         self.assertEqual(by_name["read 64 KiB"].arguments.format("/m"), "read 65536 1 /m/bench/data")
