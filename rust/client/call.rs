@@ -113,7 +113,7 @@ impl CallState {
 
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
     pub(crate) fn make_room(&mut self, n: usize) -> Result {
-        // Every RPC asks, and the list that grows last says whether all have.
+        // The list that grows last says whether all have.
         if self.reply.capacity() >= n {
             return Ok(());
         }

@@ -259,6 +259,15 @@ def at_fault(bench: Bench) -> None:
             breaks(bench, xid, kind)
         else:
             must_be_known(bench, xid, kind, more)
+    if bench.adapter.name == "rxe" and bench.is_ours:
+        # What has broken a connection is an XID, whatever the Call looks like the next time.
+        xid = bench.xid()
+        breaks(bench, xid, "Reply chunk")
+        connection = Connection(bench.adapter)
+        bench.must_answer(Header(xid).encode() + bytes(nfs.null().call(xid).bytes), chunk_error(xid, bench.credits),
+                          "Call with a known XID, and no chunk", connection)
+        bench.exchange(nfs.null(), xid=xid, connection=connection)
+        connection.close()
 
 
 def must_be_known(bench: Bench, xid: int, kind: str, may_break: int) -> None:

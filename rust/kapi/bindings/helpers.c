@@ -115,11 +115,17 @@ bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device)
 
 size_t rpcrdma_rs_ib_dma_max_piece(struct ib_device *device)
 {
-	/* What is bounced must fit into a slot of the bounce buffers. */
-	size_t mapping = ib_uses_virt_dma(device) ?
-		SIZE_MAX : dma_max_mapping_size(device->dma_device);
+	/*
+	 * Pages stay single where each may have a tag of its own and the device
+	 * goes by addresses, and where they may be bounced: a long piece finds
+	 * room more rarely, and Xen bounces just what is joined.
+	 */
+	if (ib_uses_virt_dma(device) ?
+	    IS_ENABLED(CONFIG_KASAN_SW_TAGS) || IS_ENABLED(CONFIG_KASAN_HW_TAGS) :
+	    dma_max_mapping_size(device->dma_device) != SIZE_MAX)
+		return PAGE_SIZE;
 
-	return min_t(size_t, mapping, ib_dma_max_seg_size(device));
+	return ib_dma_max_seg_size(device);
 }
 
 int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr)

@@ -36,8 +36,9 @@ pub(super) struct Slot {
 ///
 /// - No slot moves: the vector has the capacity for all from the start. The request of one with a
 ///   buffer names its own entry and element.
-/// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands of the completion handler or of a
-///   [`KeptReceive`], never two of them. `posted` counts those posted, `kept` those in hands.
+/// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands
+///   of the completion handler or of a [`KeptReceive`], never two of them. `posted` counts those
+///   posted, `kept` those in hands.
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,

@@ -119,11 +119,12 @@ impl SvcRqst<'_> {
         }
         let taken = pages.get_mut(..n).ok_or(EMSGSIZE)?;
         // SAFETY: The thread has filled the array with pages before it takes a request, and fills
-        // empty places again, which it is told of.
-        let list = unsafe { PageList::take(taken)? };
+        // empty places again, which it is told of below.
+        let list = unsafe { PageList::take(taken) };
         let rqst = self.raw();
+        // After a failure some are empty, too.
         rqst.rq_pages_nfree = rqst.rq_pages_nfree.max(n);
-        Gathered::new(list, len)
+        Gathered::new(list?, len)
     }
 
     /// The result, to be read. It has no bytes any more once it was taken, though its length stays.
@@ -176,11 +177,12 @@ impl SvcRqst<'_> {
         // SAFETY: The array of result pages has `rq_maxpages` entries, of which the first `used`
         // hold the result; the RPC layer leaves out those that became empty when it lets them go.
         let list =
-            unsafe { PageList::take(core::slice::from_raw_parts_mut(rqst.rq_respages, used))? };
+            unsafe { PageList::take(core::slice::from_raw_parts_mut(rqst.rq_respages, used)) };
+        // After a failure some are gone, too.
         rqst.rq_res.head[0].iov_len = 0;
         rqst.rq_res.page_len = 0;
         rqst.rq_res.tail[0].iov_len = 0;
-        Gathered::with_ends(list, ends, first, base, len)
+        Gathered::with_ends(list?, ends, first, base, len)
     }
 
     /// A Call in the reverse direction cannot be served, says the client.
