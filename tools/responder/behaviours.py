@@ -149,18 +149,6 @@ class Babbles(Behaviour):
         proxy.reply(offer, message)
 
 
-class LeavesOut(Behaviour):
-    """Returns no chunk that it has not used."""
-
-    def reply(self, proxy, offer: Header, message: bytes) -> None:
-        plain = Header(offer.xid, RDMA_MSG, self.credits)
-        if len(plain.encode()) + len(message) > proxy.threshold:
-            return proxy.reply(offer, message)
-        if offer.writes or offer.reply:
-            print("left out", flush=True)
-        proxy.send_header(plain, message)
-
-
 class Places(Behaviour):
     """Puts the data of a READ of NFS 3 into its Write chunk, as a server should."""
 
@@ -382,5 +370,4 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

@@ -77,7 +77,10 @@ pub fn check_plain() -> Check {
                 *to = *from;
             }
             // Credits may be any.
-            let Some(last) = changed.get_mut(4 * word + 3).filter(|_| word != 2) else {
+            let Some(last) = changed
+                .get_mut(word.saturating_mul(4).saturating_add(3))
+                .filter(|_| word != 2)
+            else {
                 continue;
             };
             *last ^= 2;
