@@ -102,6 +102,17 @@ def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
             raise say.Failure(f"{bad} bad messages were counted")
 
 
+def left_out(cell: Cell) -> None:
+    """A Reply that comes inline, and says nothing of the chunks that were offered for it, makes no difference."""
+    cell.load_modules()
+    with _responder(cell, "leaves-out"), cell.mounted(_mount(cell, LARGE)):
+        cell.written("some", FEW_SIZES, "--direct")
+        if not int(cell.server("grep -c 'left out' /tmp/responder; true")):
+            raise say.Failure("no chunk was left out")
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
 def discarded(behaviour: str, cell: Cell) -> None:
     """It costs the connection, but no byte is wrong."""
     cell.load_modules()
@@ -321,6 +332,7 @@ SAYS_LITTLE = _borne("says too little of itself", "says-little 7")
 QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          _borne("grants no credit", "grants 0"), _borne("has no private data", "says-little 0"),
          _borne("babbles", "babbles", (BAD,)),
+         Test("a server that leaves unused chunks out", left_out),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
