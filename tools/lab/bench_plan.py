@@ -114,7 +114,7 @@ def sizes(*wanted: int) -> tuple[Workload, ...]:
 
 
 GETATTR = Workload("GETATTR", f"getattr {SMALL_FILE}", 4000, INLINE)
-CREATE = Workload("CREATE+REMOVE", "create {0}/bench/made", 500)
+CREATE = Workload("CREATE+REMOVE", "create {0}/bench/made", 2000)
 READDIR = Workload(f"READDIR, {MANY_ENTRIES} entries", f"list {{0}}/bench/many {MANY_ENTRIES}", 60, LONG_REPLY)
 READDIR_SHORT = Workload(f"READDIR, {FEW_ENTRIES} entries", f"list {{0}}/bench/few {FEW_ENTRIES}", 1500,
                          SHORT_LONG_REPLY)

@@ -182,10 +182,10 @@ class CostsOfAnOperation(unittest.TestCase):
             bench_costs.runs("Killed\n")
 
     def test_operations_that_a_cache_answers(self) -> None:
-        bench_guest.reaches_server([costs(1, ib_post_send=2, troubles=0)], bench_guest.RDMA)
-        for wrong in (costs(1, ib_post_send=0.1, troubles=0), costs(1, ib_post_send=2, troubles=0.001)):
+        bench_guest.reaches_server([costs(1, RPCs=1, troubles=0)])
+        for wrong in (costs(1, RPCs=0.1, troubles=0), costs(1, RPCs=1, troubles=0.001)):
             with self.assertRaises(say.Failure):
-                bench_guest.reaches_server([wrong], bench_guest.RDMA)
+                bench_guest.reaches_server([wrong])
 
     def test_the_plugin_and_the_clock(self) -> None:
         waited, lost = (replace(costs(100), nanoseconds=nanoseconds) for nanoseconds in (150, 90))
@@ -223,7 +223,7 @@ class Measuring(unittest.TestCase):
 
         def of(found: Window, *more) -> Costs:
             divisors.append(more[-1])
-            return costs(found.number + 1.0, ib_post_send=2, troubles=0)
+            return costs(found.number + 1.0, RPCs=1, troubles=0)
 
         with unittest.mock.patch.object(guest, "must", must), unittest.mock.patch("bench_costs.of", of), \
                 unittest.mock.patch("bench_guest.agrees_with_clock"):
