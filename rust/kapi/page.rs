@@ -36,12 +36,86 @@ struct Run {
     len: usize,
 }
 
-/// Pieces that differ in their pages alone: each is so many bytes one behind the other in memory,
-/// and begins so far from the front of its page.
+/// What comes next of a run: `len` bytes that begin `offset` bytes into the first page.
 pub(super) struct Pattern<'a> {
-    pub(super) pages: &'a [*mut bindings::page],
-    pub(super) offset: usize,
-    pub(super) len: usize,
+    pages: &'a [*mut bindings::page],
+    offset: usize,
+    len: usize,
+}
+
+impl Pattern<'_> {
+    /// Its memory, which is one piece where no piece is longer than a page.
+    pub(super) fn memory(&self) -> Option<(*mut bindings::page, usize, usize)> {
+        let page = self.pages.first()?;
+        Some((*page, self.offset, self.len))
+    }
+
+    /// Has an element set for each piece, with its page, offset and length, and says how many that are.
+    /// A piece that goes on in the next page is lengthened by so many bytes after it was set. None if
+    /// there may not be enough elements.
+    #[inline]
+    pub(super) fn put<E>(
+        &self,
+        room: &mut [E],
+        set: impl Fn(&mut E, *mut bindings::page, u32, u32),
+        lengthen: impl Fn(&mut E, u32),
+    ) -> Option<usize> {
+        if let [page] = self.pages {
+            set(
+                room.first_mut()?,
+                *page,
+                self.offset as u32,
+                self.len as u32,
+            );
+            return Some(1);
+        }
+        join(self.pages, self.len % PAGE_SIZE, room, set, lengthen)
+    }
+}
+
+/// Sets an element for each row of pages that are one behind the other in memory, and says how many.
+/// Of the last page it is the first `rest` bytes, or all if that is zero. None if there are fewer elements
+/// than pages.
+// Not inlined: its loop needs few registers, and its callers have none left.
+#[inline(never)]
+fn join<E>(
+    pages: &[*mut bindings::page],
+    rest: usize,
+    room: &mut [E],
+    set: impl Fn(&mut E, *mut bindings::page, u32, u32),
+    lengthen: impl Fn(&mut E, u32),
+) -> Option<usize> {
+    const WHOLE: u32 = PAGE_SIZE as u32;
+    let room = room.get_mut(..pages.len())?;
+    let (first, others) = pages.split_first()?;
+    let (last, others) = others.split_last()?;
+    set(room.first_mut()?, *first, 0, WHOLE);
+    let begin = room.as_mut_ptr();
+    let mut next = first.wrapping_add(1);
+    // Behind the element that was set last.
+    let mut end = begin.wrapping_add(1);
+    let mut each = |page: *mut bindings::page, len| {
+        if FLAT_MAP && page == next {
+            // SAFETY: At least one was set.
+            lengthen(unsafe { &mut *end.sub(1) }, len);
+        } else {
+            // SAFETY: There are as many as pages, and no more were set than there were pages before.
+            set(unsafe { &mut *end }, page, 0, len);
+            end = end.wrapping_add(1);
+        }
+        next = page.wrapping_add(1);
+    };
+    // Eight at a time: then it is about eight instructions for each.
+    let eights = others.chunks_exact(8);
+    let odd = eights.remainder();
+    for eight in eights {
+        if let Ok(eight) = <&[_; 8]>::try_from(eight) {
+            eight.iter().for_each(|page| each(*page, WHOLE));
+        }
+    }
+    odd.iter().for_each(|page| each(*page, WHOLE));
+    each(*last, if rest == 0 { WHOLE } else { rest as u32 });
+    Some((end as usize - begin as usize) / size_of::<E>())
 }
 
 /// How many of the pages, from the first on, are one behind the other in memory.
@@ -69,31 +143,6 @@ fn in_a_row(pages: &[*mut bindings::page]) -> usize {
     (next as usize).wrapping_sub(*first as usize) / size_of::<bindings::page>()
 }
 
-/// How many of the pages, from the first on, are not followed by their neighbour in memory.
-// Not inlined, and eight at a time, for the reasons of `in_a_row`.
-#[inline(never)]
-fn apart(pages: &[*mut bindings::page]) -> usize {
-    if !FLAT_MAP {
-        return pages.len();
-    }
-    let mut neighbour = core::ptr::null_mut();
-    let mut follows = |page: &*mut bindings::page| {
-        let follows = *page == neighbour;
-        neighbour = page.wrapping_add(1);
-        follows
-    };
-    let eights = pages.chunks_exact(8);
-    let clear = eights.take_while(|eight| !eight.iter().any(&mut follows));
-    // The last of these may be the one that is followed.
-    let from = (8 * clear.count()).saturating_sub(1);
-    let rest = pages.get(from..).unwrap_or(&[]);
-    let pairs = Iterator::zip(rest.iter(), rest.iter().skip(1));
-    let mut pairs = pairs.map(|(page, next)| page.wrapping_add(1) == *next);
-    pairs
-        .position(|follows| follows)
-        .map_or(pages.len(), |i| from + i)
-}
-
 impl Run {
     /// Where in its page the run begins.
     fn offset(&self) -> usize {
@@ -117,7 +166,9 @@ impl Run {
         first
     }
 
-    /// Calls `each` for the pieces of the run in their order, of `longest` pages at most.
+    /// Calls `each` for all of the run, in order, with pieces of `longest` pages at most: one at a time,
+    /// or all that are left where they are whole pages and may be of any length. `EMSGSIZE` if it says
+    /// false, and then not again.
     ///
     /// # Safety
     ///
@@ -126,10 +177,15 @@ impl Run {
     unsafe fn each(
         self,
         longest: NonZero<u32>,
-        mut each: impl FnMut(Pattern<'_>) -> Result,
+        mut each: impl FnMut(Pattern<'_>) -> bool,
     ) -> Result {
         let longest = longest.get() as usize;
         let (mut offset, mut left) = (self.offset(), self.len);
+        let mut take = |pages: &[*mut bindings::page], offset: usize, len: usize| {
+            each(Pattern { pages, offset, len })
+                .then_some(())
+                .ok_or(EMSGSIZE)
+        };
         match self.start {
             _ if left == 0 => (),
             Start::Linear(mut addr) => {
@@ -137,8 +193,7 @@ impl Run {
                     let len = left.min(longest * PAGE_SIZE - offset);
                     // SAFETY: The address is of the direct map by contract.
                     let page = unsafe { bindings::virt_to_page(addr.cast()) };
-                    let pages = &[page];
-                    each(Pattern { pages, offset, len })?;
+                    take(&[page], offset, len)?;
                     addr = addr.wrapping_add(len);
                     left -= len;
                     offset = 0;
@@ -150,29 +205,15 @@ impl Run {
                 let mut pages =
                     unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
                 while !pages.is_empty() {
-                    let whole = if offset == 0 { left / PAGE_SIZE } else { 0 };
-                    let single = if whole == 0 {
-                        0
-                    } else {
-                        apart(pages).min(whole)
-                    };
-                    // What one pattern has, and how many pages that is.
-                    let (alike, n, len) = if single != 0 {
-                        (single, single, PAGE_SIZE)
-                    } else {
-                        let n = in_a_row(pages.get(..longest).unwrap_or(pages));
-                        (1, n, left.min(n * PAGE_SIZE - offset))
-                    };
-                    let (now, later) = pages.split_at_checked(n).unwrap_or((pages, &[]));
-                    let alike = now.get(..alike).unwrap_or(now);
-                    each(Pattern {
-                        pages: alike,
-                        offset,
-                        len,
-                    })?;
-                    left -= alike.len() * len;
+                    let n = in_a_row(pages.get(..longest).unwrap_or(pages));
+                    if offset == 0 && n < pages.len() && pages.len() <= longest {
+                        return take(pages, offset, left);
+                    }
+                    let len = left.min(n * PAGE_SIZE - offset);
+                    take(pages.get(..1).unwrap_or(&[]), offset, len)?;
+                    left -= len;
                     offset = 0;
-                    pages = later;
+                    pages = pages.get(n..).unwrap_or(&[]);
                 }
             }
         }
@@ -237,13 +278,13 @@ impl Pieces<'_> {
         }
     }
 
-    /// Takes the first `n` bytes, and calls `each` for their pieces, of `longest` pages at most.
-    /// `EMSGSIZE` if there are not so many.
+    /// Takes the first `n` bytes, and calls `each` for them, with pieces of `longest` pages at most, until
+    /// it says false. `EMSGSIZE` if it does, or if there are not so many bytes.
     pub(super) fn take(
         &mut self,
         mut n: usize,
         longest: NonZero<u32>,
-        mut each: impl FnMut(Pattern<'_>) -> Result,
+        mut each: impl FnMut(Pattern<'_>) -> bool,
     ) -> Result {
         for run in &mut self.runs {
             let part = run.take(n);
@@ -281,16 +322,18 @@ impl Pieces<'_> {
             let end = offset + part.len;
             pages -= end.div_ceil(PAGE_SIZE);
             open_end = end % PAGE_SIZE == 0;
-            let set = |pattern: Pattern<'_>| {
-                let room = core::mem::take(&mut free).split_at_mut_checked(pattern.pages.len());
-                let (elements, rest) = room.ok_or(EMSGSIZE)?;
-                set_elements(elements, &pattern);
-                free = rest;
-                Ok(())
+            let put = |pattern: Pattern<'_>| {
+                let room = core::mem::take(&mut free);
+                let n = pattern.put(room, set_element, lengthen_element);
+                free = n.and_then(|n| room.get_mut(n..)).unwrap_or(&mut []);
+                n.is_some()
             };
-            // Each piece has a page at least, so there is an element for it.
+            // Each piece has a page at least that no other of the run has, and all pages were counted: there
+            // is an element for each.
             // SAFETY: The memory is valid by the type invariant.
-            let _ = unsafe { part.each(longest, set) };
+            if unsafe { part.each(longest, put) }.is_err() {
+                return 0;
+            }
         }
         let filled = all - free.len();
         if let Some(last) = sg.last_mut() {
@@ -302,12 +345,32 @@ impl Pieces<'_> {
 
 /// What `sg_set_page()` does, but that it forgets where the list ends.
 #[inline]
-fn set_elements(elements: &mut [bindings::scatterlist], pattern: &Pattern<'_>) {
-    for (element, page) in elements.iter_mut().zip(pattern.pages) {
-        element.page_link = *page as usize;
-        element.offset = pattern.offset as u32;
-        element.length = pattern.len as u32;
-    }
+fn set_element(
+    element: &mut bindings::scatterlist,
+    page: *mut bindings::page,
+    offset: u32,
+    len: u32,
+) {
+    element.page_link = page as usize;
+    element.offset = offset;
+    element.length = len;
+}
+
+#[inline]
+fn lengthen_element(element: &mut bindings::scatterlist, by: u32) {
+    // No message is so long that this wraps.
+    element.length = element.length.wrapping_add(by);
+}
+
+/// Whether none of the entries is null, as can be told at once: their addresses have a bit in common.
+/// All addresses of the kernel's map of pages have on most machines; elsewhere nothing is wrong with a
+/// false answer.
+#[inline]
+fn all_present(entries: &[*mut bindings::page; 8]) -> bool {
+    let common = entries
+        .iter()
+        .fold(usize::MAX, |common, entry| common & *entry as usize);
+    common != 0
 }
 
 /// Makes the entries of an array null, up to the first that is so before, and says how many.
@@ -315,9 +378,14 @@ fn set_elements(elements: &mut [bindings::scatterlist], pattern: &Pattern<'_>) {
 fn clear(entries: &mut [*mut bindings::page]) -> usize {
     let mut cleared = 0;
     for some in entries.chunks_mut(8) {
-        // Eight at a time: then it is three instructions for each.
+        // Eight at a time: then it is little more than two instructions for each. What all of their
+        // addresses have in common is a bit that is set, so none is null.
         if let Ok(eight) = <&mut [_; 8]>::try_from(&mut *some) {
-            if !eight.iter().any(|entry| entry.is_null()) {
+            if eight
+                .iter()
+                .fold(usize::MAX, |all, entry| all & *entry as usize)
+                != 0
+            {
                 *eight = [core::ptr::null_mut(); 8];
                 cleared += 8;
                 continue;
@@ -376,8 +444,25 @@ impl PageList {
     pub(super) unsafe fn exchange(&mut self, entries: &mut [*mut bindings::page]) {
         let n = self.0.len().min(entries.len());
         let mut kept = 0;
-        // As a rule no place is empty.
-        for (entry, page) in entries.iter_mut().zip(self.0.iter_mut()) {
+        // As a rule no place is empty, and then eight at a time are less than six instructions for each.
+        let eights = Iterator::zip(entries.chunks_exact_mut(8), self.0.chunks_exact_mut(8));
+        for (entries, pages) in eights {
+            let entries = <&mut [*mut bindings::page; 8]>::try_from(entries);
+            let pages = <&mut [NonNull<bindings::page>; 8]>::try_from(pages);
+            let (Ok(entries), Ok(pages)) = (entries, pages) else {
+                break;
+            };
+            if !all_present(entries) {
+                break;
+            }
+            let old = *entries;
+            // INVARIANT: By contract.
+            *entries = pages.map(NonNull::as_ptr);
+            // SAFETY: None is null.
+            *pages = old.map(|page| unsafe { NonNull::new_unchecked(page) });
+            kept += 8;
+        }
+        for (entry, page) in Iterator::zip(entries.iter_mut(), self.0.iter_mut()).skip(kept) {
             let Some(old) = NonNull::new(*entry) else {
                 break;
             };
@@ -574,14 +659,17 @@ impl Gathered {
         // Page by page: the address of a page need not be good for its neighbour, where addresses
         // are tagged.
         pieces.take(len, NonZero::<u32>::MIN, |pattern| {
-            for page in pattern.pages {
-                // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
-                // gathers high memory on the machines that this is for.
-                let page = unsafe { bindings::page_address(*page) }.cast::<u8>();
-                let from = page.wrapping_add(pattern.offset);
-                take(core::ptr::slice_from_raw_parts_mut(from, pattern.len));
-            }
-            Ok(())
+            let Some((page, offset, len)) = pattern.memory() else {
+                return false;
+            };
+            // SAFETY: The page is valid by the type invariant, and of the direct map: nobody gathers
+            // high memory on the machines that this is for.
+            let page = unsafe { bindings::page_address(page) }.cast::<u8>();
+            take(core::ptr::slice_from_raw_parts_mut(
+                page.wrapping_add(offset),
+                len,
+            ));
+            true
         })
     }
 

@@ -31,7 +31,10 @@ use super::{
         Work, //
     },
 };
-use core::num::NonZero;
+use core::{
+    mem::MaybeUninit,
+    num::NonZero, //
+};
 use kernel::{
     error::to_result,
     page::PAGE_SIZE,
@@ -236,19 +239,25 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
     }
 }
 
-fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &Pattern<'_>) -> Result {
-    let n = pattern.pages.len();
-    let room = elements.spare_capacity_mut().get_mut(..n);
-    for (element, page) in room.ok_or(EMSGSIZE)?.iter_mut().zip(pattern.pages) {
+/// Adds the elements, if there is room.
+fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &Pattern<'_>) -> bool {
+    let set = |element: &mut MaybeUninit<_>, bv_page, bv_offset, bv_len| {
         element.write(bindings::bio_vec {
-            bv_page: *page,
-            bv_len: pattern.len as u32,
-            bv_offset: pattern.offset as u32,
+            bv_page,
+            bv_len,
+            bv_offset,
         });
-    }
-    // SAFETY: So many elements were written.
-    unsafe { elements.inc_len(n) };
-    Ok(())
+    };
+    let lengthen = |element: &mut MaybeUninit<bindings::bio_vec>, by| {
+        // SAFETY: It was set before.
+        let len = unsafe { &mut element.assume_init_mut().bv_len };
+        // No message is so long that this wraps.
+        *len = len.wrapping_add(by);
+    };
+    let n = pattern.put(elements.spare_capacity_mut(), set, lengthen);
+    // SAFETY: So many elements were set.
+    unsafe { elements.inc_len(n.unwrap_or(0)) };
+    n.is_some()
 }
 
 impl Drop for Transfer {

@@ -90,14 +90,25 @@ mod suite {
         // Nobody looks into the pages.
         for n in 1..27 {
             for (broken, other) in (0..n).flat_map(|i| [(i, i), (i, 0), (i, i + 1), (i, 99)]) {
-                let mut row = KVec::with_capacity(n, GFP_KERNEL)?;
-                for i in 0..n {
-                    let i = if i == broken { other } else { i };
-                    row.push(first.wrapping_add(i), GFP_KERNEL)?;
-                }
-                for longest in [1, 2, 7, 8, 9, 26, u32::MAX] {
-                    joins(&row, NonZero::new(longest).ok_or(EINVAL)?)?;
-                }
+                all_join(n, |i| {
+                    first.wrapping_add(if i == broken { other } else { i })
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn pieces_that_are_apart() -> Result {
+        let array = Array::new(1)?;
+        let first = array.pages.first().copied().ok_or(EINVAL)?;
+        // As above. All are apart but one, or one here and all from there on.
+        for n in 1..37 {
+            for (near, row) in (0..n).flat_map(|i| [(i, n), (i, i + 3), (n, i)]) {
+                all_join(n, |i| {
+                    let apart = 2 * i.min(row) + i.saturating_sub(row);
+                    first.wrapping_add(apart - usize::from(i == near && i != 0))
+                })?;
             }
         }
         Ok(())
@@ -123,58 +134,90 @@ mod suite {
         Ok(())
     }
 
+    /// As [`joins`], whatever their length may be.
+    fn all_join(n: usize, page: impl Fn(usize) -> *mut bindings::page) -> Result {
+        let mut row = KVec::with_capacity(n, GFP_KERNEL)?;
+        for i in 0..n {
+            row.push(page(i), GFP_KERNEL)?;
+        }
+        for longest in [1, 2, 7, 8, 9, 26, u32::MAX] {
+            joins(&row, NonZero::new(longest).ok_or(EINVAL)?)?;
+        }
+        Ok(())
+    }
+
+    /// As many pieces as there are pages, at most.
+    const ROOM: usize = 36;
+
     /// Checks the pieces of these pages, of which the first and the last are not whole.
     fn joins(row: &[*mut bindings::page], longest: NonZero<u32>) -> Result {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, and nobody looks into them.
         let mut pieces = unsafe { Pieces::new(none, row.as_ptr(), base, len, none) };
+        let mut found = KVec::with_capacity(row.len(), GFP_KERNEL)?;
+        pieces.take(len, longest, |pattern| {
+            let mut places = [None; ROOM];
+            let set = |place: &mut Option<_>, page, offset, len| *place = Some((page, offset, len));
+            let lengthen = |place: &mut Option<(_, _, u32)>, by| {
+                if let Some((_, _, len)) = place {
+                    *len += by;
+                }
+            };
+            let n = pattern.put(&mut places, set, lengthen);
+            for place in places.into_iter().take(n.unwrap_or(0)).flatten() {
+                let _ = found.push_within_capacity(place);
+            }
+            n.is_some()
+        })?;
         let mut at = base;
         // Up to where the piece before reaches, and in how many bytes it would be full.
         let mut last: Option<(*mut bindings::page, usize)> = None;
-        pieces.take(len, longest, |pattern| {
-            for page in pattern.pages {
-                same("offset", pattern.offset, at % PAGE_SIZE)?;
-                let end = pattern.offset + pattern.len;
-                let pages = end.div_ceil(PAGE_SIZE);
-                claim(pages <= longest.get() as usize, "not too long")?;
-                for i in 0..pages {
-                    let wanted = row.get(at / PAGE_SIZE + i).copied();
-                    same("page", Some(page.wrapping_add(i)), wanted)?;
-                }
-                if let Some((behind, room)) = last {
-                    claim(room == 0 || *page != behind, "not too short")?;
-                }
-                at += pattern.len;
-                let room = longest.get() as usize * PAGE_SIZE - end;
-                last = Some((page.wrapping_add(pages), room));
+        for (page, offset, len) in found {
+            let (offset, len) = (offset as usize, len as usize);
+            same("offset", offset, at % PAGE_SIZE)?;
+            let end = offset + len;
+            let pages = end.div_ceil(PAGE_SIZE);
+            claim(pages <= longest.get() as usize, "not too long")?;
+            for i in 0..pages {
+                let wanted = row.get(at / PAGE_SIZE + i).copied();
+                same("page", Some(page.wrapping_add(i)), wanted)?;
             }
-            Ok(())
-        })?;
+            if let Some((behind, room)) = last {
+                claim(room == 0 || page != behind, "not too short")?;
+            }
+            at += len;
+            let room = longest.get() as usize * PAGE_SIZE - end;
+            last = Some((page.wrapping_add(pages), room));
+        }
         same("bytes", at, base + len)
     }
 
     #[test]
     fn exchanged_pages_change_hands() -> Result {
         // Some of the places are empty.
-        for empty in [&[][..], &[0], &[1], &[0, 2], &[0, 1, 2]] {
-            let mut from = Array::new(3)?;
-            let mut to = Array::new(5)?;
-            for i in empty {
+        for (n, empty) in [3, 8, 9, 17].into_iter().flat_map(|n| {
+            [&[][..], &[0], &[1], &[0, 2], &[0, 1, 2], &[7, 16]].map(|empty| (n, empty))
+        }) {
+            let mut from = Array::new(n)?;
+            let mut to = Array::new(n + 2)?;
+            let mut gone = 0;
+            for i in empty.iter().filter(|i| **i < n) {
                 let list = to.entries.get_mut(*i..*i + 1).ok_or(EINVAL)?;
                 // SAFETY: The entry has a reference.
                 drop(unsafe { PageList::take(list)? });
+                gone += 1;
             }
-            let mut list = from.take(3)?;
+            let mut list = from.take(n)?;
             // SAFETY: Each entry is null or has a reference.
             unsafe { list.exchange(&mut to.entries) };
-            same("in order", &to.entries[..3], &from.pages[..])?;
-            same("those behind", &to.entries[3..], &to.pages[3..])?;
-            same("given", from.references(), 3)?;
-            same("taken", to.references(), 5 - empty.len())?;
+            same("in order", &to.entries[..n], &from.pages[..])?;
+            same("those behind", &to.entries[n..], &to.pages[n..])?;
+            same("given", from.references(), n)?;
+            same("taken", to.references(), n + 2 - gone)?;
             drop(list);
             same("let go", to.references(), 2)?;
-            same("given", from.references(), 3)?;
+            same("given", from.references(), n)?;
             drop(to);
             same("let go", from.references(), 0)?;
         }
