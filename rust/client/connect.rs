@@ -24,7 +24,8 @@ use crate::{
             ConnectParams,
             DeviceLimits,
             QueuePair,
-            QueuePairConfig, //
+            QueuePairConfig,
+            UNSIGNALED_RUN, //
         },
         sys::{
             log,
@@ -58,8 +59,6 @@ const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
 /// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
 /// RPC layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
-/// Send buffers may stay in the send ring for so long a run of unsignaled requests.
-const SPARE_BUFFERS: u32 = 16;
 /// Regions that a connection begins with, at least.
 const FIRST_REGIONS: u32 = 4;
 
@@ -101,7 +100,7 @@ fn config(device: &DeviceLimits, plan: &RegionPlan, max_requests: u32) -> Result
     Ok(QueuePairConfig {
         send_entries,
         regions_per_call: regions,
-        send_buffers: max_requests + REVERSE_SLOTS + SPARE_BUFFERS,
+        send_buffers: max_requests + REVERSE_SLOTS + UNSIGNALED_RUN,
         send_size: sysctl::max_inline_write() as usize,
         receives,
         receive_size: sysctl::max_inline_read() as usize,

@@ -69,7 +69,7 @@ use xdr::{
 };
 
 /// Receives that are posted in one go.
-pub(super) const BATCH: u32 = 8;
+pub(super) const BATCH: u32 = 17;
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const UNTOLD: u32 = 0;
 /// Segments of one chunk.

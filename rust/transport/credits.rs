@@ -8,8 +8,9 @@ mod tests;
 
 use kernel::prelude::*;
 
-/// Receives that are posted in one go, beyond those that are needed.
-pub(crate) const RECEIVE_BATCH: u32 = 16;
+/// Receives that are posted in one go, beyond those that are needed: as many Replies come until it is
+/// done again, but for the one that is being looked at then.
+pub(crate) const RECEIVE_BATCH: u32 = 17;
 
 /// A Call that has a credit.
 struct Unanswered {

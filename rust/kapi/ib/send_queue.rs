@@ -44,8 +44,9 @@ use kernel::{
 
 /// How many work requests may go unsignaled in a row.
 ///
-/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many.
-pub(crate) const UNSIGNALED_RUN: u32 = 16;
+/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more would
+/// cost memory, fewer a wakeup more often.
+pub(crate) const UNSIGNALED_RUN: u32 = 12;
 /// Replies with RDMA Writes that may still be on their way when the device calls them done.
 const LATEST_WRITES: usize = 4;
 

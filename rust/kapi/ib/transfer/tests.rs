@@ -376,13 +376,13 @@ mod suite {
     #[test]
     fn more_than_the_queue_holds() -> Result {
         let bench = Bench::new()?;
-        // Of 32, and 16 that may not be signaled.
-        same("error", bench.reply(16), Err(EMSGSIZE))?;
+        // Of 32, and 12 that may not be signaled.
+        same("error", bench.reply(20), Err(EMSGSIZE))?;
         same("references", bench.pages.references(), 0)?;
         // Nothing is lost by it.
         for _ in 0..20 {
-            bench.reply(15)?;
-            bench.device.complete_sends(16)?;
+            bench.reply(19)?;
+            bench.device.complete_sends(20)?;
         }
         bench.told(&[], &[])?;
         bench.end()
