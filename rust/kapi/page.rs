@@ -2,13 +2,16 @@
 
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
+mod pattern;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
+pub(super) use self::pattern::Pattern;
+
+use self::pattern::in_a_row;
 use super::bindings;
 use core::{
     marker::PhantomData,
-    mem::size_of,
     num::NonZero,
     ptr::NonNull, //
 };
@@ -16,9 +19,6 @@ use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
 };
-
-/// Whether pages that are neighbours in the kernel's map of all pages are neighbours in memory.
-const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
 
 /// Where a run of memory begins.
 #[derive(Clone, Copy)]
@@ -34,113 +34,6 @@ enum Start {
 struct Run {
     start: Start,
     len: usize,
-}
-
-/// What comes next of a run: `len` bytes that begin `offset` bytes into the first page.
-pub(super) struct Pattern<'a> {
-    pages: &'a [*mut bindings::page],
-    offset: usize,
-    len: usize,
-}
-
-impl Pattern<'_> {
-    /// Its memory, which is one piece where no piece is longer than a page.
-    pub(super) fn memory(&self) -> Option<(*mut bindings::page, usize, usize)> {
-        let page = self.pages.first()?;
-        Some((*page, self.offset, self.len))
-    }
-
-    /// Has an element set for each piece, with its page, offset and length, and says how many that are.
-    /// A piece that goes on in the next page is lengthened by so many bytes after it was set. None if
-    /// there may not be enough elements.
-    #[inline]
-    pub(super) fn put<E>(
-        &self,
-        room: &mut [E],
-        set: impl Fn(&mut E, *mut bindings::page, u32, u32),
-        lengthen: impl Fn(&mut E, u32),
-    ) -> Option<usize> {
-        if let [page] = self.pages {
-            set(
-                room.first_mut()?,
-                *page,
-                self.offset as u32,
-                self.len as u32,
-            );
-            return Some(1);
-        }
-        join(self.pages, self.len % PAGE_SIZE, room, set, lengthen)
-    }
-}
-
-/// Sets an element for each row of pages that are one behind the other in memory, and says how many.
-/// Of the last page it is the first `rest` bytes, or all if that is zero. None if there are fewer elements
-/// than pages.
-// Not inlined: its loop needs few registers, and its callers have none left.
-#[inline(never)]
-fn join<E>(
-    pages: &[*mut bindings::page],
-    rest: usize,
-    room: &mut [E],
-    set: impl Fn(&mut E, *mut bindings::page, u32, u32),
-    lengthen: impl Fn(&mut E, u32),
-) -> Option<usize> {
-    const WHOLE: u32 = PAGE_SIZE as u32;
-    let room = room.get_mut(..pages.len())?;
-    let (first, others) = pages.split_first()?;
-    let (last, others) = others.split_last()?;
-    set(room.first_mut()?, *first, 0, WHOLE);
-    let begin = room.as_mut_ptr();
-    let mut next = first.wrapping_add(1);
-    // Behind the element that was set last.
-    let mut end = begin.wrapping_add(1);
-    let mut each = |page: *mut bindings::page, len| {
-        if FLAT_MAP && page == next {
-            // SAFETY: At least one was set.
-            lengthen(unsafe { &mut *end.sub(1) }, len);
-        } else {
-            // SAFETY: There are as many as pages, and no more were set than there were pages before.
-            set(unsafe { &mut *end }, page, 0, len);
-            end = end.wrapping_add(1);
-        }
-        next = page.wrapping_add(1);
-    };
-    // Eight at a time: then it is about eight instructions for each.
-    let eights = others.chunks_exact(8);
-    let odd = eights.remainder();
-    for eight in eights {
-        if let Ok(eight) = <&[_; 8]>::try_from(eight) {
-            eight.iter().for_each(|page| each(*page, WHOLE));
-        }
-    }
-    odd.iter().for_each(|page| each(*page, WHOLE));
-    each(*last, if rest == 0 { WHOLE } else { rest as u32 });
-    Some((end as usize - begin as usize) / size_of::<E>())
-}
-
-/// How many of the pages, from the first on, are one behind the other in memory.
-// Not inlined: its loop needs few registers, and its callers have none left.
-#[inline(never)]
-fn in_a_row(pages: &[*mut bindings::page]) -> usize {
-    let Some(first) = pages.first() else {
-        return 0;
-    };
-    if !FLAT_MAP {
-        return 1;
-    }
-    let mut next = *first;
-    let mut follows = |page: &*mut bindings::page| {
-        let follows = *page == next;
-        if follows {
-            next = next.wrapping_add(1);
-        }
-        follows
-    };
-    // Eight at a time: then it is little more than three instructions for each.
-    let mut eights = pages.chunks_exact(8);
-    let all = eights.all(|eight| eight.iter().all(&mut follows));
-    let _ = all && eights.remainder().iter().all(&mut follows);
-    (next as usize).wrapping_sub(*first as usize) / size_of::<bindings::page>()
 }
 
 impl Run {
@@ -167,8 +60,7 @@ impl Run {
     }
 
     /// Calls `each` for all of the run, in order, with pieces of `longest` pages at most: one at a time,
-    /// or all that are left where they are whole pages and may be of any length. `EMSGSIZE` if it says
-    /// false, and then not again.
+    /// or all that are left where none can be too long. `EMSGSIZE` if it says false, and then not again.
     ///
     /// # Safety
     ///
@@ -182,7 +74,7 @@ impl Run {
         let longest = longest.get() as usize;
         let (mut offset, mut left) = (self.offset(), self.len);
         let mut take = |pages: &[*mut bindings::page], offset: usize, len: usize| {
-            each(Pattern { pages, offset, len })
+            each(Pattern::new(pages, offset, len, longest > 1))
                 .then_some(())
                 .ok_or(EMSGSIZE)
         };
@@ -205,6 +97,10 @@ impl Run {
                 let mut pages =
                     unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
                 while !pages.is_empty() {
+                    // Then no piece can be too long.
+                    if longest == 1 {
+                        return take(pages, offset, left);
+                    }
                     let n = in_a_row(pages.get(..longest).unwrap_or(pages));
                     if offset == 0 && n < pages.len() && pages.len() <= longest {
                         return take(pages, offset, left);
@@ -378,14 +274,9 @@ fn all_present(entries: &[*mut bindings::page; 8]) -> bool {
 fn clear(entries: &mut [*mut bindings::page]) -> usize {
     let mut cleared = 0;
     for some in entries.chunks_mut(8) {
-        // Eight at a time: then it is little more than two instructions for each. What all of their
-        // addresses have in common is a bit that is set, so none is null.
+        // Eight at a time: then it is little more than two instructions for each.
         if let Ok(eight) = <&mut [_; 8]>::try_from(&mut *some) {
-            if eight
-                .iter()
-                .fold(usize::MAX, |all, entry| all & *entry as usize)
-                != 0
-            {
+            if all_present(eight) {
                 *eight = [core::ptr::null_mut(); 8];
                 cleared += 8;
                 continue;
@@ -659,16 +550,15 @@ impl Gathered {
         // Page by page: the address of a page need not be good for its neighbour, where addresses
         // are tagged.
         pieces.take(len, NonZero::<u32>::MIN, |pattern| {
-            let Some((page, offset, len)) = pattern.memory() else {
-                return false;
-            };
-            // SAFETY: The page is valid by the type invariant, and of the direct map: nobody gathers
-            // high memory on the machines that this is for.
-            let page = unsafe { bindings::page_address(page) }.cast::<u8>();
-            take(core::ptr::slice_from_raw_parts_mut(
-                page.wrapping_add(offset),
-                len,
-            ));
+            pattern.each_page(|page, offset, len| {
+                // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
+                // gathers high memory on the machines that this is for.
+                let page = unsafe { bindings::page_address(page) }.cast::<u8>();
+                take(core::ptr::slice_from_raw_parts_mut(
+                    page.wrapping_add(offset),
+                    len,
+                ));
+            });
             true
         })
     }

@@ -68,7 +68,7 @@ use xdr::{
     VERSION, //
 };
 
-/// Receives that are posted in one go.
+/// Receives that are posted in one go: less than one RPC in sixteen posts any.
 pub(super) const BATCH: u32 = 17;
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const UNTOLD: u32 = 0;

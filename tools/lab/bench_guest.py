@@ -30,7 +30,7 @@ PORTS = {RDMA: 20049, TCP: 2049}
 INLINE = ("/proc/sys/sunrpc/rdma_max_inline_read", "/proc/sys/sunrpc/rdma_max_inline_write",
           "/proc/sys/sunrpc/svc_rdma/max_req_size")
 # An operation that reaches the server is an RPC at least; with many at once some end a moment later.
-LEAST_RPCS = 0.9
+LEAST_RPCS = 0.95
 # An instruction is a nanosecond. A block that an exception ends counts whole.
 CLOCK_LIMIT = 0.01
 

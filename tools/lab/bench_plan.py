@@ -114,7 +114,7 @@ def sizes(*wanted: int) -> tuple[Workload, ...]:
 
 
 GETATTR = Workload("GETATTR", f"getattr {SMALL_FILE}", 4000, INLINE)
-CREATE = Workload("CREATE+REMOVE", "create {0}/bench/made", 2000)
+CREATE = Workload("CREATE+REMOVE", "create {0}/bench/made", 5000)
 READDIR = Workload(f"READDIR, {MANY_ENTRIES} entries", f"list {{0}}/bench/many {MANY_ENTRIES}", 60, LONG_REPLY)
 READDIR_SHORT = Workload(f"READDIR, {FEW_ENTRIES} entries", f"list {{0}}/bench/few {FEW_ENTRIES}", 1500,
                          SHORT_LONG_REPLY)
@@ -145,5 +145,5 @@ FULL = (
     Part("NFS 4.2, nconnect=4", "4.2",
          (replace(GETATTR, goal=ALL_INLINE), *QUICK_SIZES, *transfers(4 * KIB, GOAL_DEPTH)), ",nconnect=4"),
 )
-CONNECTS = (Workload("mount", "connect {1}", 12, apart=True), Workload("unmount", "disconnect {1}", 12, apart=True))
+CONNECTS = (Workload("mount", "connect {1}", 30, apart=True), Workload("unmount", "disconnect {1}", 30, apart=True))
 SETS = {"default": DEFAULT, "quick": QUICK, "full": FULL}

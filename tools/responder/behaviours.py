@@ -302,7 +302,7 @@ class Floods(Behaviour):
 class CallsBackWithChunks(Behaviour):
     """Sends a Call of its own that has a chunk now and then, of each kind in turn."""
 
-    # A client that has no memory at hand to answer with ends the connection. It has some again when it has sent 16 times,
+    # A client that has no memory at hand to answer with ends the connection. It has some again when it has sent 12 times,
     # and has been told of it; on a busy machine others come first.
     EVERY = 30
 

@@ -155,7 +155,8 @@ mod suite {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, and nobody looks into them.
         let mut pieces = unsafe { Pieces::new(none, row.as_ptr(), base, len, none) };
-        let mut found = KVec::with_capacity(row.len(), GFP_KERNEL)?;
+        let mut found: KVec<(_, _, u32)> = KVec::with_capacity(row.len(), GFP_KERNEL)?;
+        let mut in_bounds = true;
         pieces.take(len, longest, |pattern| {
             let mut places = [None; ROOM];
             let set = |place: &mut Option<_>, page, offset, len| *place = Some((page, offset, len));
@@ -164,12 +165,20 @@ mod suite {
                     *len += by;
                 }
             };
-            let n = pattern.put(&mut places, set, lengthen);
+            // There is an element for each page that is left, as there has to be.
+            let done = found.iter().map(|(_, _, len)| *len as usize).sum::<usize>();
+            let left = row.len() - (base + done) / PAGE_SIZE;
+            let too_few = places.get_mut(..left - 1).unwrap_or(&mut []);
+            let short = pattern.put(too_few, set, lengthen);
+            in_bounds &= short.is_none_or(|n| n == 1);
+            let room = places.get_mut(..left).unwrap_or(&mut []);
+            let n = pattern.put(room, set, lengthen);
             for place in places.into_iter().take(n.unwrap_or(0)).flatten() {
                 let _ = found.push_within_capacity(place);
             }
             n.is_some()
         })?;
+        claim(in_bounds, "no more than there is room for")?;
         let mut at = base;
         // Up to where the piece before reaches, and in how many bytes it would be full.
         let mut last: Option<(*mut bindings::page, usize)> = None;
