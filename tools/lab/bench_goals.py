@@ -66,10 +66,10 @@ def judge_mixed(found: list[Mixed]) -> list[Verdict]:
         reference = alone.get((mixed.device, mixed.workload))
         if mixed is reference or reference is None:
             continue
-        value = ratio(sum(mixed.totals), sum(reference.totals))
+        value = ratio(mixed.total, reference.total)
         row = f"{mixed.device}, client {mixed.client}, server {mixed.server}, {mixed.workload}"
         verdict = _at_most(row, "total instructions / C with C", value, MIXED_MOST)
-        widest = max(bench_costs.spread(one.totals) for one in (mixed, reference))
+        widest = max(mixed.spread, reference.spread)
         if widest > MIXED_LIMIT:
             verdict = replace(verdict, goal=f"{verdict.goal}, but a spread of {widest:.2%}", met=None)
         verdicts.append(verdict)

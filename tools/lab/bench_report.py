@@ -98,10 +98,9 @@ def _memory(measured: Measured) -> list[str]:
 def _mixed(measured: Measured) -> list[str]:
     lines = ["", "two guests: instructions of an operation at both ends"] if measured.mixed else []
     for mixed in measured.mixed:
-        mean = sum(mixed.totals) / len(mixed.totals)
         name = f"{mixed.device}, {mixed.client} with {mixed.server}, {mixed.workload}"
-        lines.append(f"{name:<{NAME_WIDTH + 10}}{mean:>14,.0f}  "
-                     f"from {min(mixed.totals):,.0f} to {max(mixed.totals):,.0f}")
+        lines.append(f"{name:<{NAME_WIDTH + 10}}{mixed.total:>14,.0f}  "
+                     f"from {min(mixed.totals):,.0f} to {max(mixed.totals):,.0f}, spread {mixed.spread:.2%}")
         lines += _wrapped([f"{name} {_short(value)}" for name, value in mixed.counts.items()])
     return lines
 

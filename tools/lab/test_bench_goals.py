@@ -83,10 +83,14 @@ class MixedPairs(unittest.TestCase):
         self.assertEqual([verdict.met for verdict in self.verdicts((100, 100), (104, 104))], [False])
 
     def test_no_verdict_where_the_numbers_are_spread(self) -> None:
-        for alone, ours in (((100, 102), (90, 90)), ((100, 100), (120, 122))):
+        for alone, ours in (((100, 103), (90, 90)), ((100, 100), (120, 123))):
             verdict, = self.verdicts(alone, ours)
             self.assertIsNone(verdict.met)
             self.assertTrue(str(verdict).startswith("no verdict  rxe, client ours, server c, read: "))
+
+    def test_what_is_rare_does_not_count(self) -> None:
+        verdict, = self.verdicts((100, 100, 100, 100, 130), (103, 103, 103, 70, 103))
+        self.assertEqual((verdict.met, verdict.value), (True, 1.03))
 
 
 class SameBuild(unittest.TestCase):
