@@ -335,7 +335,7 @@ impl PageList {
     pub(super) unsafe fn exchange(&mut self, entries: &mut [*mut bindings::page]) {
         let n = self.0.len().min(entries.len());
         let mut kept = 0;
-        // As a rule no place is empty, and then eight at a time are less than six instructions for each.
+        // As a rule no place is empty, and then eight at a time are five instructions for each.
         let eights = Iterator::zip(entries.chunks_exact_mut(8), self.0.chunks_exact_mut(8));
         for (entries, pages) in eights {
             let entries = <&mut [*mut bindings::page; 8]>::try_from(entries);
@@ -346,11 +346,12 @@ impl PageList {
             if !all_present(entries) {
                 break;
             }
-            let old = *entries;
-            // INVARIANT: By contract.
-            *entries = pages.map(NonNull::as_ptr);
-            // SAFETY: None is null.
-            *pages = old.map(|page| unsafe { NonNull::new_unchecked(page) });
+            for (entry, page) in Iterator::zip(entries.iter_mut(), pages) {
+                // SAFETY: None is null.
+                let old = unsafe { NonNull::new_unchecked(*entry) };
+                // INVARIANT: By contract.
+                *entry = core::mem::replace(page, old).as_ptr();
+            }
             kept += 8;
         }
         for (entry, page) in Iterator::zip(entries.iter_mut(), self.0.iter_mut()).skip(kept) {
