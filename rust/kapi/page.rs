@@ -543,6 +543,9 @@ impl Gathered {
     }
 
     fn each(&self, offset: usize, len: usize, mut take: impl FnMut(*mut [u8])) -> Result {
+        if len == 0 {
+            return Ok(());
+        }
         let mut pieces = self.pieces();
         pieces.skip(offset);
         if pieces.remaining() < len {

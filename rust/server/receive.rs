@@ -317,9 +317,6 @@ fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<
 /// section 3.4.5.2). The memory is another request's before.
 fn pad(memory: &mut Memory, end: usize) -> Result {
     let padding = end.next_multiple_of(4) - end;
-    if padding == 0 {
-        return Ok(());
-    }
     memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))
 }
 

@@ -249,7 +249,7 @@ fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &Pattern<'_>) 
         });
     };
     let lengthen = |element: &mut MaybeUninit<bindings::bio_vec>, by| {
-        // SAFETY: It was set before.
+        // SAFETY: Only what was set before is lengthened.
         let len = unsafe { &mut element.assume_init_mut().bv_len };
         // No message is so long that this wraps.
         *len = len.wrapping_add(by);

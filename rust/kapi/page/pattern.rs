@@ -65,12 +65,11 @@ impl<'a> Pattern<'a> {
             set(room.first_mut()?, *page, offset, len);
             return Some(1);
         }
-        let room = room.get_mut(..self.pages.len())?;
         join(self, room, set, lengthen)
     }
 }
 
-/// As [`Pattern::put`], of several pages, with room for no more and no less.
+/// As [`Pattern::put`], of several pages.
 // Not inlined: its loop needs few registers, and its callers have none left.
 #[inline(never)]
 fn join<E>(
@@ -102,7 +101,8 @@ fn join<E>(
             // SAFETY: At least one was set.
             lengthen(unsafe { &mut *end.sub(1) }, len);
         } else {
-            // SAFETY: There are as many as pages, and no more were set than there were pages before.
+            // SAFETY: There are as many as pages, by the check above, and no more were set than there
+            // were pages before.
             set(unsafe { &mut *end }, page, 0, len);
             end = end.wrapping_add(1);
         }
