@@ -131,8 +131,14 @@ class Endpoint:
             room.close()
 
     def _post(self, request: verbs.SendRequest, count: int = 1) -> None:
-        """Post a request, with those that follow it: so many in all."""
-        self._calls.post_send(self._queue_pair, request)
+        """Post a request, with those that follow it: so many in all; Lost if the connection has ended."""
+        try:
+            self._calls.post_send(self._queue_pair, request)
+        except OSError:
+            # siw refuses it, too, when it knows of the end and has not told of it yet.
+            if not self._ends():
+                raise
+            raise Lost("the connection is lost") from None
         self._in_flight += count
 
     def _drain_sends(self) -> None:
@@ -178,11 +184,14 @@ class Endpoint:
         return [other for other in others if other in readable]
 
     def _await_disconnect(self) -> None:
+        require(self._ends(), "the connection is lost, but the peer does not end it")
+
+    def _ends(self) -> bool:
+        """Wait for the end of the connection; whether it came."""
         deadline = time.monotonic() + SECONDS
-        while not self._is_disconnected:
-            left = deadline - time.monotonic()
-            require(left > 0, "the connection is lost, but the peer does not end it")
+        while not self._is_disconnected and (left := deadline - time.monotonic()) > 0:
             self._next_event(left)
+        return self._is_disconnected
 
     def _next_event(self, seconds: float) -> None:
         event = self._events.next(seconds)
