@@ -22,6 +22,7 @@ use crate::{
     ErrorMessage,
     Limits,
     Message,
+    Rejected,
     Reply,
     ReplyPayload, //
 };
@@ -35,6 +36,12 @@ pub use private_data::*;
 pub use refuse::*;
 pub use returned::*;
 pub use rpc::*;
+
+/// As [`Message::decode`], without the short way of messages with a single chunk: the result is the
+/// same.
+pub fn decode_by_parts<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Message<'a>, Rejected> {
+    Message::decode_by_parts(bytes, limits)
+}
 
 /// What a check returns: on failure, the claim that does not hold.
 pub type Check = Result<(), &'static str>;

@@ -37,6 +37,7 @@ mod read_list;
 mod returned;
 mod rpc;
 mod segment;
+mod single;
 mod wire;
 mod write_list;
 

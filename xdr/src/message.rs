@@ -9,7 +9,6 @@ use crate::{
     ErrorMessage,
     FixedHeader,
     Limits,
-    Plain,
     Procedure,
     ReadChunk,
     ReadList,
@@ -101,9 +100,18 @@ impl<'a> Message<'a> {
     /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
     /// behind an `RDMA_ERROR` are ignored.
     pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
-        if let Some(plain) = Plain::decode(bytes) {
-            return Ok(plain.message());
-        }
+        Self::decode_as::<true>(bytes, limits)
+    }
+
+    /// As [`Self::decode`], part by part whatever chunks there are.
+    #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
+    pub(crate) fn decode_by_parts(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+        Self::decode_as::<false>(bytes, limits)
+    }
+
+    /// What has a `SINGLE` chunk may be looked at as a whole.
+    #[inline(always)]
+    fn decode_as<const SINGLE: bool>(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         let mut reader = Reader::new(bytes);
         let header = match reader.array() {
             Ok(fixed) => FixedHeader::from_wire(fixed),
@@ -130,9 +138,17 @@ impl<'a> Message<'a> {
             return Err(rejected(DecodeError::Version(header.version)));
         }
         match Procedure::from_wire(header.procedure) {
-            Some(Procedure::Msg) => Lists::decode(&mut reader, limits)
-                .map_err(rejected)?
-                .inline(&header, bytes.len(), reader.rest()),
+            Some(Procedure::Msg) => {
+                let single = SINGLE
+                    .then(|| Self::with_single_chunk(&header, reader.rest(), limits))
+                    .flatten();
+                if let Some(message) = single {
+                    return Ok(message);
+                }
+                Lists::decode(&mut reader, limits)
+                    .map_err(rejected)?
+                    .inline(&header, bytes.len(), reader.rest())
+            }
             Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits)
                 .map_err(rejected)?
                 .long(&header),
@@ -163,6 +179,7 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
+    #[inline(never)]
     fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         Ok(Self {
             reads: ReadList::decode(reader, limits)?,
@@ -172,6 +189,7 @@ impl<'a> Lists<'a> {
     }
 
     /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
+    #[inline(never)]
     fn inline(
         self,
         header: &FixedHeader,
@@ -208,6 +226,7 @@ impl<'a> Lists<'a> {
 
     /// `RDMA_NOMSG`. The chunk that holds the Payload stream tells its direction: a Position Zero
     /// Read chunk is a Call's, and a Reply has no Read list but a Reply chunk.
+    #[inline(never)]
     fn long(self, header: &FixedHeader) -> Result<Message<'a>, Rejected> {
         let (direction, result) = if let Some(chunk) = self.reads.position_zero() {
             (Some(Direction::Call), self.long_call(header, chunk))

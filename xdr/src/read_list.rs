@@ -37,7 +37,7 @@ impl ReadSegment {
     }
 
     /// Takes a read segment whose "present" word has been taken.
-    #[inline]
+    #[inline(always)]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let entry = Self::from_parts(reader.array()?, reader.array()?);
         if entry.position & 3 != 0 {
@@ -61,35 +61,81 @@ impl ReadSegment {
 pub struct ReadList<'a> {
     /// Listed read segments, each with its "present" word; the final zero is left out.
     raw: &'a [u8],
+    /// No Position is smaller than the one before it, as in every list that was made in one go: then
+    /// chunks are not mixed.
+    ascending: bool,
 }
 
 impl<'a> ReadList<'a> {
+    #[inline]
     pub(crate) fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
-        let mut start = *reader;
+        let start = *reader;
+        if !reader.present()? {
+            return Ok(Self::default());
+        }
+        Self::decode_present(start, reader, limits)
+    }
+
+    /// As [`Self::decode`], where `reader` is behind the word that says "present" at `start`.
+    #[inline(never)]
+    fn decode_present(
+        mut start: Reader<'a>,
+        reader: &mut Reader<'a>,
+        limits: &Limits,
+    ) -> Result<Self, DecodeError> {
         let mut count: usize = 0;
-        while reader.present()? {
-            ReadSegment::decode(reader)?;
+        let mut ascending = true;
+        let mut last = 0;
+        loop {
+            let position = ReadSegment::decode(reader)?.position;
             count = count.saturating_add(1);
             if count > limits.read_segments {
                 return Err(DecodeError::ReadSegments);
             }
-        }
-        if count == 0 {
-            return Ok(Self::default());
+            ascending &= position >= last;
+            last = position;
+            if !reader.present()? {
+                break;
+            }
         }
         let list = Self {
             raw: start.items(count, ReadSegment::LISTED_SIZE)?,
+            ascending,
         };
         list.check_chunks(limits)?;
         Ok(list)
     }
 
+    /// A list of one segment, and its Position. `None` if it is not well formed, or if that is zero.
+    #[inline(always)]
+    pub(crate) fn of_one(
+        list: &'a [u8; ReadSegment::LISTED_SIZE],
+        limits: &Limits,
+    ) -> Option<(Self, u32)> {
+        let mut reader = Reader::new(list);
+        if !reader.present().ok()? {
+            return None;
+        }
+        let ReadSegment { position, segment } = ReadSegment::decode(&mut reader).ok()?;
+        let within = limits.read_segments != 0
+            && limits.read_chunks != 0
+            && limits.chunk_segments != 0
+            && segment.length <= limits.read_chunk_bytes
+            && segment.length <= limits.read_list_bytes;
+        let list = Self {
+            raw: list,
+            ascending: true,
+        };
+        (within && position != 0).then_some((list, position))
+    }
+
     /// Holds each Read chunk, and all together, against `limits`.
+    #[inline]
     fn check_chunks(&self, limits: &Limits) -> Result<(), DecodeError> {
         let mut chunks: usize = 0;
         let mut total: u64 = 0;
-        let mut after = None;
-        while let Some(group) = Group::next(self.segments(), after) {
+        let mut groups = self.chunks();
+        while let Some((group, _)) = groups.next_group() {
             chunks = chunks.saturating_add(1);
             if chunks > limits.read_chunks {
                 return Err(DecodeError::ReadChunks);
@@ -104,7 +150,6 @@ impl<'a> ReadList<'a> {
             if total > u64::from(limits.read_list_bytes) {
                 return Err(DecodeError::ReadListBytes);
             }
-            after = Some(group.position);
         }
         Ok(())
     }
@@ -169,7 +214,8 @@ impl<'a> ReadList<'a> {
 
     /// Read chunks in ascending order of Position, whatever the order of the list.
     ///
-    /// Each step takes time linear in the number of segments.
+    /// Each step takes time linear in the number of segments: in that of the chunk's, where the list is
+    /// in ascending order itself.
     #[inline]
     pub const fn chunks(&self) -> ReadChunks<'a> {
         ReadChunks {
@@ -180,11 +226,18 @@ impl<'a> ReadList<'a> {
 
     /// Read chunks of Positions other than zero, in ascending order.
     #[inline]
-    pub const fn data_chunks(&self) -> ReadChunks<'a> {
-        ReadChunks {
-            list: *self,
-            after: Some(0),
+    pub fn data_chunks(&self) -> ReadChunks<'a> {
+        let mut chunks = self.chunks();
+        if !self.ascending {
+            chunks.after = Some(0);
+        } else if self
+            .segments()
+            .next()
+            .is_some_and(|first| first.position == 0)
+        {
+            chunks.next();
         }
+        chunks
     }
 
     /// The Position Zero Read chunk, which holds the Payload stream of a Long Call (RFC 8166,
@@ -195,7 +248,7 @@ impl<'a> ReadList<'a> {
     }
 }
 
-/// The segments that share the smallest Position of those still to be visited.
+/// The segments that share a Position.
 struct Group {
     position: u32,
     segments: usize,
@@ -203,23 +256,44 @@ struct Group {
 }
 
 impl Group {
-    fn next(list: ReadSegments<'_>, after: Option<u32>) -> Option<Self> {
+    /// Of one segment.
+    #[inline]
+    fn new(entry: &ReadSegment) -> Self {
+        Self {
+            position: entry.position,
+            segments: 1,
+            length: u64::from(entry.segment.length),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, entry: &ReadSegment) {
+        self.segments = self.segments.saturating_add(1);
+        self.length = self.length.saturating_add(u64::from(entry.segment.length));
+    }
+
+    /// Those at the front of a list in ascending order.
+    #[inline]
+    fn first(mut list: ReadSegments<'_>) -> Option<Self> {
+        let mut group = Self::new(&list.next()?);
+        for entry in list {
+            if entry.position != group.position {
+                break;
+            }
+            group.add(&entry);
+        }
+        Some(group)
+    }
+
+    /// Those of the smallest Position after that one.
+    #[inline(never)]
+    fn smallest(list: ReadSegments<'_>, after: Option<u32>) -> Option<Self> {
         let mut best: Option<Self> = None;
         for entry in list.filter(|entry| after.is_none_or(|done| entry.position > done)) {
-            let length = u64::from(entry.segment.length);
             match &mut best {
                 Some(group) if entry.position > group.position => {}
-                Some(group) if entry.position == group.position => {
-                    group.segments = group.segments.saturating_add(1);
-                    group.length = group.length.saturating_add(length);
-                }
-                _ => {
-                    best = Some(Self {
-                        position: entry.position,
-                        segments: 1,
-                        length,
-                    });
-                }
+                Some(group) if entry.position == group.position => group.add(&entry),
+                _ => best = Some(Self::new(&entry)),
             }
         }
         best
@@ -261,18 +335,39 @@ impl FusedIterator for ReadSegments<'_> {}
 /// Iterator of [`ReadList::chunks`].
 #[derive(Clone, Debug)]
 pub struct ReadChunks<'a> {
+    /// In ascending order: what is left.
     list: ReadList<'a>,
+    /// Otherwise: the Position before.
     after: Option<u32>,
+}
+
+impl<'a> ReadChunks<'a> {
+    /// The next chunk, and a list that its segments are in.
+    #[inline]
+    fn next_group(&mut self) -> Option<(Group, ReadList<'a>)> {
+        let segments = self.list.segments();
+        if !self.list.ascending {
+            let group = Group::smallest(segments, self.after)?;
+            self.after = Some(group.position);
+            return Some((group, self.list));
+        }
+        let group = Group::first(segments)?;
+        let octets = group.segments.saturating_mul(ReadSegment::LISTED_SIZE);
+        let (raw, rest) = self.list.raw.split_at_checked(octets)?;
+        let own = ReadList { raw, ..self.list };
+        self.list.raw = rest;
+        Some((group, own))
+    }
 }
 
 impl<'a> Iterator for ReadChunks<'a> {
     type Item = ReadChunk<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<ReadChunk<'a>> {
-        let group = Group::next(self.list.segments(), self.after)?;
-        self.after = Some(group.position);
+        let (group, list) = self.next_group()?;
         Some(ReadChunk {
-            list: self.list,
+            list,
             position: group.position,
             segments: group.segments,
             // Decoding has held the sum against a 32-bit limit.

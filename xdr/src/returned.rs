@@ -73,6 +73,7 @@ impl WriteChunk<'_> {
     {
         let mut returned = self.segments();
         let mut full = true;
+        let mut written: u32 = 0;
         for offered in offered {
             let offered = offered.borrow();
             let Some(segment) = returned.next() else {
@@ -91,11 +92,13 @@ impl WriteChunk<'_> {
                 return Err(ReturnError::Hole);
             }
             full &= segment.length == offered.length;
+            // Decoding has held the sum against a 32-bit limit.
+            written = written.saturating_add(segment.length);
         }
         if returned.next().is_some() {
             return Err(ReturnError::SegmentCount);
         }
-        Ok(self.length())
+        Ok(written)
     }
 }
 

@@ -98,27 +98,30 @@ impl CallHeader {
         matches!(service, Ok(2 | 3))
     }
 
+    /// Takes a flavor and what it says (RFC 5531, section 8.2).
+    #[inline(always)]
+    fn auth<'a>(reader: &mut Reader<'a>) -> Option<(u32, &'a [u8])> {
+        let mut fixed = Reader::new(reader.array::<8>().ok()?);
+        let (flavor, octets) = (fixed.word().ok()?, fixed.count().ok()?);
+        Some((flavor, reader.items(octets.div_ceil(4), 4).ok()?))
+    }
+
     /// Looks at the beginning of a Payload stream; `None` when it is no Call with a whole header.
     pub fn peek(payload: &[u8]) -> Option<Self> {
+        const FIXED: usize = RpcPrefix::SIZE + 16;
         let mut reader = Reader::new(payload);
-        let prefix = RpcPrefix::peek(reader.array::<{ RpcPrefix::SIZE }>().ok()?)?;
-        if prefix.direction() != Some(Direction::Call) {
+        let fixed = reader.array::<FIXED>().ok()?;
+        if RpcPrefix::peek(fixed)?.direction() != Some(Direction::Call) {
             return None;
         }
+        let (_prefix, fixed) = fixed.split_first_chunk::<{ RpcPrefix::SIZE }>()?;
+        let mut fixed = Reader::new(fixed);
         // The version of RPC itself is for the RPC layer to judge.
-        let _rpc_version = reader.word().ok()?;
-        let (program, version, procedure) = (
-            reader.word().ok()?,
-            reader.word().ok()?,
-            reader.word().ok()?,
-        );
-        let mut auth = || {
-            let flavor = reader.word().ok()?;
-            let words = reader.count().ok()?.div_ceil(4);
-            Some((flavor, reader.items(words, 4).ok()?))
-        };
-        let (flavor, body) = auth()?;
-        let _verifier = auth()?;
+        let _rpc_version = fixed.word().ok()?;
+        let (program, version, procedure) =
+            (fixed.word().ok()?, fixed.word().ok()?, fixed.word().ok()?);
+        let (flavor, body) = Self::auth(&mut reader)?;
+        let _verifier = Self::auth(&mut reader)?;
         Some(Self {
             program,
             version,

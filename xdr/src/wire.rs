@@ -114,6 +114,16 @@ impl<'b> Writer<'b> {
         self.array(&value.to_be_bytes());
     }
 
+    /// Puts octets, and returns the copy; `None` when they do not fit.
+    #[inline]
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Option<&'b mut [u8]> {
+        self.needed = self.needed.saturating_add(bytes.len());
+        let (copy, rest) = core::mem::take(&mut self.rest).split_at_mut_checked(bytes.len())?;
+        self.rest = rest;
+        copy.copy_from_slice(bytes);
+        Some(copy)
+    }
+
     /// Octets that all fields so far take, whether they fitted or not.
     #[inline]
     pub(crate) const fn needed(&self) -> usize {

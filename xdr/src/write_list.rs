@@ -21,7 +21,6 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteChunk<'a> {
     raw: &'a [u8],
-    length: u32,
 }
 
 impl<'a> WriteChunk<'a> {
@@ -49,7 +48,7 @@ impl<'a> WriteChunk<'a> {
                 _ => return Err(too_long),
             };
         }
-        Ok(Self { raw, length })
+        Ok(Self { raw })
     }
 
     /// Takes the optional Reply chunk.
@@ -65,10 +64,10 @@ impl<'a> WriteChunk<'a> {
         Self::decode(reader, limits, max_bytes, DecodeError::ReplyChunkBytes).map(Some)
     }
 
-    /// A chunk that was decoded before, of so many octets in all.
+    /// A chunk that was decoded before.
     #[inline]
-    pub(crate) const fn known(raw: &'a [u8], length: u32) -> Self {
-        Self { raw, length }
+    pub(crate) const fn known(raw: &'a [u8]) -> Self {
+        Self { raw }
     }
 
     /// Its segments on the wire.
@@ -79,8 +78,11 @@ impl<'a> WriteChunk<'a> {
 
     /// Octets of all segments together.
     #[inline]
-    pub const fn length(&self) -> u32 {
-        self.length
+    pub fn length(&self) -> u32 {
+        self.segments().fold(0, |sum: u32, segment| {
+            // Decoding has held the sum against a 32-bit limit.
+            sum.saturating_add(segment.length)
+        })
     }
 
     /// Number of segments; zero makes an empty chunk (RFC 8166, sections 3.4.6 and 4.3.2.3).
@@ -100,8 +102,8 @@ impl<'a> WriteChunk<'a> {
     ///
     /// Zero gives an unused chunk (section 4.3.2.2). `None` when the chunk has less room.
     #[inline]
-    pub const fn filled(&self, bytes: u32) -> Option<Filled<'a>> {
-        if bytes > self.length {
+    pub fn filled(&self, bytes: u32) -> Option<Filled<'a>> {
+        if bytes > self.length() {
             return None;
         }
         Some(Filled {
@@ -113,7 +115,7 @@ impl<'a> WriteChunk<'a> {
     /// Whether the chunk can hold the two words that every RPC message begins with.
     #[inline]
     pub(crate) fn holds_rpc_prefix(&self) -> bool {
-        usize::try_from(self.length).is_ok_and(|length| length >= RpcPrefix::SIZE)
+        usize::try_from(self.length()).is_ok_and(|length| length >= RpcPrefix::SIZE)
     }
 }
 
@@ -158,6 +160,7 @@ pub struct WriteList<'a> {
 }
 
 impl<'a> WriteList<'a> {
+    #[inline]
     pub(crate) fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         let start = reader.rest();
         let mut raw_len: usize = 0;
@@ -205,6 +208,14 @@ impl<'a> WriteList<'a> {
         self.chunks
     }
 
+    /// Number of segments of all chunks together.
+    #[inline]
+    pub const fn segment_count(&self) -> usize {
+        // Each chunk has a word that says "present", and a count.
+        let others = self.chunks.saturating_mul(8);
+        self.raw.len().saturating_sub(others) / Segment::SIZE
+    }
+
     /// The Write chunks in list order, which is the order in which results use them (RFC 8166,
     /// section 4.3.2.1).
     #[inline]
@@ -235,11 +246,7 @@ impl<'a> Iterator for WriteChunks<'a> {
         let count = reader.count().ok()?;
         let raw = reader.items(count, Segment::SIZE).ok()?;
         self.rest = reader.rest();
-        let length = Segments::new(raw).fold(0, |sum: u32, segment| {
-            // Decoding has held the sum against a 32-bit limit.
-            sum.saturating_add(segment.length)
-        });
-        Some(WriteChunk { raw, length })
+        Some(WriteChunk { raw })
     }
 
     #[inline]

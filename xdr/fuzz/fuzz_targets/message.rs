@@ -7,6 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use xdr::{
     checks::{
+        decode_by_parts,
         reencode,
         AMPLE, //
     },
@@ -20,7 +21,10 @@ use xdr::{
 };
 
 fuzz_target!(|bytes: &[u8]| {
-    let message = match Message::decode(bytes, &AMPLE) {
+    let decoded = Message::decode(bytes, &AMPLE);
+    let by_parts = decode_by_parts(bytes, &AMPLE);
+    assert_eq!(format!("{decoded:?}"), format!("{by_parts:?}"));
+    let message = match decoded {
         Ok(message) => message,
         Err(rejected) => {
             assert!(bytes.len() >= 28 || rejected.header.is_none());

@@ -15,6 +15,7 @@ use xdr::{
     InlineSize,
     Limits,
     Message,
+    Offer,
     Plain,
     PrivateData,
     Procedure,
@@ -101,6 +102,22 @@ pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, E
 pub fn offer(call: &Call<'_>, bytes: &[u8]) -> Option<bool> {
     let place = call.offer_place();
     Some(place.is_empty() || place.find(bytes)? == call.offer())
+}
+
+#[no_mangle]
+pub fn reply_to_offer(
+    offer: &Offer<'_>,
+    buffer: &mut [u8],
+    words: [u32; 2],
+    written: &[u32],
+    long: Option<u32>,
+) -> Option<usize> {
+    if let Some(chunk) = offer.only_write_chunk() {
+        return Some(chunk.len());
+    }
+    let written = written.iter().copied();
+    let len = offer.encode_reply(buffer, words[0], words[1], written, long)?;
+    (len == offer.header_size() && offer.writes.segment_count() != 0).then_some(len)
 }
 
 #[no_mangle]

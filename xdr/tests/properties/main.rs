@@ -17,6 +17,7 @@ mod strategy;
 use proptest::prelude::*;
 use xdr::{
     checks::{
+        decode_by_parts,
         reencode,
         AMPLE, //
     },
@@ -27,6 +28,7 @@ use xdr::{
     Kind,
     Limits,
     Message,
+    Offer,
     Plain,
     PrivateData,
     ReplyPayload,
@@ -54,7 +56,11 @@ const UNLIMITED: Limits = Limits {
 /// the same octets again.
 fn compare(bytes: &[u8], limits: &Limits) -> Result<(), TestCaseError> {
     let expected = model::decode(bytes, limits);
-    match Message::decode(bytes, limits) {
+    let decoded = Message::decode(bytes, limits);
+    // In all that is in it, places and reasons included.
+    let by_parts = decode_by_parts(bytes, limits);
+    prop_assert_eq!(format!("{decoded:?}"), format!("{by_parts:?}"));
+    match decoded {
         Ok(message) => {
             prop_assert_eq!(Some(model::lift(&message)), expected);
             check_accepted(&message, bytes)?;
@@ -112,6 +118,20 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
             .clone()
             .map(|c| c.position())
             .eq(grouped.keys().copied()));
+        prop_assert!(call
+            .reads
+            .data_chunks()
+            .map(|c| c.position())
+            .eq(grouped.keys().copied().filter(|at| *at != 0)));
+        let segments: usize = call.writes.chunks().map(|c| c.segment_count()).sum();
+        prop_assert_eq!(call.writes.segment_count(), segments);
+        let mut writes = call.writes.chunks();
+        let only = match (writes.next(), writes.next(), call.reply_chunk) {
+            (Some(chunk), None, None) => Some(chunk.segments().collect::<Vec<_>>()),
+            _ => None,
+        };
+        let found = call.offer().only_write_chunk();
+        prop_assert_eq!(found.map(Iterator::collect::<Vec<_>>), only);
         for chunk in chunks {
             let segments = &grouped[&chunk.position()];
             prop_assert_eq!(chunk.segment_count(), segments.len());
@@ -122,6 +142,27 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
         }
     }
     Ok(())
+}
+
+/// Encodes a Reply chunk by chunk, and segment by segment.
+fn encode_reply(offer: &Offer<'_>, written: &[u32], long: Option<u32>) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; 4096];
+    let encoder = match long {
+        Some(_) => Encoder::nomsg(&mut buffer, 1, 2),
+        None => Encoder::msg(&mut buffer, 1, 2),
+    };
+    let mut writes = encoder.end_reads();
+    let written = written.iter().copied().chain(std::iter::repeat(0));
+    for (chunk, octets) in offer.writes.chunks().zip(written) {
+        writes.write_chunk(chunk.filled(octets)?);
+    }
+    let end = writes.end_writes();
+    let len = match offer.reply_chunk {
+        Some(chunk) => end.reply_chunk(chunk.filled(long.unwrap_or(0))?),
+        None => end.no_reply_chunk(),
+    };
+    buffer.truncate(len.ok()?);
+    Some(buffer)
 }
 
 /// Encodes with whole Read chunks, as a requester does.
@@ -188,6 +229,53 @@ proptest! {
     }
 
     #[test]
+    fn single_chunks(rpc in strategy::single(), limits in strategy::limits()) {
+        compare(&rpc.bytes(), &UNLIMITED)?;
+        compare(&rpc.bytes(), &limits)?;
+    }
+
+    #[test]
+    fn limits_that_are_just_met(
+        rpc in strategy::rpc(),
+        field in 0..9_usize,
+        less in any::<bool>(),
+    ) {
+        let sum = |segments: &[Segment]| segments.iter().map(|s| u64::from(s.length)).sum::<u64>();
+        let reads = rpc.read_chunks();
+        let chunks = || rpc.writes.iter().chain(&rpc.reply_chunk);
+        let most = |sums: &mut dyn Iterator<Item = u64>| sums.max().unwrap_or(0);
+        let exact = match field {
+            0 => rpc.reads.len() as u64,
+            1 => reads.len() as u64,
+            2 => rpc.writes.len() as u64,
+            3 => rpc.writes.iter().map(|chunk| chunk.len() as u64).sum(),
+            4 => most(&mut reads.values().chain(chunks()).map(|chunk| chunk.len() as u64)),
+            5 => most(&mut reads.values().map(|chunk| sum(chunk))),
+            6 => reads.values().map(|chunk| sum(chunk)).sum(),
+            7 => most(&mut rpc.writes.iter().map(|chunk| sum(chunk))),
+            _ => most(&mut rpc.reply_chunk.iter().map(|chunk| sum(chunk))),
+        };
+        let limit = exact.saturating_sub(u64::from(less));
+        let (count, bytes) = (limit as usize, u32::try_from(limit).unwrap_or(u32::MAX));
+        let mut limits = UNLIMITED;
+        match field {
+            0 => limits.read_segments = count,
+            1 => limits.read_chunks = count,
+            2 => limits.write_chunks = count,
+            3 => limits.write_segments = count,
+            4 => limits.chunk_segments = count,
+            5 => limits.read_chunk_bytes = bytes,
+            6 => limits.read_list_bytes = bytes,
+            7 => limits.write_chunk_bytes = bytes,
+            _ => limits.reply_chunk_bytes = bytes,
+        }
+        compare(&rpc.bytes(), &limits)?;
+        if less && exact != 0 && exact <= u64::from(u32::MAX) {
+            prop_assert!(Message::decode(&rpc.bytes(), &limits).is_err());
+        }
+    }
+
+    #[test]
     fn mutated_messages(
         rpc in strategy::rpc(),
         mutations in prop::collection::vec(strategy::mutation(), 1..4),
@@ -223,6 +311,44 @@ proptest! {
         let room = room.index(needed);
         let mut buffer = vec![0; room];
         prop_assert_eq!(encode(&rpc, &mut buffer), Err(EncodeError::NoRoom { needed, room }));
+    }
+
+    #[test]
+    fn replies_return_the_offer(
+        rpc in strategy::rpc(),
+        parts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        too_much in prop::bool::weighted(0.1),
+        long in prop::option::of(any::<prop::sample::Index>()),
+        less in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let bytes = rpc.bytes();
+        let Ok(Message::Call(call)) = Message::decode(&bytes, &UNLIMITED) else {
+            return Ok(());
+        };
+        let offer = call.offer();
+        // Nothing, a part or all of each chunk, or a little more.
+        let some = |index: prop::sample::Index, octets: u32| match index.index(8) {
+            _ if too_much => octets + 1,
+            0 => 0,
+            1..4 => octets,
+            _ => index.index(octets as usize + 1) as u32,
+        };
+        let written: Vec<_> = parts
+            .into_iter()
+            .zip(offer.writes.chunks())
+            .map(|(part, chunk)| some(part, chunk.length()))
+            .collect();
+        let long = long.map(|part| some(part, offer.reply_chunk.map_or(0, |c| c.length())));
+        let expected = encode_reply(&offer, &written, long);
+        let size = offer.header_size();
+        let mut buffer = vec![0; size + 4];
+        let len = offer.encode_reply(&mut buffer, 1, 2, written.iter().copied(), long);
+        prop_assert_eq!(len.map(|len| &buffer[..len]), expected.as_deref());
+        prop_assert!(len.is_none_or(|len| len == size));
+        if let Some(less) = less {
+            let room = &mut buffer[..less.index(size)];
+            prop_assert_eq!(offer.encode_reply(room, 1, 2, written, long), None);
+        }
     }
 
     #[test]
@@ -321,7 +447,8 @@ proptest! {
     #[test]
     fn every_bit(rpc in strategy::rpc()) {
         let mut bytes = rpc.bytes();
-        for index in 0..rpc.header().len() * 8 {
+        // And those of the RPC message that are looked at.
+        for index in 0..bytes.len().min(rpc.header().len() + 8) * 8 {
             bytes[index / 8] ^= 1 << (index % 8);
             compare(&bytes, &AMPLE)?;
             bytes[index / 8] ^= 1 << (index % 8);

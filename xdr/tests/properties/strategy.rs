@@ -138,9 +138,48 @@ fn long_reply() -> impl Strategy<Value = Rpc> {
     })
 }
 
-/// Valid Calls and Replies of all four forms.
+/// With a Write chunk, or one Read segment, and no other chunk.
+pub fn single() -> impl Strategy<Value = Rpc> {
+    let bare = || {
+        (any::<u32>(), any::<u32>(), vec(any::<u32>(), 8..20)).prop_map(|(xid, credits, words)| {
+            let rpc = Rpc {
+                xid,
+                credits,
+                payload: None,
+                reads: Vec::new(),
+                writes: Vec::new(),
+                reply_chunk: None,
+            };
+            (rpc, words)
+        })
+    };
+    let write = (bare(), 0..2_u32, chunk()).prop_map(|((rpc, words), msg_type, chunk)| Rpc {
+        payload: payload(rpc.xid, msg_type, &words),
+        writes: vec![chunk],
+        ..rpc
+    });
+    // Behind the smallest header, up to the end.
+    let read = (bare(), segment(), any::<prop::sample::Index>());
+    let read = read.prop_map(|((rpc, words), segment, at)| Rpc {
+        payload: payload(rpc.xid, 0, &words),
+        reads: vec![ReadSegment {
+            position: 4 * (10 + at.index(words.len() + 2 - 9)) as u32,
+            segment,
+        }],
+        ..rpc
+    });
+    prop_oneof![write, read]
+}
+
+/// Valid Calls and Replies of all forms.
 pub fn rpc() -> impl Strategy<Value = Rpc> {
-    prop_oneof![inline_call(), long_call(), inline_reply(), long_reply()]
+    prop_oneof![
+        inline_call(),
+        long_call(),
+        inline_reply(),
+        long_reply(),
+        single()
+    ]
 }
 
 /// Valid error messages.
