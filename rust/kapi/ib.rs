@@ -61,6 +61,7 @@ pub(crate) use self::{
     send_queue::UNSIGNALED_RUN,
     trace::Waiter,
     transfer::{
+        Fetched,
         NewTransfer,
         TransferKind, //
     },

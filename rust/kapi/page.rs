@@ -20,6 +20,9 @@ use kernel::{
     prelude::*, //
 };
 
+/// So many pages in a row are handed on as one piece, without a further look at each.
+const ROW: usize = 8;
+
 /// Where a run of memory begins.
 #[derive(Clone, Copy)]
 enum Start {
@@ -102,7 +105,8 @@ impl Run {
                         return take(pages, offset, left);
                     }
                     let n = in_a_row(pages.get(..longest).unwrap_or(pages));
-                    if offset == 0 && n < pages.len() && pages.len() <= longest {
+                    // Where rows are short it takes less to look at each page.
+                    if offset == 0 && n < ROW.min(pages.len()) && pages.len() <= longest {
                         return take(pages, offset, left);
                     }
                     let len = left.min(n * PAGE_SIZE - offset);
@@ -161,17 +165,20 @@ impl Pieces<'_> {
         self.runs.iter().map(|run| run.len).sum()
     }
 
-    /// Bytes of the first run, that is, up to where the memory may go on elsewhere.
-    pub(super) fn front(&self) -> usize {
-        let first = self.runs.iter().find(|run| run.len != 0);
-        first.map_or(0, |run| run.len)
-    }
-
     /// Leaves out the first `n` bytes.
     pub(crate) fn skip(&mut self, mut n: usize) {
         for run in &mut self.runs {
             n -= run.take(n).len;
         }
+    }
+
+    /// Takes bytes from `offset` on, up to where the memory goes on elsewhere, `n` at most.
+    #[inline]
+    fn into_run(mut self, mut offset: usize, n: usize) -> Option<Run> {
+        self.runs.iter_mut().find_map(|run| {
+            offset -= run.take(offset).len;
+            (run.len != 0).then(|| run.take(n))
+        })
     }
 
     /// Takes the first `n` bytes, and calls `each` for them, with pieces of `longest` pages at most, until
@@ -261,36 +268,43 @@ fn lengthen_element(element: &mut bindings::scatterlist, by: u32) {
 /// Whether none of the entries is null, as can be told at once: their addresses have a bit in common.
 /// All addresses of the kernel's map of pages have on most machines; elsewhere nothing is wrong with a
 /// false answer.
-#[inline]
-fn all_present(entries: &[*mut bindings::page; 8]) -> bool {
+#[inline(always)]
+fn all_present(entries: &[*mut bindings::page; 16]) -> bool {
     let common = entries
         .iter()
         .fold(usize::MAX, |common, entry| common & *entry as usize);
     common != 0
 }
 
-/// Makes the entries of an array null, up to the first that is so before, and says how many.
+/// How many entries of an array come before the first that is null.
 #[inline(never)]
-fn clear(entries: &mut [*mut bindings::page]) -> usize {
-    let mut cleared = 0;
-    for some in entries.chunks_mut(8) {
-        // Eight at a time: then it is little more than two instructions for each.
-        if let Ok(eight) = <&mut [_; 8]>::try_from(&mut *some) {
-            if all_present(eight) {
-                *eight = [core::ptr::null_mut(); 8];
-                cleared += 8;
-                continue;
-            }
-        }
-        for entry in some {
-            if entry.is_null() {
-                return cleared;
-            }
-            *entry = core::ptr::null_mut();
-            cleared += 1;
+fn present(entries: &[*mut bindings::page]) -> usize {
+    // As a rule none is, and then sixteen at a time are little more than one instruction for each.
+    let many = entries
+        .chunks_exact(16)
+        .take_while(|some| <&[_; 16]>::try_from(*some).is_ok_and(all_present))
+        .count();
+    let front = 16 * many;
+    let rest = entries.get(front..).unwrap_or(&[]);
+    front + rest.iter().take_while(|entry| !entry.is_null()).count()
+}
+
+/// Lets go of pages. The entries are of no use afterwards.
+///
+/// # Safety
+///
+/// Each entry must be null or a page with a reference that its owner lets go, and nobody may use it
+/// then.
+unsafe fn release(entries: &mut [*mut bindings::page]) {
+    let front = present(entries);
+    // SAFETY: By contract, and none of these is null.
+    unsafe { bindings::release_pages(entries.as_mut_ptr(), front as i32) };
+    for entry in entries.iter_mut().skip(front) {
+        if !entry.is_null() {
+            // SAFETY: As above.
+            unsafe { bindings::release_pages(entry, 1) };
         }
     }
-    cleared
 }
 
 /// Pages, with one reference to each.
@@ -316,7 +330,9 @@ impl PageList {
         // SAFETY: There is room for all. A pointer that is not null has the layout of one that may
         // be; only those that are not null will count.
         unsafe { core::ptr::copy_nonoverlapping(entries.as_ptr(), pages.as_mut_ptr().cast(), n) };
-        let taken = clear(entries);
+        let taken = present(entries);
+        let cleared = entries.get_mut(..taken).unwrap_or(&mut []);
+        cleared.fill(core::ptr::null_mut());
         // SAFETY: So many were written above, and are not null.
         unsafe { pages.inc_len(taken) };
         // INVARIANT: By contract.
@@ -327,58 +343,22 @@ impl PageList {
         Ok(list)
     }
 
-    /// Puts the pages at the beginning of an array, and keeps those that were there instead.
+    /// Puts the pages at the beginning of an array, and lets go of those that were there. `EINVAL` if it
+    /// has no room for all.
     ///
     /// # Safety
     ///
-    /// Each entry must be null or a page with a reference that the array's owner exchanges.
-    pub(super) unsafe fn exchange(&mut self, entries: &mut [*mut bindings::page]) {
-        let n = self.0.len().min(entries.len());
-        let mut kept = 0;
-        // As a rule no place is empty, and then eight at a time are five instructions for each.
-        let eights = Iterator::zip(entries.chunks_exact_mut(8), self.0.chunks_exact_mut(8));
-        for (entries, pages) in eights {
-            let entries = <&mut [*mut bindings::page; 8]>::try_from(entries);
-            let pages = <&mut [NonNull<bindings::page>; 8]>::try_from(pages);
-            let (Ok(entries), Ok(pages)) = (entries, pages) else {
-                break;
-            };
-            if !all_present(entries) {
-                break;
-            }
-            for (entry, page) in Iterator::zip(entries.iter_mut(), pages) {
-                // SAFETY: None is null.
-                let old = unsafe { NonNull::new_unchecked(*entry) };
-                // INVARIANT: By contract.
-                *entry = core::mem::replace(page, old).as_ptr();
-            }
-            kept += 8;
-        }
-        for (entry, page) in Iterator::zip(entries.iter_mut(), self.0.iter_mut()).skip(kept) {
-            let Some(old) = NonNull::new(*entry) else {
-                break;
-            };
-            // INVARIANT: By contract.
-            *entry = core::mem::replace(page, old).as_ptr();
-            kept += 1;
-        }
-        for (i, entry) in entries.iter_mut().enumerate().take(n).skip(kept) {
-            let Some(page) = self.0.get(i).copied() else {
-                break;
-            };
-            let old = core::mem::replace(entry, page.as_ptr());
-            // INVARIANT: By contract. The page that this place had is in the array by now.
-            if let (Some(old), Some(place)) = (NonNull::new(old), self.0.get_mut(kept)) {
-                *place = old;
-                kept += 1;
-            }
-        }
-        // What the array had no room for stays here.
-        for i in n..self.0.len() {
-            self.0.swap(kept, i);
-            kept += 1;
-        }
-        self.0.truncate(kept);
+    /// Each entry must be null or a page with a reference that the array's owner lets go.
+    unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result {
+        let places = entries.get_mut(..self.0.len()).ok_or(EINVAL)?;
+        // SAFETY: By contract, and each is overwritten below.
+        unsafe { release(places) };
+        let (from, n) = (self.as_ptr(), places.len());
+        // SAFETY: There are as many of both, and the list has memory of its own.
+        unsafe { core::ptr::copy_nonoverlapping(from, places.as_mut_ptr(), n) };
+        // INVARIANT: The references are the array's now.
+        self.0.clear();
+        Ok(())
     }
 
     fn as_ptr(&self) -> *const *mut bindings::page {
@@ -422,7 +402,7 @@ impl Ends {
 /// # Invariants
 ///
 /// Head and tail are empty or in the pages of the list; `first * PAGE_SIZE + base + len` reaches
-/// no further than the list.
+/// no further than the list. If it is writable, head and tail are empty, and `first` and `base` zero.
 pub(crate) struct Gathered {
     pages: PageList,
     ends: Ends,
@@ -437,29 +417,18 @@ pub(crate) struct Gathered {
 unsafe impl Send for Gathered {}
 
 impl Gathered {
-    /// No memory.
-    pub(crate) const fn nothing() -> Self {
-        // INVARIANT: All is empty.
-        Self {
-            pages: PageList(KVVec::new()),
-            ends: Ends::NONE,
-            first: 0,
-            base: 0,
-            len: 0,
-            writable: false,
-        }
-    }
-
     /// The first `len` bytes of pages that are nobody else's. `EMSGSIZE` if they have not so many.
+    #[inline(always)]
     pub(super) fn new(pages: PageList, len: usize) -> Result<Self> {
-        Ok(Self {
-            writable: true,
-            ..Self::with_ends(pages, Ends::NONE, 0, 0, len)?
-        })
+        let mut gathered = Self::with_ends(pages, Ends::NONE, 0, 0, len)?;
+        gathered.writable = true;
+        Ok(gathered)
     }
 
     /// A head, `len` bytes that begin `base` bytes into page `first`, and a tail. `EMSGSIZE` if
     /// they are not all in the pages.
+    // Inlined, or all of it would be moved twice.
+    #[inline(always)]
     pub(super) fn with_ends(
         pages: PageList,
         ends: Ends,
@@ -512,6 +481,24 @@ impl Gathered {
                 self.ends.tail,
             )
         }
+    }
+
+    /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
+    /// [`Pieces::take`] does. Returns how many that are, none behind the last.
+    #[inline]
+    pub(super) fn take_at(
+        &self,
+        offset: usize,
+        n: usize,
+        longest: NonZero<u32>,
+        each: impl FnMut(Pattern<'_>) -> bool,
+    ) -> Result<usize> {
+        let Some(run) = self.pieces().into_run(offset, n) else {
+            return Ok(0);
+        };
+        // SAFETY: The memory is valid by the type invariant.
+        unsafe { run.each(longest, each) }?;
+        Ok(run.len)
     }
 
     /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
@@ -567,8 +554,20 @@ impl Gathered {
         })
     }
 
-    /// The pages alone.
-    pub(super) fn into_pages(self) -> PageList {
-        self.pages
+    /// Puts the pages at the beginning of an array, and lets go of those that were there; there is no
+    /// memory left then. Returns the bytes that are in them. `EINVAL` if the pages may be others', too,
+    /// or there is no room for them: then the array stays as it is.
+    ///
+    /// # Safety
+    ///
+    /// As for [`PageList::put_into`].
+    pub(super) unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result<usize> {
+        // What is writable begins at the front of its first page.
+        if !self.writable {
+            return Err(EINVAL);
+        }
+        // SAFETY: By contract.
+        unsafe { self.pages.put_into(entries) }?;
+        Ok(core::mem::take(&mut self.len))
     }
 }

@@ -6,9 +6,9 @@ use super::{
     connection::Responder,
     request::Request, //
 };
-use crate::kapi::{
-    ib::KeptReceive,
-    sunrpc::Memory, //
+use crate::kapi::ib::{
+    Fetched,
+    KeptReceive, //
 };
 use kernel::prelude::*;
 
@@ -28,19 +28,12 @@ pub(crate) enum Place {
 pub(crate) struct Reading {
     pub(super) request: Request,
     pub(super) place: Place,
-    /// What was read, when all of it is there.
-    pub(super) memory: KBox<Memory>,
 }
 
 impl Reading {
     /// Before anything of it was read. May sleep.
     pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
-        let reading = Self {
-            request,
-            place,
-            memory: KBox::new(Memory::nothing(), GFP_KERNEL)?,
-        };
-        Ok(KBox::new(reading, GFP_KERNEL)?)
+        Ok(KBox::new(Self { request, place }, GFP_KERNEL)?)
     }
 }
 
@@ -48,7 +41,7 @@ impl Reading {
 pub(crate) enum Arrival {
     /// A message, just received.
     Message(Message),
-    /// A Call, with the contents of its Read chunks. In a box, since few have any, and all that
+    /// A Call, with the contents of its Read chunks. It is in a box, since few have any, and all that
     /// arrives has the size of the largest.
-    Pulled(KBox<Reading>),
+    Pulled(KBox<Reading>, Fetched),
 }

@@ -18,6 +18,7 @@ use crate::kapi::{
         AcceptParams,
         CmId,
         Failure,
+        Fetched,
         Handler,
         NewTransfer,
         QueuePair,
@@ -29,7 +30,6 @@ use crate::kapi::{
         UNSIGNALED_RUN, //
     },
     sunrpc::{
-        Memory,
         SocketAddress,
         SvcHandle, //
     },
@@ -150,9 +150,16 @@ impl Responder {
     #[inline(always)]
     fn arrived(&self, arrival: Arrival) {
         let rest = self.waiting.lock().arrivals.push_within_capacity(arrival);
-        match rest {
-            Ok(()) => self.handle.request_pending(),
-            Err(_) => self.handle.close(),
+        self.announce(rest.is_ok());
+    }
+
+    /// Something waits for a service thread, unless there was no room for it.
+    #[inline(always)]
+    fn announce(&self, waits: bool) {
+        if waits {
+            self.handle.request_pending();
+        } else {
+            self.handle.close();
         }
     }
 
@@ -227,19 +234,17 @@ impl Handler for Responder {
         self.arrived(Arrival::Message(message.keep()));
     }
 
-    fn read_ended(
-        &self,
-        _: &QueuePair<Self>,
-        mut reading: KBox<Reading>,
-        memory: Memory,
-        ok: bool,
-    ) {
-        self.end_read();
-        if ok {
-            count(Counter::Read);
-            *reading.memory = memory;
-            self.arrived(Arrival::Pulled(reading));
+    fn read_ended(&self, _: &QueuePair<Self>, reading: KBox<Reading>, memory: Fetched, ok: bool) {
+        if !ok {
+            return self.end_read();
         }
+        count(Counter::Read);
+        let mut waiting = self.waiting.lock();
+        waiting.end_read();
+        let arrival = Arrival::Pulled(reading, memory);
+        let rest = waiting.arrivals.push_within_capacity(arrival);
+        drop(waiting);
+        self.announce(rest.is_ok());
     }
 
     fn no_more(&self) {

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::kapi::{
     ib::{
+        Fetched,
         NewTransfer,
         TransferKind, //
     },
@@ -86,8 +87,29 @@ pub(super) fn request(
 ) -> Result<Option<(Request, Argument)>> {
     let message = match arrival {
         Arrival::Message(message) => message,
-        Arrival::Pulled(reading) => return Ok(pulled(connection, KBox::into_inner(reading))),
+        Arrival::Pulled(reading, memory) => return Ok(pulled(connection, reading, memory)),
     };
+    let plain = Plain::decode(message.bytes()).filter(|plain| plain.direction == Direction::Call);
+    let Some((xid, offset)) = plain.map(|call| (call.xid, call.inline.offset)) else {
+        return request_other(connection, message, rqst);
+    };
+    trace::request(&message, Some(offset));
+    if connection.qp.handler().is_poisonous(xid) {
+        drop(message);
+        connection.send_chunk_error(xid);
+        return Ok(None);
+    }
+    let request = (message, Outline::plain(xid));
+    Ok(Some((request, Argument::Inline { offset })))
+}
+
+/// As [`request`], for a message that is not a Call without chunks.
+#[inline(never)]
+fn request_other(
+    connection: &Connection,
+    message: Message,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<Option<(Request, Argument)>> {
     match look_at(connection, &message, rqst) {
         Next::Execute(outline, offset) => {
             let argument = Argument::Inline { offset };
@@ -126,26 +148,7 @@ pub(super) fn request(
     Ok(None)
 }
 
-#[inline]
 fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
-    let plain = Plain::decode(message.bytes());
-    let Some(call) = plain.filter(|plain| plain.direction == Direction::Call) else {
-        return look_at_other(connection, message, rqst);
-    };
-    trace::request(message, Some(call.inline.offset));
-    if connection.qp.handler().is_poisonous(call.xid) {
-        return Next::Answer(connection.chunk_error(call.xid));
-    }
-    Next::Execute(Outline::plain(call.xid), call.inline.offset)
-}
-
-/// As [`look_at`], for what is not a Call without chunks.
-#[inline(never)]
-fn look_at_other<'c>(
-    connection: &'c Connection,
-    message: &Message,
-    rqst: &mut SvcRqst<'_>,
-) -> Next<'c> {
     let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
     trace::decoded(message, &decoded);
     match &decoded {
@@ -208,14 +211,14 @@ fn look_at_call<'c>(
 fn read(
     connection: &Connection,
     transfer: NewTransfer<'_, Responder>,
-    mut reading: KBox<Reading>,
+    reading: KBox<Reading>,
 ) -> Result<Option<(Request, Argument)>> {
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        *reading.memory = transfer.into_memory();
+        let memory = transfer.into_fetched();
         handler.end_read();
-        return Ok(pulled(connection, KBox::into_inner(reading)));
+        return Ok(pulled(connection, reading, memory));
     }
     let Err(e) = transfer.read(Some(xid), reading) else {
         return Ok(None);
@@ -230,16 +233,20 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-fn pulled(connection: &Connection, reading: Reading) -> Option<(Request, Argument)> {
+#[inline(always)]
+fn pulled(
+    connection: &Connection,
+    reading: KBox<Reading>,
+    memory: Fetched,
+) -> Option<(Request, Argument)> {
+    let reading = KBox::into_inner(reading);
     let argument = match reading.place {
         Place::Within { offset, position } => Argument::Reduced {
             offset,
             position,
-            memory: reading.memory,
+            memory,
         },
-        Place::Whole if is_right(connection, &reading) => Argument::Long {
-            memory: reading.memory,
-        },
+        Place::Whole if is_right(connection, &reading, &memory) => Argument::Long { memory },
         Place::Whole => {
             let (message, outline) = reading.request;
             drop(message);
@@ -252,8 +259,10 @@ fn pulled(connection: &Connection, reading: Reading) -> Option<(Request, Argumen
 }
 
 /// Whether a message that was read is what its header said, which could not be seen before.
-fn is_right(connection: &Connection, reading: &Reading) -> bool {
-    let (memory, (message, outline)) = (&reading.memory, &reading.request);
+// Not inlined: its buffer would be on the stack of all requests.
+#[inline(never)]
+fn is_right(connection: &Connection, reading: &Reading, memory: &Fetched) -> bool {
+    let (message, outline) = &reading.request;
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -305,6 +314,7 @@ fn pull<'a>(
 }
 
 /// Takes memory for what is read for a Call. `EMSGSIZE` if the thread has not so much.
+#[inline]
 fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<Memory> {
     rqst.take_memory(len).inspect_err(|e| {
         if *e == EMSGSIZE {

@@ -4,7 +4,6 @@
 
 use super::super::{
     bindings,
-    page::Gathered,
     sys::{
         memalloc::MemoryScope,
         trace::{
@@ -16,7 +15,8 @@ use super::super::{
 use super::{
     cm::CmHandler,
     queue_pair::QueuePair,
-    recv_queue::KeptReceive, //
+    recv_queue::KeptReceive,
+    transfer::Fetched, //
 };
 use core::{
     cell::Cell,
@@ -50,7 +50,7 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
         let _ = (qp, cookie, ok);
     }
     /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
-    fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Gathered, ok: bool) {
+    fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Fetched, ok: bool) {
         let _ = (qp, cookie, memory, ok);
     }
     /// Send buffers or room in the send queue came back; to a responder, so much that nothing waits

@@ -370,9 +370,8 @@ impl<C> SendQueue<C> {
         }
     }
 
-    /// Writes the header of the work request at chain index `i`, for the next positions.
-    fn request(&self, i: usize, opcode: u32, signaled: bool) -> bindings::ib_send_wr {
-        let slot = self.slot_of(self.head + i as u64);
+    /// Writes the header of the work request that gets a slot.
+    fn request(&self, slot: usize, opcode: u32, signaled: bool) -> bindings::ib_send_wr {
         let mut wr = bindings::ib_send_wr {
             opcode,
             ..Default::default()
@@ -392,11 +391,10 @@ impl<C> SendQueue<C> {
         }
     }
 
-    /// Lets the slot of a position own what its request uses.
-    fn hold(&mut self, position: u64, held: Held<C>) {
-        let slot = self.slot_of(position);
+    /// Lets a slot own what its request uses; it is that of a position from the head on.
+    fn hold(&mut self, slot: usize, held: Held<C>) {
         if let Some(slot) = self.slots.get_mut(slot) {
-            // Nothing is forgotten: the slot holds nothing, by the type invariant.
+            // Nothing is forgotten: such a slot holds nothing, by the type invariant.
             core::mem::forget(core::mem::replace(slot, held));
         }
     }

@@ -102,18 +102,15 @@ impl Transfer {
     /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and says how many.
     /// `EMSGSIZE` if there is no room, or no memory.
     fn add(&mut self, offset: usize, len: usize, segment: &Segment) -> Result<usize> {
-        let mut pieces = self.memory.pieces();
-        pieces.skip(offset);
+        let first = self.elements.len();
+        let elements = &mut self.elements;
         // What an adapter is to see as one piece must be without gaps.
-        let len = len.min(pieces.front());
+        let len = self.memory.take_at(offset, len, self.longest, |pattern| {
+            add_elements(elements, &pattern)
+        })?;
         if len == 0 {
             return Err(EMSGSIZE);
         }
-        let first = self.elements.len();
-        let elements = &mut self.elements;
-        pieces.take(len, self.longest, |pattern| {
-            add_elements(elements, &pattern)
-        })?;
         let iter = bindings::bvec_iter {
             bi_size: u32::try_from(len).map_err(|_| EMSGSIZE)?,
             ..Default::default()
@@ -214,10 +211,47 @@ impl Transfer {
         self.parts.clear();
     }
 
-    /// Takes the memory out, and lets the rest go.
-    pub(super) fn into_memory(mut this: KBox<Self>) -> Gathered {
+    /// Takes the memory of RDMA Reads from the device, as [`Self::unmap`] does.
+    pub(super) fn into_fetched(mut this: KBox<Self>) -> Fetched {
         this.unmap();
-        core::mem::replace(&mut this.memory, Gathered::nothing())
+        this.elements.clear();
+        // INVARIANT: There are no parts any more, nor elements that name the memory.
+        Fetched(this)
+    }
+}
+
+/// Memory that RDMA Reads have filled, or some of it, or that there were none for. It may outlive the
+/// queue pair.
+///
+/// # Invariants
+///
+/// The transfer has no parts, so that the device does not use the memory, and no elements.
+pub(crate) struct Fetched(KBox<Transfer>);
+
+impl Fetched {
+    /// Bytes of the memory.
+    pub(crate) fn len(&self) -> usize {
+        self.0.memory.len()
+    }
+
+    /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
+    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
+        self.0.memory.copy_to(offset, to)
+    }
+
+    /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns the
+    /// bytes that are in them. `EINVAL` if the pages may be others', too, or there is no room for them:
+    /// then the array stays as it is.
+    ///
+    /// # Safety
+    ///
+    /// Each entry must be null or a page with a reference that the array's owner lets go.
+    pub(in super::super) unsafe fn put_into(
+        mut self,
+        entries: &mut [*mut bindings::page],
+    ) -> Result<usize> {
+        // SAFETY: By contract.
+        unsafe { self.0.memory.put_into(entries) }
     }
 }
 
@@ -291,24 +325,21 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         let parts = parts + 2;
         // Each part may begin and end within a page.
         let elements = memory.len() / PAGE_SIZE + 2 * parts;
-        let make = || {
-            // INVARIANT: There are no parts, and room for all that `add` takes.
-            let transfer = Transfer {
-                parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
-                elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
-                kind,
-                longest,
-                target,
-                requests: 0,
-                reply_chunk_from: usize::MAX,
-                id,
-                posted: None,
-                memory,
-            };
-            KBox::new(transfer, GFP_KERNEL)
-        };
-        let transfer =
-            make().inspect_err(|_| svcrdma_rwctx_empty(|| (id.queue(), elements as u32)))?;
+        // INVARIANT: There are no parts, and room for all that `add` takes.
+        let transfer = init!(Transfer {
+            parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
+            elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
+            kind,
+            longest,
+            target,
+            requests: 0,
+            reply_chunk_from: usize::MAX,
+            id,
+            posted: None,
+            memory,
+        }? Error);
+        let transfer = KBox::init(transfer, GFP_KERNEL)
+            .inspect_err(|_| svcrdma_rwctx_empty(|| (id.queue(), elements as u32)))?;
         Ok(Self { transfer, poster })
     }
 
@@ -338,8 +369,8 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
     }
 
     /// Takes the memory back.
-    pub(crate) fn into_memory(self) -> Gathered {
-        Transfer::into_memory(self.transfer)
+    pub(crate) fn into_fetched(self) -> Fetched {
+        Transfer::into_fetched(self.transfer)
     }
 
     /// Posts the RDMA Reads, or lets them wait for room. [`Handler::read_ended`] brings the cookie

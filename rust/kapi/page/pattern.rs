@@ -52,7 +52,7 @@ impl<'a> Pattern<'a> {
 
     /// Has an element set for each piece, with its page, offset and length, and says how many that are.
     /// A piece that goes on in the next page is lengthened by so many bytes after it was set. None if
-    /// there are fewer elements than pages, or no page.
+    /// there are fewer elements than pages, or no page. What the elements behind those are is not said.
     #[inline]
     pub(in super::super) fn put<E>(
         &self,
@@ -69,6 +69,9 @@ impl<'a> Pattern<'a> {
     }
 }
 
+/// Bytes of a page, as elements count them.
+const WHOLE: u32 = PAGE_SIZE as u32;
+
 /// As [`Pattern::put`], of several pages.
 // Not inlined: its loop needs few registers, and its callers have none left.
 #[inline(never)]
@@ -78,7 +81,6 @@ fn join<E>(
     set: impl Fn(&mut E, *mut bindings::page, u32, u32),
     lengthen: impl Fn(&mut E, u32),
 ) -> Option<usize> {
-    const WHOLE: u32 = PAGE_SIZE as u32;
     let (first, others) = pattern.pages.split_first()?;
     let (last, others) = others.split_last()?;
     if room.len() < pattern.pages.len() {
@@ -92,36 +94,86 @@ fn join<E>(
     } else {
         1
     };
-    let mut next = first.wrapping_byte_add(step);
     let begin = room.as_mut_ptr();
-    // Behind the element that was set last.
-    let mut end = begin.wrapping_add(1);
-    let mut each = |page: *mut bindings::page, len| {
-        if page == next {
-            // SAFETY: At least one was set.
-            lengthen(unsafe { &mut *end.sub(1) }, len);
-        } else {
-            // SAFETY: There are as many as pages, by the check above, and no more were set than there
-            // were pages before.
-            set(unsafe { &mut *end }, page, 0, len);
-            end = end.wrapping_add(1);
-        }
-        next = page.wrapping_byte_add(step);
+    // INVARIANT: One is set, and there are as many as pages, each of which is added once.
+    let mut elements = Elements {
+        end: begin.wrapping_add(1),
+        next: first.wrapping_byte_add(step),
+        step,
+        set,
+        lengthen,
     };
-    // Eight at a time: then it is about eight instructions for each.
     let eights = others.chunks_exact(8);
     let odd = eights.remainder();
     for eight in eights {
         if let Ok(eight) = <&[_; 8]>::try_from(eight) {
-            eight.iter().for_each(|page| each(*page, WHOLE));
+            if !elements.add_apart(eight) {
+                eight.iter().for_each(|page| elements.add(*page, WHOLE));
+            }
         }
     }
-    odd.iter().for_each(|page| each(*page, WHOLE));
+    odd.iter().for_each(|page| elements.add(*page, WHOLE));
     // What remains, a page or less.
     let behind = pattern.offset.wrapping_add(pattern.len);
     let rest = behind.wrapping_sub(1) % PAGE_SIZE + 1;
-    each(*last, rest as u32);
-    Some((end as usize - begin as usize) / size_of::<E>())
+    elements.add(*last, rest as u32);
+    Some((elements.end as usize - begin as usize) / size_of::<E>())
+}
+
+/// Elements that are being set.
+///
+/// # Invariants
+///
+/// The element in front of `end` is set, and from `end` on there is one for each page that is still to
+/// be added.
+struct Elements<E, S, L> {
+    /// Behind the element that was set last.
+    end: *mut E,
+    /// Where a page has to be to be joined to that.
+    next: *mut bindings::page,
+    step: usize,
+    set: S,
+    lengthen: L,
+}
+
+impl<E, S, L> Elements<E, S, L>
+where
+    S: Fn(&mut E, *mut bindings::page, u32, u32),
+    L: Fn(&mut E, u32),
+{
+    /// Adds the first `len` bytes of a page.
+    #[inline(always)]
+    fn add(&mut self, page: *mut bindings::page, len: u32) {
+        if page == self.next {
+            // SAFETY: It is set, by the type invariant.
+            (self.lengthen)(unsafe { &mut *self.end.sub(1) }, len);
+        } else {
+            // SAFETY: It is there, by the type invariant.
+            (self.set)(unsafe { &mut *self.end }, page, 0, len);
+            self.end = self.end.wrapping_add(1);
+        }
+        self.next = page.wrapping_byte_add(self.step);
+    }
+
+    /// Adds pages if none of them is the neighbour of the one before it, and says whether that is so. If
+    /// not, none is added.
+    // Then it is about six instructions for each.
+    #[inline(always)]
+    fn add_apart(&mut self, pages: &[*mut bindings::page; 8]) -> bool {
+        // SAFETY: They are there, by the type invariant.
+        let places = unsafe { &mut *self.end.cast::<[E; 8]>() };
+        let mut next = self.next;
+        for (page, place) in Iterator::zip(pages.iter().copied(), places) {
+            if page == next {
+                return false;
+            }
+            (self.set)(place, page, 0, WHOLE);
+            next = page.wrapping_byte_add(self.step);
+        }
+        self.next = next;
+        self.end = self.end.wrapping_add(8);
+        true
+    }
 }
 
 /// How many of the pages, from the first on, are one behind the other in memory.

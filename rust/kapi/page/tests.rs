@@ -116,7 +116,7 @@ mod suite {
 
     #[test]
     fn pages_in_front_of_a_missing_one() -> Result {
-        for n in [1, 7, 8, 9, 20] {
+        for n in [1, 15, 16, 17, 40] {
             for missing in 0..n {
                 let mut array = Array::new(n)?;
                 let place = array.entries.get_mut(missing..missing + 1).ok_or(EINVAL)?;
@@ -203,9 +203,9 @@ mod suite {
     }
 
     #[test]
-    fn exchanged_pages_change_hands() -> Result {
+    fn pages_take_the_places_of_others() -> Result {
         // Some of the places are empty.
-        for (n, empty) in [3, 8, 9, 17].into_iter().flat_map(|n| {
+        for (n, empty) in [3, 15, 16, 33].into_iter().flat_map(|n| {
             [&[][..], &[0], &[1], &[0, 2], &[0, 1, 2], &[7, 16]].map(|empty| (n, empty))
         }) {
             let mut from = Array::new(n)?;
@@ -218,19 +218,49 @@ mod suite {
                 gone += 1;
             }
             let mut list = from.take(n)?;
+            same("before", to.references(), n + 2 - gone)?;
             // SAFETY: Each entry is null or has a reference.
-            unsafe { list.exchange(&mut to.entries) };
+            unsafe { list.put_into(&mut to.entries) }?;
             same("in order", &to.entries[..n], &from.pages[..])?;
             same("those behind", &to.entries[n..], &to.pages[n..])?;
             same("given", from.references(), n)?;
-            same("taken", to.references(), n + 2 - gone)?;
-            drop(list);
             same("let go", to.references(), 2)?;
-            same("given", from.references(), n)?;
             drop(to);
             same("let go", from.references(), 0)?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn pages_that_find_no_place_are_let_go() -> Result {
+        for room in [0, 1, 19] {
+            let mut from = Array::new(20)?;
+            let mut to = Array::new(room)?;
+            let mut list = from.take(20)?;
+            // SAFETY: Each entry has a reference.
+            let put = unsafe { list.put_into(&mut to.entries) };
+            same("no room", put, Err(EINVAL))?;
+            same("as before", &to.entries[..], &to.pages[..])?;
+            drop(list);
+            same("let go", from.references(), 0)?;
+            same("kept", to.references(), room)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn pages_of_others_are_not_given_away() -> Result {
+        let mut to = Array::new(1)?;
+        let mut shared = Gathered::with_ends(array_list()?, Ends::NONE, 0, 0, PAGE_SIZE)?;
+        // SAFETY: The entry has a reference.
+        let put = unsafe { shared.put_into(&mut to.entries) };
+        same("shared", put, Err(EINVAL))?;
+        same("as before", &to.entries[..], &to.pages[..])?;
+        let mut own = Gathered::new(array_list()?, 100)?;
+        // SAFETY: As above.
+        let put = unsafe { own.put_into(&mut to.entries) };
+        same("own", put, Ok(100))?;
+        same("let go", to.references(), 0)
     }
 
     #[test]
@@ -276,6 +306,40 @@ mod suite {
     }
 
     #[test]
+    fn what_is_taken_ends_where_memory_goes_on_elsewhere() -> Result {
+        let mut array = Array::new(3)?;
+        let (first, second) = (array.address(0)?, array.pages.get(1).copied());
+        let ends = Ends {
+            head: (first.wrapping_add(8), 100),
+            tail: (first.wrapping_add(200), 50),
+        };
+        let gathered = Gathered::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?;
+        for (offset, n, len, page, within) in [
+            (0, 1000, 100, array.pages.first().copied(), 8),
+            (99, 1, 1, array.pages.first().copied(), 107),
+            (100, usize::MAX, PAGE_SIZE, second, 10),
+            (100, 20, 20, second, 10),
+            (150, PAGE_SIZE, PAGE_SIZE - 50, second, 60),
+            (PAGE_SIZE + 100, 1000, 50, array.pages.first().copied(), 200),
+            (PAGE_SIZE + 149, 1000, 1, array.pages.first().copied(), 249),
+            (PAGE_SIZE + 150, 1000, 0, None, 0),
+            (usize::MAX, 1000, 0, None, 0),
+        ] {
+            let mut front = None;
+            let taken = gathered.take_at(offset, n, NonZero::<u32>::MIN, |pattern| {
+                pattern.each_page(|page, offset, _| {
+                    front.get_or_insert((page, offset));
+                });
+                true
+            })?;
+            same("bytes", taken, len)?;
+            same("where", front, page.map(|page| (page, within)))?;
+        }
+        let refused = gathered.take_at(0, 1, NonZero::<u32>::MIN, |_| false);
+        same("refused", refused, Err(EMSGSIZE))
+    }
+
+    #[test]
     fn copies_go_where_they_belong() -> Result {
         let mut array = Array::new(3)?;
         let mut gathered = Gathered::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
@@ -288,7 +352,6 @@ mod suite {
         let mut found = [0; 6];
         gathered.copy_to(PAGE_SIZE - 3, &mut found)?;
         same("bytes", found, [0, 1, 2, 3, 4, 0])?;
-        same("fronts", gathered.pieces().front(), 2 * PAGE_SIZE + 10)?;
         let shared = Gathered::with_ends(array_list()?, Ends::NONE, 0, 0, PAGE_SIZE);
         same("shared memory", shared?.copy_from(0, &[1]), Err(EINVAL))
     }

@@ -72,7 +72,8 @@ impl<C> SendQueue<C> {
             length: len as u32,
             lkey: self.lkey,
         };
-        let mut wr = self.request(registrations, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
+        let slot = self.slot_of(self.head + registrations as u64);
+        let mut wr = self.request(slot, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
         wr.sg_list = &mut self.element;
         wr.num_sge = 1;
         trace::xprtrdma_post_send(|| (buffer.id, task(), 1, wr.send_flags));
@@ -87,7 +88,7 @@ impl<C> SendQueue<C> {
             self.name_requests(Purpose::Registration, posted);
         }
         if taken == n {
-            self.hold(self.head + registrations as u64, Held::Buffer(buffer));
+            self.hold(slot, Held::Buffer(buffer));
         } else {
             self.give_back_buffer(buffer);
         }
@@ -132,7 +133,8 @@ impl<C> SendQueue<C> {
         }
         for (i, Invalidation { rkey, .. }) in invalidations.clone().enumerate() {
             let last = i + 1 == n;
-            let mut wr = self.request(i, bindings::ib_wr_opcode_IB_WR_LOCAL_INV, last);
+            let slot = self.slot_of(self.head + i as u64);
+            let mut wr = self.request(slot, bindings::ib_wr_opcode_IB_WR_LOCAL_INV, last);
             wr.ex.invalidate_rkey = rkey;
             self.write_request(i, WorkRequest { plain: wr });
         }
@@ -149,7 +151,7 @@ impl<C> SendQueue<C> {
                     waiter,
                     id: self.id_of(region),
                 };
-                self.hold(self.head + taken as u64 - 1, held);
+                self.hold(self.slot_of(self.head + taken as u64 - 1), held);
                 None
             }
         };
@@ -164,8 +166,9 @@ impl<C> SendQueue<C> {
 
     /// Writes a registration as the work request at chain index `i`.
     fn write_registration(&mut self, i: usize, registration: &Registration, signaled: bool) {
+        let slot = self.slot_of(self.head + i as u64);
         let wr = bindings::ib_reg_wr {
-            wr: self.request(i, bindings::ib_wr_opcode_IB_WR_REG_MR, signaled),
+            wr: self.request(slot, bindings::ib_wr_opcode_IB_WR_REG_MR, signaled),
             mr: registration.mr,
             key: registration.rkey,
             access: registration.access.as_raw() as i32,
@@ -177,7 +180,10 @@ impl<C> SendQueue<C> {
     fn name_requests(&mut self, purpose: Purpose, regions: impl Iterator<Item = u32>) {
         for (i, region) in regions.enumerate() {
             let id = self.id_of(region);
-            self.hold(self.head + i as u64, Held::Region { purpose, id });
+            self.hold(
+                self.slot_of(self.head + i as u64),
+                Held::Region { purpose, id },
+            );
         }
     }
 }

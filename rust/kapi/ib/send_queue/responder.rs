@@ -8,7 +8,6 @@
 use super::super::{
     super::{
         bindings,
-        page::Gathered,
         sys::trace::{
             self,
             CompletionId, //
@@ -16,7 +15,10 @@ use super::super::{
     },
     buffer::DmaBuffer,
     trace::Purpose,
-    transfer::Transfer, //
+    transfer::{
+        Fetched,
+        Transfer, //
+    },
 };
 use super::{
     invalidation,
@@ -39,8 +41,8 @@ pub(in super::super) struct Read<C> {
 
 impl<C> Read<C> {
     /// The cookie and the memory, which the device does not use any more.
-    pub(in super::super) fn into_parts(self) -> (C, Gathered) {
-        (self.cookie, Transfer::into_memory(self.transfer))
+    pub(in super::super) fn into_parts(self) -> (C, Fetched) {
+        (self.cookie, Transfer::into_fetched(self.transfer))
     }
 }
 
@@ -235,7 +237,9 @@ impl<C> SendQueue<C> {
         let in_place = len >= kernel::page::PAGE_SIZE && !buffer.is_slab();
         // What holds memory of others comes back soon.
         let signaled = self.signal(writes + 1, in_place || writes != 0);
-        let mut send = self.request(writes, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
+        let (write, last) = (self.head, self.head + writes as u64);
+        let slot = self.slot_of(last);
+        let mut send = self.request(slot, bindings::ib_wr_opcode_IB_WR_SEND, signaled);
         if let Some(rkey) = invalidate {
             send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
             send.ex.invalidate_rkey = rkey;
@@ -244,7 +248,6 @@ impl<C> SendQueue<C> {
         send.num_sge = 1;
 
         let mut first: *mut bindings::ib_send_wr = &mut send;
-        let (write, last) = (self.head, self.head + writes as u64);
         if let Some(mut transfer) = transfer {
             transfer.trace_post();
             // SAFETY: The transfer stays in its box, which is in a slot until the Send has
@@ -260,16 +263,14 @@ impl<C> SendQueue<C> {
                 *latest = tag;
             }
             // With the last Write: nothing posted behind it uses the memory.
-            self.hold(last - 1, Held::Transfer(transfer));
-        }
-        trace::svcrdma_post_send(|| (buffer.id, 1, invalidate.unwrap_or(0)));
-        self.hold(last, Held::Buffer(buffer));
-        for position in write..=last {
-            let slot = self.slot_of(position);
-            if let Some(place) = self.tags.get_mut(slot) {
-                *place = tag;
+            self.hold(self.slot_of(last - 1), Held::Transfer(transfer));
+            for position in write..last {
+                self.tag(self.slot_of(position), tag);
             }
         }
+        trace::svcrdma_post_send(|| (buffer.id, 1, invalidate.unwrap_or(0)));
+        self.hold(slot, Held::Buffer(buffer));
+        self.tag(slot, tag);
         self.head = last + 1;
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while the gate is open. The list ends with the Send,
@@ -280,6 +281,13 @@ impl<C> SendQueue<C> {
     fn entry_of(&self, position: u64) -> *mut bindings::ib_cqe {
         let slot = self.slot_of(position);
         self.entries.as_ptr().wrapping_add(slot).cast_mut()
+    }
+
+    /// Notes for whom the request of a slot is.
+    fn tag(&mut self, slot: usize, tag: Option<u32>) {
+        if let Some(place) = self.tags.get_mut(slot) {
+            *place = tag;
+        }
     }
 
     /// For whom the request of a slot is.

@@ -5,6 +5,7 @@
 use super::super::super::{
     bindings,
     ib::{
+        Fetched,
         Handler,
         KeptReceive, //
     },
@@ -61,10 +62,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: KBox<Gathered>,
+        memory: Fetched,
     },
     /// In memory alone.
-    Long { memory: KBox<Gathered> },
+    Long { memory: Fetched },
 }
 
 /// A request that a service thread is at work on.
@@ -110,6 +111,7 @@ impl SvcRqst<'_> {
     /// Takes `len` bytes of the thread's memory for an argument that is yet to come: the thread
     /// cannot execute a request before it has got new memory. `EMSGSIZE` if it has not so much.
     /// May sleep.
+    #[inline(always)]
     pub(crate) fn take_memory(&mut self, len: usize) -> Result<Gathered> {
         let pages = self.pages();
         let n = len.div_ceil(PAGE_SIZE);
@@ -241,7 +243,7 @@ impl SvcRqst<'_> {
         len
     }
 
-    fn set_long(&mut self, memory: KBox<Gathered>) -> usize {
+    fn set_long(&mut self, memory: Fetched) -> usize {
         let length = self.give(memory);
         let head = length.min(PAGE_SIZE);
         let rqst = self.raw();
@@ -259,13 +261,11 @@ impl SvcRqst<'_> {
         length
     }
 
-    /// Exchanges the thread's memory for that of an argument. Returns its length.
-    fn give(&mut self, memory: KBox<Gathered>) -> usize {
-        let len = memory.len();
-        let mut list = KBox::into_inner(memory).into_pages();
+    /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
+    /// more than this thread has room for, though another of the service had.
+    fn give(&mut self, memory: Fetched) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
-        unsafe { list.exchange(self.pages()) };
-        len
+        unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
     }
 
     /// The argument's bytes may go: the RPC layer has done with them.

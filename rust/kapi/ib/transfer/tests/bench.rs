@@ -34,7 +34,7 @@ pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
 pub(super) struct Told {
     pub(super) kept: KVec<KeptReceive<Keeper>>,
     pub(super) reads: KVec<(u32, bool)>,
-    pub(super) memory: KVec<Gathered>,
+    pub(super) memory: KVec<Fetched>,
     /// Those who are at fault.
     pub(super) failures: KVec<Option<u32>>,
     /// Who was alone at the loss, if that was told.
@@ -71,7 +71,7 @@ impl Handler for Keeper {
         drop(kept);
     }
 
-    fn read_ended(&self, _: &QueuePair<Self>, cookie: u32, memory: Gathered, ok: bool) {
+    fn read_ended(&self, _: &QueuePair<Self>, cookie: u32, memory: Fetched, ok: bool) {
         let mut told = self.told.lock();
         let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
         let _ = told.memory.push(memory, GFP_ATOMIC);
