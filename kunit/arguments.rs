@@ -230,6 +230,17 @@ mod suite {
             })?;
             same("allowed", allows, allowed)?;
         }
+        // Whichever comes first in the list.
+        for (positions, allowed) in [
+            (&[(100, 4), (40, 4)][..], false),
+            (&[(40, 4), (100, 4)], false),
+            (&[(64, 4), (100, 4)], true),
+            (&[(100, 4), (64, 4)], true),
+        ] {
+            let rpc = [7, 0, 2, 100_003, 3, 7, 1, 20, 0, 0, 0, 0, 0, 0, 0];
+            let allows = with_rpc(positions, &rpc, |call, rpc| Ok(may_reduce(call, rpc)))?;
+            same("allowed", allows, allowed)?;
+        }
         Ok(())
     }
 

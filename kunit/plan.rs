@@ -13,6 +13,7 @@ use crate::kunit::{
 };
 use xdr::{
     Call,
+    Encoder,
     Limits,
     Segment, //
 };
@@ -96,6 +97,8 @@ fn stream(plan: &Plan<'_>) -> Result<KVec<(usize, usize)>> {
         }
         Ok(())
     })?;
+    let lengths = parts.iter().map(|(_, len)| *len);
+    same("length", plan.stream_len, lengths.sum())?;
     Ok(parts)
 }
 
@@ -148,6 +151,54 @@ mod suite {
             same("stream", &stream(&plan)?[..], &expected)?;
             let (chunks, _) = returned(&plan, None)?;
             same("filled", &chunks[0][..], &[600, length as u32 - 600])?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn one_payload_as_all_others() -> Result {
+        for (payload, len) in [
+            (payload(200, 1000), 1300),
+            (payload(200, 1000), 1200),
+            (payload(0, 1000), 1000),
+            (payload(0, 1000), 2000),
+            (payload(200, 1001), 1201),
+            (payload(200, 1001), 1203),
+            (payload(200, 1001), 1204),
+            (payload(200, 1003), 1240),
+            // Taken back, or nothing, or more than there is room for.
+            (payload(200, 1000), 1199),
+            (payload(200, 0), 1200),
+            (payload(usize::MAX, 8), 1200),
+            (payload(8, usize::MAX), 1200),
+            (payload(200, 4697), 5000),
+        ] {
+            let mut buffer = [0; ROOM];
+            let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
+            let around = Around::new(&offer.1, payload, len);
+            let mut payloads = [payload];
+            let Ok(plan) = plan(&offer, &mut payloads, len) else {
+                claim(
+                    around.is_none_or(|_| payload.length > 4696),
+                    "refused by both",
+                )?;
+                continue;
+            };
+            let Some(around) = around else {
+                same("all inline", plan.stream_len, len)?;
+                continue;
+            };
+            let mut header = [0; ROOM];
+            same("header", plan.header(&mut header, None)?, around.header)?;
+            same("message", around.header + plan.stream_len, around.len)?;
+            let mut parts = KVec::new();
+            let front = (0, around.first - around.header);
+            for part in [front, (around.behind, around.len - around.first)] {
+                if part.1 != 0 {
+                    parts.push(part, GFP_KERNEL)?;
+                }
+            }
+            same("stream", &stream(&plan)?[..], &parts[..])?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod eligible;
 mod events;
 mod grant;
 mod listener;
+mod plan;
 mod poison;
 mod receive;
 mod reply;

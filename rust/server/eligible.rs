@@ -14,13 +14,12 @@ const NFS: u32 = 100_003;
 ///
 /// Where the RPC header ends before it is whole, a chunk would hold the rest of it.
 pub(super) fn may_reduce(call: &Call<'_>, rpc: &[u8]) -> bool {
-    let mut chunks = call.reads.data_chunks().peekable();
-    if chunks.peek().is_none() {
+    // They come in ascending order.
+    let Some(first) = call.reads.chunks().find(|chunk| chunk.position() != 0) else {
         return true;
-    }
+    };
     CallHeader::peek(rpc).is_some_and(|header| {
-        has_eligible_argument(&header)
-            && chunks.all(|chunk| chunk.position() as usize >= header.size)
+        has_eligible_argument(&header) && first.position() as usize >= header.size
     })
 }
 

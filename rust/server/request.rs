@@ -7,7 +7,8 @@ use kernel::prelude::*;
 use xdr::{
     Call,
     Offer,
-    OfferPlace, //
+    OfferPlace,
+    Segment, //
 };
 
 /// What the Reply to a Call goes by.
@@ -51,14 +52,17 @@ impl Outline {
 
 /// The key of the client's if there is just one in all chunks: then the Send can invalidate it.
 pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
-    let reads = call.reads.segments().map(|read| read.segment.handle);
-    let chunks = Iterator::chain(call.writes.chunks(), call.reply_chunk);
-    let writes = chunks
-        .flat_map(|chunk| chunk.segments())
-        .map(|segment| segment.handle);
-    let mut keys = Iterator::chain(reads, writes);
-    let first = keys.next()?;
-    keys.all(|key| key == first).then_some(first)
+    let mut first = None;
+    let mut is_first = |segment: Segment| *first.get_or_insert(segment.handle) == segment.handle;
+    let only = call.reads.segments().all(|read| is_first(read.segment))
+        && call
+            .writes
+            .chunks()
+            .all(|chunk| chunk.segments().all(&mut is_first))
+        && call
+            .reply_chunk
+            .is_none_or(|chunk| chunk.segments().all(&mut is_first));
+    first.filter(|_| only)
 }
 
 /// The received message of a Call, with its outline.

@@ -26,6 +26,7 @@ impl<I: Iterator<Item = Segment>> Rest<I> {
 
     /// Adds the next `len` bytes of the chunk to a transfer, from `offset` of its memory.
     /// `EMSGSIZE` if the chunk has not so many. May sleep.
+    #[inline]
     pub(super) fn add(
         &mut self,
         transfer: &mut NewTransfer<'_, Responder>,

@@ -313,6 +313,8 @@ def traced(cell: Cell) -> None:
     with trace_events.recorded(server, trace_responder.RPC_EVENT) as trace, cell.mounted(prepare=MAKE_NAMES):
         cell.client(f"/lab/files.py make /mnt/t/out --direct {EVEN_SIZE} {ODD_SIZE}")
         cell.same("out", "--direct")
+        # With more room than there is of the file.
+        cell.client(f"dd if=/mnt/t/out/file-{EVEN_SIZE} of=/dev/null bs={2 * EVEN_SIZE} iflag=direct status=none")
         cell.client("ls /mnt/t/many")
     trace_responder.judge(trace, ODD_SIZE)
 

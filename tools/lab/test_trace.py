@@ -156,7 +156,7 @@ svcrdma_send_pullup: cq.id=5 cid=1 hdr=28 msg=100 (total 128)
 svcrdma_post_send: cq.id=5 cid=1 num_sge=1 inv_rkey=0x00000901
 svcrdma_wc_send: cq.id=5 cid=1
 svcrdma_wc_recv: cq.id=6 cid=1 received=180
-svcrdma_decode_wseg: cq.id=6 cid=1 segno=0 8000@0x00000a0300000010:0x00000902
+svcrdma_decode_wseg: cq.id=6 cid=1 segno=0 8192@0x00000a0300000010:0x00000902
 svcrdma_decode_wseg: cq.id=6 cid=1 segno=0 9000@0x00000a0300000010:0x00000a01
 svcrdma_decode_rqst: cq.id=6 cid=1 xid=0x00000a03 vers=1 credits=128 proc=RDMA_MSG hdrlen=80
 svc_xdr_sendto: xid=0x00000a03 head=[0x0,100] page=8000 tail=[0x0,0] len=8100
@@ -379,6 +379,8 @@ class Responder(unittest.TestCase):
                 ("a wrong header", "vers=1", "vers=2"), ("bytes read", "totalbytes=8000", "totalbytes=7996"),
                 ("no Read chunk has a Position", "position=120", "position=0"),
                 ("bytes written", "encode_wseg: cq.id=5 cid=2 segno=0 8000@", "encode_wseg: cq.id=5 cid=2 segno=0 10@"),
+                ("only 1 segments were used in part", "encode_wseg: cq.id=5 cid=2 segno=0 8000@",
+                 "encode_wseg: cq.id=5 cid=2 segno=0 8192@"),
                 ("keys invalidated that were not offered", "inv_rkey=0x00000901", "inv_rkey=0x00000999")):
             told = self.complaints(changed(SERVED, 0, old, new))
             self.assertTrue(any(part in complaint for complaint in told), (part, told))

@@ -47,6 +47,12 @@ def complaints(trace: Trace, payload: int) -> Iterator[str]:
     written = trace.total("encode_wseg")
     if not payload <= written <= trace.total("decode_wseg"):
         yield f"{written} bytes written, of {trace.total('decode_wseg')} in Write and Reply chunks"
+    # One of a Long Reply at most; so there is that of the READ which has met the end of the file, too.
+    room = {event.segment.handle: event.segment.length for event in trace.named("decode_wseg")}
+    used = [event.segment for event in trace.named("encode_wseg")]
+    in_part = sum(0 < segment.length < room.get(segment.handle, 0) for segment in used)
+    if in_part <= len(trace.named("post_reply_chunk")):
+        yield f"only {in_part} segments were used in part"
     offered = {event.segment.handle for event in trace.named("decode_rseg", "decode_wseg")}
     invalidated = {event["inv_rkey"] for event in trace.named("post_send")} - {0}
     if not invalidated:

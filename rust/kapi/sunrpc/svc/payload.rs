@@ -17,6 +17,15 @@ pub(crate) struct Payload {
     pub(crate) length: usize,
 }
 
+impl Payload {
+    /// Where a result of `len` bytes goes on behind it. The padding leaves the result with its payload
+    /// (RFC 8166, section 3.4.4.4).
+    pub(crate) fn behind(&self, len: usize) -> usize {
+        let padded = self.length.saturating_add(3) & !3;
+        self.offset.saturating_add(padded).min(len)
+    }
+}
+
 /// The parts of one result, in order.
 ///
 /// # Invariants

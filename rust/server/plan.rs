@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Which part of a result goes into which chunk, and which is inline.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/plan.rs"]
+mod tests;
+
+use super::{
+    connection::{
+        Answer,
+        Connection,
+        Responder,
+        UNTOLD, //
+    },
+    request::Outline,
+    segments::Rest,
+    trace::returned, //
+};
+use crate::kapi::{
+    ib::{
+        NewTransfer,
+        TransferKind, //
+    },
+    sunrpc::{
+        Payload,
+        SvcRqst, //
+    },
+    sys::{
+        svc_sysctl::{
+            count,
+            Counter, //
+        },
+        trace::{
+            self,
+            CompletionId, //
+        },
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    Offer,
+    WriteChunk, //
+};
+
+/// `EMSGSIZE` if a chunk of the Call, received as `id`, has no room for so much.
+fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
+    let missing = len.saturating_sub(chunk.length() as usize);
+    if missing == 0 {
+        return Ok(());
+    }
+    let segments = chunk.segment_count() as u32;
+    trace::svcrdma_small_wrch_err(|| (id, missing as u32, segments, segments));
+    Err(EMSGSIZE)
+}
+
+/// Where the parts of a Reply are whose one payload goes into a Write chunk, and the rest is inline.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Around {
+    /// Bytes of the header.
+    pub(super) header: usize,
+    /// Where that ends in the message which is in front of the payload.
+    pub(super) first: usize,
+    /// Where the result goes on behind it.
+    pub(super) behind: usize,
+    /// Bytes of the message.
+    pub(super) len: usize,
+}
+
+impl Around {
+    /// For a payload of a result of `len` bytes. None if it is not all in that, or is nothing.
+    pub(super) fn new(offer: &Offer<'_>, payload: Payload, len: usize) -> Option<Self> {
+        let behind = payload.behind(len);
+        if payload.length == 0 || payload.offset.saturating_add(payload.length) > behind {
+            return None;
+        }
+        let header = offer.header_size();
+        let first = header.saturating_add(payload.offset);
+        Some(Self {
+            header,
+            first,
+            behind,
+            len: first.saturating_add(len.saturating_sub(behind)),
+        })
+    }
+}
+
+/// What goes where.
+pub(super) struct Plan<'a> {
+    /// What the Receive of the Call is called in trace events.
+    received: CompletionId,
+    outline: &'a Outline,
+    offer: &'a Offer<'a>,
+    /// Bytes of the result.
+    len: usize,
+    /// The payloads that have a chunk, in order. Those without length are not placed there.
+    payloads: &'a [Payload],
+    /// Bytes of the Payload stream: what is not placed.
+    stream_len: usize,
+}
+
+impl<'a> Plan<'a> {
+    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
+    /// not to be placed without length. `EMSGSIZE` if a chunk is too short.
+    pub(super) fn new(
+        received: CompletionId,
+        outline: &'a Outline,
+        offer: &'a Offer<'a>,
+        payloads: &'a mut [Payload],
+        len: usize,
+    ) -> Result<Self> {
+        let with_chunk = payloads.len().min(offer.writes.chunk_count());
+        let mut end = 0;
+        let (mut at, mut stream_len) = (0, 0usize);
+        // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
+        for (payload, chunk) in payloads.iter_mut().zip(offer.writes.chunks()) {
+            let last = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
+            // The service may take back what it has encoded, when it finds no room for the rest; and
+            // what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
+            if last > len || chunk.segment_count() == 0 {
+                payload.length = 0;
+            }
+            if payload.length == 0 {
+                continue;
+            }
+            if payload.offset < end {
+                return Err(EINVAL);
+            }
+            end = last;
+            must_fit(received, payload.length, &chunk)?;
+            stream_len = stream_len.saturating_add(payload.offset.saturating_sub(at));
+            at = payload.behind(len);
+        }
+        Ok(Self {
+            received,
+            outline,
+            offer,
+            len,
+            payloads: payloads.get(..with_chunk).unwrap_or(&[]),
+            stream_len: stream_len.saturating_add(len.saturating_sub(at)),
+        })
+    }
+
+    /// The payloads, each with its chunk.
+    fn placed(&self) -> impl Iterator<Item = (&'a Payload, WriteChunk<'a>)> {
+        self.payloads.iter().zip(self.offer.writes.chunks())
+    }
+
+    /// Calls `each` with offset and length of what stays in the Payload stream.
+    #[inline]
+    fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
+        let mut at = 0;
+        for payload in self.payloads {
+            if payload.length == 0 {
+                continue;
+            }
+            // In order, since padding is less than a word, and payloads begin at words.
+            each(at, payload.offset.saturating_sub(at))?;
+            at = payload.behind(self.len);
+        }
+        each(at, self.len.saturating_sub(at))
+    }
+
+    /// Writes the header, and returns its length. `long` is the length of a Payload stream in the
+    /// Reply chunk.
+    #[inline]
+    fn header(&self, to: &mut [u8], long: Option<usize>) -> Result<usize> {
+        let written = self.payloads.iter().map(|payload| payload.length as u32);
+        let long = long.map(|len| len as u32);
+        self.offer
+            .encode_reply(to, self.outline.xid, UNTOLD, written, long)
+            .ok_or(EMSGSIZE)
+    }
+
+    /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
+    fn trace_returned(&self, id: CompletionId, long: usize) {
+        let mut payloads = self.payloads.iter();
+        for chunk in self.offer.writes.chunks() {
+            let written = payloads.next().map_or(0, |payload| payload.length);
+            returned(id, chunk.filled(written as u32).into_iter().flatten());
+        }
+        if let Some(chunk) = self.offer.reply_chunk {
+            returned(id, chunk.filled(long as u32).into_iter().flatten());
+        }
+    }
+
+    /// Fills a buffer, and prepares the RDMA Writes.
+    pub(super) fn prepare<'c>(
+        &self,
+        connection: &'c Connection,
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result<Answer<'c>> {
+        let mut buffer = connection.qp.send_buffer()?;
+        let size = self.offer.header_size();
+        let whole = size.saturating_add(self.stream_len);
+        let long = if whole <= connection.send_threshold {
+            self.header(buffer.bytes(), None)?;
+            self.copy_stream(size, buffer.bytes(), rqst)?;
+            trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
+            None
+        } else if size <= connection.send_threshold {
+            let chunk = self.offer.reply_chunk.ok_or(EMSGSIZE)?;
+            must_fit(self.received, self.stream_len, &chunk)?;
+            self.header(buffer.bytes(), Some(self.stream_len))?;
+            Some(chunk)
+        } else {
+            return Err(EMSGSIZE);
+        };
+        let len = long.map_or(whole, |_| size);
+        if trace::on::svcrdma_encode_wseg() {
+            self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
+        }
+        let transfer = self.writes(connection, rqst, long)?;
+        if transfer.is_some() {
+            count(Counter::Write);
+        }
+        Ok(Answer {
+            buffer,
+            len,
+            tag: Some(self.outline.xid),
+            invalidate: self.outline.key,
+            transfer,
+        })
+    }
+
+    /// Copies the Payload stream to behind a header of so many bytes.
+    #[inline]
+    fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcRqst<'_>) -> Result {
+        let result = rqst.result();
+        let mut rest = to.get_mut(header..).ok_or(EMSGSIZE)?;
+        self.stream(|offset, n| {
+            let (room, behind) = core::mem::take(&mut rest)
+                .split_at_mut_checked(n)
+                .ok_or(EMSGSIZE)?;
+            rest = behind;
+            result.copy_to(offset, room)
+        })
+    }
+
+    /// Prepares the RDMA Writes, if there are any.
+    fn writes<'c>(
+        &self,
+        connection: &'c Connection,
+        rqst: &mut SvcRqst<'_>,
+        long: Option<WriteChunk<'a>>,
+    ) -> Result<Option<NewTransfer<'c, Responder>>> {
+        if long.is_none() && self.payloads.iter().all(|payload| payload.length == 0) {
+            return Ok(None);
+        }
+        let segments = self.offer.writes.segment_count() + long.map_or(0, |c| c.segment_count());
+        // The Payload stream has a piece more than payloads were taken out of it.
+        let parts = segments + self.payloads.len() + 1;
+        let result = rqst.take_result()?;
+        let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
+        for (payload, chunk) in self.placed() {
+            Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
+        }
+        if let Some(chunk) = long {
+            transfer.begin_reply_chunk();
+            let mut rest = Rest::new(chunk.segments());
+            self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
+        }
+        Ok(Some(transfer))
+    }
+}
