@@ -150,14 +150,15 @@ impl Chunk {
     }
 }
 
-/// Covers `pieces` with as many regions as it takes, for a chunk. Returns how many.
+/// Covers `pieces` with as many regions as it takes, for a chunk.
+#[inline(always)]
 fn offer(
     connection: &Connection,
     rqst: &Rqst<'_, Mount>,
     state: &mut CallState,
     mut pieces: Pieces<'_>,
     chunk: Chunk,
-) -> Result<usize> {
+) -> Result {
     let (access, xid) = (chunk.access(), state.xid);
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
@@ -168,7 +169,7 @@ fn offer(
             .map_err(|_| ENOBUFS)?;
         offered(rqst, chunk, &state.regions, pieces.remaining() == 0);
     }
-    Ok(chunk.segments(state).len())
+    Ok(())
 }
 
 /// Writes the message into `to`, with or without chunks. Returns its length.
@@ -226,41 +227,40 @@ fn encode_with_chunks(
     };
 
     let results = chunks::results(&shape, &thresholds);
-    match results {
-        Results::Inline => (),
-        Results::WriteChunk => {
-            offer(connection, rqst, state, reply.page_pieces(), Chunk::Write)?;
+    let write = match results {
+        Results::Inline => None,
+        Results::WriteChunk => Some((reply.page_pieces(), Chunk::Write)),
+        Results::ReplyChunk => Some((reply.pieces(), Chunk::Reply)),
+    };
+    if let Some((pieces, chunk)) = write {
+        let mut bytes = pieces.remaining();
+        offer(connection, rqst, state, pieces, chunk)?;
+        if let Chunk::Write = chunk {
             let padding = connection.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
             if let Some(segment) = padding {
                 state
                     .write
                     .push_within_capacity(segment)
                     .map_err(|_| ENOBUFS)?;
+                bytes += segment.length as usize;
             }
-            let bytes = shape.reply_pages + padding.map_or(0, |p| p.length as usize);
             stats.write_segments.add(state.write.len() as u64);
-            stats.offered_bytes.add(bytes as u64);
+        } else {
+            stats.reply_segments.add(state.reply.len() as u64);
         }
-        Results::ReplyChunk => {
-            let pieces = reply.pieces();
-            let bytes = pieces.remaining();
-            let n = offer(connection, rqst, state, pieces, Chunk::Reply)?;
-            stats.reply_segments.add(n as u64);
-            stats.offered_bytes.add(bytes as u64);
-        }
+        stats.offered_bytes.add(bytes as u64);
     }
 
     let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
-    match arguments {
-        Arguments::Inline => (),
-        Arguments::ReadChunk => {
-            let chunk = Chunk::Read(shape.call_head);
-            let n = offer(connection, rqst, state, call.page_pieces(), chunk)?;
-            stats.read_segments.add(n as u64);
-        }
-        Arguments::PositionZero => {
-            let n = offer(connection, rqst, state, call.pieces(), Chunk::Read(0))?;
-            stats.read_segments.add(n as u64);
+    let read = match arguments {
+        Arguments::Inline => None,
+        Arguments::ReadChunk => Some((call.page_pieces(), shape.call_head)),
+        Arguments::PositionZero => Some((call.pieces(), 0)),
+    };
+    if let Some((pieces, position)) = read {
+        offer(connection, rqst, state, pieces, Chunk::Read(position))?;
+        stats.read_segments.add(state.read.len() as u64);
+        if let Arguments::PositionZero = arguments {
             stats.long_calls.add(1);
         }
     }

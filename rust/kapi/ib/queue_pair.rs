@@ -293,6 +293,7 @@ impl<H: Handler> QueuePair<H> {
     /// `tag` goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
     /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it, `EIO` when
     /// the device refuses the memory. `task` is that of the RPC, here and below.
+    #[inline(always)]
     pub(crate) fn arm(
         &self,
         regions: &mut Regions,
@@ -593,7 +594,13 @@ impl<H: Handler> QueuePair<H> {
         task: impl Fn() -> TaskId,
     ) -> bool {
         let found = regions.registered.iter().position(|r| r.rkey() == key.0);
-        let Some(Ok(region)) = found.map(|i| regions.registered.remove(i)) else {
+        // As a rule it is the only one, which need not close a gap.
+        let region = match found {
+            Some(i) if i + 1 == regions.registered.len() => regions.registered.pop(),
+            Some(i) => regions.registered.remove(i).ok(),
+            None => None,
+        };
+        let Some(region) = region else {
             return false;
         };
         events::xprtrdma_mr_reminv(|| (task(), region.covered()));

@@ -326,6 +326,7 @@ impl Region<Idle> {
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
     /// the kernel gets on the wire. Does not sleep. `ENOBUFS` when the memory cannot be mapped
     /// now, `EIO` when the device refuses it, `ENOTCONN` when the region is dead.
+    #[inline]
     pub(super) fn arm(
         self,
         pieces: &mut Pieces<'_>,
@@ -461,6 +462,7 @@ impl Region<Registered> {
     /// A completed Receive said that this key was invalidated: the memory is ours again.
     ///
     /// Gives the region back as it was when the key is another.
+    #[inline]
     pub(super) fn invalidated_by(self, rkey: u32) -> Result<Region<Idle>, Self> {
         if self.rkey() != rkey {
             return Err(self);
