@@ -11,6 +11,7 @@ import cache
 import image
 import roots
 import say
+from clock import Clock, waits_of_child
 from kernels import Kernel
 
 PROBE_SECONDS = 10
@@ -51,8 +52,9 @@ def _boots(kernel: Kernel, directory: Path) -> bool:
     with (directory / "qemu").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + PROBE_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
+        clock = Clock()
+        clock.add(lambda: waits_of_child(process.pid))
+        while process.poll() is None and clock.now() < PROBE_SECONDS:
             console = directory / "console"
             # Without a disk the RAM disk's script says so and ends; its saying so is all that is asked.
             if console.exists() and b"Run /init as init process" in console.read_bytes():

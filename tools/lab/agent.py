@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import say
+from clock import Clock
 
 # Looking into a directory of the host costs little; a guest pays for every question, the more the slower it is.
 LOOK_SECONDS, ASK_SECONDS = 0.01, 2.0
+# An agent that is there answers at once, if the guest gets that far; one that is not there yet never answers.
+ALIVE_SECONDS, ANSWER_SECONDS = 5, 60
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,11 @@ class Agent:
     again and again.
     """
 
-    def __init__(self, path: Path, name: str, share: Path, ask_seconds: float = ASK_SECONDS) -> None:
+    def __init__(self, path: Path, name: str, share: Path, clock: Clock,
+                 ask_seconds: float = ASK_SECONDS) -> None:
         """`ask_seconds` is how long a command has before it is asked for though it has not said that it ended."""
         self._name = name
+        self._clock = clock
         self._ask_seconds = ask_seconds
         self._share = share
         self._ends: dict[int, Path] = {}
@@ -50,10 +55,10 @@ class Agent:
     def close(self) -> None:
         self._socket.close()
 
-    def alive(self, seconds: float) -> bool:
-        """Whether the agent answers within so many seconds; drops answers to earlier questions."""
+    def alive(self) -> bool:
+        """Whether the agent answers within a while; drops answers to earlier questions."""
         number = next(self._ids)
-        deadline = time.monotonic() + seconds
+        deadline = self._clock.now() + ALIVE_SECONDS
         try:
             self._send("guest-sync", {"id": number})
             while self._answer(deadline) != number:
@@ -82,26 +87,26 @@ class Agent:
         return Result(status, out, err)
 
     def wait(self, process: int, seconds: float, what: str) -> Result:
-        """Wait for a command; taking longer than `seconds` is a Failure."""
-        deadline = time.monotonic() + seconds
+        """Wait for a command; taking longer than `seconds` of the guest's time is a Failure."""
+        deadline = self._clock.now() + seconds
         end = self._ends.pop(process)
         while True:
             # A command that is killed leaves no file.
-            asked = time.monotonic()
-            while not end.exists() and time.monotonic() < min(asked + self._ask_seconds, deadline):
+            ask = min(self._clock.now() + self._ask_seconds, deadline)
+            while not end.exists() and self._clock.now() < ask:
                 time.sleep(LOOK_SECONDS)
             result = self.finished(process)
             if result is not None:
                 end.unlink(missing_ok=True)
                 return result
-            if time.monotonic() > deadline:
+            if self._clock.now() > deadline:
                 raise say.TimedOut(f"{self._name}: still running after {seconds:.0f} s: {what}")
             time.sleep(LOOK_SECONDS)
 
     def _ask(self, command: str, arguments: dict) -> dict:
         self._send(command, arguments)
         try:
-            return self._answer(time.monotonic() + 60)
+            return self._answer(self._clock.now() + ANSWER_SECONDS)
         except TimeoutError:
             raise say.TimedOut(f"{self._name}: the guest does not answer any more") from None
 
@@ -113,9 +118,14 @@ class Agent:
 
     def _answer(self, deadline: float):
         while b"\n" not in self._received:
-            self._socket.settimeout(max(0.01, deadline - time.monotonic()))
+            self._socket.settimeout(max(0.01, deadline - self._clock.now()))
             try:
                 data = self._socket.recv(1 << 20)
+            except TimeoutError:
+                # The host's time is over, and that of the guest perhaps not.
+                if self._clock.now() >= deadline:
+                    raise
+                continue
             except ConnectionError:
                 data = b""
             if not data:

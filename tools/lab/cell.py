@@ -44,7 +44,7 @@ DONE = (f"{{ {TRANSPORTS}; cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/xp
 # How much a load has compared.
 VERIFIED = "awk '{n += $1} END {printf \"%.0f\", n}' /tmp/load.verified"
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
-GONE = "for try in $(seq 100); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
+GONE = "for try in $(seq 250); do pgrep -g {0} > /dev/null || exit 0; sleep 0.2; done; pgrep -g {0} -a >&2; exit 1"
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Cell:
     # The flavor of sec=.
     security: str
 
-    def client(self, command: str, seconds: float = 120) -> str:
+    def client(self, command: str, seconds: float = LONG_SECONDS) -> str:
         return self.guests.client.must(command, seconds)
 
-    def server(self, command: str, seconds: float = 120) -> str:
+    def server(self, command: str, seconds: float = LONG_SECONDS) -> str:
         return self.guests.server.must(command, seconds)
 
     def load_modules(self) -> None:
@@ -193,18 +193,18 @@ class Cell:
 
     def await_connects(self, count: int, seconds: float) -> None:
         """Fail unless the mount's transport will have made so many connections in that time."""
-        deadline = time.monotonic() + seconds
+        deadline = self.guests.clock.now() + seconds
         while (made := self.connects()) < count:
-            if time.monotonic() > deadline:
+            if self.guests.clock.now() > deadline:
                 raise say.Failure(f"only {made} of {count} connections were made")
             time.sleep(LOOK_SECONDS)
 
     def settled(self) -> None:
         """Wait until the server has no connection any more; fails if it keeps one."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline = self.guests.clock.now() + SETTLE_SECONDS
         look = f"test -e /sys/class/infiniband/{self.device}0 && rdma resource show qp"
         while "type RC" in (found := self.server(look)):
-            if time.monotonic() > deadline:
+            if self.guests.clock.now() > deadline:
                 raise say.Failure(f"the server still has connections: {found.strip()}")
             time.sleep(LOOK_SECONDS)
 

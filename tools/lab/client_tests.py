@@ -209,7 +209,7 @@ def sent_elsewhere(cell: Cell) -> None:
 
 def _must_be_connected(end: Callable[..., str], text: str) -> None:
     """Fail unless an id of a connection at this end says so, which it may do a moment later."""
-    end(f"for try in $(seq 50); do rdma resource show cm_id | grep -Eq '{text}( |$)' && exit 0; sleep 0.2; done; "
+    end(f"for try in $(seq 250); do rdma resource show cm_id | grep -Eq '{text}( |$)' && exit 0; sleep 0.2; done; "
         "rdma resource show cm_id >&2; exit 1")
 
 

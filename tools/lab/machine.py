@@ -19,6 +19,7 @@ import repository
 import roots
 import say
 from agent import ASK_SECONDS, Agent, Result
+from clock import Clock, waits_of_child
 from counting import Counting
 from kernels import Kernel
 
@@ -71,9 +72,11 @@ class Machine:
     """A running guest."""
 
     def __init__(self, role: Role, kernel: Kernel, accel: str, run: Path, build: Build,
-                 counting: Counting | None = None) -> None:
-        """Start a guest in the directory `run`, which both ends of a link share; `ready` waits for it."""
+                 counting: Counting | None = None, clock: Clock | None = None) -> None:
+        """Start a guest in the directory `run`, which both ends of a link share, as they share a clock; `ready` waits for
+        it."""
         self.role = role
+        self.clock = clock or Clock()
         self.kernel = kernel
         self.counting = counting
         self.directory = run / role.name
@@ -93,6 +96,8 @@ class Machine:
         self._command = ["setpriv", "--pdeathsig", "KILL",
                          *roots.tool_root().command(self._qemu(accel, build), directory=run)]
         self._process = self._power_on()
+        # QEMU is the child of what gives it its root.
+        self.clock.add(lambda: waits_of_child(self._process.pid))
 
     def lose_power(self) -> None:
         """Take the guest's power away. What is on its disk stays there."""
@@ -110,14 +115,14 @@ class Machine:
     def ready(self) -> None:
         """Wait until the guest takes commands."""
         deadline = self._began + BOOT_SECONDS
-        while time.monotonic() < deadline:
+        while self.clock.now() < deadline:
             if self._process.poll() is not None:
                 raise say.Failure(f"{self.role.name}: QEMU ended during the boot", log=self._log())
             if self._agent is None and self._said_ready():
                 # A question costs instructions, each time as many as it likes.
                 ask = math.inf if self.counting else ASK_SECONDS
-                self._agent = Agent(self.directory / "agent", self.role.name, self.share, ask)
-            if self._agent is not None and self._agent.alive(1):
+                self._agent = Agent(self.directory / "agent", self.role.name, self.share, self.clock, ask)
+            if self._agent is not None and self._agent.alive():
                 return
             time.sleep(0.2)
         raise say.Failure(f"{self.role.name}: the guest did not come up within {BOOT_SECONDS} s", log=self._log())
@@ -165,9 +170,9 @@ class Machine:
         self._marks += 1
         mark = f"end of test {self._marks}"
         self.must(f"echo {mark} > /dev/kmsg")
-        deadline = time.monotonic() + LOG_SECONDS
+        deadline = self.clock.now() + LOG_SECONDS
         while mark not in (lines := kernel_lines(self.console.read_bytes())):
-            if time.monotonic() > deadline:
+            if self.clock.now() > deadline:
                 raise say.TimedOut(f"{self.role.name}: the console does not show what the kernel logs", log=self.console)
             time.sleep(0.1)
         return [line for line in (*self._before, *lines) if not MARK.fullmatch(line)]
@@ -180,7 +185,7 @@ class Machine:
         self._process.wait()
 
     def _power_on(self) -> subprocess.Popen:
-        self._began = time.monotonic()
+        self._began = self.clock.now()
         with (self.directory.parent / f"{self.role.name}.qemu").open("ab") as log:
             return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 

@@ -73,9 +73,9 @@ def judge_anew(cell: Cell, connections: int, before: Objects) -> None:
 
 
 def _must_be(cell: Cell, before: Objects, most_regions: int) -> None:
-    deadline = time.monotonic() + SETTLE_SECONDS
+    deadline = cell.guests.clock.now() + SETTLE_SECONDS
     while not alike(now := _look(cell), before, most_regions):
-        if time.monotonic() > deadline:
+        if cell.guests.clock.now() > deadline:
             raise say.Failure(f"RDMA objects were {before}, and now are {now}; of {REGIONS} {most_regions} may be")
         time.sleep(1)
 

@@ -13,6 +13,7 @@ import accel
 import cache
 import repository
 import say
+from clock import Clock
 from counting import Counting
 from kernels import Kernel
 from machine import CLIENT, SERVER, Build, Machine, Role
@@ -72,6 +73,7 @@ class Pair:
     def __init__(self, setup: Setup, run: Path) -> None:
         self.run = run
         self.machines: list[Machine] = []
+        self.clock = Clock()
         # By the name of an end.
         self.modules: dict[str, str | None] = {}
         self.resources_before: dict[str, str] = {}
@@ -234,7 +236,7 @@ class Pair:
 
     def _start(self, role: Role, end: End) -> Machine:
         way = "tcg" if end.counting else accel.choose(end.kernel)
-        machine = Machine(role, end.kernel, way, self.run, end.build, end.counting)
+        machine = Machine(role, end.kernel, way, self.run, end.build, end.counting, self.clock)
         self.machines.append(machine)
         self.modules[role.name] = None
         machine.offer_module(IN_TREE, end.kernel.in_tree_module())
@@ -244,9 +246,9 @@ class Pair:
 
     def _await_link(self) -> None:
         """The client's end of the link connects once, so the server's has to listen first."""
-        deadline = time.monotonic() + LINK_SECONDS
+        deadline = self.clock.now() + LINK_SECONDS
         while not (self.run / "link").exists():
-            if time.monotonic() > deadline:
+            if self.clock.now() > deadline:
                 raise say.Failure("server: QEMU does not start", log=self.run / "server.qemu")
             time.sleep(0.05)
 

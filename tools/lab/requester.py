@@ -5,7 +5,7 @@ import functools
 import re
 
 import say
-from cell import Cell, Test
+from cell import LONG_SECONDS, Cell, Test
 from kernels import Kernel
 from messages import Expected
 from mount_tests import MOVED, SIW_GOODBYE
@@ -20,14 +20,13 @@ REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error 
 TERMINATED = Expected(60, re.compile(r"siw: got TERMINATE\. layer [012], type \d, code \d+"), "a key that is none")
 # Each case may say good-bye.
 LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
-SECONDS = 180
 NFSD = "/proc/fs/nfsd"
 
 
 def part(name: str, cell: Cell) -> None:
     """One part of the program, case by case."""
     command = f"PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {cell.server_module} '{name}' 2>&1"
-    result = cell.guests.client.run(command, SECONDS)
+    result = cell.guests.client.run(command, LONG_SECONDS)
     lines = result.out.splitlines()
     for line in lines:
         say.line(f"  {line}")

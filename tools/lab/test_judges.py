@@ -8,6 +8,7 @@ import unittest.mock
 
 import callback_tests
 import cell
+import keep_alive_tests
 import memory_tests
 import messages
 import objects
@@ -16,6 +17,7 @@ import say
 import storm_tests
 import tally
 import trace_events
+from keep_alive_tests import Heard
 
 EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
 
@@ -164,3 +166,35 @@ class Boots(unittest.TestCase):
     def test_another_between_tests(self) -> None:
         boot, rest = messages.boots(["before", *self.SECOND, "after"], False)
         self.assertEqual((boot, rest), (self.SECOND, ["before", "after"]))
+
+
+class KeepAlive(unittest.TestCase):
+    def heard(self, said: str) -> Heard:
+        heard = Heard()
+        heard.add(said)
+        return heard
+
+    def judge(self, said: str) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            keep_alive_tests.judge(self.heard(said))
+
+    def test_silences_and_messages(self) -> None:
+        heard = self.heard("post_send 4.05 120\ndisconnect 12.5 120\nend 0 131\n")
+        self.assertEqual((heard.asked, heard.ended, heard.messages), ([4.05], [12.5], 131))
+
+    def test_a_question_in_silence(self) -> None:
+        self.judge("post_send 4.01 900\nend 0 901\n")
+        # The machine was so busy that nothing came.
+        self.judge("post_send 4.2 7\npost_send 5.3 900\nend 0 901\n")
+
+    def test_a_question_too_soon_or_never(self) -> None:
+        for said in ("post_send 0.02 500\npost_send 4.1 900\nend 0 901\n", "end 0 900\n", "end 0 0\n",
+                     "post_send 4.01 3\nend 0 3\n"):
+            with self.subTest(said), self.assertRaises(say.Failure):
+                self.judge(said)
+
+
+class Refusals(unittest.TestCase):
+    def test_when_a_client_came(self) -> None:
+        text = "listening\naccepted at 10.5\nended: lost\naccepted at 15.6\nrejected at 20.0\n"
+        self.assertEqual(responder.attempts(text, "accepted"), [10.5, 15.6])

@@ -7,7 +7,10 @@ import struct
 import verbs
 from failure import Failure, require
 
-SECONDS = 10
+# Nobody waits in vain for so long: an answer may take as long as a busy machine needs.
+SECONDS = 60
+# Connections that may wait to be accepted.
+BACKLOG = 10
 
 
 class Events:
@@ -71,7 +74,7 @@ class Events:
     def listen(self, address: str, port: int) -> None:
         """Wait for connections there."""
         verbs.bind_address(self.id, _socket_address(address, port))
-        verbs.listen(self.id, SECONDS)
+        verbs.listen(self.id, BACKLOG)
 
     def close(self) -> None:
         verbs.destroy_id(self.id)

@@ -7,6 +7,7 @@ Prints a line for each connection and for what it does with it, until it is kill
 
 import sys
 import threading
+import time
 
 import behaviours
 import verbs
@@ -33,13 +34,13 @@ def serve(requested, private: bytes, behaviour: behaviours.Behaviour) -> None:
     """One connection, from the wish for it to its end."""
     events = Events(requested)
     if behaviour.rejects:
-        say("rejected")
+        say(f"rejected at {time.monotonic():.1f}")
         events.reject()
         events.close()
         return
     proxy = Proxy(events, private, behaviour, HERE)
     events.accept(behaviour.private)
-    say("accepted")
+    say(f"accepted at {time.monotonic():.1f}")
     try:
         events.expect(verbs.ESTABLISHED)
         proxy.run()
