@@ -9,6 +9,9 @@ use crate::kunit::{
     same, //
 };
 
+/// The XID of a probe.
+const PROBE: u32 = 0x9000_0000;
+
 /// Takes credits for Calls from XID `first` on until there are no more; how many that were.
 fn take_all(credits: &mut Credits, first: u32) -> u32 {
     let mut n = 0;
@@ -131,12 +134,12 @@ mod suite {
             let mut credits = Credits::new(128)?;
             credits.granted(grant);
             same("Calls", take_all(&mut credits, 0), grant - 1)?;
-            claim(credits.take_probe(), "the probe has its credit")?;
-            claim(!credits.take_probe(), "and no other")?;
+            claim(credits.take_probe(PROBE), "the probe has its credit")?;
+            claim(!credits.take_probe(PROBE), "and no other")?;
             claim(!credits.take(1002), "nor has a Call")?;
-            credits.end_probe();
+            claim(credits.give_back(PROBE), "answered")?;
             claim(!credits.take(1002), "its credit is not for Calls")?;
-            claim(credits.take_probe(), "but for the next probe")?;
+            claim(credits.take_probe(PROBE), "but for the next probe")?;
         }
         Ok(())
     }
@@ -145,11 +148,11 @@ mod suite {
     fn probe_and_calls_share_a_single_credit() -> Result {
         let mut credits = Credits::new(128)?;
         claim(credits.take(1), "a Call")?;
-        claim(!credits.take_probe(), "the probe waits for it")?;
+        claim(!credits.take_probe(PROBE), "the probe waits for it")?;
         claim(credits.give_back(1), "answered")?;
-        claim(credits.take_probe(), "the probe")?;
+        claim(credits.take_probe(PROBE), "the probe")?;
         claim(!credits.take(3), "a Call waits for it")?;
-        credits.end_probe();
+        claim(credits.give_back(PROBE), "answered")?;
         claim(credits.take(3), "a Call")
     }
 
@@ -159,9 +162,54 @@ mod suite {
         credits.granted(8);
         same("Calls", take_all(&mut credits, 0), 7)?;
         credits.granted(7);
-        claim(!credits.take_probe(), "7 are under way, and 7 granted")?;
+        claim(!credits.take_probe(PROBE), "7 are under way, and 7 granted")?;
         claim(credits.give_back(0), "answered")?;
-        claim(credits.take_probe(), "one less is")
+        claim(credits.take_probe(PROBE), "one less is")
+    }
+
+    #[test]
+    fn a_dropped_probe_costs_one_credit_until_its_late_answer() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(8);
+        for dropped in 0..6 {
+            let calls = 7 - dropped;
+            same("Calls", take_all(&mut credits, 0), calls)?;
+            claim(credits.take_probe(PROBE + dropped), "the probe")?;
+            claim(credits.drop_probe(), "it was dropped")?;
+            same("Calls allowed", credits.changed(), Some(calls - 1))?;
+            claim(!credits.take_probe(PROBE), "all credits are in use")?;
+            for xid in 0..calls {
+                claim(credits.give_back(xid), "answered")?;
+            }
+        }
+        // One Call or one probe, in turn.
+        claim(credits.take_probe(PROBE + 6), "the probe")?;
+        claim(credits.drop_probe(), "it was dropped")?;
+        same("Calls allowed", credits.changed(), None)?;
+        claim(credits.take_probe(PROBE + 7), "the last credit")?;
+        claim(!credits.take(1), "a Call waits for it")?;
+        claim(!credits.drop_probe(), "there is none for another probe")?;
+        claim(credits.is_probe(PROBE + 7), "so it is waited for")?;
+        for dropped in 0..7 {
+            claim(credits.awaits(PROBE + dropped), "late, but not forgotten")?;
+            claim(credits.give_back(PROBE + dropped), "answered")?;
+            claim(!credits.give_back(PROBE + dropped), "once")?;
+        }
+        same("Calls allowed", credits.granted(8), Some(7))?;
+        same("Calls", take_all(&mut credits, 0), 7)
+    }
+
+    #[test]
+    fn dropped_probes_are_not_abandoned_calls() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(3);
+        claim(credits.take_probe(PROBE), "the probe")?;
+        claim(credits.drop_probe(), "it was dropped")?;
+        claim(!credits.all_abandoned(), "there is a credit for a Call")?;
+        claim(credits.take(1), "which has it")?;
+        claim(!credits.all_abandoned(), "and waits")?;
+        credits.abandon(1);
+        claim(credits.all_abandoned(), "or does not")
     }
 
     #[test]
@@ -173,7 +221,7 @@ mod suite {
             claim(credits.take(xid), "a Call")?;
         }
         same("wanted", credits.wanted_receives(), None)?;
-        claim(credits.take_probe(), "the probe")?;
+        claim(credits.take_probe(PROBE), "the probe")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
         same("wanted", credits.wanted_receives(), Some(wanted))
     }

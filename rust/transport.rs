@@ -3,3 +3,4 @@
 //! What both ends share.
 
 pub(crate) mod credits;
+mod unanswered;

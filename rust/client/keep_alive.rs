@@ -24,6 +24,7 @@ use crate::kapi::sys::{
     }, //
 };
 use kernel::{
+    prelude::*,
     sync::{
         atomic::{
             Atomic,
@@ -49,8 +50,6 @@ pub(crate) struct Watch {
     silent: Atomic<Jiffies>,
     /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
     asked: Atomic<Jiffies>,
-    /// The XID of the unanswered probe, plus 2^32; 0 if there is none.
-    probe: Atomic<u64>,
     /// Program and version of the first Call on this connection; 0 before that. Those of the last would
     /// be no better: all are programs of one server, and NULL of any is answered.
     program: Atomic<u64>,
@@ -65,7 +64,6 @@ impl Watch {
             looked: Atomic::new(time::jiffies()),
             silent: Atomic::new(0),
             asked: Atomic::new(0),
-            probe: Atomic::new(0),
             program: Atomic::new(0),
         }
     }
@@ -91,21 +89,6 @@ impl Watch {
     pub(super) fn program(&self) -> Option<(u32, u32)> {
         let both = self.program.load(Relaxed);
         (both != 0).then_some(((both >> 32) as u32, both as u32))
-    }
-
-    /// A probe of this XID is about to be sent, or was not sent after all.
-    pub(super) fn set_probe(&self, xid: Option<u32>) {
-        let probe = xid.map_or(0, |xid| 1 << 32 | u64::from(xid));
-        self.probe.store(probe, Relaxed);
-    }
-
-    /// Whether this is the answer to the probe, which is then over.
-    pub(super) fn answered(&self, xid: u32) -> bool {
-        let ours = self.probe.load(Relaxed) == (1 << 32 | u64::from(xid));
-        if ours {
-            self.set_probe(None);
-        }
-        ours
     }
 
     /// So much time has passed since this was last called: what is to be done. A server that was
@@ -137,11 +120,6 @@ impl Watch {
     /// The server was asked, now or before others were answered.
     fn asked(&self) {
         self.asked.store(1, Relaxed);
-    }
-
-    /// A probe is unanswered.
-    fn is_probing(&self) -> bool {
-        self.probe.load(Relaxed) != 0
     }
 }
 
@@ -193,12 +171,28 @@ fn watch(connection: &Connection) {
     match watch.turn(passed, interval()) {
         Turn::Wait => (),
         // Otherwise later: a Call has the only credit, and a timeout of its own.
-        Turn::Ask if watch.is_probing() || marshal::send_probe(connection).is_ok() => {
-            watch.asked();
-        }
+        Turn::Ask if ask(connection).is_ok() => watch.asked(),
         Turn::Ask => (),
         Turn::GiveUp => requester.alarm.raise(Reason::Silent),
     }
+}
+
+/// Asks the server whether it is there. May sleep.
+///
+/// `EAGAIN` when that is not possible now.
+fn ask(connection: &Connection) -> Result {
+    let requester = connection.handler();
+    // Something was heard since the last probe was sent: the server has dropped that, and may be alive.
+    let mut credits = requester.credits.lock();
+    let (again, changed) = (credits.drop_probe(), credits.changed());
+    drop(credits);
+    if let Some(calls) = changed {
+        requester.shared.xprt.set_window(calls);
+    }
+    if !again {
+        return Ok(());
+    }
+    marshal::send_probe(connection)
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]

@@ -333,14 +333,12 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
     let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
     let xid = requester.shared.xprt.next_xid();
-    if !requester.credits.lock().take_probe() {
+    if !requester.credits.lock().take_probe(xid) {
         return Err(EAGAIN);
     }
-    requester.watch.set_probe(Some(xid));
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        requester.watch.set_probe(None);
-        requester.credits.lock().end_probe();
+        requester.credits.lock().give_back(xid);
         requester.shared.xprt.space();
     }
     sent

@@ -351,9 +351,6 @@ fn answer<'a>(
     credits: Option<u32>,
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
-    if requester.watch.answered(xid) {
-        return end_probe(requester, xid, credits);
-    }
     let Some(rqst) = requester.shared.xprt.find(xid) else {
         return unawaited(requester, message.bytes, xid, credits);
     };
@@ -400,30 +397,22 @@ fn answer<'a>(
     requester.shared.xprt.space();
 }
 
-/// The probe was answered, well or not.
-#[cold]
-fn end_probe(requester: &Requester, xid: u32, credits: Option<u32>) {
-    requester.credits.lock().end_probe();
-    match credits {
-        Some(credits) => settle(requester, Some(credits), None),
-        None => bad_reply(requester, Some(xid), "not well formed"),
-    }
-    requester.shared.xprt.space();
-}
-
-/// A message came that no RPC waits for. It may be a late Reply, which gives its credit back.
+/// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give their
+/// credit back.
 #[cold]
 fn unawaited(requester: &Requester, message: &[u8], xid: u32, credits: Option<u32>) {
-    let late = requester.credits.lock().give_back(xid);
-    if credits.is_some() {
+    let mut ours = requester.credits.lock();
+    let (probe, back) = (ours.is_probe(xid), ours.give_back(xid));
+    drop(ours);
+    if credits.is_some() && !probe {
         trace::unexpected(requester, message);
     }
     match credits {
-        Some(credits) if late => settle(requester, Some(credits), None),
+        Some(credits) if back => settle(requester, Some(credits), None),
         Some(_) => (),
         None => {
             bad_reply(requester, Some(xid), "not well formed");
-            if late {
+            if back {
                 give_up(requester, Reason::BadMessage);
             }
         }

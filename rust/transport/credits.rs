@@ -6,34 +6,39 @@
 #[path = "../../kunit/credits.rs"]
 mod tests;
 
+use super::unanswered::{
+    Owner,
+    Unanswered, //
+};
 use kernel::prelude::*;
 
 /// Receives that are posted in one go, beyond those that are needed: as many Replies come until it is
 /// done again, but for the one that is being looked at then.
 pub(crate) const RECEIVE_BATCH: u32 = 17;
 
-/// A Call that has a credit.
-struct Unanswered {
-    xid: u32,
-    /// Nobody waits for its Reply any more, and nothing ends the wait for its credit.
-    abandoned: bool,
-}
-
 /// The credits of one connection.
 ///
 /// One of them is kept for a Call that asks whether the server is still there (RFC 8267, section
 /// 6.7.2). Where there is only one in all, others wait for that Call, and it for them.
 ///
+/// A server that does not answer a probe but others keeps its credit, as with any Call that it drops.
+/// It can be asked again as long as there is another.
+///
 /// # Invariants
 ///
 /// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and that
 /// the server has not answered, whether somebody still waits for that or not; but not the probe.
+/// `dropped` of them are probes.
 pub(crate) struct Credits {
     max: u32,
     grant: u32,
-    unanswered: KVVec<Unanswered>,
-    /// The probe is under way.
-    probing: bool,
+    unanswered: Unanswered,
+    /// The XID of the probe that is under way.
+    probe: Option<u32>,
+    /// Probes that the server has dropped, as it seems.
+    dropped: u32,
+    /// How many Calls may be under way, as was last told.
+    told: u32,
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
@@ -50,16 +55,29 @@ impl Credits {
         Ok(Self {
             max,
             grant: 1,
-            unanswered: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
-            probing: false,
+            unanswered: Unanswered::new(max)?,
+            probe: None,
+            dropped: 0,
+            told: 1,
             posted: 0,
             reverse: 0,
         })
     }
 
-    /// How many Calls may be under way, the probe not counted.
+    /// How many Calls of RPCs may be under way.
     fn calls(&self) -> u32 {
-        self.grant.saturating_sub(1).max(1)
+        let left = self.grant.saturating_sub(self.dropped);
+        left.saturating_sub(1).max(1)
+    }
+
+    /// How many Calls may be under way, dropped probes counted, but not the probe.
+    fn most(&self) -> usize {
+        self.calls().saturating_add(self.dropped) as usize
+    }
+
+    /// How many credits are in use.
+    fn used(&self) -> usize {
+        self.unanswered.len() + usize::from(self.probe.is_some())
     }
 
     /// The server granted `wire` credits. Returns how many Calls may be under way if that changed.
@@ -67,38 +85,57 @@ impl Credits {
     /// A grant of zero would be a deadlock, and a server must not grant it; more than was asked
     /// for is of no use.
     pub(crate) fn granted(&mut self, wire: u32) -> Option<u32> {
-        let before = self.calls();
         // INVARIANT: Clamped.
         self.grant = wire.clamp(1, self.max);
+        self.changed()
+    }
+
+    /// How many Calls may be under way, if that has changed since it was last told.
+    pub(crate) fn changed(&mut self) -> Option<u32> {
         let calls = self.calls();
-        (calls != before).then_some(calls)
+        (core::mem::replace(&mut self.told, calls) != calls).then_some(calls)
     }
 
     /// Takes a credit for a Call. False when all are in use.
     pub(crate) fn take(&mut self, xid: u32) -> bool {
-        let alone = self.grant == 1 && self.probing;
-        // There is room for `max`, and the grant is no more than that.
-        !alone
-            && self.unanswered.len() < self.calls() as usize
-            && self
-                .unanswered
-                .push_within_capacity(Unanswered {
-                    xid,
-                    abandoned: false,
-                })
-                .is_ok()
+        self.used() < self.grant as usize
+            && self.unanswered.len() < self.most()
+            && self.unanswered.insert(xid, Owner::Rpc)
     }
 
     /// Takes the credit that is kept for the probe. False when it cannot be had now.
-    pub(crate) fn take_probe(&mut self) -> bool {
-        let free = !self.probing && self.unanswered.len() < self.grant as usize;
-        self.probing |= free;
+    pub(crate) fn take_probe(&mut self, xid: u32) -> bool {
+        let free = self.probe.is_none() && self.used() < self.grant as usize;
+        if free {
+            self.probe = Some(xid);
+        }
         free
     }
 
-    /// The probe was answered, or was not sent after all.
-    pub(crate) fn end_probe(&mut self) {
-        self.probing = false;
+    /// The server has dropped the probe, it seems, since it has answered others meanwhile. The credit
+    /// comes back only with a late Reply. False where there would be no credit left for another probe,
+    /// which waits for this one then.
+    pub(crate) fn drop_probe(&mut self) -> bool {
+        let Some(xid) = self.probe else {
+            return true;
+        };
+        let another = self.grant.saturating_sub(self.dropped) > 1;
+        let dropped = another && self.unanswered.insert(xid, Owner::Probe);
+        if dropped {
+            self.probe = None;
+            self.dropped += 1;
+        }
+        dropped
+    }
+
+    /// Whether this is the XID of the probe that is under way.
+    pub(crate) fn is_probe(&self, xid: u32) -> bool {
+        self.probe == Some(xid)
+    }
+
+    /// Whether a Call of this XID is unanswered.
+    pub(crate) fn awaits(&self, xid: u32) -> bool {
+        self.unanswered.has(xid) || self.is_probe(xid)
     }
 
     /// The Call of this XID was answered, or was not sent after all: its credit is back. False
@@ -107,31 +144,28 @@ impl Credits {
     /// The credit of a Call that nobody waits for any more comes back in the same way, and not
     /// before: the server may still be at work on it.
     pub(crate) fn give_back(&mut self, xid: u32) -> bool {
-        // The oldest are the likeliest.
-        let Some(i) = self.unanswered.iter().position(|call| call.xid == xid) else {
-            return false;
-        };
-        if let Some(last) = self.unanswered.pop() {
-            // The last one takes its place, unless it is the last.
-            if let Some(place) = self.unanswered.as_mut_slice().get_mut(i) {
-                *place = last;
+        match self.unanswered.remove(xid) {
+            None if self.is_probe(xid) => {
+                self.probe = None;
+                true
+            }
+            None => false,
+            Some(owner) => {
+                self.dropped -= u32::from(owner == Owner::Probe);
+                true
             }
         }
-        true
     }
 
     /// Nobody waits for the Reply to this Call any more.
     pub(crate) fn abandon(&mut self, xid: u32) {
-        for call in self.unanswered.iter_mut() {
-            call.abandoned |= call.xid == xid;
-        }
+        self.unanswered.abandon(xid);
     }
 
     /// Whether every credit for Calls is with one that nobody waits for: where the server has dropped
     /// those, no Call can be sent on this connection any more, and none times out.
     pub(crate) fn all_abandoned(&self) -> bool {
-        self.unanswered.len() >= self.calls() as usize
-            && self.unanswered.iter().all(|call| call.abandoned)
+        self.unanswered.len() >= self.most() && self.unanswered.all_unowned()
     }
 
     /// Reverse Calls may come from now on, `n` at once.
@@ -152,8 +186,7 @@ impl Credits {
     /// How many Receives should be posted, if there are too few: one for each Reply that may
     /// come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let calls = self.unanswered.len() as u32 + u32::from(self.probing);
-        let needed = calls.saturating_add(self.reverse);
+        let needed = (self.used() as u32).saturating_add(self.reverse);
         if self.posted >= i64::from(needed.max(1)) {
             return None;
         }
