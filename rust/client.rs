@@ -3,6 +3,7 @@
 //! The requester: a transport of the RPC layer for NFS clients.
 
 mod alarm;
+mod answer;
 mod call;
 mod chunks;
 mod connect;

@@ -55,6 +55,16 @@ pub(crate) struct Placed {
     pub(crate) head: Option<usize>,
 }
 
+impl Placed {
+    /// There is no place for it.
+    pub(super) fn failed(error: Error) -> Self {
+        Self {
+            result: Err(error),
+            head: None,
+        }
+    }
+}
+
 /// What a Reply has come to.
 pub(crate) enum Outcome {
     /// It is where it belongs.

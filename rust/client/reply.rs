@@ -10,6 +10,10 @@ mod tests;
 
 use super::{
     alarm::Reason,
+    answer::{
+        place_inline,
+        Answer, //
+    },
     call::{
         Call,
         CallState,
@@ -17,7 +21,6 @@ use super::{
         Phase,
         Placed, //
     },
-    chunks,
     connection::{
         Connection,
         Requester, //
@@ -39,10 +42,7 @@ use crate::kapi::{
     sunrpc::PinnedRqst,
     sys::{
         log,
-        trace::{
-            xprtrdma_fixup,
-            TaskId, //
-        }, //
+        trace::TaskId, //
     },
 };
 use kernel::{
@@ -50,8 +50,15 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
-    DecodeError, Direction, ErrorMessage, Inline, Limits, Message, Plain, Rejected, Reply,
-    ReplyPayload, Role,
+    DecodeError,
+    Direction,
+    ErrorMessage,
+    Limits,
+    Message,
+    Plain,
+    Rejected,
+    Reply,
+    Role, //
 };
 
 /// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
@@ -148,7 +155,7 @@ fn answer_other(
         |rqst, state| match content {
             Content::Reply(reply) => {
                 trace::returned(reply);
-                Answer::check(requester, rqst, state, reply)
+                Answer::check(requester, state, reply)
             }
             Content::Error(error) => {
                 trace::failed(rqst, error);
@@ -216,113 +223,6 @@ fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
             "bad message from {address} with XID {xid:#010x}: {reason}"
         )),
         None => log::warn(format_args!("bad message from {address}: {reason}")),
-    }
-}
-
-/// A Reply that was found well formed, and is not in its place yet.
-enum Answer<'a> {
-    /// There is nothing to place: the RPC's result.
-    Ready(Result<usize>),
-    /// The inline part of the Reply; the server has written that many bytes into the Write chunk.
-    Inline { part: Inline<'a>, written: usize },
-}
-
-impl<'a> Answer<'a> {
-    /// Compares a Reply with what was offered, and with the room for it.
-    fn check(
-        requester: &Requester,
-        rqst: &PinnedRqst<Mount>,
-        state: &CallState,
-        reply: &Reply<'a>,
-    ) -> Result<Self, &'static str> {
-        let written = if state.write.is_empty() {
-            reply.nothing_written().map(|()| 0)
-        } else {
-            reply.written(&state.write)
-        };
-        let long = if state.reply.is_empty() {
-            reply.no_reply_written().map(|()| 0)
-        } else {
-            reply.reply_written(&state.reply)
-        };
-        let written = written.map_err(|e| e.as_str())? as usize;
-        let long = long.map_err(|e| e.as_str())? as usize;
-
-        let part = match &reply.payload {
-            ReplyPayload::Inline(part) => *part,
-            ReplyPayload::ReplyChunk if written != 0 => {
-                return Err("Write chunk used beside a Reply chunk");
-            }
-            ReplyPayload::ReplyChunk if state.reply.is_empty() => {
-                return Err("long reply where no Reply chunk was offered");
-            }
-            // The chunk covers the room for the Reply, in its order.
-            ReplyPayload::ReplyChunk => {
-                requester.shared.stats.written_bytes.add(long as u64);
-                return Ok(Self::Ready(Ok(long)));
-            }
-        };
-        // The payload is the last result of every consumer that asks for a Write chunk, so there is
-        // no place for what comes behind it.
-        if written != 0 && part.bytes.len() > rqst.receive_buf().head_len() {
-            // It is well formed, and another answer would not be shorter.
-            return Ok(Self::Ready(Err(EIO)));
-        }
-        requester.shared.stats.written_bytes.add(written as u64);
-        Ok(Self::Inline { part, written })
-    }
-
-    /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
-    /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
-    fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, state: &CallState) -> bool {
-        match self {
-            Self::Ready(_) => false,
-            Self::Inline { part, .. } => {
-                let (inline, head) = (part.bytes.len(), rqst.receive_buf().head_len());
-                chunks::overlaps(
-                    inline,
-                    head,
-                    !state.write.is_empty(),
-                    !state.reply.is_empty(),
-                )
-            }
-        }
-    }
-
-    /// Puts it where it belongs.
-    #[inline]
-    fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Placed {
-        match *self {
-            Self::Ready(result) => Placed { result, head: None },
-            Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
-        }
-    }
-}
-
-/// Puts the inline part of a Reply where it belongs, as far as the consumer has room for it.
-#[inline(always)]
-fn place_inline(
-    requester: &Requester,
-    rqst: &PinnedRqst<Mount>,
-    bytes: &[u8],
-    written: usize,
-) -> Placed {
-    let mut room = rqst.receive_buf();
-    let head = room.head_len();
-    let received = room.receive(bytes);
-    let beyond = received.unwrap_or(0).saturating_sub(head);
-    requester.shared.stats.fixup_bytes.add(beyond as u64);
-    if beyond != 0 {
-        xprtrdma_fixup(|| {
-            let (pages, tail) = (room.page_len() as u32, room.tail_len());
-            (rqst.task().id(), beyond, head, pages, tail)
-        });
-    }
-    // Behind a head that is shorter than was planned for the payload follows at once.
-    let short = written != 0 && bytes.len() < head;
-    Placed {
-        result: received.map(|len| chunks::reply_len(len, written)),
-        head: short.then_some(bytes.len()),
     }
 }
 

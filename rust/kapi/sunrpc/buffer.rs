@@ -110,6 +110,18 @@ impl<C> RpcBuffer<C> {
         }
     }
 
+    /// How many bytes there are from `at` on, which is one of them or the end; 0 for any other place.
+    ///
+    /// # Safety
+    ///
+    /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed during the call.
+    pub(super) unsafe fn room_from(data: *mut u8, at: *mut u8) -> usize {
+        // SAFETY: By contract the prefix is in front.
+        let len = unsafe { (*data.cast::<Prefix<C>>().sub(1)).len };
+        let before = at.addr().checked_sub(data.addr());
+        before.map_or(0, |before| len.saturating_sub(before))
+    }
+
     /// The state in front of the bytes.
     ///
     /// # Safety

@@ -284,11 +284,36 @@ impl<T: Transport> PinnedRqst<T> {
         }
     }
 
-    /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC.
+    /// Makes the head of the Reply's room at least `len` bytes long, for what is longer in front of
+    /// placed data than the RPC layer thought. Nothing must have been received behind the head.
+    ///
+    /// `EIO` when the request's buffer has no room for that. It is a page at least, and those that
+    /// have data placed take a part of it.
+    pub(crate) fn stretch_head(&self, len: usize) -> Result {
+        if len <= self.receive_buf().head_len() {
+            return Ok(());
+        }
+        // SAFETY: As for `receive_buf`. Behind call and reply the request's buffer is nobody's. The RPC
+        // layer keeps a copy that must stay the same.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            let head = (*rqst).rq_rcv_buf.head[0].iov_base.cast::<u8>();
+            let room = RpcBuffer::<T::Call>::room_from((*rqst).rq_buffer.cast(), head);
+            XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).stretch_head(len, room)?;
+            XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).stretch_head(len, room)
+        }
+    }
+
+    /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply that
+    /// ends inside a word the rest of that is added.
     ///
     /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
     pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
         let raw = self.raw.as_ptr();
+        let result = match result {
+            Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
+            other => other,
+        };
         let this = core::mem::ManuallyDrop::new(self);
         this.xprt().with_queue_lock(|_| {
             // SAFETY: Pinned until here, by the type invariant; the queue lock is held.

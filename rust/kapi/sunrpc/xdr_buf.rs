@@ -134,6 +134,35 @@ impl<'a> XdrBuf<'a> {
         Ok(part.len())
     }
 
+    /// Makes a message of `len` bytes one of whole words, since the RPC layer refuses any other. Returns
+    /// its length.
+    ///
+    /// A sender that forgets the padding of the last item (RFC 4506, section 3) means zeros. Without
+    /// room for them the message is cut off, as [`Self::receive`] does.
+    pub(super) fn complete_word(&mut self, len: usize) -> usize {
+        let missing = len.wrapping_neg() & 3;
+        let room = self.head_len() + self.page_len() + self.tail_len();
+        if missing > room.saturating_sub(len) {
+            return len & !3;
+        }
+        let zeros = [0u8; 3];
+        // SAFETY: The buffer is as the type invariant says; the function checks place and length
+        // against it, and reads fewer bytes of the source than it has.
+        let written = unsafe {
+            bindings::write_bytes_to_xdr_buf(
+                self.raw,
+                len as u32,
+                zeros.as_ptr().cast_mut().cast(),
+                missing as u32,
+            )
+        };
+        if written == 0 {
+            len + missing
+        } else {
+            len & !3
+        }
+    }
+
     /// Makes sure that there is a page behind every byte of the pages. Does not sleep.
     ///
     /// Some callers leave it to the transport to allocate them, which TCP does as data arrive;
@@ -200,5 +229,32 @@ impl<'a> XdrBuf<'a> {
             buf.head[0].iov_len = len;
             buf.buflen = buf.buflen.saturating_sub((old - len) as u32);
         }
+    }
+    /// Makes the head at least `len` bytes long, at the cost of the tail, which moves back. What is in
+    /// that is lost.
+    ///
+    /// `EIO` when there is no room, or the tail is not behind the head, as `xdr_inline_pages()` puts it.
+    ///
+    /// # Safety
+    ///
+    /// From the beginning of the head on there must be `room` bytes that nobody else has.
+    pub(super) unsafe fn stretch_head(&mut self, len: usize, room: usize) -> Result {
+        // SAFETY: Valid, and nobody else changes it, by the type invariant.
+        let buf = unsafe { &mut *self.raw };
+        let (head, tail) = (&mut buf.head[0], &mut buf.tail[0]);
+        let Some(more) = len.checked_sub(head.iov_len) else {
+            return Ok(());
+        };
+        let behind = head.iov_base.wrapping_byte_add(head.iov_len);
+        let left = room.checked_sub(len).ok_or(EIO)?;
+        if tail.iov_base != behind {
+            return Err(EIO);
+        }
+        head.iov_len = len;
+        tail.iov_base = behind.wrapping_byte_add(more);
+        tail.iov_len = tail.iov_len.min(left);
+        let all = head.iov_len + buf.page_len as usize + tail.iov_len;
+        buf.buflen = all as u32;
+        Ok(())
     }
 }

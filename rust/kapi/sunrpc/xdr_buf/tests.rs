@@ -123,6 +123,23 @@ const ROOMS: &[(usize, usize, usize, usize)] = &[
     (120, 3, 4093, 24),
 ];
 
+/// Receives a message of `len` bytes, and completes its last word.
+fn whole_words(head: usize, base: usize, paged: usize, tail: usize, len: usize) -> Result {
+    let mut room = Room::new(head, base, paged, tail)?;
+    let mut message = message(len)?;
+    same("received", room.receive(&message), Ok(len))?;
+    // SAFETY: As in `receive`.
+    let whole = unsafe { XdrBuf::from_raw(&raw mut room.buf) }.complete_word(len);
+    let (padded, most) = (len.next_multiple_of(4), head + paged + tail);
+    let expected = if padded <= most { padded } else { len & !3 };
+    same("length", whole, expected)?;
+    // Zeros, whatever was there before.
+    for _ in len..whole {
+        message.push(0, GFP_KERNEL)?;
+    }
+    room.expect(&message)
+}
+
 #[kunit_tests(rpcrdma_xdr_buf)]
 mod suite {
     use super::*;
@@ -156,6 +173,70 @@ mod suite {
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_message_that_ends_inside_a_word() -> Result {
+        for (head, base, paged, tail) in ROOMS {
+            let most = head + paged + tail;
+            for from in [1, head - head % 4, most - 8] {
+                for len in from.max(1)..=(from + 8).min(most) {
+                    whole_words(*head, *base, *paged, *tail, len)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_head_that_is_too_short() -> Result {
+        const HEAD: usize = 120;
+        const TAIL: usize = 24;
+        const ROOM: usize = 200;
+        let mut memory = KVec::from_elem(BEFORE, ROOM, GFP_KERNEL)?;
+        for (len, expected) in [
+            (0, Ok((HEAD, TAIL))),
+            (HEAD, Ok((HEAD, TAIL))),
+            (HEAD + 4, Ok((HEAD + 4, TAIL))),
+            (ROOM - TAIL, Ok((ROOM - TAIL, TAIL))),
+            (ROOM - 4, Ok((ROOM - 4, 4))),
+            (ROOM, Ok((ROOM, 0))),
+            (ROOM + 1, Err(EIO)),
+            (usize::MAX, Err(EIO)),
+        ] {
+            let mut room = Room::new(0, 0, PAGE_SIZE, 0)?;
+            let start = memory.as_mut_ptr();
+            room.buf.head[0].iov_base = start.cast();
+            room.buf.head[0].iov_len = HEAD;
+            room.buf.tail[0].iov_base = start.wrapping_add(HEAD).cast();
+            room.buf.tail[0].iov_len = TAIL;
+            room.buf.buflen = (HEAD + PAGE_SIZE + TAIL) as u32;
+            // SAFETY: The memory is as long as that, and nobody else has it.
+            let stretched = unsafe {
+                let mut buf = XdrBuf::from_raw(&raw mut room.buf);
+                buf.stretch_head(len, ROOM)
+                    .map(|()| (buf.head_len(), buf.tail_len()))
+            };
+            same("head and tail", stretched, expected)?;
+            let (head, tail) = expected.unwrap_or((HEAD, TAIL));
+            let behind = start.wrapping_add(head);
+            claim(
+                room.buf.tail[0].iov_base.cast() == behind,
+                "one behind the other",
+            )?;
+            same("room", room.buf.buflen as usize, head + PAGE_SIZE + tail)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_head_whose_tail_is_elsewhere() -> Result {
+        let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
+        // SAFETY: As in `receive`; behind the head there is that much.
+        let stretched =
+            unsafe { XdrBuf::from_raw(&raw mut room.buf).stretch_head(124, 120 + GUARD) };
+        same("stretched", stretched, Err(EIO))?;
+        same("head", room.buf.head[0].iov_len, 120)
     }
 
     #[test]

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A Reply between the message that it came in and its place.
+
+use super::{
+    call::{
+        CallState,
+        Placed, //
+    },
+    chunks,
+    connection::Requester,
+    mount::Mount, //
+};
+use crate::kapi::{
+    sunrpc::PinnedRqst,
+    sys::trace::xprtrdma_fixup, //
+};
+use kernel::prelude::*;
+use xdr::{
+    Inline,
+    Reply,
+    ReplyPayload, //
+};
+
+/// A Reply that was found well formed, and is not in its place yet.
+pub(super) enum Answer<'a> {
+    /// There is nothing to place: the RPC's result.
+    Ready(Result<usize>),
+    /// The inline part of the Reply; the server has written that many bytes into the Write chunk.
+    Inline { part: Inline<'a>, written: usize },
+}
+
+impl<'a> Answer<'a> {
+    /// Compares a Reply with what was offered, and with the room for it.
+    pub(super) fn check(
+        requester: &Requester,
+        state: &CallState,
+        reply: &Reply<'a>,
+    ) -> Result<Self, &'static str> {
+        let written = if state.write.is_empty() {
+            reply.nothing_written().map(|()| 0)
+        } else {
+            reply.written(&state.write)
+        };
+        let long = if state.reply.is_empty() {
+            reply.no_reply_written().map(|()| 0)
+        } else {
+            reply.reply_written(&state.reply)
+        };
+        let written = written.map_err(|e| e.as_str())? as usize;
+        let long = long.map_err(|e| e.as_str())? as usize;
+
+        let part = match &reply.payload {
+            ReplyPayload::Inline(part) => *part,
+            ReplyPayload::ReplyChunk if written != 0 => {
+                return Err("Write chunk used beside a Reply chunk");
+            }
+            ReplyPayload::ReplyChunk if state.reply.is_empty() => {
+                return Err("long reply where no Reply chunk was offered");
+            }
+            // The chunk covers the room for the Reply, in its order.
+            ReplyPayload::ReplyChunk => {
+                requester.shared.stats.written_bytes.add(long as u64);
+                return Ok(Self::Ready(Ok(long)));
+            }
+        };
+        // Whoever decodes it would take what is left of a word for the first bytes of the payload.
+        if written != 0 && chunks::pad(part.bytes.len()) != 0 {
+            return Err("part of a word in front of a Write chunk");
+        }
+        requester.shared.stats.written_bytes.add(written as u64);
+        Ok(Self::Inline { part, written })
+    }
+
+    /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
+    /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
+    pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, state: &CallState) -> bool {
+        match self {
+            Self::Ready(_) => false,
+            Self::Inline { part, written } => {
+                let (inline, head) = (part.bytes.len(), rqst.receive_buf().head_len());
+                // In front of what was written it is all in the head.
+                let pages = *written == 0 && !state.write.is_empty();
+                chunks::overlaps(inline, head, pages, !state.reply.is_empty())
+            }
+        }
+    }
+
+    /// Puts it where it belongs.
+    #[inline]
+    pub(super) fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Placed {
+        match *self {
+            Self::Ready(result) => Placed { result, head: None },
+            Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
+        }
+    }
+}
+
+/// Puts the inline part of a Reply where it belongs, as far as the consumer has room for it.
+#[inline(always)]
+pub(super) fn place_inline(
+    requester: &Requester,
+    rqst: &PinnedRqst<Mount>,
+    bytes: &[u8],
+    written: usize,
+) -> Placed {
+    // The payload is the last result of every consumer that asks for a Write chunk, so all that is in
+    // front of it belongs into the head. That is too short for a verifier that is longer than those
+    // that the RPC layer has seen of this flavor.
+    if written != 0 {
+        if let Err(e) = rqst.stretch_head(bytes.len()) {
+            return Placed::failed(e);
+        }
+    }
+    let mut room = rqst.receive_buf();
+    let head = room.head_len();
+    let received = room.receive(bytes);
+    let beyond = received.unwrap_or(0).saturating_sub(head);
+    requester.shared.stats.fixup_bytes.add(beyond as u64);
+    if beyond != 0 {
+        xprtrdma_fixup(|| {
+            let (pages, tail) = (room.page_len() as u32, room.tail_len());
+            (rqst.task().id(), beyond, head, pages, tail)
+        });
+    }
+    // Behind a head that is shorter than was planned for the payload follows at once.
+    let short = written != 0 && bytes.len() < head;
+    Placed {
+        result: received.map(|len| chunks::reply_len(len, written)),
+        head: short.then_some(bytes.len()),
+    }
+}
