@@ -61,14 +61,15 @@ use xdr::{
     Role, //
 };
 
-/// Bounds on what a server may send: as much as a Receive can hold. What was offered bounds a Reply
-/// further, and a reverse Call with chunks is refused whatever they are, so that few will do.
+/// Bounds on what a server may send. What has a Read list is a reverse Call, and refused whatever is in
+/// it, so that few will do. Of the others there may be as many as a Receive can hold, so that the
+/// Payload stream behind them tells what it is; what was offered bounds those of a Reply further.
 const LIMITS: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
-    write_chunks: 1024,
-    write_segments: 1024,
-    chunk_segments: 1024,
+    write_chunks: usize::MAX,
+    write_segments: usize::MAX,
+    chunk_segments: usize::MAX,
     ..Limits::floor(u32::MAX)
 };
 
@@ -177,7 +178,13 @@ fn refuse(
     message: Received<'_, Requester>,
     rejected: &Rejected,
 ) {
-    if let Some(error) = rejected.error_message(Role::Requester, REVERSE_SLOTS) {
+    // Of another version little more than the XID is known. What no Call awaits can only be a Call.
+    let other = matches!(rejected.reason, DecodeError::Version(_));
+    let role = match rejected.header {
+        Some(header) if other && !requester.credits.lock().awaits(header.xid) => Role::Responder,
+        _ => Role::Requester,
+    };
+    if let Some(error) = rejected.error_message(role, REVERSE_SLOTS) {
         send_error(requester, connection, &error);
     }
     let (reason, bytes) = (rejected.reason, message.bytes);

@@ -145,13 +145,13 @@ impl<'a> Message<'a> {
                 if let Some(message) = single {
                     return Ok(message);
                 }
-                Lists::decode(&mut reader, limits)
-                    .map_err(rejected)?
-                    .inline(&header, bytes.len(), reader.rest())
+                Lists::decode(&mut reader, limits, &header)?.inline(
+                    &header,
+                    bytes.len(),
+                    reader.rest(),
+                )
             }
-            Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits)
-                .map_err(rejected)?
-                .long(&header),
+            Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits, &header)?.long(&header),
             Some(Procedure::Msgp) => Err(rejected(DecodeError::Msgp)),
             Some(Procedure::Done) => Err(rejected(DecodeError::Done)),
             Some(Procedure::Error) | None => {
@@ -179,13 +179,35 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
+    /// What has a Read list is a Call, whatever is wrong with that or with the rest: all replies leave
+    /// it empty (RFC 8166, section 4.3.1).
     #[inline(never)]
-    fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
+    fn decode(
+        reader: &mut Reader<'a>,
+        limits: &Limits,
+        header: &FixedHeader,
+    ) -> Result<Self, Rejected> {
+        let mut ahead = *reader;
+        let has_reads = ahead.present() == Ok(true);
+        Self::decode_lists(reader, limits).map_err(|reason| Rejected {
+            header: Some(*header),
+            direction: has_reads.then_some(Direction::Call),
+            reason,
+        })
+    }
+
+    #[inline(always)]
+    fn decode_lists(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         Ok(Self {
             reads: ReadList::decode(reader, limits)?,
             writes: WriteList::decode(reader, limits)?,
             reply_chunk: WriteChunk::decode_reply_chunk(reader, limits)?,
         })
+    }
+
+    /// The direction of a message whose Payload stream does not tell it.
+    fn direction(&self) -> Option<Direction> {
+        (!self.reads.is_empty()).then_some(Direction::Call)
     }
 
     /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
@@ -201,7 +223,8 @@ impl<'a> Lists<'a> {
             direction,
             reason,
         };
-        let prefix = RpcPrefix::peek(payload).ok_or(rejected(None, DecodeError::ShortPayload))?;
+        let prefix = RpcPrefix::peek(payload)
+            .ok_or(rejected(self.direction(), DecodeError::ShortPayload))?;
         let direction = prefix.direction();
         if prefix.xid != header.xid {
             return Err(rejected(direction, DecodeError::XidMismatch));
@@ -220,7 +243,10 @@ impl<'a> Lists<'a> {
                 Ok(self.reply(header, ReplyPayload::Inline(inline)))
             }
             Some(Direction::Reply) => Err(rejected(direction, DecodeError::ReadListInReply)),
-            None => Err(rejected(None, DecodeError::MsgType(prefix.msg_type))),
+            None => {
+                let reason = DecodeError::MsgType(prefix.msg_type);
+                Err(rejected(self.direction(), reason))
+            }
         }
     }
 

@@ -24,11 +24,15 @@ use crate::{
     Direction,
     ErrorMessage,
     Kind,
+    Limits,
     Message,
     RdmaError,
     ReplyPayload,
     Role, //
 };
+
+/// What is wrong, a valid message, and the words of it that are replaced.
+type Patch = (&'static str, &'static [u8], &'static [(usize, u32)]);
 
 /// Every prefix of every valid message is refused, or is that message with a shorter payload.
 pub fn check_truncation() -> Check {
@@ -80,6 +84,57 @@ pub fn check_truncation() -> Check {
     Ok(())
 }
 
+/// RFC 8166, section 4.3.1: no Reply has a Read list. So what has one is a Call, whatever else is
+/// wrong with it, unless its Payload stream says that it is a Reply.
+fn check_read_list_tells_direction() -> Check {
+    let mut space = [0; SPACE];
+    let told: &[Patch] = &[
+        ("a Position", vectors::READ_CHUNK, &[(5, 90)]),
+        (
+            "a wrapping segment",
+            vectors::READ_CHUNK,
+            &[(7, 1), (8, u32::MAX), (9, u32::MAX)],
+        ),
+        ("the end of the Read list", vectors::READ_CHUNK, &[(10, 2)]),
+        ("the Write list", vectors::READ_CHUNK, &[(23, 2)]),
+        ("the Reply chunk", vectors::READ_CHUNK, &[(24, 2)]),
+        ("the msg_type", vectors::READ_CHUNK, &[(26, 2)]),
+        ("the Position in RDMA_NOMSG", vectors::LONG_CALL, &[(5, 2)]),
+    ];
+    for &(claim, base, words) in told {
+        let bytes = patched(base, words, &mut space)?;
+        let rejected = refused(bytes, &AMPLE).ok_or(claim)?;
+        require(rejected.direction == Some(Direction::Call), claim)?;
+    }
+    let few = Limits {
+        read_segments: 2,
+        ..AMPLE
+    };
+    let rejected = refused(vectors::READ_CHUNK, &few).ok_or("over the limit")?;
+    require(
+        rejected.direction == Some(Direction::Call),
+        "what is over a limit is a Call all the same",
+    )?;
+    let untold: &[Patch] = &[
+        (
+            "the Read list's own beginning",
+            vectors::READ_CHUNK,
+            &[(4, 2)],
+        ),
+        (
+            "the Write list of what has no Read list",
+            vectors::WRITE_LIST,
+            &[(5, 2)],
+        ),
+    ];
+    for &(claim, base, words) in untold {
+        let bytes = patched(base, words, &mut space)?;
+        let rejected = refused(bytes, &AMPLE).ok_or(claim)?;
+        require(rejected.direction.is_none(), claim)?;
+    }
+    Ok(())
+}
+
 /// RFC 8166, section 4.5: who answers what.
 pub fn check_answers() -> Check {
     let mut space = [0; SPACE];
@@ -100,6 +155,7 @@ pub fn check_answers() -> Check {
         };
         require(rejected.answer(Role::Requester) == by_requester, bad.claim)?;
     }
+    check_read_list_tells_direction()?;
 
     let bytes = patched(vectors::SHORT_CALL, &[(1, 7)], &mut space)?;
     let rejected = refused(bytes, &AMPLE).ok_or("version 7")?;
