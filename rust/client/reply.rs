@@ -120,7 +120,12 @@ fn received_other(
                 Content::Error(error),
             );
         }
-        Ok(Message::Call(call)) => reverse::called(requester, connection, message, call),
+        Ok(Message::Call(call)) => {
+            if message.invalidated.is_some() {
+                foreign_key(requester, call.xid);
+            }
+            reverse::called(requester, connection, message, call);
+        }
         Err(rejected) => refuse(requester, connection, message, rejected),
     }
 }
@@ -160,6 +165,7 @@ fn answer_other(
             }
             Content::Error(error) => {
                 trace::failed(rqst, error);
+                requester.shared.stats.bad_replies.add(1);
                 let guess = rqst.receive_buf().room_is_guess();
                 Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
             }
@@ -198,7 +204,12 @@ fn refuse(
             let content = Content::Malformed(reason);
             answer_other(requester, connection, message, header.xid, content);
         }
-        header => bad_reply(requester, header.map(|h| h.xid), reason.as_str()),
+        header => {
+            bad_reply(requester, header.map(|h| h.xid), reason.as_str());
+            if message.invalidated.is_some() {
+                give_up(requester, Reason::BadMessage);
+            }
+        }
     }
 }
 
@@ -233,6 +244,14 @@ fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     }
 }
 
+/// A key came to be invalid that is not of the RPC with this XID (RFC 8797, section 4.1): the server takes
+/// one RPC for another, or wants to do harm.
+#[cold]
+fn foreign_key(requester: &Requester, xid: u32) {
+    bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
+    give_up(requester, Reason::BadMessage);
+}
+
 /// What is to be done with an RPC whose Reply was looked at.
 enum Verdict {
     /// Its memory is fenced: it has its result.
@@ -259,9 +278,9 @@ fn answer<'a>(
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
 ) {
     let Some(rqst) = requester.shared.xprt.find(xid) else {
-        return unawaited(requester, message.bytes, xid, credits);
+        return unawaited(requester, message, xid, credits);
     };
-    let (verdict, malformed) = {
+    let (verdict, malformed, foreign) = {
         let call = rqst.call();
         let mut state = call.state.lock();
         if state.phase == Phase::Sent(requester.id) {
@@ -270,17 +289,21 @@ fn answer<'a>(
             }
             let checked = check(&rqst, &state);
             let malformed = checked.is_err();
-            let verdict = judge(
-                requester, connection, message, &rqst, &mut state, credits, checked,
-            );
-            (verdict, malformed)
+            let foreign = message.invalidated.is_some_and(|key| {
+                let task = || rqst.task().id();
+                !connection.remotely_invalidated(&mut state.regions, key, task)
+            });
+            let verdict = judge(requester, message, &rqst, &mut state, credits, checked);
+            (verdict, malformed, foreign)
         } else {
             // A Reply to a Call that was not sent here, or a second one. What it is compared with
             // is another's now.
             if credits.is_some() {
                 trace::unexpected(requester, message.bytes);
             }
-            (Verdict::Ignore, credits.is_none())
+            // While its regions are being taken back they may be the ones.
+            let foreign = message.invalidated.is_some() && state.phase != Phase::Fencing;
+            (Verdict::Ignore, credits.is_none(), foreign)
         }
     };
     let end = match &verdict {
@@ -301,18 +324,29 @@ fn answer<'a>(
     if end {
         give_up(requester, Reason::BadMessage);
     }
+    if foreign {
+        foreign_key(requester, xid);
+    }
     requester.shared.xprt.space();
 }
 
 /// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give their
 /// credit back.
 #[cold]
-fn unawaited(requester: &Requester, message: &[u8], xid: u32, credits: Option<u32>) {
+fn unawaited(
+    requester: &Requester,
+    message: Received<'_, Requester>,
+    xid: u32,
+    credits: Option<u32>,
+) {
     let mut ours = requester.credits.lock();
     let (probe, back) = (ours.is_probe(xid), ours.give_back(xid));
     drop(ours);
     if credits.is_some() && !probe {
-        trace::unexpected(requester, message);
+        trace::unexpected(requester, message.bytes);
+    }
+    if message.invalidated.is_some() && !back {
+        foreign_key(requester, xid);
     }
     match credits {
         Some(credits) if back => settle(requester, Some(credits), None),
@@ -340,7 +374,6 @@ pub(super) fn give_up(requester: &Requester, reason: Reason) {
 #[inline(always)]
 fn judge(
     requester: &Requester,
-    connection: &Connection,
     message: Received<'_, Requester>,
     rqst: &PinnedRqst<Mount>,
     state: &mut CallState,
@@ -365,9 +398,6 @@ fn judge(
         }
     };
     let grant = credits.filter(|_| well_formed);
-    if let Some(key) = message.invalidated {
-        connection.remotely_invalidated(&mut state.regions, key, || rqst.task().id());
-    }
     let fenced = state.regions.fenced();
     if fenced.is_none() {
         state.phase = Phase::Fencing;
