@@ -10,7 +10,7 @@ import repository
 
 CHECK = repository.ROOT / "tools/check-kdir"
 RUSTC = "rustc 1.99.0 (made up)"
-OPTIONS = ("CONFIG_RUST=y", "CONFIG_SUNRPC=m", "CONFIG_INFINIBAND=m", "CONFIG_INFINIBAND_ADDR_TRANS=y",
+OPTIONS = ("CONFIG_64BIT=y", "CONFIG_RUST=y", "CONFIG_SUNRPC=m", "CONFIG_SUNRPC_BACKCHANNEL=y", "CONFIG_INFINIBAND=m", "CONFIG_INFINIBAND_ADDR_TRANS=y",
            f'CONFIG_RUSTC_VERSION_TEXT="{RUSTC}"')
 
 
@@ -68,9 +68,24 @@ class KernelTree(unittest.TestCase):
         self.prepare("7.10.0", *OPTIONS)
         self.refused("libkernel.rmeta is missing")
 
-    def test_without_rdma(self) -> None:
-        self.prepare("7.3.4", *(option for option in OPTIONS if "ADDR_TRANS" not in option))
-        self.refused("CONFIG_INFINIBAND_ADDR_TRANS")
+    def test_without_an_option(self) -> None:
+        """Each that the module needs: none of these configurations builds."""
+        for name in ("64BIT", "RUST", "SUNRPC", "SUNRPC_BACKCHANNEL", "INFINIBAND", "INFINIBAND_ADDR_TRANS"):
+            with self.subTest(name):
+                self.prepare("7.3.4", *(option for option in OPTIONS if not option.startswith(f"CONFIG_{name}=")))
+                self.refused({"64BIT": "for 32 bits"}.get(name, f"CONFIG_{name}"))
+
+    def test_user_mode(self) -> None:
+        self.prepare("7.3.4", *OPTIONS, "CONFIG_UML=y")
+        self.refused("CONFIG_UML")
+
+    def test_kconfig_wants_the_same(self) -> None:
+        """What is refused here, a copy in a kernel tree does not offer, or brings along."""
+        entry = (repository.ROOT / "Kconfig").read_text().partition("config SUNRPC_XPRT_RDMA\n")[2].partition("\thelp\n")[0]
+        wanted = {word for line in entry.splitlines() if line.startswith(("\tdepends on ", "\tselect "))
+                  for word in line.split()[1:] if word.isupper() or word == "64BIT" or word == "!UML"}
+        named = {option.removeprefix("CONFIG_").partition("=")[0] for option in OPTIONS} - {"RUSTC_VERSION_TEXT"}
+        self.assertLessEqual(named | {"!UML"}, wanted)
 
     def test_in_tree_transport_built_in(self) -> None:
         self.prepare("7.3.4", *OPTIONS, "CONFIG_SUNRPC_XPRT_RDMA=y")
