@@ -9,6 +9,7 @@
 //! function it is a panic. So the suites use the functions below: a test returns at the first claim
 //! that does not hold, and cleans up.
 
+mod class;
 mod xdr;
 
 use core::{

@@ -22,7 +22,10 @@ mod xprt_ops;
 pub(crate) use super::page::Gathered as Memory;
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(crate) use self::xprt_ops::Unmounted;
+pub(crate) use self::{
+    class::find_transport_ident,
+    xprt_ops::Unmounted, //
+};
 
 pub(crate) use self::{
     address::{

@@ -2,12 +2,30 @@
 
 //! Transport classes: what the RPC layer knows a transport by.
 
-use super::super::bindings;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod lookup;
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(crate) use self::lookup::find_transport_ident;
+
+use super::super::{
+    bindings,
+    sys::single::{
+        Single,
+        Taken, //
+    }, //
+};
 use super::{
     transport::Transport,
     xprt_ops::XprtOps, //
 };
-use core::marker::PhantomData;
+use core::{
+    ffi::{
+        c_int,
+        CStr, //
+    },
+    marker::PhantomData, //
+};
 use kernel::{
     error::to_result,
     ffi::c_char,
@@ -15,76 +33,125 @@ use kernel::{
     types::Opaque, //
 };
 
-/// Names that fit behind a class, with the empty one at the end.
-const NAMES: usize = 3;
+/// Network identifiers of a class, at most.
+const NETIDS: usize = 2;
 
-/// The C structure with its trailing array of names.
+/// The C structure with its trailing array of network identifiers.
 #[repr(C)]
 struct Storage {
     class: bindings::xprt_class,
-    names: [*const c_char; NAMES],
+    /// The RPC layer reads up to the first that is an empty string; a null pointer ends nothing.
+    netids: [*const c_char; NETIDS + 1],
 }
 
-/// The place of a transport class; one `static` each.
-#[repr(transparent)]
-pub(crate) struct Class(Opaque<Storage>);
+/// Makes a transport for the RPC layer.
+pub(super) type Setup =
+    unsafe extern "C" fn(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt;
 
-// SAFETY: Written once, by `ClassRegistration::new`, before the RPC layer knows of it, which
-// serialises what it does with it.
+/// The place of a transport class; one `static` each.
+pub(crate) struct Class {
+    storage: Opaque<Storage>,
+    owner: Single,
+}
+
+// SAFETY: The storage is written by whoever has taken `owner`, before the RPC layer knows of it,
+// which serialises what it does with it.
 unsafe impl Sync for Class {}
 
 impl Class {
     /// An unregistered class.
     pub(crate) const fn new() -> Self {
-        Self(Opaque::uninit())
+        Self {
+            storage: Opaque::zeroed(),
+            owner: Single::new(),
+        }
     }
 
     pub(super) fn as_raw(&self) -> *mut bindings::xprt_class {
-        self.0.get().cast()
+        self.storage.get().cast()
     }
-}
 
-/// A class is registered while this lives.
-pub(crate) struct ClassRegistration<T: Transport> {
-    class: &'static Class,
-    _transport: PhantomData<T>,
-}
-
-impl<T: Transport> ClassRegistration<T> {
-    /// Registers `T::class()`, once. `EEXIST` when the identifier is taken.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let mut name = [0; 32];
-        for (to, from) in name.iter_mut().zip(T::NAME.to_bytes()) {
+    /// Registers the class. `EEXIST` when the identifier is taken, `EBUSY` when the class is
+    /// registered, `EINVAL` when it has more network identifiers than there is room for.
+    ///
+    /// # Safety
+    ///
+    /// `setup` must make transports as the RPC layer expects them of this function.
+    pub(super) unsafe fn register(
+        &'static self,
+        module: &'static ThisModule,
+        ident: c_int,
+        name: &CStr,
+        netids: &[&'static CStr],
+        setup: Setup,
+    ) -> Result<Registered> {
+        let taken = self.owner.take()?;
+        let mut text = [0; 32];
+        for (to, from) in text.iter_mut().zip(name.to_bytes()) {
             *to = *from as c_char;
         }
-        let mut names = [c"".as_char_ptr(); NAMES];
-        for (to, from) in names.iter_mut().zip(T::NETIDS) {
+        if netids.len() > NETIDS {
+            return Err(EINVAL);
+        }
+        let mut names = [c"".as_char_ptr(); NETIDS + 1];
+        for (to, from) in names.iter_mut().zip(netids) {
             *to = from.as_char_ptr();
         }
-        let class = T::class().as_raw();
-        // SAFETY: The place is static and not registered: this is called once, when the module
-        // loads. Only the fields are written, no reference is made to them.
+        let (class, storage) = (self.as_raw(), self.storage.get());
+        // SAFETY: The place is static, and was taken above: it is not registered. Only the fields
+        // are written, no reference is made to them.
         unsafe {
             (&raw mut (*class).list.next).write(&raw mut (*class).list);
             (&raw mut (*class).list.prev).write(&raw mut (*class).list);
-            (&raw mut (*class).ident).write(T::IDENT);
-            (&raw mut (*class).setup).write(Some(XprtOps::<T>::setup));
+            (&raw mut (*class).ident).write(ident);
+            (&raw mut (*class).setup).write(Some(setup));
             (&raw mut (*class).owner).write(module.as_ptr());
-            (&raw mut (*class).name).write(name);
-            (&raw mut (*T::class().0.get()).names).write(names);
+            (&raw mut (*class).name).write(text);
+            (&raw mut (*storage).netids).write(names);
         }
         // SAFETY: The class is filled in and static.
         to_result(unsafe { bindings::xprt_register_transport(class) })?;
-        Ok(Self {
-            class: T::class(),
-            _transport: PhantomData,
+        // INVARIANT: Registered above.
+        Ok(Registered {
+            class: self,
+            _taken: taken,
         })
     }
 }
 
-impl<T: Transport> Drop for ClassRegistration<T> {
+/// A class is registered while this lives.
+///
+/// # Invariants
+///
+/// `class` is registered.
+pub(super) struct Registered {
+    class: &'static Class,
+    _taken: Taken,
+}
+
+impl Drop for Registered {
     fn drop(&mut self) {
-        // SAFETY: Registered by `new`.
+        // SAFETY: Registered by the type invariant.
         unsafe { bindings::xprt_unregister_transport(self.class.as_raw()) };
+    }
+}
+
+/// The class of a client transport is registered while this lives.
+pub(crate) struct ClassRegistration<T: Transport> {
+    _class: Registered,
+    _transport: PhantomData<T>,
+}
+
+impl<T: Transport> ClassRegistration<T> {
+    /// Registers `T::class()`. Errors as [`Class::register`].
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        let (class, setup) = (T::class(), XprtOps::<T>::setup);
+        // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of
+        // calls.
+        let class = unsafe { class.register(module, T::IDENT, T::NAME, &T::NETIDS, setup) }?;
+        Ok(Self {
+            _class: class,
+            _transport: PhantomData,
+        })
     }
 }

@@ -4,26 +4,37 @@
 //!
 //! The table itself is C, in `bindings/svc_sysctl.c`. The tunables are read for each connection.
 
-use crate::kapi::bindings;
+use crate::kapi::{
+    bindings,
+    sys::single::{
+        Single,
+        Taken, //
+    },
+};
 use kernel::{
     error::to_result,
     prelude::*, //
 };
 
+static TABLE: Single = Single::new();
+
 /// Keeps the table registered.
 ///
 /// # Invariants
 ///
-/// The table is registered, and this is the only value that stands for it.
-pub(crate) struct SvcSysctl(());
+/// The table is registered, and nobody else has it.
+pub(crate) struct SvcSysctl {
+    _taken: Taken,
+}
 
 impl SvcSysctl {
-    /// Registers the table. Called once, by module initialisation. May sleep.
+    /// Registers the table. `EBUSY` when it is registered. May sleep.
     pub(crate) fn register() -> Result<Self> {
-        // SAFETY: Module initialisation is the only caller, so the table is not registered yet.
+        let taken = TABLE.take()?;
+        // SAFETY: Nobody else has the table, so it is not registered.
         to_result(unsafe { bindings::svc_sysctl_register() })?;
-        // INVARIANT: It is registered now.
-        Ok(Self(()))
+        // INVARIANT: It is registered now, and was taken above.
+        Ok(Self { _taken: taken })
     }
 }
 

@@ -5,29 +5,40 @@
 //! The table itself is C, in `bindings/sysctl.c`. The number of credits is read when a
 //! transport is made, the time of silence at each look, the others for each connection.
 
-use crate::kapi::bindings;
+use crate::kapi::{
+    bindings,
+    sys::single::{
+        Single,
+        Taken, //
+    },
+};
 use kernel::{
     error::to_result,
     prelude::*, //
 };
 
+static TABLE: Single = Single::new();
+
 /// Keeps the table registered.
 ///
 /// # Invariants
 ///
-/// The table is registered, and this is the only value that stands for it.
-pub(crate) struct Sysctl(());
+/// The table is registered, and nobody else has it.
+pub(crate) struct Sysctl {
+    _taken: Taken,
+}
 
 impl Sysctl {
     /// Registers the table; where the kernel has no `CONFIG_SUNRPC_DEBUG` there is none, as for the
     /// other tunables of sunrpc.
     ///
-    /// Called once, by module initialisation. May sleep.
+    /// `EBUSY` when it is registered. May sleep.
     pub(crate) fn register() -> Result<Self> {
-        // SAFETY: Module initialisation is the only caller, so the table is not registered yet.
+        let taken = TABLE.take()?;
+        // SAFETY: Nobody else has the table, so it is not registered.
         to_result(unsafe { bindings::sysctl_register() })?;
-        // INVARIANT: It is registered now.
-        Ok(Self(()))
+        // INVARIANT: It is registered now, and was taken above.
+        Ok(Self { _taken: taken })
     }
 }
 

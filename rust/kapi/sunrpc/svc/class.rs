@@ -5,7 +5,13 @@
 use super::{
     super::super::{
         bindings,
-        sys::workqueue::OwnedQueue, //
+        sys::{
+            single::{
+                Single,
+                Taken, //
+            },
+            workqueue::OwnedQueue, //
+        },
     },
     ops::SvcOps,
     Service, //
@@ -25,55 +31,78 @@ struct Storage {
 }
 
 /// The place of a class; one `static` each.
-#[repr(transparent)]
-pub(crate) struct SvcClass(Opaque<Storage>);
+pub(crate) struct SvcClass {
+    storage: Opaque<Storage>,
+    owner: Single,
+}
 
-// SAFETY: Written once, before the RPC layer knows of it, which serialises what it does with it.
+// SAFETY: The storage is written by whoever has taken `owner`, before the RPC layer knows of it,
+// which serialises what it does with it.
 unsafe impl Sync for SvcClass {}
 
 impl SvcClass {
     /// An unregistered class.
     pub(crate) const fn new() -> Self {
-        Self(Opaque::uninit())
+        Self {
+            storage: Opaque::zeroed(),
+            owner: Single::new(),
+        }
     }
 
     pub(super) fn as_raw(&self) -> *mut bindings::svc_xprt_class {
-        self.0.get().cast()
+        self.storage.get().cast()
     }
 
-    /// Where transports are torn down. Only for a transport of the class.
-    pub(super) fn queue(&self) -> *mut bindings::workqueue_struct {
-        // SAFETY: Set before the class was registered, and there are transports only after that.
-        unsafe { (*self.0.get()).queue }
+    /// Where transports are torn down.
+    ///
+    /// # Safety
+    ///
+    /// There must be a transport of the class.
+    pub(super) unsafe fn queue(&self) -> *mut bindings::workqueue_struct {
+        // SAFETY: There are transports only of a class that was registered, which `queue` was
+        // written before and not after.
+        unsafe { (&raw const (*self.storage.get()).queue).read() }
     }
 }
 
 /// A class is registered while this lives.
+///
+/// # Invariants
+///
+/// `class` is registered.
 pub(crate) struct SvcClassRegistration<T: Service> {
+    class: &'static SvcClass,
     // What is queued is done before the queue is gone, which is after the class is.
     _queue: Arc<OwnedQueue>,
+    _taken: Taken,
     _service: PhantomData<T>,
 }
 
 impl<T: Service> SvcClassRegistration<T> {
-    /// Registers `T::class()`, once. `EEXIST` when the name is taken.
+    /// Registers `T::class()`. `EEXIST` when the name is taken, `EBUSY` when the class is
+    /// registered.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        let class = T::class();
+        let taken = class.owner.take()?;
         let queue = OwnedQueue::new(c"svcrdma", GFP_KERNEL)?;
-        let place = T::class().0.get();
-        // SAFETY: The place is static and not registered: this is called once, when the module
-        // loads. Only the fields are written, no reference is made to them.
+        let (place, raw) = (class.storage.get(), class.as_raw());
+        // SAFETY: The place is static, and was taken above: it is not registered. Only the fields
+        // are written, no reference is made to them.
         unsafe {
             (&raw mut (*place).queue).write(queue.as_raw());
-            let class = &raw mut (*place).class;
-            (&raw mut (*class).xcl_name).write(T::NAME.as_char_ptr());
-            (&raw mut (*class).xcl_owner).write(module.as_ptr());
-            (&raw mut (*class).xcl_ops).write(SvcOps::<T>::TABLE);
-            (&raw mut (*class).xcl_max_payload).write(T::MAX_PAYLOAD);
-            (&raw mut (*class).xcl_ident).write(T::IDENT);
-            to_result(bindings::svc_reg_xprt_class(class))?;
+            (&raw mut (*raw).xcl_name).write(T::NAME.as_char_ptr());
+            (&raw mut (*raw).xcl_owner).write(module.as_ptr());
+            (&raw mut (*raw).xcl_ops).write(SvcOps::<T>::TABLE);
+            (&raw mut (*raw).xcl_max_payload).write(T::MAX_PAYLOAD);
+            (&raw mut (*raw).xcl_ident).write(T::IDENT);
         }
+        // SAFETY: The class is filled in and static; its table is written for this.
+        to_result(unsafe { bindings::svc_reg_xprt_class(raw) })?;
+        // INVARIANT: Registered above.
         Ok(Self {
+            class,
             _queue: queue,
+            _taken: taken,
             _service: PhantomData,
         })
     }
@@ -81,7 +110,7 @@ impl<T: Service> SvcClassRegistration<T> {
 
 impl<T: Service> Drop for SvcClassRegistration<T> {
     fn drop(&mut self) {
-        // SAFETY: Registered by `new`.
-        unsafe { bindings::svc_unreg_xprt_class(T::class().as_raw()) };
+        // SAFETY: Registered by the type invariant.
+        unsafe { bindings::svc_unreg_xprt_class(self.class.as_raw()) };
     }
 }

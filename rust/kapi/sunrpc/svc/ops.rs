@@ -533,12 +533,12 @@ impl<T: Service> SvcOps<T> {
     ///
     /// As for [`Self::create`].
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
-        // SAFETY: A transport of ours, of which nobody knows any more. Its queue stays until the
-        // module goes, which waits for what is queued.
-        unsafe {
-            let private = xprt.cast::<Private<T>>();
-            queue_plain_work(T::class().queue(), &raw mut (*private).work);
-        }
+        let private = xprt.cast::<Private<T>>();
+        // SAFETY: A transport of ours, and so of the class.
+        let queue = unsafe { T::class().queue() };
+        // SAFETY: Nobody else knows of the transport any more, and its work is initialised. The
+        // queue stays until the module goes, which waits for what is queued.
+        unsafe { queue_plain_work(queue, &raw mut (*private).work) };
     }
 
     /// # Safety

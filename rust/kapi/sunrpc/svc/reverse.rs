@@ -12,7 +12,7 @@ use super::{
             sys::module::ModuleRef, //
         },
         address::SocketAddress,
-        class::Class,
+        class::Registered,
         display::{
             free_address_strings,
             set_address_strings, //
@@ -33,8 +33,6 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    error::to_result,
-    ffi::c_char,
     new_spinlock,
     prelude::*,
     sync::{
@@ -408,37 +406,24 @@ impl<T: Service> ReverseOps<T> {
 }
 
 /// The class of reverse transports is registered while this lives.
-pub(crate) struct ReverseRegistration<T: Service>(PhantomData<T>);
-
-impl<T: Service> ReverseRegistration<T> {
-    /// Registers `T::reverse_class()`, once. `EEXIST` when the identifier is taken.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let mut name = [0; 32];
-        for (to, from) in name.iter_mut().zip(NAME.to_bytes()) {
-            *to = *from as c_char;
-        }
-        let class: &'static Class = T::reverse_class();
-        // SAFETY: The place is static and not registered: this is called once, when the module
-        // loads. The names behind it stay empty: zero is none.
-        unsafe {
-            let class = class.as_raw();
-            (&raw mut (*class).list.next).write(&raw mut (*class).list);
-            (&raw mut (*class).list.prev).write(&raw mut (*class).list);
-            (&raw mut (*class).ident)
-                .write(bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int);
-            (&raw mut (*class).setup).write(Some(ReverseOps::<T>::setup));
-            (&raw mut (*class).owner).write(module.as_ptr());
-            (&raw mut (*class).name).write(name);
-            to_result(bindings::xprt_register_transport(class))?;
-        }
-        Ok(Self(PhantomData))
-    }
+pub(crate) struct ReverseRegistration<T: Service> {
+    _class: Registered,
+    _service: PhantomData<T>,
 }
 
-impl<T: Service> Drop for ReverseRegistration<T> {
-    fn drop(&mut self) {
-        // SAFETY: Registered by `new`.
-        unsafe { bindings::xprt_unregister_transport(T::reverse_class().as_raw()) };
+impl<T: Service> ReverseRegistration<T> {
+    /// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the class
+    /// is registered.
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        let ident = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int;
+        let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
+        // SAFETY: `setup` is written for this: a transport for a connection of `T`, with our table
+        // of calls.
+        let class = unsafe { class.register(module, ident, NAME, &[], setup) }?;
+        Ok(Self {
+            _class: class,
+            _service: PhantomData,
+        })
     }
 }
 
