@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: two RPCs can begin without memory, whatever RPCs were before them, and no more memory
-//! than usual is kept for the next ones.
+//! than usual is kept for the next ones; and a transport knows whether there is swap on its mount.
 
 use super::*;
 use crate::{
@@ -73,5 +73,23 @@ mod suite {
             same("idle", idle(mount), RESERVED + more)?;
         }
         Ok(())
+    }
+}
+
+#[kunit_tests(rpcrdma_swapper)]
+mod swapper {
+    use super::*;
+
+    #[test]
+    fn an_end_without_a_beginning_counts_for_nothing() -> Result {
+        let mount = Unmounted::<Mount>::new()?;
+        let is_swapper = || Ok::<_, Error>(mount.transport()?.shared.xprt.is_swapper());
+        // The transport was added to the mount after swapping had begun.
+        mount.disable_swap();
+        same("in use for swap", is_swapper()?, false)?;
+        mount.enable_swap();
+        same("after it began", is_swapper()?, true)?;
+        mount.disable_swap();
+        same("after it ended", is_swapper()?, false)
     }
 }

@@ -409,9 +409,15 @@ void rpcrdma_rs_module_put(void)
 
 /* Swapping */
 
-void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n)
+void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)
 {
-	atomic_add(n, &xprt->swapper);
+	atomic_inc(&xprt->swapper);
+}
+
+void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt)
+{
+	/* Nobody told a transport that was added since of the beginning. */
+	atomic_dec_if_positive(&xprt->swapper);
 }
 
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)

@@ -130,7 +130,8 @@ bool rpcrdma_rs_try_module_get(void);
 void rpcrdma_rs_module_put(void);
 
 /* Swapping */
-void rpcrdma_rs_xprt_add_swapper(struct rpc_xprt *xprt, int n);
+void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);
+void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt);
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 
 /* Memory */

@@ -515,19 +515,19 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
-        // SAFETY: Called with a transport of ours. The RPC layer looks at the count, too.
-        unsafe { bindings::xprt_add_swapper(xprt, 1) };
+        // SAFETY: The RPC layer calls this with a transport that it holds.
+        unsafe { bindings::xprt_begin_swap(xprt) };
         0
     }
 
-    /// Swapping to a file of the mount ends.
+    /// Swapping to a file of the mount ends. It may have begun before the mount had this transport.
     ///
     /// # Safety
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: As for `enable_swap`.
-        unsafe { bindings::xprt_add_swapper(xprt, -1) };
+        // SAFETY: The RPC layer calls this with a transport that it holds.
+        unsafe { bindings::xprt_end_swap(xprt) };
     }
 
     /// Fault injection. From a sender, with the transport locked; may sleep.

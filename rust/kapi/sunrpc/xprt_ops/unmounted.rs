@@ -47,6 +47,18 @@ impl<T: Transport> Unmounted<T> {
         unsafe { XprtOps::<T>::transport(self.xprt.as_ptr()) }.ok_or(EINVAL)
     }
 
+    /// Swapping to a file of the mount begins.
+    pub(crate) fn enable_swap(&self) {
+        // SAFETY: Valid by the type invariant.
+        unsafe { XprtOps::<T>::enable_swap(self.xprt.as_ptr()) };
+    }
+
+    /// Swapping to a file of the mount ends.
+    pub(crate) fn disable_swap(&self) {
+        // SAFETY: Valid by the type invariant.
+        unsafe { XprtOps::<T>::disable_swap(self.xprt.as_ptr()) };
+    }
+
     /// Whether the RPC layer was asked to close it since this was last called.
     pub(crate) fn was_to_close(&self) -> bool {
         let asked = 1 << bindings::XPRT_CLOSE_WAIT;
