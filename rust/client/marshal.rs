@@ -229,8 +229,8 @@ fn encode_with_chunks(
     let results = chunks::results(&shape, &thresholds);
     let write = match results {
         Results::Inline => None,
-        Results::WriteChunk => Some((reply.page_pieces(), Chunk::Write)),
-        Results::ReplyChunk => Some((reply.pieces(), Chunk::Reply)),
+        Results::WriteChunk => Some((reply.page_pieces()?, Chunk::Write)),
+        Results::ReplyChunk => Some((reply.pieces()?, Chunk::Reply)),
     };
     if let Some((pieces, chunk)) = write {
         let mut bytes = pieces.remaining();
@@ -254,8 +254,8 @@ fn encode_with_chunks(
     let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
     let read = match arguments {
         Arguments::Inline => None,
-        Arguments::ReadChunk => Some((call.page_pieces(), shape.call_head)),
-        Arguments::PositionZero => Some((call.pieces(), 0)),
+        Arguments::ReadChunk => Some((call.page_pieces()?, shape.call_head)),
+        Arguments::PositionZero => Some((call.pieces()?, 0)),
     };
     if let Some((pieces, position)) = read {
         offer(connection, rqst, state, pieces, Chunk::Read(position))?;

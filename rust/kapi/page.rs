@@ -2,11 +2,15 @@
 
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
+mod kept;
 mod pattern;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-pub(super) use self::pattern::Pattern;
+pub(super) use self::{
+    kept::KeptPages,
+    pattern::Pattern, //
+};
 
 use self::pattern::in_a_row;
 use super::bindings;
@@ -17,7 +21,8 @@ use core::{
 };
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// So many pages in a row are handed on as one piece, without a further look at each.
@@ -125,9 +130,11 @@ impl Run {
 ///
 /// # Invariants
 ///
-/// All runs name memory that is valid for `'a`.
+/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept`.
 pub(crate) struct Pieces<'a> {
     runs: [Run; 3],
+    /// None where the owner of the memory waits until regions that cover it are fenced.
+    kept: Option<Arc<KeptPages>>,
     _memory: PhantomData<&'a ()>,
 }
 
@@ -156,8 +163,20 @@ impl Pieces<'_> {
         // INVARIANT: Valid by the contract of this function.
         Self {
             runs: [linear(head), paged, linear(tail)],
+            kept: None,
             _memory: PhantomData,
         }
+    }
+
+    /// The same, with what keeps the memory of which its owner may let go before it is fenced.
+    pub(super) fn keeping(self, kept: Option<Arc<KeptPages>>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// What a region that covers a part of it has to keep.
+    #[inline]
+    pub(super) fn kept(&self) -> Option<Arc<KeptPages>> {
+        self.kept.clone()
     }
 
     /// Bytes that no region covers yet.

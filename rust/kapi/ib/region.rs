@@ -19,7 +19,10 @@ mod tests;
 
 use super::super::{
     bindings,
-    page::Pieces,
+    page::{
+        KeptPages,
+        Pieces, //
+    },
     sys::trace::{
         self,
         CoveredRegion, //
@@ -100,7 +103,8 @@ pub(super) struct Mr {
 ///
 /// `mr` is a valid region of `device`, or none once its end has begun; `dead` says that the device
 /// has let go of it and nothing is mapped. While `mapped` is not zero, that
-/// many elements of `sg` are mapped for `device` in `direction`. The device outlives `mr`.
+/// many elements of `sg` are mapped for `device` in `direction`, and `kept` has what keeps their
+/// memory where its owner does not. The device outlives `mr`.
 struct Core {
     mr: Option<NonNull<bindings::ib_mr>>,
     dead: bool,
@@ -110,6 +114,7 @@ struct Core {
     longest: NonZero<u32>,
     mapped: u32,
     direction: Direction,
+    kept: Option<Arc<KeptPages>>,
 }
 
 // SAFETY: The region and its list are used under the lock alone, from any thread.
@@ -157,6 +162,8 @@ impl Core {
                 self.direction.as_raw(),
             )
         };
+        // The device cannot reach it any more.
+        drop(self.kept.take());
     }
 
     /// Tells the ledger of the mapped list as of one mapping: the list goes and comes as a whole.
@@ -206,6 +213,7 @@ impl Mr {
             longest: unsafe { longest_piece(device.as_ptr()) },
             mapped: 0,
             direction: Direction::ToDevice,
+            kept: None,
         };
         let arc = Arc::pin_init(
             pin_init!(Self {
@@ -365,8 +373,8 @@ impl Mr {
         }
         let direction = access.direction();
         // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
-        // this region is fenced, or the connection until it is dead; the device is alive as long
-        // as the region is.
+        // this region is fenced, or the connection until it is dead, or that what the pieces keep
+        // does; the device is alive as long as the region is.
         let mapped = unsafe {
             bindings::ib_dma_map_sg(
                 core.device.as_ptr(),
@@ -387,6 +395,7 @@ impl Mr {
         // INVARIANT: `filled` elements were mapped by the call above.
         core.mapped = filled as u32;
         core.direction = direction;
+        core.kept = pieces.kept();
         core.note_mapping(core.mapped, ledger::mapped);
 
         // SAFETY: The region and the mapped list are valid; no offset is given.

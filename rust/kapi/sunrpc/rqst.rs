@@ -66,9 +66,8 @@ impl<'a> Message<'a> {
 
     /// The message to send.
     pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: The buffer is part of the request, and its memory is the RPC layer's, which
-        // leaves it alone until the transport has sent it.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_snd_buf) }
+        // SAFETY: By the type invariant the request is valid, and what it sends stays as it is.
+        unsafe { XdrBuf::to_send(self.raw) }
     }
 
     /// Notes that the message goes out now, with its full length.

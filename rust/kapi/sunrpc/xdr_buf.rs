@@ -7,13 +7,20 @@ mod tests;
 
 use super::super::{
     bindings,
-    page::Pieces, //
+    page::{
+        KeptPages,
+        Pieces, //
+    }, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// A message of the RPC layer, borrowed from its request.
@@ -21,9 +28,11 @@ use kernel::{
 /// # Invariants
 ///
 /// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says,
-/// and stay so for `'a`. Nobody else changes the buffer's fields for `'a`.
+/// and stay so for `'a`. Nobody else changes the buffer's fields for `'a`. A request in `sender` is
+/// valid for `'a`, and the buffer is what it sends.
 pub(crate) struct XdrBuf<'a> {
     raw: *mut bindings::xdr_buf,
+    sender: Option<NonNull<bindings::rpc_rqst>>,
     _request: PhantomData<&'a ()>,
 }
 
@@ -32,51 +41,114 @@ impl<'a> XdrBuf<'a> {
     ///
     /// `raw` must be as the type invariant says.
     pub(super) unsafe fn from_raw(raw: *mut bindings::xdr_buf) -> Self {
-        // INVARIANT: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
+            sender: None,
             _request: PhantomData,
         }
     }
 
-    fn raw(&self) -> &bindings::xdr_buf {
-        // SAFETY: Valid by the type invariant.
-        unsafe { &*self.raw }
+    /// What a request sends.
+    ///
+    /// # Safety
+    ///
+    /// `rqst` must be valid for `'a`, and its `rq_snd_buf` as the type invariant says.
+    pub(super) unsafe fn to_send(rqst: NonNull<bindings::rpc_rqst>) -> Self {
+        // SAFETY: Valid by the contract of this function.
+        let raw = unsafe { &raw mut (*rqst.as_ptr()).rq_snd_buf };
+        // INVARIANT: As the contract of this function says.
+        Self {
+            raw,
+            sender: Some(rqst),
+            _request: PhantomData,
+        }
+    }
+
+    /// Keeps the pages that the request has had made for an encrypted message. It lets go of them
+    /// when it is encoded anew, which may be while a region covers them: nothing of the request's
+    /// waits for that. `ENOBUFS` when memory is short.
+    fn kept(&self) -> Result<Option<Arc<KeptPages>>> {
+        let Some(sender) = self.sender else {
+            return Ok(None);
+        };
+        let rqst = sender.as_ptr();
+        // SAFETY: Valid by the type invariant. Who encodes the message writes these, and is done.
+        let (encrypted, pages, n) = unsafe {
+            (
+                (*rqst).rq_release_snd_buf.is_some(),
+                (*rqst).rq_enc_pages,
+                (*rqst).rq_enc_pages_num,
+            )
+        };
+        if !encrypted {
+            return Ok(None);
+        }
+        let n = usize::try_from(n).map_err(|_| EIO)?;
+        // SAFETY: A request that has pages to let go of has an array of so many, with a reference
+        // to each, until it is encoded anew or ends, which it is not while it is being sent.
+        unsafe { KeptPages::new(core::slice::from_raw_parts(pages, n)) }.map(Some)
+    }
+
+    /// The head.
+    fn head(&self) -> bindings::kvec {
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).head[0] }
+    }
+
+    /// The tail.
+    fn tail(&self) -> bindings::kvec {
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).tail[0] }
+    }
+
+    fn flags(&self) -> u32 {
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).flags }
+    }
+
+    /// Where the pages begin: the array, and so many bytes from the beginning of its first page.
+    fn pages(&self) -> (*mut *mut bindings::page, usize) {
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { ((*self.raw).pages, (*self.raw).page_base as usize) }
     }
 
     /// Bytes of the encoded message; meaningful for a message to send.
     pub(crate) fn len(&self) -> usize {
-        self.raw().len as usize
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).len as usize }
     }
 
     /// Bytes of room; meaningful for a message to receive.
     pub(crate) fn room(&self) -> usize {
-        self.raw().buflen as usize
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).buflen as usize }
     }
 
     /// Bytes of the head.
     pub(crate) fn head_len(&self) -> usize {
-        self.raw().head[0].iov_len
+        self.head().iov_len
     }
 
     /// Bytes of the pages.
     pub(crate) fn page_len(&self) -> usize {
-        self.raw().page_len as usize
+        // SAFETY: Valid by the type invariant, and changed by nobody else.
+        unsafe { (*self.raw).page_len as usize }
     }
 
     /// Bytes of the tail.
     pub(crate) fn tail_len(&self) -> usize {
-        self.raw().tail[0].iov_len
+        self.tail().iov_len
     }
 
     /// The pages are the target of a read: a result that may be placed directly.
     pub(crate) fn is_read_target(&self) -> bool {
-        self.raw().flags & bindings::XDRBUF_READ != 0
+        self.flags() & bindings::XDRBUF_READ != 0
     }
 
     /// The pages are the source of a write: an argument that may be placed directly.
     pub(crate) fn is_write_source(&self) -> bool {
-        self.raw().flags & bindings::XDRBUF_WRITE != 0
+        self.flags() & bindings::XDRBUF_WRITE != 0
     }
 
     /// The room is a guess: who made it looks for `EOVERFLOW`, and may ask again with more room.
@@ -168,17 +240,17 @@ impl<'a> XdrBuf<'a> {
     /// Some callers leave it to the transport to allocate them, which TCP does as data arrive;
     /// here the peer writes them. `ENOBUFS` when memory is short.
     pub(crate) fn fill_sparse_pages(&mut self) -> Result {
-        let buf = self.raw();
-        if buf.flags & bindings::XDRBUF_SPARSE_PAGES == 0 || buf.page_len == 0 {
+        if self.flags() & bindings::XDRBUF_SPARSE_PAGES == 0 || self.page_len() == 0 {
             return Ok(());
         }
-        let first = buf.page_base as usize / PAGE_SIZE;
-        let end = (buf.page_base as usize + buf.page_len as usize).div_ceil(PAGE_SIZE);
+        let (pages, base) = self.pages();
+        let first = base / PAGE_SIZE;
+        let end = (base + self.page_len()).div_ceil(PAGE_SIZE);
         for i in first..end {
             // SAFETY: The array reaches to the end of the pages by the type invariant. An entry
             // without a page is for the transport to fill, by the meaning of the flag.
             unsafe {
-                let slot = buf.pages.add(i);
+                let slot = pages.add(i);
                 if (*slot).is_null() {
                     *slot = bindings::alloc_page(bindings::GFP_NOWAIT | bindings::__GFP_ZERO);
                 }
@@ -190,44 +262,44 @@ impl<'a> XdrBuf<'a> {
         Ok(())
     }
 
-    /// The whole message as pieces for a region.
-    pub(crate) fn pieces(&self) -> Pieces<'a> {
-        let buf = self.raw();
-        // SAFETY: By the type invariant; sunrpc allocates head and tail in the direct map.
-        unsafe {
-            Pieces::new(
-                (buf.head[0].iov_base.cast(), buf.head[0].iov_len),
-                buf.pages,
-                buf.page_base as usize,
-                buf.page_len as usize,
-                (buf.tail[0].iov_base.cast(), buf.tail[0].iov_len),
-            )
-        }
+    /// The whole message as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
+    pub(crate) fn pieces(&self) -> Result<Pieces<'a>> {
+        let (head, tail) = (self.head(), self.tail());
+        self.pieces_with(
+            (head.iov_base.cast(), head.iov_len),
+            (tail.iov_base.cast(), tail.iov_len),
+        )
     }
 
-    /// The pages alone as pieces for a region.
-    pub(crate) fn page_pieces(&self) -> Pieces<'a> {
-        let buf = self.raw();
-        // SAFETY: By the type invariant.
-        unsafe {
-            Pieces::new(
-                (core::ptr::null(), 0),
-                buf.pages,
-                buf.page_base as usize,
-                buf.page_len as usize,
-                (core::ptr::null(), 0),
-            )
-        }
+    /// The pages alone as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
+    pub(crate) fn page_pieces(&self) -> Result<Pieces<'a>> {
+        self.pieces_with((core::ptr::null(), 0), (core::ptr::null(), 0))
+    }
+
+    /// The pages, between a head and a tail that are empty or those of the buffer.
+    fn pieces_with(
+        &self,
+        head: (*const u8, usize),
+        tail: (*const u8, usize),
+    ) -> Result<Pieces<'a>> {
+        let kept = self.kept()?;
+        let (pages, base) = self.pages();
+        // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
+        // sunrpc allocates head and tail in the direct map.
+        let pieces = unsafe { Pieces::new(head, pages, base, self.page_len(), tail) };
+        Ok(pieces.keeping(kept))
     }
 
     /// Shortens the head to `len` bytes: what follows in the pages was placed directly.
     pub(super) fn trim_head(&mut self, len: usize) {
-        // SAFETY: Valid, and nobody else changes it, by the type invariant.
-        let buf = unsafe { &mut *self.raw };
-        let old = buf.head[0].iov_len;
+        let old = self.head_len();
         if len < old {
-            buf.head[0].iov_len = len;
-            buf.buflen = buf.buflen.saturating_sub((old - len) as u32);
+            let room = self.room().saturating_sub(old - len);
+            // SAFETY: Valid, and nobody else changes it, by the type invariant.
+            unsafe {
+                (*self.raw).head[0].iov_len = len;
+                (*self.raw).buflen = room as u32;
+            }
         }
     }
     /// Makes the head at least `len` bytes long, at the cost of the tail, which moves back. What is in

@@ -75,6 +75,11 @@ impl Memory {
         gather(&self.pages, len)
     }
 
+    /// Its pages.
+    pub(in crate::kapi::ib) fn pages(&self) -> &[*mut bindings::page] {
+        &self.pages
+    }
+
     /// A head, pages and a tail, each at (offset, length) of this memory.
     pub(in crate::kapi::ib) fn pieces(
         &self,

@@ -4,6 +4,8 @@
 //! region has a key of its own; no address of the kernel gets on the wire; one region covers what
 //! a device can place, no more and no less.
 
+mod kept;
+
 use super::super::fake::{
     self,
     Balance,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a received message gets into the room that the consumer has for it, all of it or as
-//! much as fits, and no byte beyond; nor does a chunk cover one.
+//! much as fits, and no byte beyond; nor does a chunk cover one. Pages of an encrypted Call stay as
+//! long as a region covers them, whatever its request does.
 
 use super::*;
 use crate::kunit::{
@@ -56,6 +57,16 @@ impl Room {
         unsafe { core::slice::from_raw_parts_mut(bindings::page_address(page).cast(), PAGE_SIZE) }
     }
 
+    /// Checks how many references there are to each page.
+    fn expect_references(&self, expected: i32) -> Result {
+        for page in &self.pages {
+            // SAFETY: The page is of this room.
+            let count = unsafe { bindings::page_count(*page) };
+            same("references", count, expected)?;
+        }
+        Ok(())
+    }
+
     fn receive(&mut self, message: &[u8]) -> Result<usize> {
         // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them.
         unsafe { XdrBuf::from_raw(&raw mut self.buf) }.receive(message)
@@ -102,6 +113,9 @@ impl Drop for Room {
         }
     }
 }
+
+/// What a request does with its pages when it is encoded anew. Here it is not.
+extern "C" fn let_go(_rqst: *mut bindings::rpc_rqst) {}
 
 fn message(len: usize) -> Result<KVec<u8>> {
     let mut message = KVec::with_capacity(len, GFP_KERNEL)?;
@@ -243,11 +257,37 @@ mod suite {
     fn what_a_chunk_may_cover() -> Result {
         for (head, base, paged, tail) in ROOMS {
             let mut room = Room::new(*head, *base, *paged, *tail)?;
-            // SAFETY: As in `receive`.
+            // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has
+            // them.
             let buf = unsafe { XdrBuf::from_raw(&raw mut room.buf) };
             // Of the payload no byte more than there is: what is behind it may be an application's.
-            same("payload", buf.page_pieces().remaining(), *paged)?;
-            same("message", buf.pieces().remaining(), head + paged + tail)?;
+            same("payload", buf.page_pieces()?.remaining(), *paged)?;
+            same("message", buf.pieces()?.remaining(), head + paged + tail)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn pages_of_an_encrypted_call_are_kept() -> Result {
+        for (encrypted, while_covered) in [(true, 2), (false, 1)] {
+            let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
+            // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
+            let rqst: bindings::rpc_rqst = unsafe { core::mem::zeroed() };
+            let mut rqst = KBox::new(rqst, GFP_KERNEL)?;
+            rqst.rq_snd_buf = core::mem::take(&mut room.buf);
+            rqst.rq_enc_pages = room.pages.as_mut_ptr();
+            rqst.rq_enc_pages_num = PAGES as i32;
+            rqst.rq_release_snd_buf = encrypted.then_some(let_go as unsafe extern "C" fn(_));
+            let rqst = NonNull::from(&mut *rqst);
+            // SAFETY: The request stays, and the buffer is as long as it says.
+            let buf = unsafe { XdrBuf::to_send(rqst) };
+            for pieces in [XdrBuf::pieces, XdrBuf::page_pieces] {
+                let pieces = pieces(&buf)?;
+                // All of them: the tail may be in the last one.
+                room.expect_references(while_covered)?;
+                drop(pieces);
+                room.expect_references(1)?;
+            }
         }
         Ok(())
     }
