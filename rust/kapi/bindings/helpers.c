@@ -402,6 +402,11 @@ bool rpcrdma_rs_try_module_get(void)
 	return try_module_get(THIS_MODULE);
 }
 
+void rpcrdma_rs___module_get(void)
+{
+	__module_get(THIS_MODULE);
+}
+
 void rpcrdma_rs_module_put(void)
 {
 	module_put(THIS_MODULE);

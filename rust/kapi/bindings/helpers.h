@@ -127,6 +127,7 @@ void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
 
 /* Module */
 bool rpcrdma_rs_try_module_get(void);
+void rpcrdma_rs___module_get(void);
 void rpcrdma_rs_module_put(void);
 
 /* Swapping */

@@ -54,6 +54,39 @@ impl OwnedSlot {
         )?;
         Ok(Self(NonNull::from(KBox::leak(slot))))
     }
+
+    /// Makes the request one of that transport, with a Call of at most a page, as received.
+    fn fill(
+        &mut self,
+        xprt: &Xprt,
+        xid: u32,
+        call: &[u8],
+        connection: u64,
+    ) -> *mut bindings::rpc_rqst {
+        // SAFETY: The slot is owned, and borrowed exclusively.
+        let slot = unsafe { self.0.as_mut() };
+        if let Some(to) = slot.call.get_mut(..call.len()) {
+            to.copy_from_slice(call);
+        }
+        slot.connection = connection;
+        slot.answered = false;
+        let (head, room) = (slot.call.as_mut_ptr(), slot.reply.as_mut_ptr());
+        let rqst = &mut slot.rqst;
+        // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
+        *rqst = unsafe { core::mem::zeroed() };
+        rqst.rq_xprt = xprt.as_raw();
+        rqst.rq_xid = xid.to_be();
+        rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
+        rqst.rq_rcv_buf.head[0].iov_base = head.cast();
+        rqst.rq_rcv_buf.head[0].iov_len = call.len();
+        rqst.rq_rcv_buf.len = call.len() as u32;
+        rqst.rq_rcv_buf.buflen = call.len() as u32;
+        rqst.rq_private_buf.len = call.len() as u32;
+        rqst.rq_snd_buf.head[0].iov_base = room.cast();
+        rqst.rq_snd_buf.head[0].iov_len = PAGE_SIZE;
+        rqst.rq_snd_buf.buflen = PAGE_SIZE as u32;
+        self.0.as_ptr().cast()
+    }
 }
 
 impl Drop for OwnedSlot {
@@ -63,31 +96,47 @@ impl Drop for OwnedSlot {
     }
 }
 
+/// The requests that are not in use.
+struct Slots {
+    /// Between setup and destruction. The callback service need not be there otherwise.
+    open: bool,
+    free: KVec<OwnedSlot>,
+}
+
 /// The reverse requests of one transport.
 #[pin_data]
 pub(super) struct Backchannel {
     #[pin]
-    free: SpinLock<KVec<OwnedSlot>>,
+    slots: SpinLock<Slots>,
 }
 
 impl Backchannel {
     pub(super) fn new() -> impl PinInit<Self> {
-        pin_init!(Self { free <- new_spinlock!(KVec::new(), "rpcrdma_backchannel") })
+        let slots = Slots {
+            open: false,
+            free: KVec::new(),
+        };
+        pin_init!(Self { slots <- new_spinlock!(slots, "rpcrdma_backchannel") })
     }
 
     /// Makes requests until `n` are there that are not in use. May sleep.
     pub(super) fn setup(&self, n: usize) -> Result {
-        while self.free.lock().len() < n {
+        while self.slots.lock().free.len() < n {
             let slot = OwnedSlot::new()?;
-            self.free.lock().push(slot, GFP_ATOMIC)?;
+            self.slots.lock().free.push(slot, GFP_ATOMIC)?;
         }
+        self.slots.lock().open = true;
         Ok(())
     }
 
-    /// Frees the requests that are not in use.
+    /// Frees the requests that are not in use. No more are handed to the callback service when this
+    /// returns, and those that come back are freed.
     pub(super) fn destroy(&self) {
-        let slots = core::mem::take(&mut *self.free.lock());
+        let mut slots = self.slots.lock();
+        slots.open = false;
+        let free = core::mem::take(&mut slots.free);
         drop(slots);
+        drop(free);
     }
 
     /// Hands a Call to the callback service; false if there is none. Does not sleep.
@@ -103,36 +152,22 @@ impl Backchannel {
         if call.len() > PAGE_SIZE {
             return Err(EMSGSIZE);
         }
-        let slot = self.free.lock().pop().ok_or(ENOBUFS)?;
-        let slot = core::mem::ManuallyDrop::new(slot).0.as_ptr();
-        // SAFETY: The slot is owned; the RPC layer owns it from the enqueueing until it gives it
-        // back through `bc_free_rqst`. Both buffers are a page long.
-        let taken = unsafe {
-            let memory = &mut (*slot).call;
-            if let Some(to) = memory.get_mut(..call.len()) {
-                to.copy_from_slice(call);
-            }
-            (*slot).connection = connection;
-            (*slot).answered = false;
-            let (head, room) = (memory.as_mut_ptr(), (*slot).reply.as_mut_ptr());
-            let rqst = &mut (*slot).rqst;
-            *rqst = core::mem::zeroed();
-            rqst.rq_xprt = xprt.as_raw();
-            rqst.rq_xid = xid.to_be();
-            rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
-            rqst.rq_rcv_buf.head[0].iov_base = head.cast();
-            rqst.rq_rcv_buf.head[0].iov_len = call.len();
-            rqst.rq_rcv_buf.len = call.len() as u32;
-            rqst.rq_rcv_buf.buflen = call.len() as u32;
-            rqst.rq_private_buf.len = call.len() as u32;
-            rqst.rq_snd_buf.head[0].iov_base = room.cast();
-            rqst.rq_snd_buf.head[0].iov_len = PAGE_SIZE;
-            rqst.rq_snd_buf.buflen = PAGE_SIZE as u32;
-            xprt.enqueue_reverse_request(rqst)
-        };
-        if !taken {
-            // SAFETY: The request is in the slot that was taken above, and still ours.
-            unsafe { self.give_back(&raw mut (*slot).rqst) };
+        // Held until the service has it, so that none is handed over after `destroy`.
+        let mut slots = self.slots.lock();
+        if !slots.open {
+            return Ok(false);
+        }
+        let mut slot = slots.free.pop().ok_or(ENOBUFS)?;
+        let rqst = slot.fill(xprt, xid, call, connection);
+        // SAFETY: The request is one of this transport, and is the service's alone if it takes it:
+        // the slot is forgotten then. A service that is set is there, since `destroy` is called in
+        // `bc_destroy`, and waits for the lock.
+        let taken = unsafe { xprt.enqueue_reverse_request(rqst) };
+        if taken {
+            core::mem::forget(slot);
+        } else {
+            // It was there before.
+            let _ = slots.free.push_within_capacity(slot);
         }
         Ok(taken)
     }
@@ -143,7 +178,7 @@ impl Backchannel {
     ///
     /// As for [`Self::connection_of`], and only by its sender.
     pub(super) unsafe fn note_answered(rqst: *mut bindings::rpc_rqst) {
-        // SAFETY: By contract it is in a slot.
+        // SAFETY: What `receive` handed out is in a slot, and only who sends its Reply uses this.
         unsafe { (*container_of!(rqst, Slot, rqst)).answered = true };
     }
 
@@ -153,7 +188,8 @@ impl Backchannel {
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not given back yet.
     pub(super) unsafe fn connection_of(rqst: *mut bindings::rpc_rqst) -> u64 {
-        // SAFETY: By contract it is in a slot.
+        // SAFETY: What `receive` handed out is in a slot; this does not change until it is given
+        // back.
         unsafe { (*container_of!(rqst, Slot, rqst)).connection }
     }
 
@@ -163,16 +199,23 @@ impl Backchannel {
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not be used afterwards.
     pub(super) unsafe fn give_back(&self, rqst: *mut bindings::rpc_rqst) -> (u64, bool) {
-        // SAFETY: By contract it is in a slot, which is ours again.
+        // SAFETY: What `receive` handed out is in a slot, which is ours again, since the RPC layer
+        // is done with it.
         let (slot, end) = unsafe {
             let slot = container_of!(rqst, Slot, rqst);
             let end = ((*slot).connection, (*slot).answered);
             (OwnedSlot(NonNull::new_unchecked(slot)), end)
         };
-        // Without memory to keep it, it is freed: there will be one fewer.
-        let _ = self.free.lock().push(slot, GFP_ATOMIC);
+        let mut slots = self.slots.lock();
+        if slots.open {
+            // Without memory to keep it, it is freed: there will be one fewer.
+            let _ = slots.free.push(slot, GFP_ATOMIC);
+        }
         end
     }
 }
 
 const _: () = assert!(offset_of!(Slot, rqst) == 0);
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;

@@ -45,12 +45,22 @@ pub(crate) struct XprtStats {
     pub(crate) backlog: u64,
 }
 
+/// Reads a word of a transport that is borrowed, and that others may change at the time.
+macro_rules! word {
+    ($xprt:expr, $($field:ident).+) => {
+        // SAFETY: The transport is valid while it is borrowed. A volatile read of a word is one
+        // access, as with the RPC layer's `READ_ONCE()`.
+        unsafe { (&raw const (*$xprt).$($field).+).read_volatile() }
+    };
+}
+
 impl Xprt {
     /// # Safety
     ///
     /// `xprt` must be valid for `'a`.
     pub(super) unsafe fn from_raw<'a>(xprt: *mut bindings::rpc_xprt) -> &'a Self {
-        // SAFETY: Valid by contract; the type is transparent.
+        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque: no
+        // reference to the structure itself is made.
         unsafe { &*xprt.cast::<Self>() }
     }
 
@@ -81,45 +91,51 @@ impl Xprt {
     /// Hands a reverse request to the callback service, if there is one, with a reference to the
     /// transport that is dropped when the service gives the request back. Does not sleep.
     ///
-    /// While a service is set, its NFS client holds a reference to the transport: taking one more
-    /// cannot fail, and none that the service drops on another thread is the last one here.
+    /// False, too, when the transport is going: all mounts of a minor version share the service, so
+    /// that it may be set although the NFS client of this transport has ended.
     ///
     /// # Safety
     ///
     /// `rqst` must be a reverse request of this transport, which the service owns if this returns
-    /// true.
+    /// true. A service that is set must be there: it is until `bc_destroy`, which the NFS client
+    /// calls before it lets its service go.
     pub(super) unsafe fn enqueue_reverse_request(&self, rqst: *mut bindings::rpc_rqst) -> bool {
-        // SAFETY: The lock is part of the transport and initialised, and protects the service,
-        // which has at least one pool. The request is valid by contract, and on no list.
-        unsafe {
-            let xprt = self.as_raw();
+        let xprt = self.as_raw();
+        // SAFETY: The lock is part of the transport and initialised, and protects the field.
+        let service = unsafe {
             bindings::spin_lock(&raw mut (*xprt).bc_pa_lock);
-            let service = (*xprt).bc_serv;
-            if !service.is_null() {
-                bindings::xprt_get(xprt);
-                bindings::bc_enqueue(rqst, service);
-            }
-            bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock);
-            !service.is_null()
+            (&raw const (*xprt).bc_serv).read()
+        };
+        // SAFETY: The transport is valid while it is borrowed, even if there are no references to
+        // it any more.
+        let taken = !service.is_null() && !unsafe { bindings::xprt_get(xprt) }.is_null();
+        if taken {
+            // SAFETY: The service is there by the contract of this function, and has a pool. The
+            // request is valid, and on no list.
+            unsafe { bindings::bc_enqueue(rqst, service) };
         }
+        // SAFETY: Locked above.
+        unsafe { bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock) };
+        taken
     }
 
     /// The address of the server, for trace events.
     pub(super) fn server(&self) -> SocketAddress {
-        // SAFETY: The transport is valid. Its port may be found out meanwhile, which at worst mixes
-        // two ports.
+        // SAFETY: The transport is valid while it is borrowed. Its port may be found out meanwhile,
+        // which at worst mixes two ports.
         SocketAddress::new(unsafe { (&raw const (*self.as_raw()).addr).read_volatile() })
     }
 
     /// Whether something is swapped to a file of the mount.
     pub(crate) fn is_swapper(&self) -> bool {
-        // SAFETY: The transport is valid.
+        // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_is_swapper(self.as_raw()) }
     }
 
     /// The network namespace of the mount, which the transport holds.
     pub(crate) fn net(&self) -> &Net {
-        // SAFETY: The transport holds its namespace.
+        // SAFETY: The transport is valid while it is borrowed, and holds its namespace, which it
+        // was made with.
         unsafe { Net::from_raw((*self.as_raw()).xprt_net) }
     }
 
@@ -139,19 +155,17 @@ impl Xprt {
 
     /// RPCs that may be under way at once.
     pub(crate) fn max_requests(&self) -> u32 {
-        // SAFETY: Written only while the transport is made.
-        unsafe { (*self.as_raw()).max_reqs }
+        word!(self.as_raw(), max_reqs)
     }
 
     /// The cookie of the present connection.
     pub(crate) fn connect_cookie(&self) -> u32 {
-        // SAFETY: One word, changed only while the transport is locked.
-        unsafe { (*self.as_raw()).connect_cookie }
+        word!(self.as_raw(), connect_cookie)
     }
 
     /// Whether the RPC layer takes the transport for connected.
     pub(crate) fn is_connected(&self) -> bool {
-        // SAFETY: The transport is valid.
+        // SAFETY: The transport is valid while it is borrowed.
         unsafe { test_bit(bindings::XPRT_CONNECTED, &raw const (*self.as_raw()).state) }
     }
 
@@ -165,63 +179,56 @@ impl Xprt {
 
     /// A useful answer came: the next reconnect need not be delayed.
     pub(crate) fn reset_backoff(&self) {
-        // SAFETY: One word; the RPC layer reads it whole.
-        unsafe {
-            let timeout = &raw mut (*self.as_raw()).reestablish_timeout;
-            if *timeout != 0 {
-                *timeout = 0;
-            }
+        if word!(self.as_raw(), reestablish_timeout) != 0 {
+            // SAFETY: The transport is valid while it is borrowed. A volatile write of a word is
+            // one access; the RPC layer reads it whole.
+            unsafe { (&raw mut (*self.as_raw()).reestablish_timeout).write_volatile(0) };
         }
     }
 
     /// A useless answer came: a reconnect that follows soon upon the last one is to be delayed.
     pub(crate) fn increase_backoff(&self) {
-        // SAFETY: The transport is valid. The function changes one word, which the RPC layer reads
-        // whole.
+        // SAFETY: The transport is valid while it is borrowed. The function changes one word, which
+        // the RPC layer reads whole.
         unsafe { bindings::xprt_reconnect_backoff(self.as_raw(), INITIAL_BACKOFF) };
     }
 
     /// Makes the RPC layer close the connection. Any context that may take a spin lock.
     pub(crate) fn force_disconnect(&self) {
-        // SAFETY: The transport is valid.
+        // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_force_disconnect(self.as_raw()) };
     }
 
     /// The present sender must wait for room; to be called before it looks again.
     pub(crate) fn wait_for_space(&self) {
-        // SAFETY: The transport is valid.
+        // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_wait_for_buffer_space(self.as_raw()) };
     }
 
     /// There is room again: wakes the sender, if one waits.
     pub(crate) fn space(&self) {
-        // SAFETY: The transport is valid.
+        // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_write_space(self.as_raw()) };
     }
 
     /// What the RPC layer has counted.
     pub(crate) fn stats(&self) -> XprtStats {
-        let connected = self.is_connected();
-        // SAFETY: Single words, read as the RPC layer's own statistics do.
-        unsafe {
-            let xprt = self.as_raw();
-            let stat = &(*xprt).stat;
-            let idle = if connected {
-                time::since((*xprt).last_used) / HZ
-            } else {
-                0
-            };
-            XprtStats {
-                bind_count: stat.bind_count as u64,
-                connect_count: stat.connect_count as u64,
-                connect_seconds: (stat.connect_time / HZ) as u64,
-                idle_seconds: idle as u64,
-                sends: stat.sends as u64,
-                recvs: stat.recvs as u64,
-                bad_xids: stat.bad_xids as u64,
-                requests: stat.req_u,
-                backlog: stat.bklog_u,
-            }
+        let xprt = self.as_raw();
+        let idle = if self.is_connected() {
+            time::since(word!(xprt, last_used)) / HZ
+        } else {
+            0
+        };
+        XprtStats {
+            bind_count: word!(xprt, stat.bind_count) as u64,
+            connect_count: word!(xprt, stat.connect_count) as u64,
+            connect_seconds: (word!(xprt, stat.connect_time) / HZ) as u64,
+            idle_seconds: idle as u64,
+            sends: word!(xprt, stat.sends) as u64,
+            recvs: word!(xprt, stat.recvs) as u64,
+            bad_xids: word!(xprt, stat.bad_xids) as u64,
+            requests: word!(xprt, stat.req_u),
+            backlog: word!(xprt, stat.bklog_u),
         }
     }
 }

@@ -143,18 +143,18 @@ impl<T: Service> SvcOps<T> {
         }
     }
 
-    /// Lets a transport go that the RPC layer was not told of.
+    /// Lets a transport go that the RPC layer was not told of. Its end gives a reference to this
+    /// module back; that of the RPC layer's call is given back by its caller.
     ///
     /// # Safety
     ///
-    /// It must be of [`Self::make`].
+    /// It must be of [`Self::make`], for a call of the RPC layer that has not returned.
     unsafe fn abandon(private: NonNull<Private<T>>) {
-        // SAFETY: It has one reference. Its end gives a module reference back, which the caller of
-        // the RPC layer does once more.
-        unsafe {
-            bindings::try_module_get();
-            bindings::svc_xprt_put(private.as_ptr().cast());
-        }
+        // SAFETY: The RPC layer holds a reference for the time of its call, so there is one to add
+        // to, and the module cannot be going.
+        unsafe { bindings::__module_get() };
+        // SAFETY: Of `make`, the transport has one reference, of which nobody else knows.
+        unsafe { bindings::svc_xprt_put(private.as_ptr().cast()) };
     }
 
     /// # Safety

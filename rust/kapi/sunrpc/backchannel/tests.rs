@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: after its end a backchannel hands nothing to a callback service that may be gone, and
+//! keeps no request that comes back then.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+const SLOTS: usize = 2;
+
+/// A transport that only the RPC layer has made something of.
+///
+/// # Invariants
+///
+/// It is of `xprt_alloc`, and not freed.
+struct Bare(NonNull<bindings::rpc_xprt>);
+
+impl Bare {
+    fn new() -> Result<Self> {
+        // SAFETY: The initial network namespace always exists.
+        let xprt = unsafe {
+            let size = core::mem::size_of::<bindings::rpc_xprt>();
+            bindings::xprt_alloc(&raw mut bindings::init_net, size, 1, 1)
+        };
+        Ok(Self(NonNull::new(xprt).ok_or(ENOMEM)?))
+    }
+
+    fn xprt(&self) -> &Xprt {
+        // SAFETY: Valid by the type invariant.
+        unsafe { Xprt::from_raw(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        // SAFETY: Of `xprt_alloc` by the type invariant, and known to nobody else.
+        unsafe { bindings::xprt_free(self.0.as_ptr()) };
+    }
+}
+
+/// What the RPC layer does when it is done with a request that was handed out.
+fn come_back(backchannel: &Backchannel, slot: OwnedSlot) {
+    let rqst = slot.0.as_ptr().cast();
+    core::mem::forget(slot);
+    // SAFETY: The request of a slot of `setup`, which nobody else has.
+    unsafe { backchannel.give_back(rqst) };
+}
+
+fn free(backchannel: &Backchannel) -> usize {
+    backchannel.slots.lock().free.len()
+}
+
+#[kunit_tests(rpcrdma_callbacks)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn nothing_is_handed_out_after_the_end() -> Result {
+        let bare = Bare::new()?;
+        let xprt = bare.xprt();
+        let backchannel = KBox::pin_init(Backchannel::new(), GFP_KERNEL)?;
+        let receive = || backchannel.receive(xprt, 1, &[0; 4], 0);
+        claim(receive() == Ok(false), "closed before setup")?;
+
+        backchannel.setup(SLOTS)?;
+        // There is no service, and the request stays.
+        claim(receive() == Ok(false), "no service")?;
+        same("free", free(&backchannel), SLOTS)?;
+
+        let out = backchannel.slots.lock().free.pop().ok_or(ENOENT)?;
+        backchannel.destroy();
+        come_back(&backchannel, out);
+        same("kept after the end", free(&backchannel), 0)?;
+        // With requests it would say that all are in use.
+        claim(receive() == Ok(false), "closed")?;
+
+        backchannel.setup(SLOTS)?;
+        let out = backchannel.slots.lock().free.pop().ok_or(ENOENT)?;
+        come_back(&backchannel, out);
+        same("kept in use", free(&backchannel), SLOTS)?;
+        backchannel.destroy();
+        Ok(())
+    }
+}
