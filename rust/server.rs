@@ -33,6 +33,7 @@ use crate::kapi::sunrpc::{
     SocketAddress,
     SvcClass,
     SvcHandle,
+    SvcReply,
     SvcRqst, //
 };
 use core::ffi::{
@@ -113,7 +114,7 @@ impl Service for Server {
         connection: &Connection,
         request: Request,
         payloads: &mut [Payload],
-        rqst: &mut SvcRqst<'_>,
+        rqst: &mut SvcReply<'_>,
     ) -> Result {
         reply::send(connection, request, payloads, rqst)
     }

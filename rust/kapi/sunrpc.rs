@@ -52,6 +52,7 @@ pub(crate) use self::{
         SvcClass,
         SvcClassRegistration,
         SvcHandle,
+        SvcReply,
         SvcRqst, //
     },
     task::Task,

@@ -24,7 +24,7 @@ use crate::kapi::{
     },
     sunrpc::{
         Payload,
-        SvcRqst, //
+        SvcReply, //
     },
     sys::{
         svc_sysctl::{
@@ -188,7 +188,7 @@ impl<'a> Plan<'a> {
     pub(super) fn prepare<'c>(
         &self,
         connection: &'c Connection,
-        rqst: &mut SvcRqst<'_>,
+        rqst: &mut SvcReply<'_>,
     ) -> Result<Answer<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
         let size = self.offer.header_size();
@@ -225,7 +225,7 @@ impl<'a> Plan<'a> {
 
     /// Copies the Payload stream to behind a header of so many bytes.
     #[inline]
-    fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcRqst<'_>) -> Result {
+    fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
         let mut rest = to.get_mut(header..).ok_or(EMSGSIZE)?;
         self.stream(|offset, n| {
@@ -241,7 +241,7 @@ impl<'a> Plan<'a> {
     fn writes<'c>(
         &self,
         connection: &'c Connection,
-        rqst: &mut SvcRqst<'_>,
+        rqst: &mut SvcReply<'_>,
         long: Option<WriteChunk<'a>>,
     ) -> Result<Option<NewTransfer<'c, Responder>>> {
         if long.is_none() && self.payloads.iter().all(|payload| payload.length == 0) {

@@ -24,7 +24,7 @@ use crate::kapi::{
     ib::TransferKind,
     sunrpc::{
         Payload,
-        SvcRqst,
+        SvcReply,
         XdrBuf, //
     },
     sys::{
@@ -49,7 +49,7 @@ pub(super) fn send(
     connection: &Connection,
     (message, outline): Request,
     payloads: &mut [Payload],
-    rqst: &mut SvcRqst<'_>,
+    rqst: &mut SvcReply<'_>,
 ) -> Result {
     let ready = if outline.offers_nothing() {
         prepare_plain(connection, &outline, rqst)
@@ -76,7 +76,7 @@ pub(super) fn send(
 fn prepare_plain<'c>(
     connection: &'c Connection,
     outline: &Outline,
-    rqst: &mut SvcRqst<'_>,
+    rqst: &mut SvcReply<'_>,
 ) -> Result<Answer<'c>> {
     let mut buffer = connection.qp.send_buffer()?;
     let result = rqst.result();
@@ -104,7 +104,7 @@ fn prepare<'c>(
     message: &Message,
     outline: &Outline,
     payloads: &mut [Payload],
-    rqst: &mut SvcRqst<'_>,
+    rqst: &mut SvcReply<'_>,
 ) -> Result<Answer<'c>> {
     let offer = outline.offer(message)?;
     let result = rqst.result();
@@ -130,7 +130,7 @@ fn prepare_one<'c>(
     offer: &Offer<'_>,
     payload: Payload,
     chunk: Segments<'_>,
-    rqst: &mut SvcRqst<'_>,
+    rqst: &mut SvcReply<'_>,
 ) -> Result<Option<Answer<'c>>> {
     let result = rqst.result();
     let around = Around::new(offer, payload, result.len());

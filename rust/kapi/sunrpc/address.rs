@@ -22,7 +22,7 @@ impl Net {
     ///
     /// `net` must be valid for `'a`.
     pub(super) unsafe fn from_raw<'a>(net: *mut bindings::net) -> &'a Self {
-        // SAFETY: Valid by contract; the type is transparent.
+        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque.
         unsafe { &*net.cast::<Self>() }
     }
 
@@ -48,7 +48,7 @@ pub(crate) struct NetRef(NonNull<Net>);
 
 // SAFETY: A namespace may be used, and let go, by any thread.
 unsafe impl Send for NetRef {}
-// SAFETY: As above.
+// SAFETY: A namespace may be used by several threads at once.
 unsafe impl Sync for NetRef {}
 
 impl Deref for NetRef {
@@ -77,13 +77,23 @@ pub(crate) struct SocketAddress(bindings::__kernel_sockaddr_storage);
 
 // SAFETY: Plain data: the pointer among its forms is for alignment alone.
 unsafe impl Send for SocketAddress {}
-// SAFETY: As above.
+// SAFETY: Plain data, which nothing changes through a shared reference.
 unsafe impl Sync for SocketAddress {}
 
 impl SocketAddress {
     pub(in crate::kapi) fn new(raw: bindings::__kernel_sockaddr_storage) -> Self {
         // INVARIANT: The caller's is initialised, being a value.
         Self(raw)
+    }
+
+    /// Writes it to where a transport has its address.
+    ///
+    /// # Safety
+    ///
+    /// `to` must be valid, and nobody else's.
+    pub(super) unsafe fn write_to(&self, to: *mut bindings::__kernel_sockaddr_storage) {
+        // SAFETY: Valid by the contract of this function.
+        unsafe { to.write(self.0) };
     }
 
     pub(in crate::kapi) fn as_raw(&self) -> *const bindings::sockaddr {

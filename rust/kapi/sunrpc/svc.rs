@@ -9,6 +9,7 @@ mod class;
 mod handle;
 mod ops;
 mod payload;
+mod reply;
 mod reverse;
 mod rqst;
 
@@ -19,6 +20,7 @@ pub(crate) use self::{
     },
     handle::SvcHandle,
     payload::Payload,
+    reply::SvcReply,
     reverse::ReverseRegistration,
     rqst::{
         Argument,
@@ -92,7 +94,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
         connection: &Self::Connection,
         message: Self::Message,
         payloads: &mut [Payload],
-        rqst: &mut SvcRqst<'_>,
+        rqst: &mut SvcReply<'_>,
     ) -> Result;
     /// A request ends without a Reply, and its message was dropped.
     fn dropped(connection: &Self::Connection);

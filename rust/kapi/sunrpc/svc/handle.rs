@@ -21,7 +21,8 @@ pub(super) struct Shared {
 // SAFETY: What is done with the transport here may be done by any thread, and a completion may be
 // used by any.
 unsafe impl Send for Shared {}
-// SAFETY: As above.
+// SAFETY: What is done with the transport here goes by its own atomic flags and locks, and a
+// completion may be used by several threads at once.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
@@ -38,7 +39,7 @@ impl Drop for Shared {
 /// The transport must be valid.
 #[inline]
 pub(super) unsafe fn is_dead(xprt: *const bindings::svc_xprt) -> bool {
-    // SAFETY: Valid by contract.
+    // SAFETY: Valid by the contract of this function. The flags are read as words.
     unsafe {
         let flags = &raw const (*xprt).xpt_flags;
         test_bit(bindings::XPT_DEAD, flags) || test_bit(bindings::XPT_CLOSE, flags)

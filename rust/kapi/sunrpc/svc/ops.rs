@@ -25,6 +25,7 @@ use super::{
         SvcHandle, //
     },
     payload::Payloads,
+    reply::SvcReply,
     reverse::Link,
     rqst::{
         MessageBytes,
@@ -108,7 +109,7 @@ impl<T: Service> SvcOps<T> {
             Private::<T> {
                 // SAFETY: A structure of C, which is initialised below.
                 xprt: unsafe { core::mem::zeroed() },
-                // SAFETY: As above.
+                // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
                 handles: KBox::pin_init(Completion::new(), GFP_KERNEL)?,
                 link: Link::new()?,
@@ -122,25 +123,22 @@ impl<T: Service> SvcOps<T> {
             xprt: private.cast(),
             handles,
         };
-        let handle = Arc::new(shared, GFP_KERNEL);
-        // SAFETY: Fresh; namespace and service are valid by contract.
-        unsafe {
-            let place = private.as_ptr();
-            let handle = match handle {
-                Ok(handle) => handle,
-                Err(e) => {
-                    drop(KBox::from_raw(place));
-                    return Err(e.into());
-                }
-            };
-            init_plain_work(
-                &raw mut (*place).work,
-                Self::tear_down,
-                work_class!(c"svcrdma_free"),
-            );
-            bindings::svc_xprt_init(net, T::class().as_raw(), &raw mut (*place).xprt, serv);
-            Ok((private, SvcHandle(handle)))
-        }
+        let place = private.as_ptr();
+        let handle = match Arc::new(shared, GFP_KERNEL) {
+            Ok(handle) => handle,
+            Err(e) => {
+                // SAFETY: Of the box above, and nobody else knows of it.
+                drop(unsafe { KBox::from_raw(place) });
+                return Err(e.into());
+            }
+        };
+        let class = work_class!(c"svcrdma_free");
+        // SAFETY: Nobody else knows of the work, which is in the object that `tear_down` wants.
+        unsafe { init_plain_work(&raw mut (*place).work, Self::tear_down, class) };
+        // SAFETY: Nobody else knows of the transport; namespace and service are valid by the
+        // contract of this function.
+        unsafe { bindings::svc_xprt_init(net, T::class().as_raw(), place.cast(), serv) };
+        Ok((private, SvcHandle(handle)))
     }
 
     /// Lets a transport go that the RPC layer was not told of. Its end gives a reference to this
@@ -170,7 +168,7 @@ impl<T: Service> SvcOps<T> {
     ///
     /// As for [`Self::kind`].
     unsafe fn connection<'a>(xprt: *mut bindings::svc_xprt) -> Option<&'a T::Connection> {
-        // SAFETY: By contract.
+        // SAFETY: The contract of this function is that of the other one.
         match unsafe { Self::kind(xprt) } {
             Kind::Connection(connection) => Some(connection),
             _ => None,
@@ -183,11 +181,11 @@ impl<T: Service> SvcOps<T> {
     ///
     /// `xprt` must be a valid transport of any service.
     pub(super) unsafe fn link_of(xprt: *mut bindings::svc_xprt) -> Option<Arc<Link<T>>> {
-        // SAFETY: Valid by contract; one of this class is the first part of a `Private<T>`.
-        unsafe {
-            let ours = core::ptr::eq((*xprt).xpt_class, T::class().as_raw());
-            ours.then(|| (*xprt.cast::<Private<T>>()).link.clone())
-        }
+        // SAFETY: Valid by the contract of this function.
+        let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, T::class().as_raw());
+        // SAFETY: One of this class is the first part of a `Private<T>`, whose link does not
+        // change.
+        ours.then(|| unsafe { (*xprt.cast::<Private<T>>()).link.clone() })
     }
 
     /// Makes a listener. From who configures the server; may sleep.
@@ -231,7 +229,7 @@ impl<T: Service> SvcOps<T> {
         if !address.is_ip() {
             return Err(EAFNOSUPPORT);
         }
-        // SAFETY: Both are valid by contract.
+        // SAFETY: Both are valid, since they are the RPC layer's arguments.
         let (private, handle) = unsafe { Self::make(serv, net)? };
         // SAFETY: The namespace is valid for the call.
         let listener = match T::listen(handle, unsafe { Net::from_raw(net) }, &address) {
@@ -343,34 +341,47 @@ impl<T: Service> SvcOps<T> {
     ///
     /// As for [`Self::create`].
     unsafe extern "C" fn recvfrom(rqstp: *mut bindings::svc_rqst) -> c_int {
-        // SAFETY: Called with a request of a running thread, on a transport of ours that is marked
-        // as busy by this thread.
-        unsafe {
-            let xprt = (*rqstp).rq_xprt;
+        // SAFETY: The RPC layer calls this for a running thread, with its request.
+        let xprt = unsafe {
             (*rqstp).rq_xprt_ctxt = core::ptr::null_mut();
-            bindings::clear_bit(bindings::XPT_DATA as usize, &raw mut (*xprt).xpt_flags);
-            let Some(connection) = Self::connection(xprt) else {
-                bindings::svc_xprt_received(xprt);
-                return 0;
-            };
-            let (arrival, more) = T::next(connection);
-            if more {
-                bindings::set_bit(bindings::XPT_DATA as usize, &raw mut (*xprt).xpt_flags);
+            (*rqstp).rq_xprt
+        };
+        let set_pending = |pending: bool| {
+            let bit = bindings::XPT_DATA as usize;
+            // SAFETY: The transport of the request is valid; its flags change atomically.
+            unsafe {
+                let flags = &raw mut (*xprt).xpt_flags;
+                if pending {
+                    bindings::set_bit(bit, flags);
+                } else {
+                    bindings::clear_bit(bit, flags);
+                }
             }
-            // From here on other threads may take the next ones.
-            bindings::svc_xprt_received(xprt);
-            match arrival {
-                Some(arrival) => match Self::begin(rqstp, xprt, connection, arrival) {
-                    Ok(len) => len,
-                    Err(_) => {
-                        // The client would wait for a Reply that never comes.
-                        bindings::svc_xprt_deferred_close(xprt);
-                        0
-                    }
-                },
-                None => 0,
-            }
+        };
+        // SAFETY: This thread has marked the transport as busy, and lets go of it here, once.
+        let received = || unsafe { bindings::svc_xprt_received(xprt) };
+
+        set_pending(false);
+        // SAFETY: The transport is one of this service, and known to the RPC layer.
+        let Some(connection) = (unsafe { Self::connection(xprt) }) else {
+            received();
+            return 0;
+        };
+        let (arrival, more) = T::next(connection);
+        if more {
+            set_pending(true);
         }
+        // From here on other threads may take the next ones.
+        received();
+        let Some(arrival) = arrival else { return 0 };
+        // SAFETY: Of a running thread; its transport, and what that is of, stay as long as the
+        // thread is at work for it.
+        unsafe { Self::begin(rqstp, xprt, connection, arrival) }.unwrap_or_else(|_| {
+            // The client would wait for a Reply that never comes.
+            // SAFETY: The transport of the request is valid.
+            unsafe { bindings::svc_xprt_deferred_close(xprt) };
+            0
+        })
     }
 
     /// # Safety
@@ -442,25 +453,25 @@ impl<T: Service> SvcOps<T> {
     ///
     /// `rqstp` must be of a running thread, on a transport of ours.
     unsafe fn reply(rqstp: *mut bindings::svc_rqst) -> Result {
-        // SAFETY: By contract.
-        unsafe {
+        let raw = NonNull::new(rqstp).ok_or(ENOTCONN)?;
+        // SAFETY: The request is of a running thread, on a transport of this service, which stays
+        // as long as the thread is at work for it.
+        let (xprt, connection, context) = unsafe {
             let xprt = (*rqstp).rq_xprt;
-            let connection = Self::connection(xprt).ok_or(ENOTCONN)?;
-            let context = Self::context(rqstp).ok_or(ENOTCONN)?;
-            let message = context.message.take().ok_or(ENOTCONN)?;
-            let mut rqst = SvcRqst::from_raw(NonNull::new(rqstp).ok_or(ENOTCONN)?);
-            // The RPC layer does not look at the argument any more when it sends the result.
-            rqst.forget_argument();
-            if is_dead(xprt) {
-                return Err(ENOTCONN);
-            }
-            T::reply(
-                connection,
-                message,
-                context.payloads.as_mut_slice(),
-                &mut rqst,
-            )
+            (xprt, Self::connection(xprt), Self::context(rqstp))
+        };
+        let (connection, context) = (connection.ok_or(ENOTCONN)?, context.ok_or(ENOTCONN)?);
+        let message = context.message.take().ok_or(ENOTCONN)?;
+        // SAFETY: The thread runs us, and the RPC layer has encoded the result in its pages.
+        let mut rqst = unsafe { SvcReply::from_raw(raw) };
+        // The RPC layer does not look at the argument any more when it sends the result.
+        rqst.forget_argument();
+        // SAFETY: The transport of the request is valid.
+        if unsafe { is_dead(xprt) } {
+            return Err(ENOTCONN);
         }
+        let payloads = context.payloads.as_mut_slice();
+        T::reply(connection, message, payloads, &mut rqst)
     }
 
     /// A part of the result may be placed directly. From a service thread.
@@ -545,16 +556,26 @@ impl<T: Service> SvcOps<T> {
     ///
     /// To be called for the work of a `Private<T>` that [`Self::free`] has queued.
     unsafe extern "C" fn tear_down(work: *mut bindings::work_struct) {
-        // SAFETY: By contract the work is in such an object, which is nobody else's any more.
-        let mut private = unsafe { KBox::from_raw(container_of!(work, Private<T>, work)) };
-        private.link.cut();
-        if let Kind::Connection(connection) = &private.kind {
+        // SAFETY: The contract of this function says that the work is in such an object.
+        let private = unsafe { container_of!(work, Private<T>, work) };
+        // SAFETY: The object is nobody else's any more, but for handles, which look at the
+        // transport: the references are to other parts of it.
+        let (link, kind) = unsafe {
+            let kind = core::mem::replace(&mut (*private).kind, Kind::None);
+            (&(*private).link, kind)
+        };
+        link.cut();
+        if let Kind::Connection(connection) = &kind {
             // Somebody who calls in the reverse direction may still hold it for a moment.
             T::shutdown(connection);
         }
         // A listener waits for its handlers.
-        private.kind = Kind::None;
-        private.handles.wait();
+        drop(kind);
+        // SAFETY: The object is there until the end of this function.
+        unsafe { &(*private).handles }.wait();
+        // SAFETY: Of the box that `make` took apart. The last handle is gone, and with it whoever
+        // could use the object.
+        drop(unsafe { KBox::from_raw(private) });
     }
 
     /// Nothing to do: a closed connection does not linger.

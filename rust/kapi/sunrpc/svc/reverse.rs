@@ -36,6 +36,12 @@ use kernel::{
     new_spinlock,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Relaxed,
+            Release, //
+        },
         Arc,
         SpinLock, //
     },
@@ -63,11 +69,33 @@ struct Forward<T: Service> {
 unsafe impl<T: Service> Send for Forward<T> {}
 
 impl<T: Service> Forward<T> {
-    /// The reverse transport.
-    fn reverse(&mut self) -> &mut *mut bindings::rpc_xprt {
-        // SAFETY: Valid by the type invariant. All who write the field have the lock of the link.
-        unsafe { &mut (*self.xprt.as_ptr()).xpt_bc_xprt }
+    /// The reverse transport, or null. Those who write it have the lock of the link.
+    fn reverse(&self) -> &Atomic<*mut bindings::rpc_xprt> {
+        // SAFETY: Valid by the type invariant.
+        unsafe { reverse_of(self.xprt.as_ptr()) }
     }
+}
+
+/// Where the RPC layer has the reverse transport of a connection. It reads it as a word, and does
+/// not write it.
+///
+/// # Safety
+///
+/// `xprt` must be valid for `'a`.
+unsafe fn reverse_of<'a>(xprt: *mut bindings::svc_xprt) -> &'a Atomic<*mut bindings::rpc_xprt> {
+    // SAFETY: Valid by the contract of this function. Here the field is only used as an atomic.
+    unsafe { Atomic::from_ptr(&raw mut (*xprt).xpt_bc_xprt) }
+}
+
+/// The reverse transport of a connection; null until there is one, which then stays as long as the
+/// connection does.
+///
+/// # Safety
+///
+/// `xprt` must be valid.
+pub(super) unsafe fn published(xprt: *mut bindings::svc_xprt) -> *mut bindings::rpc_xprt {
+    // SAFETY: Valid by the contract of this function. Acquires what `Link::publish` released.
+    unsafe { reverse_of(xprt) }.load(Acquire)
 }
 
 /// Leads from the reverse direction to the connection, until that is torn down.
@@ -96,7 +124,7 @@ impl<T: Service> Link<T> {
         connection: Arc<T::Connection>,
         xprt: NonNull<bindings::svc_xprt>,
     ) {
-        // INVARIANT: By contract.
+        // INVARIANT: The transport is valid until `cut`, which takes this away.
         *self.forward.lock() = Some(Forward {
             connection,
             xprt,
@@ -113,10 +141,11 @@ impl<T: Service> Link<T> {
         let mut forward = self.forward.lock();
         let Some(forward) = &mut *forward else { return };
         forward.detached = true;
-        let reverse = *forward.reverse();
+        let reverse = forward.reverse().load(Relaxed);
         if !reverse.is_null() {
-            // SAFETY: By contract the reference of the connection is still there.
-            unsafe { (*reverse).bc_xprt = core::ptr::null_mut() };
+            // SAFETY: The contract of this function says that the reference of the connection is
+            // still there.
+            unsafe { (&raw mut (*reverse).bc_xprt).write(core::ptr::null_mut()) };
         }
     }
 
@@ -138,30 +167,30 @@ impl<T: Service> Link<T> {
     ///
     /// `xprt` must be a transport of [`ReverseOps::new_xprt`].
     unsafe fn publish(&self, xprt: *mut bindings::rpc_xprt) -> Result {
-        let mut forward = self.forward.lock();
-        let Some(forward) = &mut *forward else {
-            return Err(ENOTCONN);
-        };
+        let forward = self.forward.lock();
+        let forward = forward.as_ref().ok_or(ENOTCONN)?;
         if forward.detached {
             return Err(ENOTCONN);
         }
-        if !forward.reverse().is_null() {
+        if !forward.reverse().load(Relaxed).is_null() {
             return Err(EBUSY);
         }
-        // SAFETY: By contract.
+        // SAFETY: The transport is valid, and being made: it has the reference of its maker, so
+        // that one more can be had, and nobody else reads the field.
         unsafe {
             bindings::xprt_get(xprt);
-            (*xprt).bc_xprt = forward.xprt.as_ptr();
+            (&raw mut (*xprt).bc_xprt).write(forward.xprt.as_ptr());
         }
-        *forward.reverse() = xprt;
+        // Whoever finds it finds it made.
+        forward.reverse().store(xprt, Release);
         Ok(())
     }
 
     /// The transport goes, perhaps before anybody has used it.
     fn withdraw(&self, xprt: *mut bindings::rpc_xprt) {
-        if let Some(forward) = &mut *self.forward.lock() {
-            if core::ptr::eq(*forward.reverse(), xprt) {
-                *forward.reverse() = core::ptr::null_mut();
+        if let Some(forward) = &*self.forward.lock() {
+            if core::ptr::eq(forward.reverse().load(Relaxed), xprt) {
+                forward.reverse().store(core::ptr::null_mut(), Relaxed);
             }
         }
     }
@@ -219,7 +248,7 @@ impl<T: Service> ReverseOps<T> {
     /// To be called by the RPC layer alone, as all functions below.
     unsafe extern "C" fn setup(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
-        match unsafe { Self::new_xprt(&*args) } {
+        match unsafe { Self::new_xprt(args) } {
             Ok(xprt) => xprt,
             Err(e) => e.to_ptr(),
         }
@@ -228,59 +257,80 @@ impl<T: Service> ReverseOps<T> {
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
-    unsafe fn new_xprt(args: &bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
-        let svc_xprt = args.bc_xprt;
-        if svc_xprt.is_null()
-            || args.addrlen > core::mem::size_of::<bindings::__kernel_sockaddr_storage>()
-        {
+    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
+        // SAFETY: The arguments are valid by the contract of this function.
+        let (net, svc_xprt, dstaddr, addrlen) = unsafe {
+            (
+                (*args).net,
+                (*args).bc_xprt,
+                (*args).dstaddr,
+                (*args).addrlen,
+            )
+        };
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        if svc_xprt.is_null() || addrlen > core::mem::size_of_val(&storage) {
             return Err(EINVAL);
+        }
+        // SAFETY: The address is `addrlen` bytes long, and there is room for as many.
+        unsafe {
+            let to = (&raw mut storage).cast::<u8>();
+            core::ptr::copy_nonoverlapping(dstaddr.cast::<u8>(), to, addrlen);
         }
         // SAFETY: The connection is valid for the call, which its user sees to.
         let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
+        let theirs = link.clone();
         let module = ModuleRef::try_get().ok_or(EIO)?;
-        // SAFETY: The namespace is valid for the call. The size has room for our part, which
-        // zeroed memory initialises.
-        let xprt = unsafe {
-            let size = core::mem::size_of::<Private<T>>();
-            bindings::xprt_alloc(args.net, size, T::REVERSE_CREDITS, T::REVERSE_CREDITS)
-        };
+        let size = core::mem::size_of::<Private<T>>();
+        // SAFETY: The namespace is valid for the call.
+        let xprt =
+            unsafe { bindings::xprt_alloc(net, size, T::REVERSE_CREDITS, T::REVERSE_CREDITS) };
         if xprt.is_null() {
             return Err(ENOMEM);
         }
-        // SAFETY: Fresh memory of the RPC layer; only fields that are ours to set are set.
+        // SAFETY: Fresh, and known to nobody else, with room for our part, of which there is no
+        // value of before.
+        unsafe { (&raw mut (*xprt.cast::<Private<T>>()).data).write(Some((link, module))) };
+        let address = SocketAddress::new(storage);
+        // SAFETY: Fresh, and known to nobody else.
+        let named = unsafe {
+            Self::describe(xprt);
+            address.write_to(&raw mut (*xprt).addr);
+            (*xprt).addrlen = addrlen;
+            set_address_strings(xprt, &address)
+        };
+        // There is one for the life of the connection.
+        // SAFETY: A transport of this function.
+        if let Err(e) = named.and_then(|()| unsafe { theirs.publish(xprt) }) {
+            // SAFETY: It was not published, so that nobody else knows of it.
+            unsafe { Self::free(xprt) };
+            return Err(e);
+        }
+        Ok(xprt)
+    }
+
+    /// Sets what is the same for all transports of the service's reverse direction.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be valid, and known to nobody else.
+    unsafe fn describe(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: By the contract of this function these are ours to set.
         unsafe {
-            let private = xprt.cast::<Private<T>>();
-            let theirs = link.clone();
-            (&raw mut (*private).data).write(Some((link, module)));
             (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
             (*xprt).xprt_class = T::reverse_class().as_raw();
             (*xprt).max_payload = LARGEST;
-            (*xprt).addrlen = args.addrlen;
-            core::ptr::copy_nonoverlapping(
-                args.dstaddr.cast::<u8>(),
-                (&raw mut (*xprt).addr).cast::<u8>(),
-                args.addrlen,
-            );
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
-            let address = SocketAddress::new((*xprt).addr);
-            let named = set_address_strings(xprt, &address);
-            // There is one for the life of the connection.
-            if let Err(e) = named.and_then(|()| theirs.publish(xprt)) {
-                Self::free(xprt);
-                return Err(e);
-            }
         }
-        Ok(xprt)
     }
 
     /// # Safety
     ///
     /// `xprt` must be of [`Self::new_xprt`], and is not used afterwards.
     unsafe fn free(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: By contract.
+        // SAFETY: The contract of this function says that nobody else uses it any more.
         unsafe {
             let data = (*xprt.cast::<Private<T>>()).data.take();
             free_address_strings(xprt);
@@ -311,21 +361,26 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
-        // SAFETY: The task has a request.
-        unsafe {
+        // SAFETY: The task, which calls, has a request.
+        let (rqst, call, reply) = unsafe {
             let rqst = (*task).tk_rqstp;
-            if (*rqst).rq_callsize > LARGEST {
-                return EINVAL.to_errno();
-            }
-            let len = (*rqst).rq_callsize.saturating_add((*rqst).rq_rcvsize);
-            let data = bindings::kmalloc(len, bindings::rpc_task_gfp_mask());
-            if data.is_null() {
-                return ENOMEM.to_errno();
-            }
-            (*rqst).rq_buffer = data;
-            (*rqst).rq_rbuffer = data.cast::<u8>().add((*rqst).rq_callsize).cast();
-            0
+            (rqst, (*rqst).rq_callsize, (*rqst).rq_rcvsize)
+        };
+        if call > LARGEST {
+            return EINVAL.to_errno();
         }
+        // SAFETY: Allocating has no further requirement.
+        let data =
+            unsafe { bindings::kmalloc(call.saturating_add(reply), bindings::rpc_task_gfp_mask()) };
+        if data.is_null() {
+            return ENOMEM.to_errno();
+        }
+        // SAFETY: The request is the task's, which calls.
+        unsafe {
+            (*rqst).rq_buffer = data;
+            (*rqst).rq_rbuffer = data.cast::<u8>().wrapping_add(call).cast();
+        }
+        0
     }
 
     /// The Call gives its memory back. From its task.
@@ -349,25 +404,31 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
-        // SAFETY: A request on a transport of ours, which the caller has locked.
-        unsafe {
-            let Some(raw) = NonNull::new(rqst) else {
-                return EIO.to_errno();
-            };
+        let Some(raw) = NonNull::new(rqst) else {
+            return EIO.to_errno();
+        };
+        // SAFETY: The RPC layer sends a request on a transport of `new_xprt` that it holds, and
+        // whose data is there until it is destroyed.
+        let (xprt, data) = unsafe {
             let xprt = (*rqst).rq_xprt;
-            let link = (*xprt.cast::<Private<T>>()).data.as_ref();
-            let Some(connection) = link.and_then(|(link, _)| link.connection()) else {
-                // It may have been made when the connection was going already.
-                bindings::xprt_disconnect_done(xprt);
-                return ENOTCONN.to_errno();
-            };
-            if !Xprt::from_raw(xprt).is_connected() {
-                return ENOTCONN.to_errno();
-            }
-            match T::call(&connection, &Message::from_raw(raw)) {
-                Ok(()) => 0,
-                Err(e) => e.to_errno(),
-            }
+            (xprt, (*xprt.cast::<Private<T>>()).data.as_ref())
+        };
+        let Some(connection) = data.and_then(|(link, _)| link.connection()) else {
+            // It may have been made when the connection was going already.
+            // SAFETY: The transport is valid, and locked by the caller.
+            unsafe { bindings::xprt_disconnect_done(xprt) };
+            return ENOTCONN.to_errno();
+        };
+        // SAFETY: The transport is valid.
+        if !unsafe { Xprt::from_raw(xprt) }.is_connected() {
+            return ENOTCONN.to_errno();
+        }
+        // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
+        // locked the transport to send it, and it stays until then.
+        let message = unsafe { Message::from_raw(raw) };
+        match T::call(&connection, &message) {
+            Ok(()) => 0,
+            Err(e) => e.to_errno(),
         }
     }
 
@@ -412,8 +473,8 @@ pub(crate) struct ReverseRegistration<T: Service> {
 }
 
 impl<T: Service> ReverseRegistration<T> {
-    /// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the class
-    /// is registered.
+    /// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the
+    /// class is registered.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
         let ident = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int;
         let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
@@ -439,30 +500,33 @@ pub(super) unsafe fn complete(
     credits: u32,
     reply: &[u8],
 ) -> bool {
-    // SAFETY: By contract.
+    // SAFETY: It stays for the call, by the contract of this function.
     let (xprt, most) = unsafe { (Xprt::from_raw(xprt), (*xprt).max_reqs) };
     let completed = xprt.with_queue_lock(|xprt| {
-        // SAFETY: The queue lock is held; a request that is found stays while it is.
+        // SAFETY: The transport is valid, and the queue lock is held.
+        let rqst = unsafe { bindings::xprt_lookup_rqst(xprt, xid.to_be()) };
+        if rqst.is_null() {
+            return false;
+        }
+        // SAFETY: A request that is found stays while the queue lock is held. The head of the room
+        // is memory of `buf_alloc`; of the rest this cannot be told.
+        let (task, head) = unsafe { ((*rqst).rq_task, (*rqst).rq_rcv_buf.head[0]) };
+        if reply.len() > head.iov_len {
+            return false;
+        }
+        // SAFETY: There is room for all of it, which nobody else writes to: who answers holds the
+        // queue lock, and takes the request from the queue before that is released.
         unsafe {
-            let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
-            if rqst.is_null() {
-                return false;
-            }
-            core::ptr::copy_nonoverlapping(
+            let to = head.iov_base.cast::<u8>();
+            core::ptr::copy_nonoverlapping(reply.as_ptr(), to, reply.len());
+            let (room, decoded) = (
                 &raw const (*rqst).rq_rcv_buf,
                 &raw mut (*rqst).rq_private_buf,
-                1,
             );
-            let buf = &raw mut (*rqst).rq_private_buf;
-            // The head alone is memory of ours for sure.
-            if reply.len() > (*buf).head[0].iov_len {
-                return false;
-            }
-            let to = (*buf).head[0].iov_base.cast::<u8>();
-            core::ptr::copy_nonoverlapping(reply.as_ptr(), to, reply.len());
-            bindings::xprt_complete_rqst((*rqst).rq_task, reply.len() as c_int);
-            true
+            core::ptr::copy_nonoverlapping(room, decoded, 1);
+            bindings::xprt_complete_rqst(task, reply.len() as c_int);
         }
+        true
     });
     if completed {
         // A grant of zero would be a deadlock (RFC 8166, section 3.3.1).
@@ -477,7 +541,7 @@ pub(super) unsafe fn complete(
 ///
 /// As for [`complete`].
 pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
-    // SAFETY: By contract.
+    // SAFETY: It stays for the call, by the contract of this function.
     let xprt = unsafe { Xprt::from_raw(xprt) };
     xprt.with_queue_lock(|xprt| {
         // SAFETY: The queue lock is held; a request that is found stays while it is.

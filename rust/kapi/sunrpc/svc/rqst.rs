@@ -10,15 +10,11 @@ use super::super::super::{
         KeptReceive, //
     },
     page::{
-        Ends,
         Gathered,
         PageList, //
     },
 };
-use super::{
-    super::XdrBuf,
-    reverse, //
-};
+use super::reverse;
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -46,8 +42,9 @@ unsafe impl<H: Handler> MessageBytes for KeptReceive<H> {
     }
 }
 
-// SAFETY: As those of the message, which nobody replaces: whom a message is handed to gets no
-// exclusive reference to it while its bytes are in use.
+// SAFETY: The bytes are those of the message, which stay by the contract of its own implementation.
+// Nobody replaces it: whom a message is handed to gets no exclusive reference to it while its bytes
+// are in use.
 unsafe impl<M: MessageBytes, T> MessageBytes for (M, T) {
     fn bytes(&self) -> &[u8] {
         self.0.bytes()
@@ -68,11 +65,12 @@ pub(crate) enum Argument {
     Long { memory: Fetched },
 }
 
-/// A request that a service thread is at work on.
+/// A request whose argument a service thread is at work on.
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument.
+/// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument, as
+/// long as this lives. Its transport stays as long as the thread is at work for it.
 pub(crate) struct SvcRqst<'a> {
     raw: NonNull<bindings::svc_rqst>,
     _thread: PhantomData<&'a ()>,
@@ -83,29 +81,18 @@ impl SvcRqst<'_> {
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::svc_rqst>) -> Self {
-        // INVARIANT: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
             _thread: PhantomData,
         }
     }
 
-    fn raw(&mut self) -> &mut bindings::svc_rqst {
-        // SAFETY: Valid, and the running thread's, by the type invariant.
-        unsafe { self.raw.as_mut() }
-    }
-
     /// The pages for the argument.
     fn pages(&mut self) -> &mut [*mut bindings::page] {
-        let rqst = self.raw();
-        // SAFETY: There are as many by the type invariant.
-        unsafe { core::slice::from_raw_parts_mut(rqst.rq_pages, rqst.rq_maxpages) }
-    }
-
-    /// How many service threads there are.
-    pub(crate) fn threads(&mut self) -> u32 {
-        // SAFETY: The service stays while one of its threads runs; a single word.
-        unsafe { (&raw const (*self.raw().rq_server).sv_nrthreads).read_volatile() }
+        let rqst = self.raw.as_ptr();
+        // SAFETY: There are as many by the type invariant, and they are the running thread's.
+        unsafe { core::slice::from_raw_parts_mut((*rqst).rq_pages, (*rqst).rq_maxpages) }
     }
 
     /// Takes `len` bytes of the thread's memory for an argument that is yet to come: the thread
@@ -123,98 +110,43 @@ impl SvcRqst<'_> {
         // SAFETY: The thread has filled the array with pages before it takes a request, and fills
         // empty places again, which it is told of below.
         let list = unsafe { PageList::take(taken) };
-        let rqst = self.raw();
+        let rqst = self.raw.as_ptr();
         // After a failure some are empty, too.
-        rqst.rq_pages_nfree = rqst.rq_pages_nfree.max(n);
+        // SAFETY: Valid by the type invariant, and the running thread's.
+        unsafe { (*rqst).rq_pages_nfree = (*rqst).rq_pages_nfree.max(n) };
         Gathered::new(list?, len)
     }
 
-    /// The result, to be read. It has no bytes any more once it was taken, though its length stays.
-    pub(crate) fn result(&mut self) -> XdrBuf<'_> {
-        // SAFETY: The result is the running thread's, as long as the request is borrowed here. Its
-        // head, pages and tail are in the thread's pages.
-        unsafe { XdrBuf::from_raw(&raw mut self.raw().rq_res) }
-    }
-
-    /// Takes the result out of the thread's hands. May sleep.
-    pub(crate) fn take_result(&mut self) -> Result<Gathered> {
-        const ENTRY: usize = core::mem::size_of::<*mut bindings::page>();
-        let rqst = self.raw();
-        let begin = rqst.rq_respages as usize;
-        let res = &rqst.rq_res;
-        let ends = Ends {
-            head: (res.head[0].iov_base.cast(), res.head[0].iov_len),
-            tail: (res.tail[0].iov_base.cast(), res.tail[0].iov_len),
-        };
-        let (base, len) = (res.page_base as usize, res.page_len as usize);
-        // Not all encoders say how many pages they have used: the checksum of krb5i may be in one
-        // more.
-        let next = (rqst.rq_next_page as usize).saturating_sub(begin) / ENTRY;
-        let offset = (res.pages as usize).checked_sub(begin);
-        let first = match offset.map(|bytes| bytes / ENTRY) {
-            _ if len == 0 => 0,
-            Some(first) if first < rqst.rq_maxpages => first,
-            // READLINK of NFS 2 has a pointer of its own to the one page.
-            _ if base.saturating_add(len) <= PAGE_SIZE => {
-                // SAFETY: The RPC layer's result has a page where it has bytes, and this thread has
-                // all `rq_maxpages` result pages.
-                unsafe {
-                    let all = core::slice::from_raw_parts(rqst.rq_respages, rqst.rq_maxpages);
-                    let page = *res.pages;
-                    all.iter().position(|entry| *entry == page).ok_or(EIO)?
-                }
-            }
-            _ => return Err(EIO),
-        };
-        let end = match len {
-            0 => 0,
-            _ => first.saturating_add(base.saturating_add(len).div_ceil(PAGE_SIZE)),
-        };
-        let used = next.max(end);
-        if used > rqst.rq_maxpages {
-            return Err(EIO);
-        }
-        // The RPC layer fills again what is below this.
-        rqst.rq_next_page = rqst.rq_respages.wrapping_add(used);
-        // SAFETY: The array of result pages has `rq_maxpages` entries, of which the first `used`
-        // hold the result; the RPC layer leaves out those that became empty when it lets them go.
-        let list =
-            unsafe { PageList::take(core::slice::from_raw_parts_mut(rqst.rq_respages, used)) };
-        // After a failure some are gone, too.
-        rqst.rq_res.head[0].iov_len = 0;
-        rqst.rq_res.page_len = 0;
-        rqst.rq_res.tail[0].iov_len = 0;
-        Gathered::with_ends(list?, ends, first, base, len)
+    /// The reverse transport of the connection, if there is one.
+    fn reverse(&self) -> Option<NonNull<bindings::rpc_xprt>> {
+        // SAFETY: The request is valid, and its transport stays, by the type invariant.
+        NonNull::new(unsafe { reverse::published((*self.raw.as_ptr()).rq_xprt) })
     }
 
     /// A Call in the reverse direction cannot be served, says the client.
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
-        // SAFETY: As in `complete_reverse`.
-        unsafe {
-            let xprt = (&raw const (*self.raw().rq_xprt).xpt_bc_xprt).read_volatile();
-            if !xprt.is_null() {
-                reverse::fail(xprt, xid);
-            }
+        if let Some(xprt) = self.reverse() {
+            // SAFETY: It stays as long as the connection, which does by the type invariant.
+            unsafe { reverse::fail(xprt.as_ptr(), xid) };
         }
     }
 
     /// A Reply to a Call in the reverse direction came. False if nobody waits for it, or it is
     /// longer than there is room.
     pub(crate) fn complete_reverse(&mut self, xid: u32, credits: u32, reply: &[u8]) -> bool {
-        // SAFETY: The transport of the request stays while that is at work, and with it the
-        // reverse one, which is set once.
-        unsafe {
-            let xprt = (&raw const (*self.raw().rq_xprt).xpt_bc_xprt).read_volatile();
-            !xprt.is_null() && reverse::complete(xprt, xid, credits, reply)
-        }
+        let Some(xprt) = self.reverse() else {
+            return false;
+        };
+        // SAFETY: It stays as long as the connection, which does by the type invariant.
+        unsafe { reverse::complete(xprt.as_ptr(), xid, credits, reply) }
     }
 
     /// Describes the argument to the RPC layer, and returns its length.
     ///
     /// # Safety
     ///
-    /// `bytes` must stay where they are until [`Self::forget_argument`], or until the RPC layer is
-    /// done with the request.
+    /// `bytes` must stay where they are until [`super::SvcReply::forget_argument`], or until the
+    /// RPC layer is done with the request.
     pub(super) unsafe fn set_argument(&mut self, bytes: &[u8], argument: Argument) -> usize {
         let (message, position, memory) = match argument {
             Argument::Inline { offset } => (bytes.get(offset..), usize::MAX, None),
@@ -228,37 +160,43 @@ impl SvcRqst<'_> {
         let message = message.unwrap_or(&[]);
         let (head, tail) = message.split_at(position.min(message.len()));
         let paged = memory.map_or(0, |memory| self.give(memory));
-        let len = message.len() + paged;
-        let rqst = self.raw();
-        let arg = &mut rqst.rq_arg;
-        arg.head[0].iov_base = head.as_ptr().cast_mut().cast();
-        arg.head[0].iov_len = head.len();
-        arg.pages = rqst.rq_pages;
-        arg.page_base = 0;
-        arg.page_len = paged as u32;
-        arg.tail[0].iov_base = tail.as_ptr().cast_mut().cast();
-        arg.tail[0].iov_len = tail.len();
-        arg.len = len as u32;
-        arg.buflen = len as u32;
-        len
+        self.describe(head, 0, paged, tail)
     }
 
     fn set_long(&mut self, memory: Fetched) -> usize {
         let length = self.give(memory);
-        let head = length.min(PAGE_SIZE);
-        let rqst = self.raw();
-        let arg = &mut rqst.rq_arg;
-        // SAFETY: The array begins with a page of the direct map.
-        arg.head[0].iov_base = unsafe { bindings::page_address(*rqst.rq_pages) };
-        arg.head[0].iov_len = head;
-        arg.pages = rqst.rq_pages.wrapping_add(1);
-        arg.page_base = 0;
-        arg.page_len = (length - head) as u32;
-        arg.tail[0].iov_base = core::ptr::null_mut();
-        arg.tail[0].iov_len = 0;
-        arg.len = length as u32;
-        arg.buflen = length as u32;
-        length
+        let pages = self.pages().first().copied();
+        // SAFETY: The array begins with a page of the direct map, of which no more bytes are taken
+        // than it has.
+        let head = pages.map_or(&[][..], |page| unsafe {
+            let address = bindings::page_address(page).cast::<u8>();
+            core::slice::from_raw_parts(address, length.min(PAGE_SIZE))
+        });
+        self.describe(head, 1, length - head.len(), &[])
+    }
+
+    /// Tells the RPC layer that the argument is a head, `paged` bytes of its pages from `first` on,
+    /// and a tail. Returns its length.
+    fn describe(&mut self, head: &[u8], first: usize, paged: usize, tail: &[u8]) -> usize {
+        let len = head.len() + paged + tail.len();
+        let rqst = self.raw.as_ptr();
+        // SAFETY: Valid by the type invariant, and the running thread's.
+        let arg = unsafe {
+            (*rqst).rq_arg.pages = (*rqst).rq_pages.wrapping_add(first);
+            &raw mut (*rqst).rq_arg
+        };
+        // SAFETY: It is a part of the request.
+        unsafe {
+            (*arg).head[0].iov_base = head.as_ptr().cast_mut().cast();
+            (*arg).head[0].iov_len = head.len();
+            (*arg).page_base = 0;
+            (*arg).page_len = paged as u32;
+            (*arg).tail[0].iov_base = tail.as_ptr().cast_mut().cast();
+            (*arg).tail[0].iov_len = tail.len();
+            (*arg).len = len as u32;
+            (*arg).buflen = len as u32;
+        }
+        len
     }
 
     /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
@@ -266,16 +204,5 @@ impl SvcRqst<'_> {
     fn give(&mut self, memory: Fetched) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
-    }
-
-    /// The argument's bytes may go: the RPC layer has done with them.
-    pub(super) fn forget_argument(&mut self) {
-        let arg = &mut self.raw().rq_arg;
-        for end in [&mut arg.head[0], &mut arg.tail[0]] {
-            end.iov_base = core::ptr::null_mut();
-            end.iov_len = 0;
-        }
-        arg.page_len = 0;
-        arg.len = 0;
     }
 }
