@@ -16,6 +16,7 @@ mod refusal;
 mod region_plan;
 mod reply;
 mod reverse;
+mod settle;
 mod stats;
 mod trace;
 

@@ -27,6 +27,7 @@ use crate::{
             QueuePairConfig,
             UNSIGNALED_RUN, //
         },
+        sunrpc::SocketAddress,
         sys::{
             log,
             sysctl,
@@ -73,13 +74,16 @@ impl WorkItem for Connector {
         // Memory that is wanted here may wait for this very mount otherwise.
         let _scope = self.shared.memory_scope();
         self.shared.end_connection();
-        match connect(&self.shared) {
+        let Some((address, connecting)) = self.shared.take_attempt() else {
+            return;
+        };
+        match connect(&self.shared, address) {
             Ok(connection) => {
                 self.shared.begin_connection(connection);
                 self.keep_alive.queue(KeepAlive::look());
-                self.shared.xprt.connected();
+                connecting.succeeded();
             }
-            Err(e) => self.shared.xprt.not_connected(e),
+            Err(e) => connecting.failed(e),
         }
     }
 }
@@ -111,8 +115,7 @@ fn config(device: &DeviceLimits, plan: &RegionPlan, max_requests: u32) -> Result
 }
 
 /// Makes a connection. Runs in the work item; sleeps.
-fn connect(shared: &Arc<Shared>) -> Result<Arc<Connection>> {
-    let address = shared.address()?;
+fn connect(shared: &Arc<Shared>, address: SocketAddress) -> Result<Arc<Connection>> {
     let alarm = Alarm::new(shared.xprt.clone(), address)?;
     let events = Events::new(alarm.clone())?;
     let made = attempt(shared, &alarm, &events);

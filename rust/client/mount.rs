@@ -30,6 +30,7 @@ use crate::kapi::{
     },
     sunrpc::{
         Class,
+        Connecting,
         ReverseRqst,
         RpcBuffer,
         Rqst,
@@ -99,9 +100,9 @@ pub(crate) struct Shared {
     connection: SpinLock<Option<Arc<Connection>>>,
     #[pin]
     idle: SpinLock<KVec<RpcBuffer<Call>>>,
-    /// Where to connect to next; none before the first time.
+    /// Where to connect to next, and what waits for that.
     #[pin]
-    address: SpinLock<Option<SocketAddress>>,
+    attempt: SpinLock<Option<(SocketAddress, Connecting)>>,
     reverse: Atomic<bool>,
     connections: Atomic<u64>,
 }
@@ -117,9 +118,9 @@ impl Shared {
         self.connection.lock().clone()
     }
 
-    /// Where to connect to.
-    pub(crate) fn address(&self) -> Result<SocketAddress> {
-        (*self.address.lock()).ok_or(ENOTCONN)
+    /// Where to connect to, and what waits for that; for one attempt.
+    pub(super) fn take_attempt(&self) -> Option<(SocketAddress, Connecting)> {
+        self.attempt.lock().take()
     }
 
     /// A new connection is up.
@@ -326,7 +327,7 @@ impl Transport for Mount {
                 stats: Stats::new(),
                 connection <- new_spinlock!(None, "rpcrdma_connection"),
                 idle <- new_spinlock!(reserve, "rpcrdma_idle_calls"),
-                address <- new_spinlock!(None, "rpcrdma_address"),
+                attempt <- new_spinlock!(None, "rpcrdma_attempt"),
                 reverse: Atomic::new(false),
                 connections: Atomic::new(0),
             }),
@@ -374,8 +375,9 @@ impl Transport for Mount {
         sysctl::slot_table_entries()
     }
 
-    fn connect(&self, delay: Jiffies, address: SocketAddress) {
-        *self.shared.address.lock() = Some(address);
+    fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting) {
+        // The work item took the last one before that ended.
+        *self.shared.attempt.lock() = Some((address, connecting));
         self.connector.queue(delay);
     }
 

@@ -13,10 +13,8 @@ use super::{
         Requester, //
     },
     mount::REVERSE_SLOTS,
-    reply::{
-        give_up,
-        send_error, //
-    },
+    reply::send_error,
+    settle::give_up,
 };
 use crate::{
     kapi::{

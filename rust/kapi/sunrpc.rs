@@ -9,6 +9,7 @@ mod address;
 mod backchannel;
 mod buffer;
 mod class;
+mod connecting;
 mod display;
 mod rqst;
 mod svc;
@@ -38,8 +39,10 @@ pub(crate) use self::{
         Class,
         ClassRegistration, //
     },
+    connecting::Connecting,
     rqst::{
         Message as RpcMessage,
+        NotFound,
         PinnedRqst,
         ReverseRqst,
         Rqst, //

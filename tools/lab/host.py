@@ -26,6 +26,12 @@ PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/request
 UNSAFE_HOME = "rust/kapi"
 CONFINED = (("unsafe", re.compile(r"\bunsafe\b(?!_code)")),
             ("raw bindings", re.compile(r"\bkernel::bindings\b|\bcrate::(kapi::)?bindings\b|\bbindings::")))
+# Where structures are shared with C, which changes them: a reference to one would say that it does not.
+SHARED_HOME = "rust/kapi/sunrpc"
+REFERENCES = (("a reference in a type", re.compile(r"&(?:'(?!static)\w+ )?(?:mut )?bindings::(?!\w+_ops\b)")),
+              ("a reference through a raw pointer", re.compile(r"&(?:mut )?\(\*[\w.]+(?:\(\))?\)\.(?!(?:handles|link|kind)\b)|"
+                                                               r"&(?:mut )?\*(?:self\.)?(?:raw|rqst|xprt|args|task|buf)\b(?!\.cast)")),
+              ("a reference from NonNull", re.compile(r"\braw\.as_(?:ref|mut)\(\)")))
 
 
 def run() -> int:
@@ -40,6 +46,7 @@ def check(results: Results) -> None:
     results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["python3", "-B", "-m", "unittest",
                                                                           "discover", "-s", "tools/lab"]))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
+    results.test("host: no references to structures of sunrpc", references)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
@@ -62,6 +69,24 @@ def confinement() -> None:
             wrong += [f"{name}:{number}: {what}" for what, pattern in CONFINED if pattern.search(line)]
     if wrong:
         raise say.Failure(f"outside {UNSAFE_HOME}: " + "; ".join(wrong[:20]))
+
+
+def references() -> None:
+    """Fail if code makes a reference to a structure that sunrpc has, too; tests have theirs alone."""
+    wrong = []
+    for path in sorted((repository.ROOT / SHARED_HOME).rglob("*.rs")):
+        if path.name == "tests.rs":
+            continue
+        lines = without_comments(path.read_text()).splitlines()
+        wrong += [f"{path.relative_to(repository.ROOT)}:{number}: {what}"
+                  for number, line in enumerate(lines, 1) for what in references_in(line)]
+    if wrong:
+        raise say.Failure("shared with C: " + "; ".join(wrong[:20]), "read and write single fields by `&raw`")
+
+
+def references_in(line: str) -> list[str]:
+    """What a line of code does of that kind."""
+    return [what for what, pattern in REFERENCES if pattern.search(line)]
 
 
 def without_comments(text: str) -> str:

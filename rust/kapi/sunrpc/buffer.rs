@@ -23,7 +23,9 @@ use kernel::{
 #[repr(C, align(16))]
 struct Prefix<C> {
     call: *const C,
-    len: usize,
+    len: u32,
+    /// Somebody has the Reply of the RPC. Goes by the lock of the transport's request queues.
+    claimed: bool,
 }
 
 /// Memory for the messages of one RPC, and the transport's state of it.
@@ -49,9 +51,13 @@ impl<C> RpcBuffer<C> {
     /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
     pub(crate) fn new(len: usize, call: Arc<C>) -> Result<Self> {
         let prefix = Self::allocate(len)?;
-        let call = Arc::into_raw(call);
+        let first = Prefix {
+            call: Arc::into_raw(call),
+            len: len as u32,
+            claimed: false,
+        };
         // SAFETY: The allocation has room for the prefix and is aligned for it.
-        unsafe { prefix.write(Prefix { call, len }) };
+        unsafe { prefix.write(first) };
         // INVARIANT: Allocated and written above.
         Ok(Self {
             prefix,
@@ -59,8 +65,10 @@ impl<C> RpcBuffer<C> {
         })
     }
 
-    /// An allocation with room for `len` bytes behind the prefix, which is not written.
+    /// An allocation with room for `len` bytes behind the prefix, which is not written. The length
+    /// fits a `u32`.
     fn allocate(len: usize) -> Result<NonNull<Prefix<C>>> {
+        u32::try_from(len).map_err(|_| ENOMEM)?;
         let size = len.checked_add(size_of::<Prefix<C>>()).ok_or(ENOMEM)?;
         // SAFETY: Allocating has no further requirement.
         let raw = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
@@ -70,7 +78,7 @@ impl<C> RpcBuffer<C> {
     /// How many bytes there are.
     pub(crate) fn len(&self) -> usize {
         // SAFETY: Valid by the type invariant.
-        unsafe { self.prefix.as_ref().len }
+        unsafe { (*self.prefix.as_ptr()).len as usize }
     }
 
     /// Makes it `len` bytes, if it has less; what was in it is lost. Sleeps as the RPC task may.
@@ -83,8 +91,11 @@ impl<C> RpcBuffer<C> {
         // INVARIANT: The reference moves to the new prefix.
         // SAFETY: Both are allocations with room for the prefix; the old one is used no more.
         unsafe {
-            let call = old.as_ref().call;
-            larger.write(Prefix { call, len });
+            larger.write(Prefix {
+                call: (*old.as_ptr()).call,
+                len: len as u32,
+                claimed: false,
+            });
             bindings::kfree(old.as_ptr().cast());
         }
         Ok(())
@@ -102,9 +113,9 @@ impl<C> RpcBuffer<C> {
     ///
     /// `data` must be of that, and not be used afterwards.
     pub(super) unsafe fn from_raw(data: *mut u8) -> Self {
-        // INVARIANT: By contract it was one before.
+        // INVARIANT: The bytes are of one that `into_raw` has taken apart.
         Self {
-            // SAFETY: By contract the prefix is in front.
+            // SAFETY: `into_raw` gave out what is behind the prefix.
             prefix: unsafe { NonNull::new_unchecked(data.cast::<Prefix<C>>().sub(1)) },
             _owns: PhantomData,
         }
@@ -116,8 +127,8 @@ impl<C> RpcBuffer<C> {
     ///
     /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed during the call.
     pub(super) unsafe fn room_from(data: *mut u8, at: *mut u8) -> usize {
-        // SAFETY: By contract the prefix is in front.
-        let len = unsafe { (*data.cast::<Prefix<C>>().sub(1)).len };
+        // SAFETY: `into_raw` gave out what is behind the prefix.
+        let len = unsafe { (*data.cast::<Prefix<C>>().sub(1)).len } as usize;
         let before = at.addr().checked_sub(data.addr());
         before.map_or(0, |before| len.saturating_sub(before))
     }
@@ -128,8 +139,31 @@ impl<C> RpcBuffer<C> {
     ///
     /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed for `'a`.
     pub(super) unsafe fn call_of<'a>(data: *mut u8) -> ArcBorrow<'a, C> {
-        // SAFETY: By contract the prefix is in front, and holds a reference.
+        // SAFETY: `into_raw` gave out what is behind the prefix, which holds a reference and is not
+        // freed for `'a`.
         unsafe { ArcBorrow::from_raw((*data.cast::<Prefix<C>>().sub(1)).call) }
+    }
+
+    /// Claims the right to answer the RPC. False if somebody else has it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::call_of`], and the lock of the transport's request queues must be held.
+    pub(super) unsafe fn claim(data: *mut u8) -> bool {
+        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
+        // mark goes.
+        unsafe { !core::mem::replace(&mut (*data.cast::<Prefix<C>>().sub(1)).claimed, true) }
+    }
+
+    /// Undoes [`Self::claim`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::claim`], and it must be the caller's claim.
+    pub(super) unsafe fn unclaim(data: *mut u8) {
+        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
+        // mark goes.
+        unsafe { (*data.cast::<Prefix<C>>().sub(1)).claimed = false };
     }
 }
 
@@ -142,3 +176,6 @@ impl<C> Drop for RpcBuffer<C> {
         }
     }
 }
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;

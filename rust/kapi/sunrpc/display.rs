@@ -30,14 +30,16 @@ unsafe fn set_string(
     if copy.is_null() {
         return Err(ENOMEM);
     }
-    // SAFETY: By contract the old one is null or of `kstrdup`.
-    unsafe {
+    // SAFETY: A transport of ours is valid; nobody else writes its strings.
+    let old = unsafe {
         let slot = &raw mut (*xprt).address_strings[which as usize];
-        let old = *slot;
+        let old = slot.read();
         slot.write_volatile(copy);
-        if !old.is_null() {
-            bindings::kfree_after_readers(old.cast::<c_void>());
-        }
+        old
+    };
+    if !old.is_null() {
+        // SAFETY: What is allocated is of `kstrdup`, and can be found no more.
+        unsafe { bindings::kfree_after_readers(old.cast::<c_void>()) };
     }
     Ok(())
 }
@@ -46,7 +48,7 @@ unsafe fn set_string(
 ///
 /// `xprt` must be a transport of ours.
 pub(super) unsafe fn set_port_strings(xprt: *mut bindings::rpc_xprt, port: u16) -> Result {
-    // SAFETY: By contract; both are allocated strings.
+    // SAFETY: A transport of ours, by the contract of this function; both are allocated strings.
     unsafe {
         set_string(
             xprt,
@@ -73,24 +75,24 @@ pub(super) unsafe fn set_address_strings(
     let host = core::str::from_utf8(&host[..len]).unwrap_or("");
     let netid: &CStr = if address.is_ipv6() { c"rdma6" } else { c"rdma" };
     let protocol = c"rdma";
-    // SAFETY: By contract. The two that are not allocated are static, and are not freed.
+    let mut hex = [0u8; 32];
+    let hex = address.hex(&mut hex);
+    // SAFETY: A transport of ours that is fresh, by the contract of this function: nobody reads the
+    // strings. The two that are not allocated are static, and are not freed.
     unsafe {
         let strings = &raw mut (*xprt).address_strings;
         (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_NETID as usize] = netid.as_char_ptr();
         (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_PROTO as usize] =
             protocol.as_char_ptr();
-        set_string(
-            xprt,
-            bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
-            fmt!("{host}"),
-        )?;
-        let mut hex = [0u8; 32];
-        let hex = address.hex(&mut hex);
-        set_string(
-            xprt,
-            bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
-            fmt!("{hex}"),
-        )?;
+    }
+    let (addr, hex_addr) = (
+        bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
+        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
+    );
+    // SAFETY: A transport of ours, by the contract of this function; these strings are allocated.
+    unsafe {
+        set_string(xprt, addr, fmt!("{host}"))?;
+        set_string(xprt, hex_addr, fmt!("{hex}"))?;
         set_port_strings(xprt, address.port())
     }
 }
@@ -105,7 +107,8 @@ pub(super) unsafe fn free_address_strings(xprt: *mut bindings::rpc_xprt) {
         bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
         bindings::rpc_display_format_t_RPC_DISPLAY_HEX_PORT,
     ] {
-        // SAFETY: By contract; null or of `kstrdup`.
+        // SAFETY: A transport of ours whose strings nobody uses any more, by the contract of this
+        // function; each of these is null or of `kstrdup`.
         unsafe { bindings::kfree((*xprt).address_strings[which as usize].cast::<c_void>()) };
     }
 }

@@ -29,10 +29,11 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request, which nobody else changes for `'a`.
+/// `raw` is a valid request for `'a`, with a task, and that with a client or none. For `'a` nobody
+/// else changes what it sends, nor frees the memory of that.
 pub(crate) struct Message<'a> {
     raw: NonNull<bindings::rpc_rqst>,
-    _borrow: PhantomData<&'a bindings::rpc_rqst>,
+    _borrow: PhantomData<&'a ()>,
 }
 
 impl<'a> Message<'a> {
@@ -40,28 +41,28 @@ impl<'a> Message<'a> {
     ///
     /// `raw` must be as the type invariant says.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
-        // INVARIANT: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
             _borrow: PhantomData,
         }
     }
 
-    fn raw(&self) -> &bindings::rpc_rqst {
-        // SAFETY: Valid by the type invariant.
-        unsafe { self.raw.as_ref() }
+    fn raw(&self) -> *mut bindings::rpc_rqst {
+        self.raw.as_ptr()
     }
 
     /// The transaction identifier, in host byte order.
     pub(crate) fn xid(&self) -> u32 {
-        u32::from_be(self.raw().rq_xid)
+        // SAFETY: Valid by the type invariant; it does not change while the request is sent.
+        u32::from_be(unsafe { (*self.raw()).rq_xid })
     }
 
     /// The task that sends it.
     pub(crate) fn task(&self) -> Task<'_> {
-        // SAFETY: A request that is sent has a task, which stays, with its client, until the
-        // transport has sent it: it is the task that calls, or the request is pinned.
-        unsafe { Task::from_raw(self.raw().rq_task) }
+        // SAFETY: By the type invariant the request has a task, which stays, with its client, until
+        // the transport has sent it: it is the task that calls, or the request is pinned.
+        unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
     /// The message to send.
@@ -72,9 +73,9 @@ impl<'a> Message<'a> {
 
     /// Notes that the message goes out now, with its full length.
     pub(crate) fn note_sent(&self) {
-        // SAFETY: Valid, and nobody else changes it, by the type invariant.
+        let rqst = self.raw();
+        // SAFETY: Valid by the type invariant; these are for who sends it to change.
         unsafe {
-            let rqst = self.raw.as_ptr();
             (*rqst).rq_xtime = bindings::ktime_get();
             (*rqst).rq_xmit_bytes_sent += (*rqst).rq_snd_buf.len as usize;
         }
@@ -104,9 +105,9 @@ impl<'a, T: Transport> Rqst<'a, T> {
     ///
     /// `raw` must be as the type invariants of this and of [`Message`] say.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
-        // INVARIANT: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
         Self {
-            // SAFETY: By contract.
+            // SAFETY: The contract of this function has that of the other one in it.
             message: unsafe { Message::from_raw(raw) },
             _transport: PhantomData,
         }
@@ -114,58 +115,58 @@ impl<'a, T: Transport> Rqst<'a, T> {
 
     /// The transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
-        // SAFETY: By the type invariant.
-        unsafe { RpcBuffer::call_of(self.raw().rq_buffer.cast()) }
+        // SAFETY: By the type invariant the buffer is one of `RpcBuffer`, with such a state in
+        // front; it stays as long as the message does.
+        unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
     }
 
     /// Room for the Reply.
     pub(crate) fn receive_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: As for `send_buf`.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_rcv_buf) }
+        // SAFETY: The request is valid by the type invariant. The RPC layer made the room before
+        // the request was sent, and leaves it alone until there is a Reply, which is looked at only
+        // when the request was sent.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
     }
 
     /// The cookie of the connection on which this request was last sent.
     pub(crate) fn connect_cookie(&self) -> u32 {
-        self.raw().rq_connect_cookie
+        // SAFETY: Valid by the type invariant; it is changed by who sends the request.
+        unsafe { (*self.raw()).rq_connect_cookie }
     }
 
     /// Direct placement of single data items is allowed: no security flavor looks into the
     /// message (RFC 8267, section 4.3).
     pub(crate) fn may_place_directly(&self) -> bool {
-        let cred = self.raw().rq_cred;
+        // SAFETY: Valid by the type invariant; it keeps its credential while it is sent.
+        let cred = unsafe { (*self.raw()).rq_cred };
         if cred.is_null() {
             return true;
         }
         // SAFETY: The request holds its credential, and the credential its flavor.
-        let touches = unsafe {
-            let auth = (*cred).cr_auth;
-            test_bit(
-                bindings::RPCAUTH_AUTH_DATATOUCH,
-                &raw const (*auth).au_flags,
-            )
-        };
-        !touches
+        let flags = unsafe { &raw const (*(*cred).cr_auth).au_flags };
+        // SAFETY: The flavor is valid as long as the credential.
+        !unsafe { test_bit(bindings::RPCAUTH_AUTH_DATATOUCH, flags) }
     }
 
     /// Program and version of the Call.
     pub(crate) fn program(&self) -> (u32, u32) {
-        // SAFETY: A request that is sent has a task, and that a client.
+        // SAFETY: By the type invariant the request has a task. That of a Call has a client.
         unsafe {
-            let client = (*self.raw().rq_task).tk_client;
+            let client = (*(*self.raw()).rq_task).tk_client;
             ((*client).cl_prog, (*client).cl_vers)
         }
     }
 
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
-        // SAFETY: A request that is sent has a task.
-        unsafe { bindings::rpc_reply_expected(self.raw().rq_task) != 0 }
+        // SAFETY: By the type invariant the request has a task.
+        unsafe { bindings::rpc_reply_expected((*self.raw()).rq_task) != 0 }
     }
 
     /// Takes one unit of the congestion window, or has it already. False when there is none.
     pub(crate) fn take_credit(&self, xprt: &Xprt) -> bool {
-        // SAFETY: Both are valid.
-        unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw.as_ptr()) }
+        // SAFETY: The transport is borrowed, the request valid by the type invariant.
+        unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw()) }
     }
 }
 
@@ -189,38 +190,48 @@ impl ReverseRqst<'_> {
     ///
     /// `raw` must be as the type invariants of this and of [`Message`] say.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
-        // INVARIANT: By contract.
-        // SAFETY: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
+        // SAFETY: The contract of this function has that of the other one in it.
         Self(unsafe { Message::from_raw(raw) })
     }
 
     /// The Reply is about to be sent.
     pub(crate) fn note_answered(&self) {
-        // SAFETY: By the type invariant.
-        unsafe { Backchannel::note_answered(self.raw.as_ptr()) };
+        // SAFETY: By the type invariant the request is of the backchannel, and this sends it.
+        unsafe { Backchannel::note_answered(self.raw()) };
     }
 
     /// The connection that the Call came by.
     pub(crate) fn connection(&self) -> u64 {
-        // SAFETY: By the type invariant.
-        unsafe { Backchannel::connection_of(self.raw.as_ptr()) }
+        // SAFETY: By the type invariant the request is of the backchannel.
+        unsafe { Backchannel::connection_of(self.raw()) }
     }
 }
 
-/// A request that waits for its Reply, held so that it cannot go.
+/// Why there is no request to answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotFound {
+    /// No RPC waits for a Reply of this XID.
+    Unknown,
+    /// One waits, and somebody else has its Reply already.
+    Answered,
+}
+
+/// A request that waits for its Reply, held so that it cannot go, by the one who has the Reply.
 ///
-/// Dropping it lets it wait on.
+/// Dropping it lets it wait on, also for another Reply.
 ///
 /// # Invariants
 ///
 /// `raw` is a valid request of a transport of type `T` in its receive queue, pinned by us. Its
-/// task, its transport and its buffer stay until it is unpinned.
+/// task, its transport and its buffer stay until it is unpinned. Its buffer is claimed, so that
+/// there is no other value for it.
 pub(crate) struct PinnedRqst<T: Transport> {
     raw: NonNull<bindings::rpc_rqst>,
     _transport: PhantomData<T>,
 }
 
-// SAFETY: A pinned request may be handled by any thread.
+// SAFETY: A pinned request may be handled by any thread, but by one at a time.
 unsafe impl<T: Transport> Send for PinnedRqst<T> {}
 
 impl<T: Transport> PinnedRqst<T> {
@@ -229,55 +240,63 @@ impl<T: Transport> PinnedRqst<T> {
     /// # Safety
     ///
     /// `xprt` must be a transport of type `T`.
-    pub(super) unsafe fn find(xprt: &Xprt, xid: u32) -> Option<Self> {
-        let raw = xprt.with_queue_lock(|xprt| {
-            // SAFETY: The queue lock is held; a request that is found stays while it is.
-            unsafe {
-                let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
-                if !rqst.is_null() {
-                    bindings::xprt_pin_rqst(rqst);
-                }
-                rqst
+    pub(super) unsafe fn find(xprt: &Xprt, xid: u32) -> Result<Self, NotFound> {
+        xprt.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid, and the queue lock is held.
+            let rqst = unsafe { bindings::xprt_lookup_rqst(xprt, xid.to_be()) };
+            let raw = NonNull::new(rqst).ok_or(NotFound::Unknown)?;
+            // SAFETY: A request that is found stays while the queue lock is held, and with it its
+            // buffer, which is one of `RpcBuffer`.
+            if !unsafe { RpcBuffer::<T::Call>::claim((*rqst).rq_buffer.cast()) } {
+                return Err(NotFound::Answered);
             }
-        });
-        // INVARIANT: Pinned above.
-        Some(Self {
-            raw: NonNull::new(raw)?,
-            _transport: PhantomData,
+            // SAFETY: The request is in the queue, whose lock is held.
+            unsafe { bindings::xprt_pin_rqst(rqst) };
+            // INVARIANT: Claimed and pinned above.
+            Ok(Self {
+                raw,
+                _transport: PhantomData,
+            })
         })
     }
 
+    fn raw(&self) -> *mut bindings::rpc_rqst {
+        self.raw.as_ptr()
+    }
+
     fn xprt(&self) -> &Xprt {
-        // SAFETY: By the type invariant the transport stays.
-        unsafe { Xprt::from_raw((*self.raw.as_ptr()).rq_xprt) }
+        // SAFETY: By the type invariant the request is valid, and the transport stays.
+        unsafe { Xprt::from_raw((*self.raw()).rq_xprt) }
     }
 
     /// The transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'_, T::Call> {
         // SAFETY: The buffer stays by the type invariant: it is freed after the request was
         // taken from the receive queue, which waits for the pin.
-        unsafe { RpcBuffer::call_of((*self.raw.as_ptr()).rq_buffer.cast()) }
+        unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
     }
 
     /// Its task.
     pub(crate) fn task(&self) -> Task<'_> {
         // SAFETY: By the type invariant it stays; and with it its client, which it lets go of only
         // after the request was taken from the receive queue.
-        unsafe { Task::from_raw((*self.raw.as_ptr()).rq_task) }
+        unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
     /// Room for the Reply.
     pub(crate) fn receive_buf(&self) -> XdrBuf<'_> {
-        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_rcv_buf) }
+        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone. By the type
+        // invariant nobody else has it, and like the result this is not used by several threads.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
     }
 
     /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed
     /// directly into the pages.
     pub(crate) fn trim_head(&mut self, len: usize) {
-        // SAFETY: As for `receive_buf`. The RPC layer keeps a copy that must stay the same.
+        let rqst = self.raw();
+        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone, and by the
+        // type invariant nobody else has it. The RPC layer keeps a copy that must stay the same.
         unsafe {
-            let rqst = self.raw.as_ptr();
             XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).trim_head(len);
             XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).trim_head(len);
         }
@@ -308,36 +327,51 @@ impl<T: Transport> PinnedRqst<T> {
     ///
     /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
     pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
-        let raw = self.raw.as_ptr();
         let result = match result {
             Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
             other => other,
         };
         let this = core::mem::ManuallyDrop::new(self);
-        this.xprt().with_queue_lock(|_| {
-            // SAFETY: Pinned until here, by the type invariant; the queue lock is held.
-            unsafe {
-                let task = (*raw).rq_task;
-                let copied = match result {
-                    Ok(len) => i32::try_from(len).unwrap_or(0),
-                    Err(e) => {
-                        (*task).tk_status = e.to_errno();
-                        0
-                    }
-                };
-                bindings::xprt_complete_rqst(task, copied);
-                bindings::xprt_unpin_rqst(raw);
-            }
+        let last = |task: *mut bindings::rpc_task| {
+            let copied = match result {
+                Ok(len) => i32::try_from(len).unwrap_or(0),
+                Err(e) => {
+                    // SAFETY: The task stays until the request is unpinned, and waits.
+                    unsafe { (*task).tk_status = e.to_errno() };
+                    0
+                }
+            };
+            // SAFETY: The task's request is in the receive queue, whose lock is held.
+            unsafe { bindings::xprt_complete_rqst(task, copied) };
+        };
+        // SAFETY: `this` is not dropped, nor used afterwards.
+        unsafe { this.let_go(last) };
+    }
+
+    /// Lets it go, after `last` was done with its task, all with the queue lock held.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, and the value must not be used afterwards.
+    unsafe fn let_go(&self, last: impl FnOnce(*mut bindings::rpc_task)) {
+        let rqst = self.raw();
+        self.xprt().with_queue_lock(|_| {
+            // SAFETY: Valid by the type invariant, until it is unpinned below. The claim is ours,
+            // and the lock that it goes by is held.
+            let task = unsafe {
+                RpcBuffer::<T::Call>::unclaim((*rqst).rq_buffer.cast());
+                (*rqst).rq_task
+            };
+            last(task);
+            // SAFETY: Pinned by us, by the type invariant; the queue lock is held.
+            unsafe { bindings::xprt_unpin_rqst(rqst) };
         });
     }
 }
 
 impl<T: Transport> Drop for PinnedRqst<T> {
     fn drop(&mut self) {
-        let raw = self.raw.as_ptr();
-        self.xprt().with_queue_lock(|_| {
-            // SAFETY: Pinned by us, by the type invariant; the queue lock is held.
-            unsafe { bindings::xprt_unpin_rqst(raw) };
-        });
+        // SAFETY: It is not used any more.
+        unsafe { self.let_go(|_| ()) };
     }
 }

@@ -16,7 +16,7 @@ use core::marker::PhantomData;
 #[derive(Clone, Copy)]
 pub(crate) struct Task<'a> {
     raw: *const bindings::rpc_task,
-    _borrow: PhantomData<&'a bindings::rpc_task>,
+    _borrow: PhantomData<&'a ()>,
 }
 
 impl Task<'_> {
@@ -24,7 +24,7 @@ impl Task<'_> {
     ///
     /// `raw` must be as the type invariant says.
     pub(super) unsafe fn from_raw(raw: *const bindings::rpc_task) -> Self {
-        // INVARIANT: By contract.
+        // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
             _borrow: PhantomData,

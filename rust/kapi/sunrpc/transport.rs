@@ -6,6 +6,7 @@ use super::{
     address::SocketAddress,
     buffer::RpcBuffer,
     class::Class,
+    connecting::Connecting,
     rqst::{
         ReverseRqst,
         Rqst, //
@@ -46,10 +47,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
 
-    /// Starts to connect to `address` after `delay`. The outcome is reported with
-    /// [`XprtHandle::connected`] or [`XprtHandle::not_connected`], once. May not sleep long: called
-    /// from an RPC task.
-    fn connect(&self, delay: Jiffies, address: SocketAddress);
+    /// Starts to connect to `address` after `delay`; the outcome is reported with `connecting`. May
+    /// not sleep long: called from an RPC task.
+    fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting);
     /// Ends the connection; returns when nothing of it is left. May sleep. The RPC layer has
     /// locked the transport, so nothing is being sent.
     fn close(&self);

@@ -4,14 +4,14 @@
 
 use super::super::{
     bindings,
-    sys::{
-        completion::Completion,
-        time, //
-    },
+    sys::completion::Completion, //
 };
 use super::{
     backchannel::Backchannel,
-    rqst::PinnedRqst,
+    rqst::{
+        NotFound,
+        PinnedRqst, //
+    },
     transport::Transport,
     xprt::Xprt, //
 };
@@ -32,9 +32,10 @@ pub(super) struct Shared {
     pub(super) backchannel: NonNull<Backchannel>,
 }
 
-// SAFETY: See `Xprt`; a completion may be used by any thread.
+// SAFETY: An `Xprt`, a completion and a backchannel may be used by any thread, and so may the last
+// handle go on any.
 unsafe impl Send for Shared {}
-// SAFETY: As above.
+// SAFETY: An `Xprt`, a completion and a backchannel may be used by several threads at once.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
@@ -69,7 +70,8 @@ impl<T: Transport> XprtHandle<T> {
     ///
     /// The transport must be one of type `T`.
     pub(super) unsafe fn new(shared: Arc<Shared>) -> Self {
-        // INVARIANT: By contract; `destroy` waits until the shared part is gone.
+        // INVARIANT: The type is as the contract of this function says; `destroy` waits until the
+        // shared part is gone.
         Self {
             shared,
             _transport: PhantomData,
@@ -77,7 +79,7 @@ impl<T: Transport> XprtHandle<T> {
     }
 
     /// Finds the request that waits for a Reply of this XID.
-    pub(crate) fn find(&self, xid: u32) -> Option<PinnedRqst<T>> {
+    pub(crate) fn find(&self, xid: u32) -> Result<PinnedRqst<T>, NotFound> {
         // SAFETY: The transport is of type `T` by the type invariant.
         unsafe { PinnedRqst::find(self, xid) }
     }
@@ -92,36 +94,6 @@ impl<T: Transport> XprtHandle<T> {
         // SAFETY: Valid by the type invariant.
         unsafe { self.shared.backchannel.as_ref() }.receive(self, xid, call, connection)
     }
-
-    /// The connection attempt succeeded. Ends what [`Transport::connect`] began.
-    pub(crate) fn connected(&self) {
-        let xprt = self.as_raw();
-        // SAFETY: The transport is valid and locked for connecting, by us.
-        unsafe {
-            bindings::xprt_clear_connecting(xprt);
-            (*xprt).connect_cookie = (*xprt).connect_cookie.wrapping_add(1);
-            (*xprt).stat.connect_count += 1;
-            (*xprt).stat.connect_time += time::since((*xprt).stat.connect_start);
-            bindings::xprt_set_connected(xprt);
-        }
-        self.connect_ended(EAGAIN);
-    }
-
-    /// The connection attempt failed. Ends what [`Transport::connect`] began.
-    pub(crate) fn not_connected(&self, error: Error) {
-        // SAFETY: The transport is valid and locked for connecting, by us.
-        unsafe { bindings::xprt_clear_connecting(self.as_raw()) };
-        self.connect_ended(retriable(error));
-    }
-
-    fn connect_ended(&self, status: Error) {
-        let xprt = self.as_raw();
-        // SAFETY: As above; the cookie is the one `connect` locked with.
-        unsafe {
-            bindings::xprt_unlock_connect(xprt, xprt.cast());
-            bindings::xprt_wake_pending_tasks(xprt, status.to_errno());
-        }
-    }
 }
 
 impl<T> Deref for XprtHandle<T> {
@@ -132,21 +104,3 @@ impl<T> Deref for XprtHandle<T> {
         unsafe { Xprt::from_raw(self.shared.xprt.as_ptr()) }
     }
 }
-
-/// What the RPC layer is told of a failed attempt. Of the errors that it does not know as those of
-/// a connection it would make the result of RPCs, even on a hard mount.
-fn retriable(error: Error) -> Error {
-    match error {
-        ENOMEM | EAGAIN => ENOBUFS,
-        ENETDOWN => ENETUNREACH,
-        ECONNABORTED | ECONNREFUSED | ECONNRESET | EHOSTUNREACH | ENETUNREACH | ENOBUFS
-        | ETIMEDOUT => error,
-        // There is no way to the address, or no device of use: a mount fails with it at once, and
-        // what is mounted tries again.
-        EADDRNOTAVAIL | EAFNOSUPPORT | EINVAL | ENODEV | EOPNOTSUPP | EPROTO => EPROTO,
-        _ => ENOTCONN,
-    }
-}
-
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod tests;

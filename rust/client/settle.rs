@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What any message settles with the server: grants and credits; and what came to nothing.
+
+use super::{
+    alarm::Reason,
+    connection::Requester,
+    trace, //
+};
+use crate::kapi::{
+    ib::Received,
+    sunrpc::NotFound,
+    sys::log, //
+};
+
+/// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
+/// and of the credit that comes back with the Reply to a Call of this XID.
+#[inline(always)]
+pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
+    let mut credits = requester.credits.lock();
+    let changed = grant.and_then(|wire| credits.granted(wire));
+    if let Some(xid) = back {
+        credits.give_back(xid);
+    }
+    drop(credits);
+    if grant.is_some() {
+        requester.shared.xprt.reset_backoff();
+    }
+    if let Some(calls) = changed {
+        requester.shared.xprt.set_window(calls);
+    }
+}
+
+/// A message that was not well formed: counted, logged, and otherwise ignored (RFC 8166,
+/// section 4.5).
+pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
+    requester.shared.stats.bad_replies.add(1);
+    let address = requester.alarm.address();
+    match xid {
+        Some(xid) => log::warn(format_args!(
+            "bad message from {address} with XID {xid:#010x}: {reason}"
+        )),
+        None => log::warn(format_args!("bad message from {address}: {reason}")),
+    }
+}
+
+/// A key came to be invalid that is not of the RPC with this XID (RFC 8797, section 4.1): the server takes
+/// one RPC for another, or wants to do harm.
+#[cold]
+pub(super) fn foreign_key(requester: &Requester, xid: u32) {
+    bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
+    give_up(requester, Reason::BadMessage);
+}
+
+/// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give their
+/// credit back, but not beside another that is being looked at.
+#[cold]
+pub(super) fn unawaited(
+    requester: &Requester,
+    message: Received<'_, Requester>,
+    xid: u32,
+    credits: Option<u32>,
+    why: NotFound,
+) {
+    let unknown = why == NotFound::Unknown;
+    let mut ours = requester.credits.lock();
+    let (probe, back) = (ours.is_probe(xid), unknown && ours.give_back(xid));
+    drop(ours);
+    if credits.is_some() && !probe {
+        trace::unexpected(requester, message.bytes);
+    }
+    if message.invalidated.is_some() && unknown && !back {
+        foreign_key(requester, xid);
+    }
+    match credits {
+        Some(credits) if back => settle(requester, Some(credits), None),
+        Some(_) => (),
+        None => {
+            bad_reply(requester, Some(xid), "not well formed");
+            if back {
+                give_up(requester, Reason::BadMessage);
+            }
+        }
+    }
+    requester.shared.xprt.space();
+}
+
+/// The connection ends because of what the server sent, and the next one is not to follow too soon.
+///
+/// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
+/// than one Call be under way (RFC 8166, section 3.3.3).
+pub(super) fn give_up(requester: &Requester, reason: Reason) {
+    requester.shared.xprt.increase_backoff();
+    requester.alarm.raise(reason);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Attempts to connect.
+
+use super::super::{
+    bindings,
+    sys::time, //
+};
+use core::ptr::NonNull;
+use kernel::prelude::*;
+
+/// An attempt to connect that the RPC layer waits for. It has locked the transport for it, until
+/// this is dropped: an attempt of which nobody says how it ended has failed.
+///
+/// # Invariants
+///
+/// The transport is locked by `xprt_lock_connect()` with itself as the cookie, and there is no
+/// other value for that lock. It is valid: the RPC layer destroys none that is locked.
+pub(crate) struct Connecting {
+    xprt: NonNull<bindings::rpc_xprt>,
+    /// What the tasks are told that wait for it.
+    status: Error,
+}
+
+// SAFETY: The lock is the cookie's, not a thread's: the RPC layer has it ended by work items.
+unsafe impl Send for Connecting {}
+
+impl Connecting {
+    /// Takes the lock over from the task that the RPC layer connects for. None if that has not
+    /// locked the transport.
+    ///
+    /// # Safety
+    ///
+    /// Both must be valid.
+    pub(super) unsafe fn begin(
+        xprt: NonNull<bindings::rpc_xprt>,
+        task: *mut bindings::rpc_task,
+    ) -> Option<Self> {
+        let raw = xprt.as_ptr();
+        // SAFETY: Both are valid by the contract of this function.
+        let locked = unsafe { bindings::xprt_lock_connect(raw, task, raw.cast()) };
+        // INVARIANT: Locked above.
+        locked.then_some(Self {
+            xprt,
+            status: ENOTCONN,
+        })
+    }
+
+    /// The attempt has succeeded. Any context that may take a spin lock.
+    pub(crate) fn succeeded(mut self) {
+        let xprt = self.xprt.as_ptr();
+        // SAFETY: Valid by the type invariant. Only who has it locked changes these; others may
+        // read the cookie at any time, as a word.
+        unsafe {
+            let cookie = &raw mut (*xprt).connect_cookie;
+            cookie.write_volatile(cookie.read().wrapping_add(1));
+            (*xprt).stat.connect_count += 1;
+            (*xprt).stat.connect_time += time::since((*xprt).stat.connect_start);
+            bindings::xprt_set_connected(xprt);
+        }
+        self.status = EAGAIN;
+    }
+
+    /// The attempt has failed. Any context that may take a spin lock.
+    pub(crate) fn failed(mut self, error: Error) {
+        self.status = retriable(error);
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        let xprt = self.xprt.as_ptr();
+        // SAFETY: Valid, and locked with this cookie, by the type invariant. The handles of a
+        // transport keep it from being freed, and so does the tear-down that waits for the work
+        // item: it may still be woken after it was unlocked.
+        unsafe {
+            bindings::xprt_clear_connecting(xprt);
+            bindings::xprt_unlock_connect(xprt, xprt.cast());
+            bindings::xprt_wake_pending_tasks(xprt, self.status.to_errno());
+        }
+    }
+}
+
+/// What the RPC layer is told of a failed attempt. Of the errors that it does not know as those of
+/// a connection it would make the result of RPCs, even on a hard mount.
+fn retriable(error: Error) -> Error {
+    match error {
+        ENOMEM | EAGAIN => ENOBUFS,
+        ENETDOWN => ENETUNREACH,
+        ECONNABORTED | ECONNREFUSED | ECONNRESET | EHOSTUNREACH | ENETUNREACH | ENOBUFS
+        | ETIMEDOUT => error,
+        // There is no way to the address, or no device of use: a mount fails with it at once, and
+        // what is mounted tries again.
+        EADDRNOTAVAIL | EAFNOSUPPORT | EINVAL | ENODEV | EOPNOTSUPP | EPROTO => EPROTO,
+        _ => ENOTCONN,
+    }
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
