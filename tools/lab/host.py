@@ -32,6 +32,10 @@ REFERENCES = (("a reference in a type", re.compile(r"&(?:'(?!static)\w+ )?(?:mut
               ("a reference through a raw pointer", re.compile(r"&(?:mut )?\(\*[\w.]+(?:\(\))?\)\.(?!(?:handles|link|kind)\b)|"
                                                                r"&(?:mut )?\*(?:self\.)?(?:raw|rqst|xprt|args|task|buf)\b(?!\.cast)")),
               ("a reference from NonNull", re.compile(r"\braw\.as_(?:ref|mut)\(\)")))
+# What a comment on safety says that leaves its reason to another one.
+BORROWED = re.compile(r"\b(?:as above|by contract)\b|^As (?:for|in|of|those|with)\b", re.IGNORECASE)
+# Lines of an unsafe block, at most.
+LONGEST = 10
 
 
 def run() -> int:
@@ -47,6 +51,7 @@ def check(results: Results) -> None:
                                                                           "discover", "-s", "tools/lab"]))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
+    results.test("host: each unsafe block is short and has its own reason", reasons)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
@@ -87,6 +92,42 @@ def references() -> None:
 def references_in(line: str) -> list[str]:
     """What a line of code does of that kind."""
     return [what for what, pattern in REFERENCES if pattern.search(line)]
+
+
+def reasons() -> None:
+    """Fail if an unsafe block is longer than its reason can cover, or if its reason is somewhere else."""
+    wrong = []
+    for path in sorted((repository.ROOT / UNSAFE_HOME).rglob("*.rs")):
+        name, text = path.relative_to(repository.ROOT), path.read_text()
+        wrong += [f"{name}:{number}: {what}" for number, what in (*borrowed_reasons(text), *long_blocks(text))]
+    if wrong:
+        raise say.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]),
+                          "say from which stated invariant it follows, and cut blocks that need several reasons")
+
+
+def borrowed_reasons(text: str) -> list[tuple[int, str]]:
+    """Comments on safety that name no reason of their own, with their lines."""
+    found = []
+    for match in re.finditer(r"// (?:SAFETY|INVARIANT): (.*(?:\n\s*// .*)*)", text):
+        reason = re.sub(r"\s*\n\s*// ", " ", match[1])
+        if BORROWED.search(reason):
+            found.append((text.count("\n", 0, match.start()) + 1, f"no reason of its own: {reason[:40]}"))
+    return found
+
+
+def long_blocks(text: str) -> list[tuple[int, str]]:
+    """Unsafe blocks of more lines than LONGEST, with their lines."""
+    code = without_comments(text)
+    found = []
+    for match in re.finditer(r"\bunsafe\s*\{", code):
+        depth, end = 1, match.end()
+        while depth and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        lines = code.count("\n", match.end(), end) - 1
+        if lines > LONGEST:
+            found.append((code.count("\n", 0, match.start()) + 1, f"an unsafe block of {lines} lines"))
+    return found
 
 
 def without_comments(text: str) -> str:

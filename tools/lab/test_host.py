@@ -18,5 +18,25 @@ class References(unittest.TestCase):
             self.assertEqual(host.references_in(line), [], line)
 
 
+class Reasons(unittest.TestCase):
+    def test_borrowed(self) -> None:
+        for reason in ("As above.", "By contract.", "Valid by contract; one word.", "As for `deref`.", "As in `send_done`.",
+                       "Valid, and as\n    // above."):
+            self.assertEqual(len(host.borrowed_reasons(f"    // SAFETY: {reason}\n    unsafe {{ f() }};\n")), 1, reason)
+
+    def test_own(self) -> None:
+        for reason in ("Valid by the contract of this function.", "By the type invariant.", "Long as\n    // it is."):
+            self.assertEqual(host.borrowed_reasons(f"    // SAFETY: {reason}\n    unsafe {{ f() }};\n"), [], reason)
+        self.assertEqual(host.borrowed_reasons("/// As above.\n// by contract\n"), [])
+
+    def test_length(self) -> None:
+        def block(lines: int) -> str:
+            return "fn f() {\n    unsafe {\n" + "        g({ 1 }); // }\n" * lines + "    }\n}\n"
+
+        self.assertEqual(host.long_blocks(block(host.LONGEST)), [])
+        self.assertEqual([line for line, _ in host.long_blocks(block(host.LONGEST + 1))], [2])
+        self.assertEqual(host.long_blocks("let x = unsafe { f() };\n" * 20), [])
+
+
 if __name__ == "__main__":
     unittest.main()
