@@ -97,6 +97,31 @@ pub(crate) struct CallState {
     pub(crate) bad_replies: u32,
 }
 
+/// The chunks of a Call that is being made, and the regions that cover them.
+#[derive(Default)]
+pub(crate) struct Offer {
+    pub(crate) regions: Regions,
+    pub(crate) read: KVec<Segment>,
+    pub(crate) write: KVec<Segment>,
+    pub(crate) reply: KVec<Segment>,
+}
+
+impl Offer {
+    /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
+    pub(crate) fn make_room(&mut self, n: usize) -> Result {
+        // The list that grows last says whether all have.
+        if self.reply.capacity() >= n {
+            return Ok(());
+        }
+        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        self.regions.make_room(n, flags)?;
+        for list in [&mut self.read, &mut self.write, &mut self.reply] {
+            list.reserve(n.saturating_sub(list.len()), flags)?;
+        }
+        Ok(())
+    }
+}
+
 /// One RPC. Reused for the next, so that none allocates lists.
 #[pin_data]
 pub(crate) struct Call {
@@ -121,18 +146,29 @@ impl CallState {
         Some(fenced)
     }
 
-    /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
-    pub(crate) fn make_room(&mut self, n: usize) -> Result {
-        // The list that grows last says whether all have.
-        if self.reply.capacity() >= n {
-            return Ok(());
-        }
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
-        self.regions.make_room(n, flags)?;
-        for list in [&mut self.read, &mut self.write, &mut self.reply] {
-            list.reserve(n.saturating_sub(list.len()), flags)?;
-        }
-        Ok(())
+    /// A Call of this XID is to be made, of which nothing is offered yet.
+    pub(crate) fn begin(&mut self, xid: u32) {
+        self.xid = xid;
+        self.read.clear();
+        self.write.clear();
+        self.reply.clear();
+    }
+
+    /// Takes out what a Call offers, to be filled without the lock. [`Self::take_back`] puts it back.
+    #[inline]
+    pub(crate) fn lend(&mut self) -> Offer {
+        let mut offer = Offer::default();
+        self.take_back(&mut offer);
+        offer
+    }
+
+    /// Exchanges what a Call offers with that of the other.
+    #[inline]
+    pub(crate) fn take_back(&mut self, offer: &mut Offer) {
+        core::mem::swap(&mut self.regions, &mut offer.regions);
+        core::mem::swap(&mut self.read, &mut offer.read);
+        core::mem::swap(&mut self.write, &mut offer.write);
+        core::mem::swap(&mut self.reply, &mut offer.reply);
     }
 }
 

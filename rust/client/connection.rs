@@ -24,6 +24,7 @@ use crate::{
         ib::{
             Failure,
             Handler,
+            Invalidated,
             QueuePair,
             Received,
             SendBuffer, //
@@ -158,8 +159,8 @@ impl Handler for Requester {
         reverse::end(self);
     }
 
-    fn invalidated(&self, connection: &Connection, call: Arc<Call>, ok: bool) {
-        reply::invalidated(self, connection, &call, ok);
+    fn invalidated(&self, connection: &Connection, call: Arc<Call>, done: Option<Invalidated>) {
+        reply::invalidated(self, connection, &call, done);
     }
 
     fn send_space(&self, _connection: &Connection) {

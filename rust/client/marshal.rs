@@ -5,7 +5,7 @@
 use super::{
     alarm::Reason,
     call::{
-        CallState,
+        Offer,
         Phase, //
     },
     chunks::{
@@ -28,7 +28,10 @@ use super::{
     }, //
 };
 use crate::kapi::{
-    ib::Access,
+    ib::{
+        Access,
+        SendBuffer, //
+    },
     page::Pieces,
     sunrpc::{
         ReverseRqst,
@@ -101,8 +104,21 @@ fn send_with_credit(
             return Err(ENOTCONN);
         }
     }
-    state.xid = rqst.xid();
-    let len = match encode(connection, rqst, &mut state, buffer.bytes()) {
+    state.begin(rqst.xid());
+    let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().room());
+    let encoded = if chunks::fit_inline(call_len, room, &requester.thresholds()) {
+        encode(requester, rqst, buffer.bytes())
+    } else {
+        // Covering memory may sleep. Nobody looks at what is offered before the Call is sent, and the
+        // RPC layer keeps the request until this function returns.
+        let mut offer = state.lend();
+        drop(state);
+        let encoded = encode_with_chunks(requester, rqst, &mut offer, &mut buffer);
+        state = call.state.lock();
+        state.take_back(&mut offer);
+        encoded
+    };
+    let len = match encoded {
         Ok(len) => len,
         Err(e) => {
             connection.disarm(&mut state.regions);
@@ -119,8 +135,8 @@ fn send_with_credit(
     rqst.note_sent();
     // A Reply that comes at once waits for the lock.
     state.phase = Phase::Sent(requester.id);
-    connection
-        .post(buffer, len, &mut state.regions, || rqst.task().id())
+    buffer
+        .post(len, &mut state.regions, || rqst.task().id())
         .map_err(|_| ENOTCONN)
 }
 
@@ -141,79 +157,64 @@ impl Chunk {
         }
     }
 
-    fn segments(self, state: &mut CallState) -> &mut KVec<Segment> {
+    fn segments(self, offer: &mut Offer) -> &mut KVec<Segment> {
         match self {
-            Self::Read(_) => &mut state.read,
-            Self::Write => &mut state.write,
-            Self::Reply => &mut state.reply,
+            Self::Read(_) => &mut offer.read,
+            Self::Write => &mut offer.write,
+            Self::Reply => &mut offer.reply,
         }
     }
 }
 
-/// Covers `pieces` with as many regions as it takes, for a chunk.
+/// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
 #[inline(always)]
-fn offer(
-    connection: &Connection,
+fn add_chunk(
+    buffer: &SendBuffer<'_, Requester>,
     rqst: &Rqst<'_, Mount>,
-    state: &mut CallState,
+    offer: &mut Offer,
     mut pieces: Pieces<'_>,
     chunk: Chunk,
 ) -> Result {
-    let (access, xid) = (chunk.access(), state.xid);
+    let (access, xid) = (chunk.access(), rqst.xid());
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
-        let segment = connection.arm(&mut state.regions, &mut pieces, access, xid, task)?;
+        let segment = buffer.arm(&mut offer.regions, &mut pieces, access, xid, task)?;
         chunk
-            .segments(state)
+            .segments(offer)
             .push_within_capacity(segment)
             .map_err(|_| ENOBUFS)?;
-        offered(rqst, chunk, &state.regions, pieces.remaining() == 0);
+        offered(rqst, chunk, &offer.regions, pieces.remaining() == 0);
     }
     Ok(())
 }
 
-/// Writes the message into `to`, with or without chunks. Returns its length.
-///
-/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
-/// can be.
-fn encode(
-    connection: &Connection,
-    rqst: &Rqst<'_, Mount>,
-    state: &mut CallState,
-    to: &mut [u8],
-) -> Result<usize> {
-    state.read.clear();
-    state.write.clear();
-    state.reply.clear();
-
-    let requester: &Requester = connection.handler();
-    let thresholds = requester.thresholds();
-    let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
-    if !chunks::fit_inline(call.len(), reply.room(), &thresholds) {
-        return encode_with_chunks(connection, rqst, state, to);
-    }
+/// Writes a message without chunks into `to`. Returns its length.
+fn encode(requester: &Requester, rqst: &Rqst<'_, Mount>, to: &mut [u8]) -> Result<usize> {
+    let call = rqst.send_buf();
     requester.shared.stats.pulled_up(&call);
-    let body = encode_plain(to, state.xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
+    let body = encode_plain(to, rqst.xid(), requester.max_calls).map_err(|_| EMSGSIZE)?;
     let copied = copy(&call, 0, call.len(), body)?;
     encoded(rqst, MIN_HEADER, Arguments::Inline, Results::Inline);
     Ok(MIN_HEADER + copied)
 }
 
 /// As [`encode`], for a message that does not fit inline one way or the other: decides on the chunks
-/// and arms their regions.
+/// and arms their regions. May sleep.
+///
+/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
+/// can be.
 #[inline(never)]
 fn encode_with_chunks(
-    connection: &Connection,
+    requester: &Requester,
     rqst: &Rqst<'_, Mount>,
-    state: &mut CallState,
-    to: &mut [u8],
+    offer: &mut Offer,
+    buffer: &mut SendBuffer<'_, Requester>,
 ) -> Result<usize> {
-    let requester: &Requester = connection.handler();
     let thresholds = requester.thresholds();
     let stats = &requester.shared.stats;
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
-    let _ = state.make_room(requester.plan.rpc() as usize);
+    let _ = offer.make_room(requester.plan.rpc() as usize);
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     let shape = Shape {
         call: call.len(),
@@ -234,38 +235,46 @@ fn encode_with_chunks(
     };
     if let Some((pieces, chunk)) = write {
         let mut bytes = pieces.remaining();
-        offer(connection, rqst, state, pieces, chunk)?;
+        add_chunk(buffer, rqst, offer, pieces, chunk)?;
         if let Chunk::Write = chunk {
-            let padding = connection.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
+            let padding = buffer.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
             if let Some(segment) = padding {
-                state
+                offer
                     .write
                     .push_within_capacity(segment)
                     .map_err(|_| ENOBUFS)?;
                 bytes += segment.length as usize;
             }
-            stats.write_segments.add(state.write.len() as u64);
+            stats.write_segments.add(offer.write.len() as u64);
         } else {
-            stats.reply_segments.add(state.reply.len() as u64);
+            stats.reply_segments.add(offer.reply.len() as u64);
         }
         stats.offered_bytes.add(bytes as u64);
     }
 
-    let arguments = chunks::arguments(&shape, &thresholds, state.write.len(), state.reply.len());
+    let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
     let read = match arguments {
         Arguments::Inline => None,
         Arguments::ReadChunk => Some((call.page_pieces()?, shape.call_head)),
         Arguments::PositionZero => Some((call.pieces()?, 0)),
     };
     if let Some((pieces, position)) = read {
-        offer(connection, rqst, state, pieces, Chunk::Read(position))?;
-        stats.read_segments.add(state.read.len() as u64);
+        add_chunk(buffer, rqst, offer, pieces, Chunk::Read(position))?;
+        stats.read_segments.add(offer.read.len() as u64);
         if let Arguments::PositionZero = arguments {
             stats.long_calls.add(1);
         }
     }
 
-    let header = header(state, arguments, shape.call_head, requester.max_calls, to)?;
+    let to = buffer.bytes();
+    let header = header(
+        offer,
+        rqst.xid(),
+        arguments,
+        shape.call_head,
+        requester.max_calls,
+        to,
+    )?;
     let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
     let copied = match arguments {
         Arguments::Inline => {
@@ -295,33 +304,34 @@ fn copy(message: &XdrBuf<'_>, offset: usize, len: usize, to: &mut [u8]) -> Resul
 
 /// Writes the transport header. Returns its length.
 fn header(
-    state: &CallState,
+    offer: &Offer,
+    xid: u32,
     arguments: Arguments,
     position: usize,
     credits: u32,
     to: &mut [u8],
 ) -> Result<usize> {
     let mut reads = match arguments {
-        Arguments::PositionZero => Encoder::nomsg(to, state.xid, credits),
-        _ => Encoder::msg(to, state.xid, credits),
+        Arguments::PositionZero => Encoder::nomsg(to, xid, credits),
+        _ => Encoder::msg(to, xid, credits),
     };
     match arguments {
         Arguments::Inline => (),
         Arguments::ReadChunk => {
             let position = u32::try_from(position).map_err(|_| EMSGSIZE)?;
-            reads.read_chunk(position, &state.read);
+            reads.read_chunk(position, &offer.read);
         }
-        Arguments::PositionZero => reads.read_chunk(0, &state.read),
+        Arguments::PositionZero => reads.read_chunk(0, &offer.read),
     }
     let mut writes = reads.end_reads();
-    if !state.write.is_empty() {
-        writes.write_chunk(&state.write);
+    if !offer.write.is_empty() {
+        writes.write_chunk(&offer.write);
     }
     let reply = writes.end_writes();
-    let encoded = if state.reply.is_empty() {
+    let encoded = if offer.reply.is_empty() {
         reply.no_reply_chunk()
     } else {
-        reply.reply_chunk(&state.reply)
+        reply.reply_chunk(&offer.reply)
     };
     encoded.map_err(|_| EMSGSIZE)
 }
@@ -353,8 +363,8 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     body.get_mut(..call.len())
         .ok_or(EMSGSIZE)?
         .copy_from_slice(&call);
-    connection
-        .post_message(buffer, MIN_HEADER + call.len(), || TaskId::NONE)
+    buffer
+        .post_message(MIN_HEADER + call.len(), || TaskId::NONE)
         .inspect_err(|_| requester.alarm.raise(Reason::NotPosted))
 }
 
@@ -382,7 +392,7 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     rqst.note_answered();
     requester.reverse.lock().answered();
     trace::xprtrdma_cb_reply(|| (*requester.alarm.address(), rqst.xid()));
-    connection
-        .post_message(buffer, len, || rqst.task().id())
+    buffer
+        .post_message(len, || rqst.task().id())
         .map_err(|_| ENOTCONN)
 }

@@ -43,6 +43,7 @@ use super::{
 use crate::kapi::{
     ib::{
         Fenced,
+        Invalidated,
         Received,
         Waiter, //
     },
@@ -84,18 +85,21 @@ pub(crate) fn received(
     connection: &Connection,
     message: Received<'_, Requester>,
 ) {
-    let plain = Plain::decode(message.bytes);
+    let plain = Plain::decode(message.bytes());
     let Some(reply) = plain.filter(|plain| plain.direction == Direction::Reply) else {
         return received_other(requester, connection, message);
     };
     let (xid, credits) = (reply.xid, Some(reply.credits));
-    answer(requester, connection, message, xid, credits, |_, _| {
+    let later = answer(requester, connection, &message, xid, credits, |_, _| {
         // Whatever was offered, nothing was written.
         Ok(Answer::Inline {
             part: reply.inline,
             written: 0,
         })
     });
+    if let Some(later) = later {
+        later.fence(requester, connection, message);
+    }
 }
 
 /// As [`received`], for what is not a Reply without chunks.
@@ -105,32 +109,28 @@ fn received_other(
     connection: &Connection,
     message: Received<'_, Requester>,
 ) {
-    match &Message::decode(message.bytes, &LIMITS) {
+    let (mut later, mut unserved) = (None, None);
+    match &Message::decode(message.bytes(), &LIMITS) {
         Ok(Message::Reply(reply)) => {
-            answer_other(
-                requester,
-                connection,
-                message,
-                reply.xid,
-                Content::Reply(reply),
-            );
+            let content = Content::Reply(reply);
+            later = answer_other(requester, connection, &message, reply.xid, content);
         }
         Ok(Message::Error(error)) => {
-            answer_other(
-                requester,
-                connection,
-                message,
-                error.xid,
-                Content::Error(error),
-            );
+            let content = Content::Error(error);
+            later = answer_other(requester, connection, &message, error.xid, content);
         }
         Ok(Message::Call(call)) => {
-            if message.invalidated.is_some() {
+            if message.invalidated().is_some() {
                 foreign_key(requester, call.xid);
             }
-            reverse::called(requester, connection, message, call);
+            unserved = reverse::called(requester, connection, call);
         }
-        Err(rejected) => refuse(requester, connection, message, rejected),
+        Err(rejected) => later = refuse(requester, connection, &message, rejected),
+    }
+    if let Some(later) = later {
+        later.fence(requester, connection, message);
+    } else if let Some(unserved) = unserved {
+        unserved.wait(message.keep());
     }
 }
 
@@ -146,16 +146,16 @@ enum Content<'m> {
 fn answer_other(
     requester: &Requester,
     connection: &Connection,
-    message: Received<'_, Requester>,
+    message: &Received<'_, Requester>,
     xid: u32,
     content: Content<'_>,
-) {
+) -> Option<Later> {
     let credits = match &content {
         Content::Reply(reply) => Some(reply.credits),
         Content::Error(error) => Some(error.credits),
         Content::Malformed(_) => None,
     };
-    let bytes = message.bytes;
+    let bytes = message.bytes();
     answer(
         requester,
         connection,
@@ -178,16 +178,16 @@ fn answer_other(
                 Err(reason.as_str())
             }
         },
-    );
+    )
 }
 
 /// A message that was not well formed came (RFC 8166, section 4.5).
 fn refuse(
     requester: &Requester,
     connection: &Connection,
-    message: Received<'_, Requester>,
+    message: &Received<'_, Requester>,
     rejected: &Rejected,
-) {
+) -> Option<Later> {
     // Of another version little more than the XID is known. What no Call awaits can only be a Call.
     let other = matches!(rejected.reason, DecodeError::Version(_));
     let role = match rejected.header {
@@ -197,7 +197,7 @@ fn refuse(
     if let Some(error) = rejected.error_message(role, REVERSE_SLOTS) {
         send_error(requester, connection, &error);
     }
-    let (reason, bytes) = (rejected.reason, message.bytes);
+    let (reason, bytes) = (rejected.reason, message.bytes());
     trace::refused(requester, reason, bytes);
     match rejected.header {
         // Both directions may use the same XID at the same time (RFC 8167, section 2.4.1), and
@@ -206,13 +206,14 @@ fn refuse(
             if rejected.direction != Some(Direction::Call) && reason != DecodeError::Done =>
         {
             let content = Content::Malformed(reason);
-            answer_other(requester, connection, message, header.xid, content);
+            answer_other(requester, connection, message, header.xid, content)
         }
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
-            if message.invalidated.is_some() {
+            if message.invalidated().is_some() {
                 give_up(requester, Reason::BadMessage);
             }
+            None
         }
     }
 }
@@ -222,29 +223,59 @@ enum Verdict {
     /// Its memory is fenced: it has its result.
     Complete(Fenced, Placed),
     /// Its result must wait for the local invalidation of its regions.
-    Fence(Outcome),
+    Fence(Placed),
+    /// So must its Reply, which is in the message from that offset on, beside so many bytes that the
+    /// server has written into the Write chunk.
+    Keep { offset: usize, written: usize },
     /// The message was not for it after all.
     Ignore,
     /// The connection must go, so that the RPC is sent again at once.
     Resend,
 }
 
+/// An RPC whose Reply cannot be put in its place before its regions are fenced.
+struct Later {
+    rqst: PinnedRqst<Mount>,
+    offset: usize,
+    written: usize,
+}
+
+impl Later {
+    /// Has them fenced. The Reply is in this message, which is kept.
+    fn fence(
+        self,
+        requester: &Requester,
+        connection: &Connection,
+        message: Received<'_, Requester>,
+    ) {
+        let outcome = Outcome::Inline {
+            message: message.keep(),
+            offset: self.offset,
+            written: self.written,
+        };
+        fence(requester, connection, self.rqst, outcome);
+    }
+}
+
 /// Finds the RPC that waits for `xid`, and gives it the result that `check` finds in the message
 /// as soon as no peer can reach its memory.
 ///
-/// `check` fails with a reason for a Reply that is not well formed.
+/// `check` fails with a reason for a Reply that is not well formed. What is returned is to be fenced.
 #[inline]
 fn answer<'a>(
     requester: &Requester,
     connection: &Connection,
-    message: Received<'_, Requester>,
+    message: &Received<'_, Requester>,
     xid: u32,
     credits: Option<u32>,
     check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
-) {
+) -> Option<Later> {
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
-        Err(why) => return unawaited(requester, message, xid, credits, why),
+        Err(why) => {
+            unawaited(requester, message, xid, credits, why);
+            return None;
+        }
     };
     let (verdict, malformed, foreign) = {
         let call = rqst.call();
@@ -255,7 +286,7 @@ fn answer<'a>(
             }
             let checked = check(&rqst, &state);
             let malformed = checked.is_err();
-            let foreign = message.invalidated.is_some_and(|key| {
+            let foreign = message.invalidated().is_some_and(|key| {
                 let task = || rqst.task().id();
                 !connection.remotely_invalidated(&mut state.regions, key, task)
             });
@@ -265,15 +296,15 @@ fn answer<'a>(
             // A Reply to a Call that was not sent here, or a second one. What it is compared with
             // is another's now.
             if credits.is_some() {
-                trace::unexpected(requester, message.bytes);
+                trace::unexpected(requester, message.bytes());
             }
             // While its regions are being taken back they may be the ones.
-            let foreign = message.invalidated.is_some() && state.phase != Phase::Fencing;
+            let foreign = message.invalidated().is_some() && state.phase != Phase::Fencing;
             (Verdict::Ignore, credits.is_none(), foreign)
         }
     };
     let end = match &verdict {
-        Verdict::Complete(..) | Verdict::Fence(_) => malformed,
+        Verdict::Complete(..) | Verdict::Fence(_) | Verdict::Keep { .. } => malformed,
         Verdict::Ignore => {
             if malformed {
                 bad_reply(requester, Some(xid), "not well formed");
@@ -282,9 +313,17 @@ fn answer<'a>(
         }
         Verdict::Resend => true,
     };
+    let mut later = None;
     match verdict {
         Verdict::Complete(fenced, placed) => complete(rqst, fenced, placed),
-        Verdict::Fence(outcome) => fence(requester, connection, rqst, outcome),
+        Verdict::Fence(placed) => fence(requester, connection, rqst, Outcome::Placed(placed)),
+        Verdict::Keep { offset, written } => {
+            later = Some(Later {
+                rqst,
+                offset,
+                written,
+            })
+        }
         Verdict::Ignore | Verdict::Resend => (),
     }
     if end {
@@ -294,13 +333,14 @@ fn answer<'a>(
         foreign_key(requester, xid);
     }
     requester.shared.xprt.space();
+    later
 }
 
 /// What is to be done with an RPC that waits for this Reply.
 #[inline(always)]
 fn judge(
     requester: &Requester,
-    message: Received<'_, Requester>,
+    message: &Received<'_, Requester>,
     rqst: &PinnedRqst<Mount>,
     state: &mut CallState,
     credits: Option<u32>,
@@ -312,7 +352,7 @@ fn judge(
         Err(reason) => {
             // What is malformed in itself was told already.
             if credits.is_some() {
-                trace::unfit(requester, message.bytes);
+                trace::unfit(requester, message.bytes());
             }
             bad_reply(requester, Some(state.xid), reason);
             state.bad_replies = state.bad_replies.saturating_add(1);
@@ -332,11 +372,10 @@ fn judge(
         {
             // The credit comes back when the message is in its place.
             settle(requester, grant, None);
-            return Verdict::Fence(Outcome::Inline {
-                message: message.keep(),
+            return Verdict::Keep {
                 offset: part.offset,
                 written: *written,
-            });
+            };
         }
     }
     settle(requester, grant, Some(state.xid));
@@ -346,7 +385,7 @@ fn judge(
             state.phase = Phase::Idle;
             Verdict::Complete(fenced, placed)
         }
-        None => Verdict::Fence(Outcome::Placed(placed)),
+        None => Verdict::Fence(placed),
     }
 }
 
@@ -414,10 +453,15 @@ fn fence(
 }
 
 /// Local invalidations have ended.
-pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: &Call, ok: bool) {
+pub(crate) fn invalidated(
+    requester: &Requester,
+    connection: &Connection,
+    call: &Call,
+    done: Option<Invalidated>,
+) {
     let mut state = call.state.lock();
-    if ok {
-        connection.invalidation_completed(&mut state.regions);
+    if let Some(done) = done {
+        connection.invalidation_completed(&mut state.regions, done);
     }
     let waiting = state.waiting.take();
     let fenced = state.regions.fenced();
@@ -444,11 +488,8 @@ pub(crate) fn invalidated(requester: &Requester, connection: &Connection, call: 
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
 pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
     let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
-        error.encode(buffer.bytes()).is_ok_and(|len| {
-            connection
-                .post_message(buffer, len, || TaskId::NONE)
-                .is_ok()
-        })
+        let encoded = error.encode(buffer.bytes());
+        encoded.is_ok_and(|len| buffer.post_message(len, || TaskId::NONE).is_ok())
     });
     if !sent {
         give_up(requester, Reason::BadMessage);

@@ -17,18 +17,13 @@ use super::{
     settle::give_up,
 };
 use crate::{
-    kapi::{
-        ib::{
-            KeptReceive,
-            Received, //
-        },
-        sys::trace,
-    },
+    kapi::{ib::KeptReceive, sys::trace},
     transport::credits::RECEIVE_BATCH,
 };
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::SpinLockGuard, //
 };
 use xdr::{
     Call,
@@ -92,13 +87,31 @@ impl Reverse {
     }
 }
 
-/// A Call of the server came. In the completion handler.
-pub(super) fn called(
-    requester: &Requester,
+/// A Call that has to wait until the callback service has room for it; no other can come before it.
+pub(super) struct Unserved<'a> {
+    reverse: SpinLockGuard<'a, Reverse>,
+    xid: u32,
+    offset: usize,
+}
+
+impl Unserved<'_> {
+    /// It waits, in its message.
+    pub(super) fn wait(mut self, message: KeptReceive<Requester>) {
+        // There is room for all that may be unanswered.
+        let _ = self.reverse.waiting.push_within_capacity(Waiting {
+            xid: self.xid,
+            message,
+            offset: self.offset,
+        });
+    }
+}
+
+/// A Call of the server came. In the completion handler. What is returned has to wait.
+pub(super) fn called<'a>(
+    requester: &'a Requester,
     connection: &Connection,
-    message: Received<'_, Requester>,
     call: &Call<'_>,
-) {
+) -> Option<Unserved<'a>> {
     let chunks =
         !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
     let part = match &call.payload {
@@ -112,26 +125,27 @@ pub(super) fn called(
                 credits: REVERSE_SLOTS,
                 error: RdmaError::Chunk,
             };
-            return send_error(requester, connection, &error);
+            send_error(requester, connection, &error);
+            return None;
         }
     };
     if !requester.shared.reverse_enabled() {
-        return;
+        return None;
     }
     let mut reverse = requester.reverse.lock();
     if !reverse.came() {
         drop(reverse);
-        return give_up(requester, Reason::TooManyCalls);
+        give_up(requester, Reason::TooManyCalls);
+        return None;
     }
     trace::xprtrdma_cb_call(|| (*requester.alarm.address(), call.xid));
-    if !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes) {
-        // There is room for all that may be unanswered.
-        let _ = reverse.waiting.push_within_capacity(Waiting {
-            xid: call.xid,
-            message: message.keep(),
-            offset: part.offset,
-        });
-    }
+    let waits =
+        !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes);
+    waits.then_some(Unserved {
+        reverse,
+        xid: call.xid,
+        offset: part.offset,
+    })
 }
 
 /// Gives a Call to the callback service. False if that has no room now.

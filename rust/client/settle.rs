@@ -57,7 +57,7 @@ pub(super) fn foreign_key(requester: &Requester, xid: u32) {
 #[cold]
 pub(super) fn unawaited(
     requester: &Requester,
-    message: Received<'_, Requester>,
+    message: &Received<'_, Requester>,
     xid: u32,
     credits: Option<u32>,
     why: NotFound,
@@ -67,9 +67,9 @@ pub(super) fn unawaited(
     let (probe, back) = (ours.is_probe(xid), unknown && ours.give_back(xid));
     drop(ours);
     if credits.is_some() && !probe {
-        trace::unexpected(requester, message.bytes);
+        trace::unexpected(requester, message.bytes());
     }
-    if message.invalidated.is_some() && unknown && !back {
+    if message.invalidated().is_some() && unknown && !back {
         foreign_key(requester, xid);
     }
     match credits {

@@ -21,6 +21,7 @@ mod padding;
 mod queue_pair;
 mod recv_queue;
 mod region;
+mod regions;
 mod send_buffer;
 mod send_queue;
 mod trace;
@@ -52,9 +53,10 @@ pub(crate) use self::{
         TransferConfig, //
     },
     recv_queue::KeptReceive,
-    region::{
-        Access,
+    region::Access,
+    regions::{
         Fenced,
+        Invalidated,
         Regions, //
     },
     send_buffer::SendBuffer,

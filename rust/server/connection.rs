@@ -498,7 +498,7 @@ impl Connection {
             invalidate,
             transfer,
         } = answer;
-        self.qp.reply(buffer, len, tag, invalidate, transfer)?;
+        buffer.reply(len, tag, invalidate, transfer)?;
         if grant.said() {
             // All that the client has sent by an older one has found its Receive.
             self.qp.want_receives(grant.receives());

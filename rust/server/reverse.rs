@@ -32,9 +32,8 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
     }
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
-    connection
-        .qp
-        .reply(buffer, end, None, None, None)
+    buffer
+        .reply(end, None, None, None)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }

@@ -203,10 +203,10 @@ impl Mapped {
         unsafe { core::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
 
-    /// The bytes.
+    /// Where the bytes are.
     #[inline]
-    pub(super) fn as_ptr(&self) -> *const u8 {
-        self.data.as_ptr()
+    pub(super) fn data(&self) -> NonNull<u8> {
+        self.data
     }
 
     /// Hands the first `len` bytes to the device.

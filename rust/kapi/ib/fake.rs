@@ -17,6 +17,7 @@ pub(super) use self::{
         Request, //
     },
     memory::{
+        cover,
         mappings,
         Balance,
         Memory,

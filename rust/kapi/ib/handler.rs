@@ -16,11 +16,14 @@ use super::{
     cm::CmHandler,
     queue_pair::QueuePair,
     recv_queue::KeptReceive,
+    regions::Invalidated,
     transfer::Fetched, //
 };
 use core::{
     cell::Cell,
-    ffi::CStr, //
+    ffi::CStr,
+    marker::PhantomData,
+    ptr::NonNull, //
 };
 use kernel::prelude::*;
 use xdr::Role;
@@ -44,10 +47,10 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May
     /// sleep.
     fn no_more(&self) {}
-    /// Local invalidations have ended, well or not; after a failure nothing is known of the
+    /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of the
     /// regions until the tear-down.
-    fn invalidated(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, ok: bool) {
-        let _ = (qp, cookie, ok);
+    fn invalidated(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, done: Option<Invalidated>) {
+        let _ = (qp, cookie, done);
     }
     /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
     fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Fetched, ok: bool) {
@@ -85,7 +88,7 @@ impl<'a> QueuePairEvent<'a> {
     ///
     /// `event` must be one that a device reports, valid for `'a`.
     pub(super) unsafe fn new(event: *mut bindings::ib_event) -> Self {
-        // SAFETY: By contract.
+        // SAFETY: The caller promises that it is valid for `'a`; nobody writes to it meanwhile.
         Self(unsafe { &*event })
     }
 
@@ -145,28 +148,97 @@ impl Failure {
     }
 }
 
-/// A received message.
+/// A received message, in the completion handler.
+///
+/// # Invariants
+///
+/// `bytes` are in the buffer `index` of the queue pair, which is in the completion handler's hands and
+/// stays there as long as this object does.
 pub(crate) struct Received<'a, H: Handler> {
-    /// The bytes received, no more.
-    pub(crate) bytes: &'a [u8],
-    /// The key that the peer invalidated with this message.
-    pub(crate) invalidated: Option<InvalidatedKey>,
-    pub(super) qp: &'a QueuePair<H>,
-    /// That of its buffer.
-    pub(super) index: u32,
-    pub(super) id: CompletionId,
-    pub(super) kept: &'a Cell<bool>,
+    bytes: NonNull<[u8]>,
+    invalidated: Option<u32>,
+    qp: &'a QueuePair<H>,
+    index: u32,
+    id: CompletionId,
+    kept: &'a Cell<bool>,
 }
 
-impl<H: Handler> Received<'_, H> {
+impl<'a, H: Handler> Received<'a, H> {
+    /// # Safety
+    ///
+    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the caller's
+    /// hands: it must not be given back as long as the object exists, nor at all if that sets `kept`.
+    ///
+    /// [`RecvQueue::complete`]: super::recv_queue::RecvQueue::complete
+    pub(super) unsafe fn new(
+        qp: &'a QueuePair<H>,
+        (index, id): (u32, CompletionId),
+        bytes: NonNull<[u8]>,
+        invalidated: Option<u32>,
+        kept: &'a Cell<bool>,
+    ) -> Self {
+        // INVARIANT: As the caller promises.
+        Self {
+            bytes,
+            invalidated,
+            qp,
+            index,
+            id,
+            kept,
+        }
+    }
+
+    /// The bytes received, no more.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: By the type invariant nobody else uses the buffer as long as this object exists.
+        unsafe { self.bytes.as_ref() }
+    }
+
+    /// The key that the peer invalidated with this message.
+    #[inline(always)]
+    pub(crate) fn invalidated(&self) -> Option<InvalidatedKey<'_>> {
+        let owner = self.qp.number;
+        self.invalidated.map(|key| InvalidatedKey {
+            key,
+            owner,
+            _message: PhantomData,
+        })
+    }
+
     /// Keeps the message, and so its receive buffer.
     pub(crate) fn keep(self) -> KeptReceive<H> {
         self.kept.set(true);
-        // SAFETY: The buffer was completed and is not given back, since it was marked as kept.
+        // SAFETY: By the type invariant the bytes are in that buffer. It is not given back, since it was
+        // marked as kept, and this object ends here.
         unsafe { KeptReceive::new(self.qp, self.index, self.id, self.bytes) }
     }
 }
 
-/// A key that a completed Receive said to be invalidated.
+/// A key that a completed Receive said to be invalidated, for as long as that message is at hand: some
+/// time later the same key may be another region's.
 #[derive(Clone, Copy)]
-pub(crate) struct InvalidatedKey(pub(super) u32);
+pub(crate) struct InvalidatedKey<'a> {
+    key: u32,
+    /// The number of the queue pair.
+    owner: u64,
+    _message: PhantomData<&'a ()>,
+}
+
+impl InvalidatedKey<'_> {
+    /// The key, if that queue pair has received it.
+    #[inline(always)]
+    pub(super) fn of<H: Handler>(self, qp: &QueuePair<H>) -> Option<u32> {
+        (self.owner == qp.number).then_some(self.key)
+    }
+
+    /// A key that `owner` might have received.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(super) fn test<H: Handler>(key: u32, owner: &QueuePair<H>) -> Self {
+        Self {
+            key,
+            owner: owner.number,
+            _message: PhantomData,
+        }
+    }
+}

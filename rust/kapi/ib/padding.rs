@@ -63,7 +63,7 @@ impl Padding {
     ) -> Result<(Self, Registration)> {
         let unit = KBox::new(Opaque::new(0), GFP_KERNEL)?;
         let mut padding = Self {
-            // SAFETY: Valid by contract.
+            // SAFETY: The caller promises that both stay valid until it is killed.
             mr: unsafe { Mr::new(pd, device, 1, false)? },
             segment: Segment::default(),
             unit,
@@ -77,11 +77,14 @@ impl Padding {
         // outlives the pieces; it goes after the region that covers it.
         let mut pieces = unsafe { Pieces::new(room, core::ptr::null(), 0, 0, none) };
         // There is no XID to tag the address with: it is that of many RPCs.
-        let armed = Region::new(padding.mr.clone())
-            .arm(&mut pieces, false, Access::RemoteWrite, 0)
-            .map_err(|(e, _)| e)?;
+        // SAFETY: The region was made above and has no other token; nobody else knows of it yet, so
+        // nobody kills it.
+        let armed = unsafe {
+            Region::new(padding.mr.clone()).arm(&mut pieces, false, Access::RemoteWrite, 0)
+        };
+        let armed = armed.map_err(|(e, _)| e)?;
         padding.segment = armed.segment();
-        let registration = armed.registration()?;
+        let registration = armed.registration();
         // Nobody shall ever invalidate it, and so nobody has the right to.
         drop(armed.posted());
         Ok((padding, registration))

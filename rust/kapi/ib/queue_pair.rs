@@ -9,10 +9,7 @@ mod tests;
 
 use super::super::{
     bindings,
-    page::{
-        Gathered,
-        Pieces, //
-    },
+    page::Gathered,
     sys::{
         completion::Completion,
         trace::{
@@ -33,8 +30,7 @@ use super::{
     },
     handler::{
         Failure,
-        Handler,
-        InvalidatedKey, //
+        Handler, //
     },
     hardware::{
         Context,
@@ -46,12 +42,7 @@ use super::{
         KeptReceive,
         RecvQueue, //
     },
-    region::{
-        Access,
-        Mr,
-        Region,
-        Regions, //
-    },
+    region::Mr,
     send_buffer::{
         Poster,
         SendBuffer, //
@@ -63,10 +54,7 @@ use super::{
         Turn,
         Work, //
     },
-    trace::{
-        self,
-        Waiter, //
-    },
+    trace,
     transfer::{
         NewTransfer,
         TransferKind, //
@@ -77,6 +65,10 @@ use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex,
         SetOnce,
@@ -146,9 +138,14 @@ pub(crate) struct QueuePair<H: Handler> {
     /// Room for XDR padding, once it was provided.
     padding: SetOnce<Padding>,
     config: QueuePairConfig,
+    /// No other queue pair has it, or ever had, while the module is loaded.
+    pub(super) number: u64,
     #[pin]
     handler: H,
 }
+
+/// How many queue pairs were made.
+static NUMBERS: Atomic<u64> = Atomic::new(0);
 
 impl<H: Handler> QueuePair<H> {
     /// Makes a queue pair on an id whose address and route are resolved. May sleep.
@@ -172,6 +169,8 @@ impl<H: Handler> QueuePair<H> {
                 ended <- Completion::new(),
                 padding: SetOnce::new(),
                 config,
+                // Zero is nobody's.
+                number: NUMBERS.fetch_add(1, Relaxed) + 1,
                 handler <- handler,
             }),
             GFP_KERNEL,
@@ -285,52 +284,6 @@ impl<H: Handler> QueuePair<H> {
         let hardware = self.hardware.lock();
         let hw = hardware.as_ref().ok_or(ENOTCONN)?;
         Ok((hw.pd().ok_or(ENOTCONN)?, hw.id().device()?))
-    }
-
-    /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk
-    /// names it.
-    ///
-    /// `tag` goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
-    /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it, `EIO` when
-    /// the device refuses the memory. `task` is that of the RPC, here and below.
-    #[inline(always)]
-    pub(crate) fn arm(
-        &self,
-        regions: &mut Regions,
-        pieces: &mut Pieces<'_>,
-        access: Access,
-        tag: u32,
-        task: impl Fn() -> TaskId,
-    ) -> Result<Segment> {
-        // They have to fit into one post.
-        if regions.count() >= self.config.regions_per_call as usize {
-            return Err(EMSGSIZE);
-        }
-        if regions.room() == 0 {
-            return Err(ENOBUFS);
-        }
-        let region = self.send.lock().take_region().ok_or(EAGAIN)?;
-        match region.arm(pieces, self.config.sg_gaps, access, tag) {
-            Ok(armed) => {
-                events::xprtrdma_mr_map(|| (task(), armed.covered()));
-                let segment = armed.segment();
-                // There is room, by the check above.
-                let _ = regions.armed.push_within_capacity(armed);
-                Ok(segment)
-            }
-            Err((e, region)) => {
-                self.send.lock().give_back_region(region, false);
-                Err(e)
-            }
-        }
-    }
-
-    /// Gives armed regions back: nothing was posted.
-    pub(crate) fn disarm(&self, regions: &mut Regions) {
-        for region in regions.armed.drain_all() {
-            let idle = region.disarm();
-            self.send.lock().give_back_region(idle, false);
-        }
     }
 
     /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
@@ -484,26 +437,6 @@ impl<H: Handler> QueuePair<H> {
         self.recv.lock().number_and_posted()
     }
 
-    /// Posts the registration of the armed regions and the Send of the buffer's first `len`
-    /// bytes, in one chain.
-    ///
-    /// The regions count as registered even after an error, when nobody knows what was posted:
-    /// then the connection must be dropped.
-    pub(crate) fn post(
-        &self,
-        buffer: SendBuffer<'_, H>,
-        len: usize,
-        regions: &mut Regions,
-        task: impl Fn() -> TaskId,
-    ) -> Result {
-        let result = buffer.post(&regions.armed, len, task);
-        for region in regions.armed.drain_all() {
-            // All three lists have room for all regions of the RPC.
-            let _ = regions.registered.push_within_capacity(region.posted());
-        }
-        result
-    }
-
     /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.
     pub(crate) fn transfer(
         &self,
@@ -512,24 +445,6 @@ impl<H: Handler> QueuePair<H> {
         parts: usize,
     ) -> Result<NewTransfer<'_, H>> {
         NewTransfer::new(self, kind, memory, parts)
-    }
-
-    /// Posts RDMA Writes, if any, and the Send of the buffer's first `len` bytes in one chain; it
-    /// waits for room if there is none, without the caller. `invalidate` is a key of the peer's. A
-    /// failure is reported with `tag`.
-    ///
-    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
-    /// going. If the device refuses it, [`Handler::failed`] is called.
-    #[inline]
-    pub(crate) fn reply(
-        &self,
-        buffer: SendBuffer<'_, H>,
-        len: usize,
-        tag: Option<u32>,
-        invalidate: Option<u32>,
-        transfer: Option<NewTransfer<'_, H>>,
-    ) -> Result {
-        buffer.reply(len, tag, invalidate, transfer)
     }
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
@@ -573,87 +488,6 @@ impl<H: Handler> QueuePair<H> {
     /// that changes.
     pub(crate) fn is_send_queue_full(&self) -> bool {
         self.send.lock().has_waiting()
-    }
-
-    /// Posts the Send of the buffer's first `len` bytes alone, for a task or none. After an error
-    /// the connection must be dropped.
-    pub(crate) fn post_message(
-        &self,
-        buffer: SendBuffer<'_, H>,
-        len: usize,
-        task: impl Fn() -> TaskId,
-    ) -> Result {
-        buffer.post(&[], len, task)
-    }
-
-    /// The region that was remotely invalidated goes to the pool. Returns whether there was one.
-    pub(crate) fn remotely_invalidated(
-        &self,
-        regions: &mut Regions,
-        key: InvalidatedKey,
-        task: impl Fn() -> TaskId,
-    ) -> bool {
-        let found = regions.registered.iter().position(|r| r.rkey() == key.0);
-        // As a rule it is the only one, which need not close a gap.
-        let region = match found {
-            Some(i) if i + 1 == regions.registered.len() => regions.registered.pop(),
-            Some(i) => regions.registered.remove(i).ok(),
-            None => None,
-        };
-        let Some(region) = region else {
-            return false;
-        };
-        events::xprtrdma_mr_reminv(|| (task(), region.covered()));
-        match region.invalidated_by(key.0) {
-            Ok(idle) => {
-                self.send.lock().give_back_region(idle, true);
-                true
-            }
-            Err(region) => {
-                let _ = regions.registered.push_within_capacity(region);
-                false
-            }
-        }
-    }
-
-    /// Posts the local invalidation of all registered regions, for which somebody waits.
-    ///
-    /// [`Handler::invalidated`] brings the cookie back; where nothing could be posted it comes
-    /// back here, with the regions as they were. After any error the connection must be dropped.
-    pub(crate) fn invalidate(
-        &self,
-        regions: &mut Regions,
-        cookie: H::Cookie,
-        waiter: Waiter,
-        task: impl Fn() -> TaskId,
-    ) -> Result<(), (Error, Option<H::Cookie>)> {
-        if events::on::xprtrdma_mr_localinv() {
-            for region in regions.registered.iter() {
-                events::xprtrdma_mr_localinv(|| (task(), region.covered()));
-            }
-        }
-        let keys = regions.registered.iter().map(Region::invalidation);
-        let result = self.send.lock().post_invalidations(keys, cookie, waiter);
-        if let Err((e, _)) = &result {
-            events::xprtrdma_post_linv_err(|| (task(), *e));
-        }
-        if !matches!(result, Err((_, Some(_)))) {
-            for region in regions.registered.drain_all() {
-                let _ = regions
-                    .invalidating
-                    .push_within_capacity(region.invalidation_posted());
-            }
-        }
-        result
-    }
-
-    /// All regions being invalidated go to the pool: [`Handler::invalidated`] said that it went
-    /// well.
-    pub(crate) fn invalidation_completed(&self, regions: &mut Regions) {
-        for region in regions.invalidating.drain_all() {
-            let idle = region.completed();
-            self.send.lock().give_back_region(idle, false);
-        }
     }
 }
 

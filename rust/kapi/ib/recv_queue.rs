@@ -230,7 +230,7 @@ impl RecvQueue {
         &mut self,
         entry: *const bindings::ib_cqe,
         received: usize,
-    ) -> Option<(u32, *const [u8])> {
+    ) -> Option<(u32, NonNull<[u8]>)> {
         let offset = (entry as usize).checked_sub(self.slots.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<Slot>();
         let buffer = self.slots.get(index)?.buffer.as_ref()?;
@@ -243,7 +243,7 @@ impl RecvQueue {
         }
         Some((
             index as u32,
-            core::ptr::slice_from_raw_parts(buffer.as_ptr(), len),
+            NonNull::slice_from_raw_parts(buffer.data(), len),
         ))
     }
 
@@ -294,14 +294,14 @@ impl<H: Handler> KeptReceive<H> {
         qp: &QueuePair<H>,
         index: u32,
         id: CompletionId,
-        bytes: &[u8],
+        bytes: NonNull<[u8]>,
     ) -> Self {
-        // INVARIANT: Counted when it was completed; the rest by contract.
+        // INVARIANT: Counted when it was completed; the caller promises the rest.
         Self {
             qp: NonNull::from(qp),
             index,
             id,
-            bytes: NonNull::from(bytes),
+            bytes,
         }
     }
 

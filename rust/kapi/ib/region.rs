@@ -34,12 +34,12 @@ use super::{
     ledger, //
 };
 use core::{
+    cell::UnsafeCell,
     marker::PhantomData,
     num::NonZero,
     ptr::NonNull, //
 };
 use kernel::{
-    alloc::Flags,
     error::{
         from_err_ptr,
         to_result, //
@@ -91,88 +91,102 @@ pub(super) struct Registered;
 pub(super) struct Invalidating;
 
 /// The part of a memory region that its queue pair's tear-down can reach.
+///
+/// # Invariants
+///
+/// - `mr` is a valid region of `device`, which outlives it, until [`Mr::kill`] has begun.
+/// - `list` is used by the holder of the region's only [`Region`] while that is [`Idle`], and by
+///   whoever holds the lock of `core` otherwise. [`Mr::kill`] uses it while nobody covers anything.
 #[pin_data(PinnedDrop)]
 pub(super) struct Mr {
     /// The number that the resource tracker has given to it, for trace events.
     pub(super) id: u32,
+    mr: NonNull<bindings::ib_mr>,
+    device: NonNull<bindings::ib_device>,
+    list: UnsafeCell<List>,
     #[pin]
     core: SpinLock<Core>,
 }
 
-/// # Invariants
-///
-/// `mr` is a valid region of `device`, or none once its end has begun; `dead` says that the device
-/// has let go of it and nothing is mapped. While `mapped` is not zero, that
-/// many elements of `sg` are mapped for `device` in `direction`, and `kept` has what keeps their
-/// memory where its owner does not. The device outlives `mr`.
-struct Core {
-    mr: Option<NonNull<bindings::ib_mr>>,
-    dead: bool,
-    device: NonNull<bindings::ib_device>,
+// SAFETY: Region and device may be used from any thread, and the type invariant says who uses the list.
+unsafe impl Send for Mr {}
+// SAFETY: The region and the device may be used by any threads at once, and the type invariant says
+// which of them uses the list.
+unsafe impl Sync for Mr {}
+
+/// What is covered, piece by piece.
+struct List {
     sg: KVVec<bindings::scatterlist>,
     /// Pages of one element, at most.
     longest: NonZero<u32>,
+}
+
+/// # Invariants
+///
+/// - While `mapped` is not zero, that many elements of the region's list are mapped for its device in
+///   `direction`, and `kept` has what keeps their memory where its owner does not.
+/// - `ending` says that [`Mr::kill`] has begun, `dead` that the device has let go of the region and
+///   nothing is mapped.
+struct Core {
+    ending: bool,
+    dead: bool,
     mapped: u32,
     direction: Direction,
     kept: Option<Arc<KeptPages>>,
 }
 
-// SAFETY: The region and its list are used under the lock alone, from any thread.
-unsafe impl Send for Core {}
-
-impl Core {
-    /// What it covers, by the region itself.
-    fn covered(&self) -> CoveredRegion {
-        let Some(mr) = self.mr else {
-            return CoveredRegion::default();
-        };
-        // SAFETY: Valid by the type invariant. A driver writes at most the same values again.
-        let (id, segment) = unsafe {
-            let mr = mr.as_ptr();
-            let segment = Segment {
+impl Mr {
+    /// What it covers, by the region itself, with so many elements mapped.
+    ///
+    /// # Safety
+    ///
+    /// [`Self::kill`] must not have begun to deregister it.
+    unsafe fn covered(&self, elements: u32, direction: Direction) -> CoveredRegion {
+        let mr = self.mr.as_ptr();
+        // SAFETY: The region is not deregistered, as the caller promises. A driver writes at most the
+        // same values again.
+        let segment = unsafe {
+            Segment {
                 handle: (*mr).rkey,
                 length: u32::try_from((*mr).length).unwrap_or(0),
                 offset: (*mr).iova,
-            };
-            ((*mr).res.id, segment)
+            }
         };
-        CoveredRegion::new(id, self.mapped, segment, self.direction.as_raw())
+        CoveredRegion::new(self.id, elements, segment, direction.as_raw())
     }
 
-    /// Where the first element is, as the device knows it.
-    fn address(&self) -> u64 {
-        self.sg.first().map_or(0, |element| element.dma_address)
+    /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it.
+    fn uncover(&self) {
+        let mut core = self.core.lock();
+        let ending = core.ending;
+        self.unmap(&mut core, |direction, elements| {
+            if ending {
+                return CoveredRegion::default();
+            }
+            // SAFETY: The lock is held since its end had not begun.
+            unsafe { self.covered(elements, direction) }
+        });
     }
 
     /// Undoes the mapping, if there is one; `covered` says what it was.
-    fn unmap(&mut self, covered: impl FnOnce(&Self) -> CoveredRegion) {
-        if self.mapped == 0 {
+    fn unmap(&self, core: &mut Core, covered: impl FnOnce(Direction, u32) -> CoveredRegion) {
+        if core.mapped == 0 {
             return;
         }
-        trace::xprtrdma_mr_unmap(|| covered(self));
+        let direction = core.direction;
+        trace::xprtrdma_mr_unmap(|| covered(direction, core.mapped));
         // INVARIANT: Nothing is mapped after this.
-        let mapped = core::mem::take(&mut self.mapped);
-        self.note_mapping(mapped, ledger::unmapped);
-        // SAFETY: By the type invariant mapped with these values, and the device is alive.
+        let mapped = core::mem::take(&mut core.mapped);
+        // SAFETY: The lock of `core` is held, and something is mapped, so the region is not idle: by the
+        // type invariant nobody else uses the list. It is mapped with these values, and the device is
+        // alive.
         unsafe {
-            bindings::ib_dma_unmap_sg(
-                self.device.as_ptr(),
-                self.sg.as_mut_ptr(),
-                mapped as i32,
-                self.direction.as_raw(),
-            )
+            let sg = (*self.list.get()).sg.as_mut_ptr();
+            ledger::unmapped(sg as u64, mapped as usize, direction.as_raw());
+            bindings::ib_dma_unmap_sg(self.device.as_ptr(), sg, mapped as i32, direction.as_raw());
         };
         // The device cannot reach it any more.
-        drop(self.kept.take());
-    }
-
-    /// Tells the ledger of the mapped list as of one mapping: the list goes and comes as a whole.
-    fn note_mapping(&self, elements: u32, note: fn(u64, usize, bindings::dma_data_direction)) {
-        note(
-            self.sg.as_ptr() as u64,
-            elements as usize,
-            self.direction.as_raw(),
-        );
+        drop(core.kept.take());
     }
 }
 
@@ -197,27 +211,32 @@ impl Mr {
         let mut sg = KVVec::zeroed(pages as usize, GFP_KERNEL)?;
         // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
-        // SAFETY: The protection domain is valid by contract.
+        // SAFETY: The caller promises that the protection domain is valid.
         let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_ptr(), kind, pages) })
             .inspect_err(|e| trace::xprtrdma_frwr_alloc(|| (0, *e)))?;
         let mr = NonNull::new(mr).ok_or(ENOMEM)?;
         // SAFETY: Allocated above.
         let id = unsafe { (*mr.as_ptr()).res.id };
-        // INVARIANT: Allocated above; nothing is mapped.
-        let core = Core {
-            mr: Some(mr),
-            dead: false,
-            device,
+        let list = List {
             sg,
-            // SAFETY: The device is valid by contract.
+            // SAFETY: The caller promises that the device is valid.
             longest: unsafe { longest_piece(device.as_ptr()) },
+        };
+        // INVARIANT: Nothing is mapped.
+        let core = Core {
+            ending: false,
+            dead: false,
             mapped: 0,
             direction: Direction::ToDevice,
             kept: None,
         };
+        // INVARIANT: Allocated above, and the device outlives it, as the caller promises.
         let arc = Arc::pin_init(
             pin_init!(Self {
                 id,
+                mr,
+                device,
+                list: UnsafeCell::new(list),
                 core <- new_spinlock!(core, "rpcrdma_region"),
             }),
             GFP_KERNEL,
@@ -231,26 +250,31 @@ impl Mr {
 
     /// Takes the region from the device: afterwards no peer can reach what it covered. May sleep.
     ///
-    /// To be called when both queues are drained, so that no work request names it any more.
+    /// To be called when both queues are drained, so that no work request names it any more, and
+    /// nobody who may cover memory with it is left.
     pub(super) fn kill(&self) {
         let mut core = self.core.lock();
-        let covered = core.covered();
-        // INVARIANT: Its end begins; nobody uses it from here on.
-        let Some(mr) = core.mr.take() else { return };
+        if core::mem::replace(&mut core.ending, true) {
+            return;
+        }
+        // SAFETY: It is deregistered below, by whoever has set the mark above.
+        let covered = unsafe { self.covered(core.mapped, core.direction) };
         drop(core);
-        // SAFETY: Valid until now by the type invariant, and nobody else can find it any more.
-        let rc = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
+        // SAFETY: Valid until now by the type invariant, and nobody else comes here.
+        let rc = to_result(unsafe { bindings::ib_dereg_mr(self.mr.as_ptr()) });
         if let Err(e) = rc {
             trace::xprtrdma_frwr_dereg(|| (covered, e));
             pr_warn!("a memory region could not be deregistered ({e:?})\n");
         }
         // The memory is unmapped only now that the adapter cannot use it.
         let mut core = self.core.lock();
-        core.unmap(|_| covered);
+        self.unmap(&mut core, |_, _| covered);
         core.dead = true;
         // Its memory may be such as is given back only by who may sleep, which whoever drops the last
         // reference may not.
-        let sg = core::mem::take(&mut core.sg);
+        // SAFETY: The lock is held, and nobody covers anything any more, so by the type invariant
+        // nobody else uses the list.
+        let sg = unsafe { core::mem::take(&mut (*self.list.get()).sg) };
         drop(core);
         drop(sg);
     }
@@ -260,7 +284,7 @@ impl Mr {
 impl PinnedDrop for Mr {
     fn drop(self: Pin<&mut Self>) {
         // Regions are in the table of their queue pair, which kills them before it lets go.
-        kernel::warn_on!(self.core.lock().mr.is_some());
+        kernel::warn_on!(!self.core.lock().dead);
     }
 }
 
@@ -316,7 +340,10 @@ impl<S> Region<S> {
 }
 
 impl Region<Idle> {
-    pub(super) fn new(mr: Arc<Mr>) -> Self {
+    /// # Safety
+    ///
+    /// It must be the only [`Region`] of `mr`.
+    pub(super) unsafe fn new(mr: Arc<Mr>) -> Self {
         Self {
             mr,
             segment: Segment {
@@ -332,17 +359,22 @@ impl Region<Idle> {
     /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
-    /// the kernel gets on the wire. Does not sleep. `ENOBUFS` when the memory cannot be mapped
-    /// now, `EIO` when the device refuses it, `ENOTCONN` when the region is dead.
+    /// the kernel gets on the wire. May sleep, as drivers may. `ENOBUFS` when the memory cannot be
+    /// mapped now, `EIO` when the device refuses it.
+    ///
+    /// # Safety
+    ///
+    /// [`Mr::kill`] must not have begun, and must not begin before this has returned.
     #[inline]
-    pub(super) fn arm(
+    pub(super) unsafe fn arm(
         self,
         pieces: &mut Pieces<'_>,
         sg_gaps: bool,
         access: Access,
         tag: u32,
     ) -> Result<Region<Armed>, (Error, Self)> {
-        match self.mr.cover(pieces, sg_gaps, access, tag) {
+        // SAFETY: The region is idle and this its only token; nobody kills it, as the caller promises.
+        match unsafe { self.mr.cover(pieces, sg_gaps, access, tag) } {
             Ok(segment) => {
                 let mut armed = self.into_state::<Armed>();
                 armed.segment = segment;
@@ -356,73 +388,78 @@ impl Region<Idle> {
 
 impl Mr {
     /// See [`Region::arm`].
-    fn cover(
+    ///
+    /// # Safety
+    ///
+    /// As for that; and the caller must have the region's only token, which is [`Idle`].
+    unsafe fn cover(
         &self,
         pieces: &mut Pieces<'_>,
         sg_gaps: bool,
         access: Access,
         tag: u32,
     ) -> Result<Segment> {
-        let mut guard = self.core.lock();
-        let core = &mut *guard;
-        let mr = core.mr.ok_or(ENOTCONN)?;
-
-        let filled = pieces.fill(core.sg.as_mut_slice(), sg_gaps, core.longest);
+        // A driver may allocate memory to cover some (hns_roce does).
+        #[cfg(CONFIG_RPCRDMA_DEBUG)]
+        kernel::task::might_sleep();
+        // SAFETY: The caller has the token of an idle region, and nobody kills it meanwhile: by the
+        // type invariant nobody else uses the list.
+        let List { sg, longest } = unsafe { &mut *self.list.get() };
+        let filled = pieces.fill(sg.as_mut_slice(), sg_gaps, *longest);
         if filled == 0 {
             return Err(EINVAL);
         }
-        let direction = access.direction();
+        let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
+        let (mr, direction) = (self.mr.as_ptr(), access.direction());
         // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
         // this region is fenced, or the connection until it is dead, or that what the pieces keep
         // does; the device is alive as long as the region is.
-        let mapped = unsafe {
-            bindings::ib_dma_map_sg(
-                core.device.as_ptr(),
-                core.sg.as_mut_ptr(),
-                filled as i32,
-                direction.as_raw(),
-            )
-        };
+        let mapped =
+            unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
+        let address = || sg.first().map_or(0, |element| element.dma_address);
         let mapped_elements = u32::try_from(mapped).unwrap_or(0);
         if mapped_elements == 0 {
             trace::xprtrdma_frwr_sgerr(|| {
-                let direction = direction.as_raw().0;
-                (self.id, core.address(), direction, filled as u32)
+                (self.id, address(), direction.as_raw().0, filled as u32)
             });
             // Bounce buffers are short: the RPC layer tries again later.
             return Err(ENOBUFS);
         }
-        // INVARIANT: `filled` elements were mapped by the call above.
+        ledger::mapped(list as u64, filled, direction.as_raw());
+
+        let page = kernel::page::PAGE_SIZE as u32;
+        // SAFETY: The region is valid, since nobody kills it, and the list is mapped for its device; no
+        // offset is given.
+        let placed =
+            unsafe { bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), page) };
+        let mut core = self.core.lock();
+        // INVARIANT: `filled` elements were mapped above.
         core.mapped = filled as u32;
         core.direction = direction;
         core.kept = pieces.kept();
-        core.note_mapping(core.mapped, ledger::mapped);
-
-        // SAFETY: The region and the mapped list are valid; no offset is given.
-        let placed = unsafe {
-            bindings::ib_map_mr_sg(
-                mr.as_ptr(),
-                core.sg.as_mut_ptr(),
-                mapped as i32,
-                core::ptr::null_mut(),
-                kernel::page::PAGE_SIZE as u32,
-            )
-        };
         if placed < 0 || placed as u32 != mapped_elements {
             trace::xprtrdma_frwr_maperr(|| {
-                let direction = direction.as_raw().0;
-                (self.id, core.address(), direction, placed, core.mapped)
+                (
+                    self.id,
+                    address(),
+                    direction.as_raw().0,
+                    placed,
+                    core.mapped,
+                )
             });
-            core.unmap(Core::covered);
+            // SAFETY: Nobody kills it.
+            self.unmap(&mut core, |direction, n| unsafe {
+                self.covered(n, direction)
+            });
             return Err(EIO);
         }
 
         // A key is used once: the peer's late use of an old one must fail.
-        // SAFETY: The region is valid, and used by nobody else while this token exists.
+        // SAFETY: The region is valid, since nobody kills it, and nobody else uses it while the caller
+        // has its token.
         let segment = unsafe {
-            let mr = mr.as_ptr();
             bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
-            let in_page = (*mr).iova & (kernel::page::PAGE_SIZE as u64 - 1);
+            let in_page = (*mr).iova & u64::from(page - 1);
             (*mr).iova = (u64::from(tag) << 32) | in_page;
             Segment {
                 handle: (*mr).rkey,
@@ -442,18 +479,17 @@ impl Region<Armed> {
 
     /// Gives the memory back: nothing was posted.
     pub(super) fn disarm(self) -> Region<Idle> {
-        self.mr.core.lock().unmap(Core::covered);
+        self.mr.uncover();
         self.into_state()
     }
 
-    /// What its registration names; `ENOTCONN` when it is dead.
-    pub(super) fn registration(&self) -> Result<Registration> {
-        let mr = self.mr.core.lock().mr.ok_or(ENOTCONN)?;
-        Ok(Registration {
-            mr: mr.as_ptr(),
+    /// What its registration names, for as long as nobody kills it.
+    pub(super) fn registration(&self) -> Registration {
+        Registration {
+            mr: self.mr.mr.as_ptr(),
             rkey: self.segment.handle,
             access: self.access,
-        })
+        }
     }
 
     /// The registration was posted, or may have been.
@@ -476,7 +512,7 @@ impl Region<Registered> {
         if self.rkey() != rkey {
             return Err(self);
         }
-        self.mr.core.lock().unmap(Core::covered);
+        self.mr.uncover();
         Ok(self.into_state())
     }
 
@@ -497,81 +533,7 @@ impl Region<Registered> {
 impl Region<Invalidating> {
     /// The local invalidation has completed well.
     pub(super) fn completed(self) -> Region<Idle> {
-        self.mr.core.lock().unmap(Core::covered);
+        self.mr.uncover();
         self.into_state()
-    }
-}
-
-/// The regions of one RPC.
-pub(crate) struct Regions {
-    pub(super) armed: KVec<Region<Armed>>,
-    pub(super) registered: KVec<Region<Registered>>,
-    pub(super) invalidating: KVec<Region<Invalidating>>,
-}
-
-impl Drop for Regions {
-    fn drop(&mut self) {
-        self.bury();
-        // The RPC's memory may be reused while a peer can reach it.
-        kernel::warn_on!(self.fenced().is_none());
-    }
-}
-
-/// Proof that no peer can reach memory of an RPC (RFC 8166, section 4.4.1).
-pub(crate) struct Fenced(());
-
-impl Regions {
-    /// Room for `n` regions. May sleep as `flags` say.
-    pub(crate) fn new(n: usize, flags: Flags) -> Result<Self> {
-        Ok(Self {
-            armed: KVec::with_capacity(n, flags)?,
-            registered: KVec::with_capacity(n, flags)?,
-            invalidating: KVec::with_capacity(n, flags)?,
-        })
-    }
-
-    /// Makes room for `n` regions in all, where there is less. May sleep as `flags` say.
-    pub(crate) fn make_room(&mut self, n: usize, flags: Flags) -> Result {
-        self.armed
-            .reserve(n.saturating_sub(self.armed.len()), flags)?;
-        self.registered
-            .reserve(n.saturating_sub(self.registered.len()), flags)?;
-        self.invalidating
-            .reserve(n.saturating_sub(self.invalidating.len()), flags)?;
-        Ok(())
-    }
-
-    /// How many regions there are.
-    pub(super) fn count(&self) -> usize {
-        self.armed.len() + self.registered.len() + self.invalidating.len()
-    }
-
-    /// How many more regions there is room for: each may come to be in any of the lists.
-    pub(crate) fn room(&self) -> usize {
-        let least = self.armed.capacity().min(self.registered.capacity());
-        let least = least.min(self.invalidating.capacity());
-        least.saturating_sub(self.count())
-    }
-
-    /// What trace events say of the region that was armed last.
-    pub(crate) fn last_armed(&self) -> CoveredRegion {
-        self.armed.last().map(Region::covered).unwrap_or_default()
-    }
-
-    /// Lets go of the regions that tear-down has taken from the device.
-    #[inline]
-    pub(crate) fn bury(&mut self) {
-        // As a rule there are none any more.
-        if self.fenced().is_none() {
-            self.registered.retain(|region| !region.is_dead());
-            self.invalidating.retain(|region| !region.is_dead());
-        }
-    }
-
-    /// Proof that no peer can reach the memory, if so.
-    #[inline]
-    pub(crate) fn fenced(&self) -> Option<Fenced> {
-        let none = self.registered.is_empty() && self.invalidating.is_empty();
-        none.then_some(Fenced(()))
     }
 }

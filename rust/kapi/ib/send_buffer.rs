@@ -2,18 +2,24 @@
 
 //! Buffers that are filled and sent, and those whom the tear-down waits for.
 
-use super::super::sys::trace::{
-    CompletionId,
-    TaskId, //
+use super::super::{
+    page::Pieces,
+    sys::trace::{
+        self,
+        CompletionId,
+        TaskId, //
+    }, //
 };
 use super::{
     buffer::DmaBuffer,
     handler::Handler,
     queue_pair::QueuePair,
     region::{
+        Access,
         Armed,
         Region, //
     },
+    regions::Regions,
     send_queue::{
         Reply,
         SendQueue,
@@ -23,6 +29,7 @@ use super::{
     transfer::NewTransfer, //
 };
 use kernel::prelude::*;
+use xdr::Segment;
 
 /// Somebody whom tear-down waits for.
 ///
@@ -54,6 +61,43 @@ impl<'a, H: Handler> Poster<'a, H> {
         self.0
             .make_send_buffer()
             .or_else(|e| self.0.send.lock().not_made().ok_or(e))
+    }
+
+    /// As [`SendBuffer::arm`].
+    #[inline(always)]
+    pub(super) fn arm(
+        &self,
+        regions: &mut Regions,
+        pieces: &mut Pieces<'_>,
+        access: Access,
+        tag: u32,
+        task: impl Fn() -> TaskId,
+    ) -> Result<Segment> {
+        let config = self.0.config();
+        regions.belong_to(self.0.number)?;
+        // They have to fit into one post.
+        if regions.count() >= config.regions_per_call as usize {
+            return Err(EMSGSIZE);
+        }
+        if regions.room() == 0 {
+            return Err(ENOBUFS);
+        }
+        let region = self.0.send.lock().take_region().ok_or(EAGAIN)?;
+        // SAFETY: The tear-down kills the regions of its queue pair after all posters have left, and
+        // this one is still there.
+        match unsafe { region.arm(pieces, config.sg_gaps, access, tag) } {
+            Ok(armed) => {
+                trace::xprtrdma_mr_map(|| (task(), armed.covered()));
+                let segment = armed.segment();
+                // There is room, by the check above.
+                let _ = regions.armed.push_within_capacity(armed);
+                Ok(segment)
+            }
+            Err((e, region)) => {
+                self.0.send.lock().give_back_region(region, false);
+                Err(e)
+            }
+        }
     }
 
     /// The queue pair.
@@ -145,10 +189,41 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         }
     }
 
-    /// Posts RDMA Writes and the Send of the first `len` bytes in one chain, or lets them wait for
-    /// room. `invalidate` is a key of the peer's. A failure is reported with `tag`.
+    /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk of the
+    /// message names it. May sleep.
+    ///
+    /// `tag` goes into the upper half of the peer's address. `EINVAL` if there are regions of another
+    /// queue pair, `EAGAIN` when no region is idle,
+    /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it or the
+    /// memory cannot be mapped now, `EIO` when the device refuses it. `task` is that of the RPC.
     #[inline(always)]
-    pub(super) fn reply(
+    pub(crate) fn arm(
+        &self,
+        regions: &mut Regions,
+        pieces: &mut Pieces<'_>,
+        access: Access,
+        tag: u32,
+        task: impl Fn() -> TaskId,
+    ) -> Result<Segment> {
+        let poster = self.poster.as_ref().ok_or(EINVAL)?;
+        poster.arm(regions, pieces, access, tag, task)
+    }
+
+    /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None if
+    /// that was not provided, or is not needed.
+    pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
+        let poster = self.poster.as_ref().filter(|_| len != 0)?;
+        poster.owner().padding(len, task)
+    }
+
+    /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for room
+    /// if there is none, without the caller. `invalidate` is a key of the peer's. A failure is reported
+    /// with `tag`.
+    ///
+    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
+    /// going. If the device refuses it, [`Handler::failed`] is called.
+    #[inline(always)]
+    pub(crate) fn reply(
         self,
         len: usize,
         tag: Option<u32>,
@@ -172,13 +247,33 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         QueuePair::submit(poster, Work::Reply(reply))
     }
 
-    /// Posts registrations and the Send of the first `len` bytes, for a task or none.
-    pub(super) fn post(
+    /// Posts the registration of the armed regions and the Send of the first `len` bytes, in one
+    /// chain, for a task.
+    ///
+    /// The regions count as registered even after an error, when nobody knows what was posted: then
+    /// the connection must be dropped. `EINVAL` if they are another queue pair's, and stay as they are.
+    pub(crate) fn post(
         self,
-        armed: &[Region<Armed>],
         len: usize,
+        regions: &mut Regions,
         task: impl Fn() -> TaskId,
     ) -> Result {
+        let poster = self.poster.as_ref().ok_or(EINVAL)?;
+        if !regions.armed.is_empty() && !regions.are_of(poster.0) {
+            return Err(EINVAL);
+        }
+        let result = self.send(&regions.armed, len, task);
+        regions.posted();
+        result
+    }
+
+    /// Posts the Send of the first `len` bytes alone, for a task or none. After an error the
+    /// connection must be dropped.
+    pub(crate) fn post_message(self, len: usize, task: impl Fn() -> TaskId) -> Result {
+        self.send(&[], len, task)
+    }
+
+    fn send(self, armed: &[Region<Armed>], len: usize, task: impl Fn() -> TaskId) -> Result {
         let (buffer, poster) = self.into_parts()?;
         let len = len.min(buffer.len());
         let posted = poster.post(|queue| queue.post_send(armed, buffer, len, task));

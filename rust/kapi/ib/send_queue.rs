@@ -109,8 +109,8 @@ enum Held<C> {
 pub(super) enum Retired<C> {
     /// To be dropped outside the lock.
     Transfer(KBox<Transfer>),
-    /// `whole` says whether all of the cookie's chain was posted.
-    Cookie { cookie: C, whole: bool },
+    /// `whole` says whether all of the cookie's chain was posted; it ended at `end`.
+    Cookie { cookie: C, whole: bool, end: u64 },
 }
 
 /// Room for one work request of a chain.
@@ -503,7 +503,8 @@ impl<C> SendQueue<C> {
                     id,
                 } => {
                     each(invalidation(whole, waiter), id);
-                    return Some(Retired::Cookie { cookie, whole });
+                    let end = self.tail;
+                    return Some(Retired::Cookie { cookie, whole, end });
                 }
             }
         }
@@ -525,7 +526,8 @@ impl<C> SendQueue<C> {
 
     /// Adds a region to the table. On an error the region must be killed by the caller.
     pub(super) fn add_region(&mut self, mr: Arc<Mr>) -> Result {
-        let token = Region::new(mr.clone());
+        // SAFETY: The region was made for this table, and nobody has a token for it yet.
+        let token = unsafe { Region::new(mr.clone()) };
         let all = self.regions.len() + 1;
         let more = all.saturating_sub(self.idle.len());
         self.idle.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;

@@ -168,6 +168,8 @@ unsafe extern "C" fn map_mr_sg(
     elements: c_int,
     offset: *mut c_uint,
 ) -> c_int {
+    // As those do that allocate memory for this.
+    kernel::task::might_sleep();
     let books = books!(mr);
     let rc = books.ask(Request::MapMr);
     if rc != 0 {

@@ -12,6 +12,12 @@ use super::super::{
         },
     },
     ledger,
+    region::{
+        Access,
+        Armed,
+        Idle,
+        Region, //
+    },
 };
 use crate::kunit::{
     claim,
@@ -216,4 +222,16 @@ impl Drop for Pages {
             unsafe { bindings::put_page(*page) };
         }
     }
+}
+
+/// Covers as many of the pieces as fit into one region.
+pub(in crate::kapi::ib) fn cover(
+    region: Region<Idle>,
+    pieces: &mut Pieces<'_>,
+    gaps: bool,
+    access: Access,
+    tag: u32,
+) -> Result<Region<Armed>, (Error, Region<Idle>)> {
+    // SAFETY: No test does two things at a time, or covers anything with a region that it has killed.
+    unsafe { region.arm(pieces, gaps, access, tag) }
 }

@@ -7,7 +7,6 @@ use super::super::{
     handler::{
         Failure,
         Handler,
-        InvalidatedKey,
         QueuePairEvent,
         Received, //
     },
@@ -158,8 +157,7 @@ impl<H: Handler> QueuePair<H> {
             // SAFETY: After a success all members are valid; the key is when the flag is set.
             unsafe {
                 let flag = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as i32;
-                let key =
-                    ((*wc).wc_flags & flag != 0).then(|| InvalidatedKey((*wc).ex.invalidate_rkey));
+                let key = ((*wc).wc_flags & flag != 0).then(|| (*wc).ex.invalidate_rkey);
                 ((*wc).byte_len as usize, key)
             }
         } else {
@@ -180,16 +178,9 @@ impl<H: Handler> QueuePair<H> {
         }
         let kept = Cell::new(false);
         if ok {
-            let message = Received {
-                // SAFETY: The buffer is neither free nor posted until it is given back, below or
-                // by who keeps it, and not freed before the tear-down has waited for both.
-                bytes: unsafe { &*bytes },
-                invalidated,
-                qp: this,
-                index,
-                id,
-                kept: &kept,
-            };
+            // SAFETY: The bytes are in that buffer. It is given back below, after the handler has
+            // ended, which cannot keep the object longer, and not if it was kept.
+            let message = unsafe { Received::new(this, (index, id), bytes, invalidated, &kept) };
             this.handler.received(this, message);
         }
         if !kept.get() {

@@ -6,6 +6,7 @@ use super::super::{
     super::bindings,
     handler::Handler,
     hardware::Hardware,
+    regions::Invalidated,
     send_queue::{
         Gate,
         Read,
@@ -126,8 +127,10 @@ impl<H: Handler> QueuePair<H> {
             let retired = self.send.lock().retire(end, ok, each);
             match retired {
                 // The completion of a later request says nothing of one that was not posted.
-                Some(Retired::Cookie { cookie, whole }) => {
-                    self.handler.invalidated(self, cookie, ok && whole)
+                Some(Retired::Cookie { cookie, whole, end }) => {
+                    let owner = self.number;
+                    let done = (ok && whole).then_some(Invalidated { owner, end });
+                    self.handler.invalidated(self, cookie, done)
                 }
                 Some(Retired::Transfer(transfer)) => drop(transfer),
                 None => break,

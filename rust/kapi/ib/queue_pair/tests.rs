@@ -17,8 +17,15 @@ use super::super::{
         Refusal,
         Request, //
     },
-    region::Fenced,
-    send_queue::Gate, //
+    handler::InvalidatedKey,
+    region::Access,
+    regions::{
+        Fenced,
+        Invalidated,
+        Regions, //
+    },
+    send_queue::Gate,
+    trace::Waiter, //
 };
 use super::*;
 use crate::{
@@ -49,6 +56,7 @@ use kernel::{
 };
 
 mod bench;
+mod ownership;
 mod padding;
 use bench::*;
 
@@ -157,10 +165,7 @@ mod suite {
         };
         same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;
         same("disconnecting", qp.disconnect().err(), Some(ENOTCONN))?;
-        let mut regions = Regions::new(3, GFP_KERNEL)?;
-        let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let armed = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
-        same("arming", armed.err(), Some(EAGAIN))?;
+        same("arming", Poster::enter(qp).err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         bench.end()
     }
@@ -216,14 +221,17 @@ mod suite {
         let keys = [regions.registered[0].rkey(), regions.registered[1].rkey()];
         let qp = &bench.qp;
         for key in [0, keys[0] + 1, keys[1] ^ 0x100] {
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
+            let found =
+                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
             claim(!found, "another key says nothing")?;
         }
         for key in [keys[1], keys[0]] {
             claim(regions.fenced().is_none(), "not yet")?;
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
+            let found =
+                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
             claim(found, "its own key does")?;
-            let found = qp.remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
+            let found =
+                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
             claim(!found, "but once")?;
         }
         claim(regions.fenced().is_some(), "fenced")?;
@@ -246,7 +254,7 @@ mod suite {
         bench.told(&[], &[])?;
         bench.device.complete_sends(1)?;
         bench.told(&[(5, true)], &[])?;
-        bench.qp.invalidation_completed(&mut regions);
+        bench.completed(&mut regions);
         claim(regions.fenced().is_some(), "fenced")?;
         bench.balance.more(1)?;
         let spaces = bench.qp.handler().told.lock().spaces;
@@ -389,7 +397,7 @@ mod suite {
             let mut regions = bench.arm(2)?;
             bench.device.refuse_post(Refusal::After(taken));
             let buffer = bench.qp.send_buffer()?;
-            let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
+            let posted = buffer.post(100, &mut regions, nobody);
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
             regions.bury();
@@ -412,7 +420,7 @@ mod suite {
         let mut regions = bench.arm(2)?;
         bench.device.refuse_post(Refusal::Nameless);
         let buffer = bench.qp.send_buffer()?;
-        let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
+        let posted = buffer.post(100, &mut regions, nobody);
         same("error", posted.err(), Some(EIO))?;
         bench.shut_down(2)?;
         bench.told(&[], &[FLUSHED; 4 + 3])?;
@@ -441,8 +449,8 @@ mod suite {
         let mut regions = bench.arm(3)?;
         same("room", regions.room(), 0)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let qp = &bench.qp;
-        let more = qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        let (qp, poster) = (&bench.qp, Poster::enter(&bench.qp)?);
+        let more = poster.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
         same("too many", more.err(), Some(EMSGSIZE))?;
         bench.balance.more(3)?;
         qp.disarm(&mut regions);
@@ -451,17 +459,18 @@ mod suite {
         // All three can be had again.
         for _ in 0..3 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            qp.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
+            poster.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
         }
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mut others = Regions::new(3, GFP_KERNEL)?;
-        let none = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let none = poster.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("none is idle", none.err(), Some(EAGAIN))?;
         qp.disarm(&mut regions);
         // One that the device refuses goes back to the pool.
         bench.device.refuse(Request::MapMr, 0);
-        let refused = qp.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let refused = poster.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("refused", refused.err(), Some(EIO))?;
+        drop(poster);
         same("requests", bench.device.sends(), 0)?;
         bench.shut_down(3)?;
         bench.end()
@@ -475,14 +484,18 @@ mod suite {
         let mut regions = Regions::new(8, GFP_KERNEL)?;
         for taken in 0..8 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            let armed = bench
-                .qp
-                .arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+            let armed = Poster::enter(&bench.qp)?.arm(
+                &mut regions,
+                &mut pieces,
+                Access::RemoteRead,
+                7,
+                nobody,
+            );
             let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
             same("error", armed.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer()?;
-        bench.qp.post(buffer, 100, &mut regions, nobody)?;
+        buffer.post(100, &mut regions, nobody)?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
         regions.bury();
@@ -532,7 +545,7 @@ mod suite {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
         // No more than the buffer has is sent.
-        bench.qp.post_message(buffer, usize::MAX, nobody)?;
+        buffer.post_message(usize::MAX, nobody)?;
         same("length", bench.device.send(0)?.sge.1, 1024)?;
         bench.shut_down(0)?;
         bench.told(&[], &[FLUSHED])?;
@@ -563,7 +576,7 @@ mod suite {
 
         // One of them posts, too late; the other gives up.
         let posts = bench.device.posts();
-        let posted = bench.qp.post(buffer, 100, &mut regions, nobody);
+        let posted = buffer.post(100, &mut regions, nobody);
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         a_while();
@@ -594,7 +607,7 @@ mod suite {
         bench.invalidate(&mut regions, 5)?;
         bench.device.complete_sends(3)?;
         bench.told(&[(5, true)], &[])?;
-        bench.qp.invalidation_completed(&mut regions);
+        bench.completed(&mut regions);
         claim(regions.fenced().is_some(), "fenced")?;
         drop(buffer);
         wait_for("it ends", || closer.is_closed())?;

@@ -32,7 +32,7 @@ use kernel::prelude::*;
 
 impl<C> SendQueue<C> {
     /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain, for a
-    /// task or none.
+    /// task or none. The regions are of this queue pair, so they are alive while its gate is open.
     ///
     /// The registrations each get a slot reserved for the invalidation of their region. On an
     /// error the connection is to be dropped: part of the chain may have been posted.
@@ -51,15 +51,8 @@ impl<C> SendQueue<C> {
             return Err(ENOTCONN);
         }
         for (i, region) in armed.iter().enumerate() {
-            let registration = match region.registration() {
-                Ok(registration) => registration,
-                Err(e) => {
-                    self.give_back_buffer(buffer);
-                    return Err(e);
-                }
-            };
             trace::xprtrdma_mr_fastreg(|| (task(), region.covered()));
-            self.write_registration(i, &registration, false);
+            self.write_registration(i, &region.registration(), false);
         }
 
         // siw sends unsignaled requests in place and completes them before the peer has them,

@@ -139,7 +139,7 @@ mod suite {
     fn a_reply_alone_is_not_signaled() -> Result {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
-        bench.qp.reply(buffer, 50, Some(TAG), Some(9), None)?;
+        buffer.reply(50, Some(TAG), Some(9), None)?;
         let posted = bench.device.send(0)?;
         same("opcode", posted.opcode, SEND_WITH_INV)?;
         same("key", posted.key, 9)?;
@@ -349,7 +349,7 @@ mod suite {
         let transfer = bench.transfer(TransferKind::Write, 0)?;
         claim(transfer.is_empty(), "empty")?;
         let buffer = bench.qp.send_buffer()?;
-        bench.qp.reply(buffer, 50, None, None, Some(transfer))?;
+        buffer.reply(50, None, None, Some(transfer))?;
         same("posted", bench.device.sends(), 1)?;
         same("references", bench.pages.references(), 0)?;
         let transfer = bench.transfer(TransferKind::Read, 0)?;

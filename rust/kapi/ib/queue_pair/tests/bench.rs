@@ -81,6 +81,8 @@ impl CmHandler for Silent {
 pub(super) struct Told {
     pub(super) messages: KVec<(usize, Option<u32>)>,
     pub(super) cookies: KVec<(u32, bool)>,
+    /// What the last of them has proved.
+    pub(super) done: Option<Invalidated>,
     pub(super) spaces: u32,
     pub(super) failures: KVec<u32>,
     /// How often it was asked for a memory scope.
@@ -108,8 +110,8 @@ impl Handler for Listener {
     }
 
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>) {
-        let key = message.invalidated.map(|key| key.0);
-        let noted = (message.bytes.len(), key);
+        let key = message.invalidated().and_then(|key| key.of(qp));
+        let noted = (message.bytes().len(), key);
         let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
         if let Some(regions) = &mut *self.regions.lock() {
             let posted = qp.invalidate(regions, LATE, Waiter::Reply, nobody);
@@ -119,8 +121,10 @@ impl Handler for Listener {
         }
     }
 
-    fn invalidated(&self, _: &QueuePair<Self>, cookie: u32, ok: bool) {
-        let _ = self.told.lock().cookies.push((cookie, ok), GFP_ATOMIC);
+    fn invalidated(&self, _: &QueuePair<Self>, cookie: u32, done: Option<Invalidated>) {
+        let mut told = self.told.lock();
+        let _ = told.cookies.push((cookie, done.is_some()), GFP_ATOMIC);
+        told.done = done;
     }
 
     fn send_space(&self, _: &QueuePair<Self>) {
@@ -142,6 +146,7 @@ pub(super) fn make(
     let told = Told {
         messages: KVec::new(),
         cookies: KVec::new(),
+        done: None,
         spaces: 0,
         failures: KVec::new(),
         scopes: 0,
@@ -196,8 +201,13 @@ impl Bench {
         for i in 0..n {
             let page = (i * PAGE_SIZE, PAGE_SIZE);
             let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
-            self.qp
-                .arm(&mut regions, &mut pieces, Access::RemoteWrite, 7, nobody)?;
+            Poster::enter(&self.qp)?.arm(
+                &mut regions,
+                &mut pieces,
+                Access::RemoteWrite,
+                7,
+                nobody,
+            )?;
         }
         Ok(regions)
     }
@@ -207,7 +217,7 @@ impl Bench {
         let mut regions = self.arm(n)?;
         let mut buffer = self.qp.send_buffer()?;
         buffer.bytes().fill(0x55);
-        self.qp.post(buffer, 100, &mut regions, nobody)?;
+        buffer.post(100, &mut regions, nobody)?;
         Ok(regions)
     }
 
@@ -222,6 +232,13 @@ impl Bench {
         cookie: u32,
     ) -> Result<(), (Error, Option<u32>)> {
         self.qp.invalidate(regions, cookie, Waiter::Task, nobody)
+    }
+
+    /// The invalidations that the handler was told of last were those of `regions`.
+    pub(super) fn completed(&self, regions: &mut Regions) {
+        if let Some(done) = self.qp.handler().told.lock().done.take() {
+            self.qp.invalidation_completed(regions, done);
+        }
     }
 
     /// Posts `n` Receives.

@@ -76,7 +76,7 @@ mod suite {
         claim(Some(posted.key) != offered.map(|s| s.handle), "another key")?;
         bench.device.complete_sends(1)?;
         bench.told(&[(5, true)], &[])?;
-        bench.qp.invalidation_completed(&mut regions);
+        bench.completed(&mut regions);
         claim(regions.fenced().is_some(), "fenced")?;
 
         // The next one finds it as it was.
@@ -84,7 +84,7 @@ mod suite {
         bench.balance.more(1 + 2 + 1)?;
         bench.invalidate(&mut others, 6)?;
         bench.device.complete_sends(1)?;
-        bench.qp.invalidation_completed(&mut others);
+        bench.completed(&mut others);
         same("segment", bench.qp.padding(3, nobody), offered)?;
         bench.shut_down(3)?;
         bench.end()
@@ -96,9 +96,11 @@ mod suite {
         bench.qp.provide_padding()?;
         let key = bench.qp.padding(3, nobody).ok_or(EINVAL)?.handle;
         let mut regions = bench.call(1)?;
-        let found = bench
-            .qp
-            .remotely_invalidated(&mut regions, InvalidatedKey(key), nobody);
+        let found = bench.qp.remotely_invalidated(
+            &mut regions,
+            InvalidatedKey::test(key, &bench.qp),
+            nobody,
+        );
         claim(!found, "that says nothing of the RPC's memory")?;
         claim(regions.fenced().is_none(), "which is not fenced")?;
         bench.shut_down(2)?;

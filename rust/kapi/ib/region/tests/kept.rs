@@ -30,9 +30,7 @@ impl Bench {
             .memory
             .pieces((0, 0), (100, PAGES * PAGE_SIZE - 200), (0, 0))?
             .keeping(Some(kept));
-        region
-            .arm(&mut pieces, false, Access::RemoteRead, TAG)
-            .map_err(|(e, _)| e)
+        cover(region, &mut pieces, false, Access::RemoteRead, TAG).map_err(|(e, _)| e)
     }
 }
 

@@ -107,10 +107,10 @@ impl Bench {
                 return Err(e.into());
             }
             let mut pieces = self.memory.pieces((0, 0), (0, PAGE_SIZE), (0, 0))?;
-            let region = Region::new(mr)
-                .arm(&mut pieces, false, Access::RemoteRead, 1)
-                .map_err(|(e, _)| e)?;
-            armed.push(region, GFP_KERNEL)?;
+            // SAFETY: It was made above, and has no other token.
+            let idle = unsafe { Region::new(mr) };
+            let region = fake::cover(idle, &mut pieces, false, Access::RemoteRead, 1);
+            armed.push(region.map_err(|(e, _)| e)?, GFP_KERNEL)?;
         }
         Ok(armed)
     }
@@ -134,7 +134,7 @@ impl Bench {
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<(u32, bool)>> {
         let mut cookies = KVec::new();
         while let Some(retired) = self.queue.retire(end, true, |_, _| ()) {
-            if let Retired::Cookie { cookie, whole } = retired {
+            if let Retired::Cookie { cookie, whole, .. } = retired {
                 cookies.push((cookie, whole), GFP_KERNEL)?;
             }
         }

@@ -148,8 +148,7 @@ impl Bench {
             0 => None,
             n => Some(self.transfer(TransferKind::Write, n)?),
         };
-        self.qp
-            .reply(self.qp.send_buffer()?, 50, Some(TAG), None, transfer)
+        self.qp.send_buffer()?.reply(50, Some(TAG), None, transfer)
     }
 
     pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: the end of one RPC's local invalidations says nothing of another's, and nothing that
+//! belongs to one queue pair is posted to another, or given to its pool.
+
+use super::*;
+
+#[kunit_tests(rpcrdma_ownership)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn an_earlier_completion_is_no_fence() -> Result {
+        let bench = Bench::new()?;
+        let (mut first, mut second) = (bench.call(1)?, bench.call(1)?);
+        bench.invalidate(&mut first, 1)?;
+        bench.invalidate(&mut second, 2)?;
+        // Two registrations with a Send each, and the first invalidation.
+        bench.device.complete_sends(5)?;
+        bench.told(&[(1, true)], &[])?;
+        bench.completed(&mut second);
+        claim(second.fenced().is_none(), "that was not its own")?;
+        bench.device.complete_sends(1)?;
+        bench.told(&[(1, true), (2, true)], &[])?;
+        bench.completed(&mut second);
+        claim(second.fenced().is_some(), "its own was")?;
+        bench.shut_down(2)?;
+        bench.expect_dead(first)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_later_completion_is_a_fence() -> Result {
+        let bench = Bench::new()?;
+        let (mut first, mut second) = (bench.call(1)?, bench.call(1)?);
+        bench.invalidate(&mut first, 1)?;
+        bench.invalidate(&mut second, 2)?;
+        bench.device.complete_sends(6)?;
+        // A queue pair works off what is posted in order.
+        bench.completed(&mut first);
+        claim(
+            first.fenced().is_some(),
+            "it went well before the second did",
+        )?;
+        bench.shut_down(2)?;
+        bench.expect_dead(second)?;
+        bench.end()
+    }
+
+    #[test]
+    fn another_connection_proves_nothing() -> Result {
+        let (one, other) = (Bench::new()?, Bench::new()?);
+        let (mut regions, mut theirs) = (one.call(1)?, other.call(1)?);
+        one.invalidate(&mut regions, 1)?;
+        other.invalidate(&mut theirs, 2)?;
+        other.device.complete_sends(3)?;
+        let done = other.qp.handler().told.lock().done.take().ok_or(EINVAL)?;
+        one.qp.invalidation_completed(&mut regions, done);
+        claim(regions.fenced().is_none(), "it was another's")?;
+        let mut registered = other.call(1)?;
+        let key = InvalidatedKey::test(registered.registered[0].rkey(), &one.qp);
+        let found = other.qp.remotely_invalidated(&mut registered, key, nobody);
+        claim(!found, "nor does a key that was another's to hear of")?;
+        other.qp.shutdown();
+        one.shut_down(1)?;
+        one.expect_dead(regions)?;
+        other.expect_dead(theirs)?;
+        other.expect_dead(registered)?;
+        other.end()?;
+        one.end()
+    }
+
+    #[test]
+    fn regions_stay_with_their_connection() -> Result {
+        let (one, other) = (Bench::new()?, Bench::new()?);
+        let mut regions = one.arm(1)?;
+        // Neither covers more, nor posts, nor invalidates, nor takes into its pool what is not its own.
+        other.qp.grow_regions(1, 1)?;
+        let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
+        let armed =
+            Poster::enter(&other.qp)?.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        same("arming", armed.err(), Some(EINVAL))?;
+        let posted = other.qp.send_buffer()?.post(100, &mut regions, nobody);
+        same("posting", posted.err(), Some(EINVAL))?;
+        same("requests", other.device.sends(), 0)?;
+        claim(regions.fenced().is_some(), "nobody knows of it yet")?;
+        let mut registered = one.call(1)?;
+        let posted = other.invalidation(&mut registered, 9);
+        same("invalidating", posted, Err((EINVAL, Some(9))))?;
+        same("requests", other.device.sends(), 0)?;
+        other.qp.disarm(&mut regions);
+        same("idle", other.qp.idle_regions(), 1)?;
+        drop(regions);
+        other.qp.shutdown();
+        one.shut_down(2)?;
+        one.expect_dead(registered)?;
+        other.end()?;
+        one.end()
+    }
+}
