@@ -139,11 +139,13 @@ fn attempt(
     events.step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
     events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
-    let device = id.limits().inspect_err(|_| {
+    let device = id.limits()?;
+    if !device.registers {
         log::warn(format_args!(
             "the device that leads to {address} cannot register memory by work request"
         ));
-    })?;
+        return Err(EOPNOTSUPP);
+    }
     let plan = RegionPlan::new(device.max_region_pages, sysctl::region_pages())?;
     let config = config(&device, &plan, xprt.max_requests())?;
     let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;

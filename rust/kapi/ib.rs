@@ -14,6 +14,7 @@ mod cm;
 mod device;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod fake;
+mod forced;
 mod handler;
 mod hardware;
 mod ledger;

@@ -378,6 +378,14 @@ impl Connection {
         events.attach(handle.clone())?;
         let device = id.limits()?;
         let addresses = id.addresses();
+        // Sinks of RDMA Reads have to be registered with iWARP, and with nothing else.
+        if device.iwarp && !device.registers {
+            let peer = addresses.1;
+            warn(format_args!(
+                "connection from {peer} refused: the device cannot register memory by work request"
+            ));
+            return Err(EOPNOTSUPP);
+        }
         // Two batches more: one that is being filled, and one for what is being replied to.
         let most = svc_sysctl::max_requests()
             .min(device.max_qp_wr.saturating_sub(2 * BATCH + 1))
@@ -411,7 +419,8 @@ impl Connection {
 
         let size = InlineSize::from_bytes(config.receive_size as u32);
         let own = PrivateData {
-            remote_invalidation: true,
+            // Send With Invalidate is one of the extensions.
+            remote_invalidation: device.registers,
             send_size: size,
             receive_size: size,
         };
@@ -439,7 +448,7 @@ impl Connection {
                 ..Limits::floor(bytes)
             },
             send_threshold: own.send_threshold(&theirs) as usize,
-            invalidate: theirs.remote_invalidation,
+            invalidate: device.registers && theirs.remote_invalidation,
         })
     }
 

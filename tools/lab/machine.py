@@ -66,6 +66,8 @@ class Build:
     disk: bool = False
     # Whether the other end of its link may be gone for a while.
     reconnects: bool = False
+    # What its kernel is told beside what all are.
+    arguments: tuple[str, ...] = ()
 
 
 class Machine:
@@ -230,7 +232,7 @@ class Machine:
         name = self.role.name
         # The suites of the kernel itself are not ours to run, and take half of the debug kernel's boot.
         arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
-                     "kunit.filter_glob=rpcrdma_*"]
+                     "kunit.filter_glob=rpcrdma_*", *build.arguments]
         if not build.accounts:
             # Those that nobody reads cost time.
             arguments.append("cgroup_disable=memory")

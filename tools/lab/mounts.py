@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import adapter_tests
 import callback_tests
 import client_life_tests
 import client_tests
@@ -173,7 +174,8 @@ def check(results: Results) -> None:
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
         Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE]),
-        Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.QUICK + payload_tests.TESTS),
+        Plan("rxe", client_tests.VERSION, OURS, OURS,
+             client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
         Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK]),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
@@ -185,7 +187,8 @@ def check(results: Results) -> None:
         *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in DEVICES),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK)),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
-    run_lanes(results, [client, server])
+    forced = Lane(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
+    run_lanes(results, [client, server, forced])
 
 
 def soak_minutes() -> int:
@@ -201,6 +204,12 @@ def client_debugged(kernel: Kernel | None = None) -> Setup:
 def server_debugged(kernel: Kernel | None = None) -> Setup:
     """The same at the server."""
     return Setup("mount-server", _end(kernel or kernels.debug()), _end(kernels.stock()))
+
+
+def server_forced() -> Setup:
+    """Where the server's core is told to register memory for all RDMA."""
+    build = Build(MEMORY, arguments=(adapter_tests.FORCED,))
+    return Setup("forced", _end(kernels.debug(), build), _end(kernels.stock()))
 
 
 def server_stressed(device: str) -> Setup:

@@ -37,7 +37,7 @@ def region_pages(cell: Cell) -> None:
     value = cell.client(f"cat {path}").strip()
     if taken or value != "0":
         raise say.Failure(f"{REGION_PAGES} takes {' '.join(taken.split())}, and is {value}")
-    with _largest_payloads(cell):
+    with largest_payloads(cell):
         for pages, segments in SEGMENTS.items():
             with cell.tunable(REGION_PAGES, pages), cell.mounted():
                 mounted = cell.client("grep ' /mnt ' /proc/mounts")
@@ -56,7 +56,7 @@ def region_pages(cell: Cell) -> None:
 
 
 @contextmanager
-def _largest_payloads(cell: Cell) -> Iterator[None]:
+def largest_payloads(cell: Cell) -> Iterator[None]:
     """A server that takes 1 MiB at once, for which its guest's memory is too small by nfsd's own rule."""
     size = "/proc/fs/nfsd/max_block_size"
     usual = cell.server(f"cat {size}").strip()
@@ -76,7 +76,7 @@ def one_key(cell: Cell) -> None:
     and the client takes back the key."""
     cell.load_modules()
     sizes = " ".join(map(str, (*ODD, *EVEN)))
-    with _largest_payloads(cell):
+    with largest_payloads(cell):
         with cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
             for lengths, mode in ((ODD, ""), (EVEN, ""), (OFF_PAGE, "--odd")):
                 _expect_keys(cell, lengths, mode, len(lengths), 0)

@@ -324,6 +324,7 @@ int main(void)
 	FIELD(ib_qp, send_cq);
 	FIELD(ib_qp, recv_cq);
 	FIELD(ib_qp, mrs_used);
+	FIELD(ib_qp, rdma_mrs);
 	FIELD(ib_qp, qp_context);
 	FIELD(ib_qp, qp_num);
 	FIELD(ib_qp, max_write_sge);

@@ -104,7 +104,8 @@ impl CmEvent<'_> {
 
     /// The device that the id is bound to, if it is.
     pub(crate) fn device(&self) -> Option<DeviceName> {
-        // SAFETY: As above; the device stays as long as the id is bound to it.
+        // SAFETY: The id is valid for the time of the call that reports the event; the device stays as
+        // long as the id is bound to it.
         unsafe {
             let device = (*self.id.as_ptr()).device;
             (!device.is_null()).then(|| DeviceName::of(device))
@@ -180,7 +181,8 @@ pub(crate) struct ListenId<L: ListenHandler> {
 
 // SAFETY: The functions of rdma_cm that are called here may be called from any thread.
 unsafe impl<L: ListenHandler> Send for ListenId<L> {}
-// SAFETY: As above.
+// SAFETY: Shared, it gives the address alone, which does not change once the id is bound; the handler may
+// be used by any threads at once.
 unsafe impl<L: ListenHandler> Sync for ListenId<L> {}
 
 impl<L: ListenHandler> ListenId<L> {
@@ -241,7 +243,7 @@ impl<L: ListenHandler> ListenId<L> {
                     adopted: Cell::new(false),
                     // SAFETY: The `conn` member is the valid one for this event.
                     private_data: unsafe { private_data(&event.param.conn) },
-                    // SAFETY: As above.
+                    // SAFETY: The `conn` member is the valid one for this event.
                     initiator_depth: unsafe { event.param.conn.initiator_depth },
                 };
                 handler.request(&request);
@@ -278,7 +280,8 @@ unsafe fn create_id(
     ) -> c_int,
     context: *const c_void,
 ) -> Result<NonNull<bindings::rdma_cm_id>> {
-    // SAFETY: The namespace is alive while borrowed; the rest is by contract.
+    // SAFETY: The namespace is alive while borrowed. The callback expects this context, which stays valid
+    // until the id is destroyed, as the caller promises.
     let id = from_err_ptr(unsafe {
         bindings::rdma_create_id(
             net.as_raw(),
@@ -297,7 +300,7 @@ unsafe fn create_id(
 ///
 /// `id` must be valid.
 unsafe fn peer_of(id: NonNull<bindings::rdma_cm_id>) -> SocketAddress {
-    // SAFETY: Valid by contract.
+    // SAFETY: The id is valid, as the caller promises.
     SocketAddress::new(unsafe { (*id.as_ptr()).route.addr.dst_addr })
 }
 
@@ -310,7 +313,8 @@ unsafe fn private_data(conn: &bindings::rdma_conn_param) -> &[u8] {
     if conn.private_data.is_null() {
         return &[];
     }
-    // SAFETY: rdma_cm gives `private_data_len` bytes at `private_data`, by contract.
+    // SAFETY: These are the parameters of an event, valid as long as the result, as the caller promises;
+    // rdma_cm gives `private_data_len` bytes at `private_data`.
     unsafe {
         core::slice::from_raw_parts(
             conn.private_data.cast::<u8>(),
@@ -351,7 +355,8 @@ pub(crate) struct CmId<E: CmHandler> {
 
 // SAFETY: The functions of rdma_cm that are called here may be called from any thread.
 unsafe impl<E: CmHandler> Send for CmId<E> {}
-// SAFETY: As above; those that need serialising do so under the id's own lock.
+// SAFETY: The functions of rdma_cm that are called here may be called by any threads at once; those that
+// need serialising do so under the id's own lock.
 unsafe impl<E: CmHandler> Sync for CmId<E> {}
 
 impl<E: CmHandler> CmId<E> {
@@ -485,15 +490,16 @@ impl<E: CmHandler> CmId<E> {
 
     /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
     pub(crate) fn limits(&self) -> Result<DeviceLimits> {
-        // SAFETY: The device stays as long as the id is bound to it.
-        unsafe { DeviceLimits::of(self.device()?.as_ptr(), self.port()) }
+        let device = self.device()?.as_ptr();
+        // SAFETY: The device stays as long as the id is bound to it, and the port is the id's.
+        Ok(unsafe { DeviceLimits::of(device, self.port()) })
     }
 
     /// Requests that a send queue needs beside those that are asked for, so that `contexts` segments
     /// can be read from at once. `ENODEV` before the address is resolved.
     pub(crate) fn requests_beside_reads(&self, contexts: u32) -> Result<u32> {
         let (device, port) = (self.device()?.as_ptr(), self.port());
-        // SAFETY: As above.
+        // SAFETY: The device stays as long as the id is bound to it, and the port is the id's.
         unsafe {
             // Only these need registered sinks.
             if contexts == 0 || !bindings::rdma_protocol_iwarp(device, port) {

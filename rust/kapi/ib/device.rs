@@ -2,12 +2,12 @@
 
 //! What an RDMA device can do, as far as this transport cares.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::bindings;
 use core::num::NonZero;
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::page::PAGE_SIZE;
 
 /// The limits of one device, copied when an id is bound to it.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,9 @@ pub(crate) struct DeviceLimits {
     pub(crate) max_qp_wr: u32,
     /// Completion entries that one completion queue can hold.
     pub(crate) max_cqe: u32,
+    /// It has the memory-management extensions: memory is registered, and invalidated by the peer, by
+    /// work request. There is no other way here to give a peer access to memory.
+    pub(crate) registers: bool,
     /// Pages that one memory region can cover.
     pub(crate) max_region_pages: u32,
     /// RDMA Reads that the device can serve at once on one connection.
@@ -35,22 +38,18 @@ pub(crate) struct DeviceLimits {
 impl DeviceLimits {
     /// Reads the limits of the device.
     ///
-    /// Returns `EOPNOTSUPP` for a device without the memory-management extensions: registration
-    /// by work request is the only way this transport gives a peer access to memory.
-    ///
     /// # Safety
     ///
     /// `device` must be a valid device, and `port` one of its ports.
-    pub(super) unsafe fn of(device: *const bindings::ib_device, port: u32) -> Result<Self> {
-        // SAFETY: The device is valid by the contract of this function, and its attributes do not
-        // change after it was registered.
+    pub(super) unsafe fn of(device: *const bindings::ib_device, port: u32) -> Self {
+        // SAFETY: The device is valid, as the caller promises, and its attributes do not change after it
+        // was registered.
         let attrs = unsafe { &(*device).attrs };
 
         let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
-        if attrs.device_cap_flags & extensions == 0 || attrs.max_fast_reg_page_list_len == 0 {
-            return Err(EOPNOTSUPP);
-        }
-        Ok(Self {
+        let extended = attrs.device_cap_flags & extensions != 0;
+        Self {
+            registers: extended && attrs.max_fast_reg_page_list_len != 0,
             max_qp_wr: attrs.max_qp_wr,
             max_cqe: attrs.max_cqe,
             max_region_pages: attrs.max_fast_reg_page_list_len,
@@ -63,9 +62,9 @@ impl DeviceLimits {
             sg_gaps: attrs.kernel_cap_flags
                 & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
                 != 0,
-            // SAFETY: By the contract of this function.
+            // SAFETY: The device is valid and has that port, as the caller promises.
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
-        })
+        }
     }
 }
 
@@ -75,8 +74,18 @@ impl DeviceLimits {
 ///
 /// The device must be valid.
 pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<u32> {
-    // SAFETY: By contract.
+    // SAFETY: The device is valid, as the caller promises.
     let bytes = unsafe { bindings::ib_dma_max_piece(device) };
     let pages = u32::try_from(bytes / PAGE_SIZE).unwrap_or(u32::MAX);
     NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
+}
+
+/// Pages that a region covers which the core makes for its own use.
+///
+/// # Safety
+///
+/// The device must be valid.
+pub(super) unsafe fn fast_pages(device: *const bindings::ib_device) -> u32 {
+    // SAFETY: The device is valid, as the caller promises. The core takes as many, for it counts them.
+    unsafe { (*device).attrs.max_fast_reg_page_list_len.min(256) }
 }

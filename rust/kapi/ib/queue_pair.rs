@@ -28,6 +28,7 @@ use super::{
         CmId,
         ConnectParams, //
     },
+    forced::Forced,
     handler::{
         Failure,
         Handler, //
@@ -48,6 +49,7 @@ use super::{
         SendBuffer, //
     },
     send_queue::{
+        Gate,
         Handlers,
         SendQueue,
         Target,
@@ -137,6 +139,8 @@ pub(crate) struct QueuePair<H: Handler> {
     ended: Completion,
     /// Room for XDR padding, once it was provided.
     padding: SetOnce<Padding>,
+    /// Of a responder for which the core registers memory for all RDMA.
+    forced: SetOnce<Arc<Forced>>,
     config: QueuePairConfig,
     /// No other queue pair has it, or ever had, while the module is loaded.
     pub(super) number: u64,
@@ -168,6 +172,7 @@ impl<H: Handler> QueuePair<H> {
                 kept_left <- Completion::new(),
                 ended <- Completion::new(),
                 padding: SetOnce::new(),
+                forced: SetOnce::new(),
                 config,
                 // Zero is nobody's.
                 number: NUMBERS.fetch_add(1, Relaxed) + 1,
@@ -197,19 +202,24 @@ impl<H: Handler> QueuePair<H> {
             send_cq,
             recv_cq,
         } = unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers)? };
+        let port = hw.id().port();
+        let target = Target { qp, port };
+        if let Some(TransferConfig { contexts, .. }) = self.config.transfers {
+            // SAFETY: The queue pair was made above, and nobody else knows it yet.
+            if let Some(forced) = unsafe { Forced::detect(target, contexts)? } {
+                self.forced.populate(forced);
+            }
+        }
+        let handlers = Handlers {
+            done: Self::send_done,
+            read_done: Self::read_done,
+            read_failed: Self::read_failed,
+        };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callbacks are for entries of this ring.
-        unsafe {
-            let handlers = Handlers {
-                done: Self::send_done,
-                read_done: Self::read_done,
-                read_failed: Self::read_failed,
-            };
-            let port = hw.id().port();
-            let target = Target { qp, port };
-            self.send.lock().open(target, lkey, send_cq, &handlers)?
-        };
-        // SAFETY: As above.
+        unsafe { self.send.lock().open(target, lkey, send_cq, &handlers)? };
+        // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one entry
+        // more than there can be Receives. The callback is for entries of this queue.
         unsafe { self.recv.lock().open(qp, lkey, recv_cq, Self::receive_done) };
         Ok(())
     }
@@ -435,6 +445,16 @@ impl<H: Handler> QueuePair<H> {
     /// many Receives are posted.
     pub(crate) fn receive_queue(&self) -> (u32, u32) {
         self.recv.lock().number_and_posted()
+    }
+
+    /// How regions are taken for transfers, if the core registers memory for all.
+    pub(super) fn forced(&self) -> Option<&Arc<Forced>> {
+        self.forced.as_ref()
+    }
+
+    /// Whether nobody may post any more but invalidations.
+    pub(super) fn is_ending(&self) -> bool {
+        self.send.lock().gate != Gate::Open
     }
 
     /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.

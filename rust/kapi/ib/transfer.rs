@@ -22,6 +22,7 @@ use super::super::{
 };
 use super::{
     device::longest_piece,
+    forced::Forced,
     handler::Handler,
     queue_pair::QueuePair,
     send_buffer::Poster,
@@ -39,6 +40,10 @@ use kernel::{
     error::to_result,
     page::PAGE_SIZE,
     prelude::*,
+    sync::{
+        Arc,
+        MutexGuard, //
+    },
     time::{
         Instant,
         Monotonic, //
@@ -92,6 +97,8 @@ pub(super) struct Transfer {
     /// What its requests are called in trace events.
     id: CompletionId,
     posted: Option<Instant<Monotonic>>,
+    /// Who waits for its regions, if the core takes some for all transfers.
+    forced: Option<Arc<Forced>>,
     memory: Gathered,
 }
 
@@ -129,25 +136,19 @@ impl Transfer {
         let Some(part) = self.parts.get_mut(at) else {
             return Err(EMSGSIZE);
         };
+        let (context, n) = (&raw mut part.context, part.count as u32);
+        let (Target { qp, port }, way) = (self.target, self.kind.as_raw());
+        let (at_peer, key) = (segment.offset, segment.handle);
         // SAFETY: The queue pair is valid: its owner's `Poster` is held. The elements name memory
         // that stays as long as `self`. Neither they nor the context move.
         let requests = unsafe {
-            bindings::rdma_rw_ctx_init_bvec(
-                &mut part.context,
-                self.target.qp,
-                self.target.port,
-                elements,
-                part.count as u32,
-                iter,
-                segment.offset,
-                segment.handle,
-                self.kind.as_raw(),
-            )
+            bindings::rdma_rw_ctx_init_bvec(context, qp, port, elements, n, iter, at_peer, key, way)
         };
         if requests < 0 {
             let elements = part.count as u32;
             // It is not initialised, so it must not be destroyed.
             let _ = self.parts.pop();
+            self.elements.truncate(first);
             return to_result(requests).map(|()| 0).inspect_err(|e| {
                 let (handle, offset) = (segment.handle, segment.offset);
                 svcrdma_dma_map_rw_err(|| (self.id.queue(), handle, offset, elements, *e));
@@ -156,6 +157,15 @@ impl Transfer {
         // INVARIANT: Initialised above.
         self.requests += requests as usize;
         Ok(len)
+    }
+
+    /// Whether no other transfer of the queue pair has regions of the pool now.
+    fn is_only_user(&self) -> bool {
+        let own: u32 = self.parts.iter().map(|part| part.context.nr_ops).sum();
+        // SAFETY: The queue pair is valid: its owner's `Poster` is held. Others change the number under a
+        // lock of the core's; it is read at once.
+        let used = unsafe { (&raw const (*self.target.qp).mrs_used).read_volatile() };
+        used as u32 == own
     }
 
     /// How many work requests that is.
@@ -191,9 +201,10 @@ impl Transfer {
 
     /// Takes the memory from the device, which must not use it any more, or be past asking.
     pub(super) fn unmap(&mut self) {
-        if !self.parts.is_empty() {
-            self.trace_release();
+        if self.parts.is_empty() {
+            return;
         }
+        self.trace_release();
         for part in self.parts.iter_mut() {
             let elements = self.elements.as_ptr().wrapping_add(part.first);
             // SAFETY: Initialised with these, and the queue pair valid, by the type invariant.
@@ -209,6 +220,9 @@ impl Transfer {
             };
         }
         self.parts.clear();
+        if let Some(forced) = &self.forced {
+            forced.came_back();
+        }
     }
 
     /// Takes the memory of RDMA Reads from the device, as [`Self::unmap`] does.
@@ -250,7 +264,7 @@ impl Fetched {
         mut self,
         entries: &mut [*mut bindings::page],
     ) -> Result<usize> {
-        // SAFETY: By contract.
+        // SAFETY: The caller promises the same of the entries.
         unsafe { self.0.memory.put_into(entries) }
     }
 }
@@ -262,7 +276,7 @@ impl Fetched {
 /// The queue pair must be valid.
 unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
     let Target { qp, port } = target;
-    // SAFETY: By contract, and so is its device.
+    // SAFETY: The queue pair is valid, as the caller promises, and so is its device.
     unsafe {
         let device = (*qp).device;
         // These read into regions, for which the core counts elements where the device counts pages.
@@ -305,6 +319,8 @@ pub(crate) struct NewTransfer<'a, H: Handler> {
     transfer: KBox<Transfer>,
     // The queue pair stays as long as this, which goes after the transfer.
     poster: Poster<'a, H>,
+    /// The turn to take regions, if the core takes some for all transfers.
+    turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl<'a, H: Handler> NewTransfer<'a, H> {
@@ -319,8 +335,13 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
             return Err(EINVAL);
         }
         let (poster, id, target) = Poster::enter_for_transfer(owner)?;
-        // SAFETY: The queue pair is valid: its owner's `Poster` is held.
-        let longest = unsafe { longest_element(target, kind) };
+        let forced = owner.forced();
+        let longest = match forced {
+            // For regions the core counts elements where the device counts pages.
+            Some(_) => NonZero::<u32>::MIN,
+            // SAFETY: The queue pair is valid: its owner's `Poster` is held.
+            None => unsafe { longest_element(target, kind) },
+        };
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
         // Each part may begin and end within a page.
@@ -336,11 +357,17 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
             reply_chunk_from: usize::MAX,
             id,
             posted: None,
+            forced: forced.cloned(),
             memory,
         }? Error);
         let transfer = KBox::init(transfer, GFP_KERNEL)
             .inspect_err(|_| svcrdma_rwctx_empty(|| (id.queue(), elements as u32)))?;
-        Ok(Self { transfer, poster })
+        let turn = forced.map(|forced| forced.take_turn());
+        Ok(Self {
+            transfer,
+            poster,
+            turn,
+        })
     }
 
     /// What is added from here on is for the Reply chunk.
@@ -354,13 +381,37 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
     pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
         let mut segment = *segment;
         while len != 0 {
-            let part = self.transfer.add(offset, len, &segment)?;
+            let part = match self.turn {
+                None => self.transfer.add(offset, len, &segment)?,
+                Some(_) => self.add_when_free(offset, len, &segment)?,
+            };
             // The peer's addresses may end anywhere.
             segment.offset = segment.offset.wrapping_add(part as u64);
             offset += part;
             len -= part;
         }
         Ok(())
+    }
+
+    /// As [`Transfer::add`], but waits where regions are short until others have come back. `EMSGSIZE`
+    /// if there will never be enough, `ENOTCONN` when the connection is going.
+    #[cold]
+    fn add_when_free(&mut self, offset: usize, len: usize, segment: &Segment) -> Result<usize> {
+        let owner = self.poster.owner();
+        let forced = owner.forced().ok_or(EINVAL)?;
+        loop {
+            forced.begin();
+            if owner.is_ending() {
+                return Err(ENOTCONN);
+            }
+            // Nobody takes any but whose turn it is.
+            let alone = self.transfer.is_only_user();
+            match self.transfer.add(offset, len, segment) {
+                Err(e) if e == EAGAIN && alone => return Err(EMSGSIZE),
+                Err(e) if e == EAGAIN => forced.wait(),
+                other => return other,
+            }
+        }
     }
 
     /// Whether there is nothing to post.
@@ -376,7 +427,9 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
     /// Posts the RDMA Reads, or lets them wait for room. [`Handler::read_ended`] brings the cookie
     /// and the memory back, unless this returns an error. A failure is reported with `tag`.
     pub(crate) fn read(self, tag: Option<u32>, cookie: H::Cookie) -> Result {
-        let Self { transfer, poster } = self;
+        let Self {
+            transfer, poster, ..
+        } = self;
         let read = Read {
             transfer,
             tag,

@@ -37,6 +37,9 @@ impl<H: Handler> QueuePair<H> {
         let lent = send.lent;
         drop(send);
         self.recv.lock().open = false;
+        if let Some(forced) = self.forced() {
+            forced.came_back();
+        }
         if lent != 0 {
             self.posters_left.wait();
         }
