@@ -52,7 +52,7 @@ struct RpcRdma {
 
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        let _ledger = Ledger::open();
+        let _ledger = Ledger::open()?;
         // First of all: where the in-tree module is built in, this is refused.
         let _client = ClassRegistration::new(module).inspect_err(|e| {
             pr_err!(

@@ -7,7 +7,14 @@
 //! mapping that is undone twice, never made, or undone with another length or direction is
 //! reported with a warning, which fails a test run. Otherwise the calls are empty.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use super::super::bindings::dma_data_direction;
+use kernel::{
+    prelude::*,
+    sync::SetOnce, //
+};
 
 #[cfg(CONFIG_RPCRDMA_DEBUG)]
 mod book {
@@ -28,13 +35,18 @@ mod book {
     }
 
     kernel::sync::global_lock! {
-        // SAFETY: Initialised by `open` when the module loads, before any mapping is made.
+        // SAFETY: Initialised by `open`, which the module's initialisation calls before anything of it
+        // can be used, and so before any mapping is made.
         unsafe(uninit) static BOOK: SpinLock<KVec<Entry>> = KVec::new();
     }
 
-    /// Opens the ledger. Called once, when the module loads.
-    pub(crate) fn open() {
-        // SAFETY: Called exactly once, by the initialisation of the module.
+    /// Opens the ledger.
+    ///
+    /// # Safety
+    ///
+    /// To be called once while the module is loaded.
+    pub(crate) unsafe fn open() {
+        // SAFETY: This is called once, as the caller promises.
         unsafe { BOOK.init() };
     }
 
@@ -108,7 +120,11 @@ mod book {
     use kernel::sync::atomic::Atomic;
 
     /// Opens the ledger.
-    pub(crate) fn open() {}
+    ///
+    /// # Safety
+    ///
+    /// None.
+    pub(crate) unsafe fn open() {}
     /// Closes the ledger.
     pub(crate) fn close() {}
     /// How many mappings are not undone.
@@ -140,11 +156,19 @@ pub(super) use self::book::{
 /// The ledger is open while this lives.
 pub(crate) struct Ledger(());
 
+/// Whether it was opened before.
+static OPENED: SetOnce<()> = SetOnce::new();
+
 impl Ledger {
-    /// Opens the ledger; to be made once, before anything is mapped.
-    pub(crate) fn open() -> Self {
-        book::open();
-        Self(())
+    /// Opens the ledger, before anything is mapped. `EBUSY` if it was opened before: that can be done
+    /// once while the module is loaded.
+    pub(crate) fn open() -> Result<Self> {
+        if !OPENED.populate(()) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Only who is first to populate comes here.
+        unsafe { book::open() };
+        Ok(Self(()))
     }
 }
 
