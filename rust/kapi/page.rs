@@ -12,7 +12,10 @@ pub(super) use self::{
     pattern::Pattern, //
 };
 
-use self::pattern::in_a_row;
+use self::pattern::{
+    in_a_row,
+    FLAT_MAP, //
+};
 use super::bindings;
 use core::{
     marker::PhantomData,
@@ -91,7 +94,8 @@ impl Run {
             Start::Linear(mut addr) => {
                 while left != 0 {
                     let len = left.min(longest * PAGE_SIZE - offset);
-                    // SAFETY: The address is of the direct map by contract.
+                    // SAFETY: What the run names is valid, as the caller promises, and such a run is of
+                    // the direct map.
                     let page = unsafe { bindings::virt_to_page(addr.cast()) };
                     take(&[page], offset, len)?;
                     addr = addr.wrapping_add(len);
@@ -101,7 +105,8 @@ impl Run {
             }
             Start::Paged(pages, base) => {
                 let n = (offset + left).div_ceil(PAGE_SIZE);
-                // SAFETY: The array reaches to the end of the run by contract.
+                // SAFETY: What the run names is valid, as the caller promises: the array reaches to its
+                // end.
                 let mut pages =
                     unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
                 while !pages.is_empty() {
@@ -316,11 +321,12 @@ fn present(entries: &[*mut bindings::page]) -> usize {
 /// then.
 unsafe fn release(entries: &mut [*mut bindings::page]) {
     let front = present(entries);
-    // SAFETY: By contract, and none of these is null.
+    // SAFETY: None of these is null, so each is a page with a reference that is to go, and nobody uses it
+    // afterwards, as the caller promises.
     unsafe { bindings::release_pages(entries.as_mut_ptr(), front as i32) };
     for entry in entries.iter_mut().skip(front) {
         if !entry.is_null() {
-            // SAFETY: As above.
+            // SAFETY: Not null, it is a page with a reference that is to go, as the caller promises.
             unsafe { bindings::release_pages(entry, 1) };
         }
     }
@@ -354,7 +360,8 @@ impl PageList {
         cleared.fill(core::ptr::null_mut());
         // SAFETY: So many were written above, and are not null.
         unsafe { pages.inc_len(taken) };
-        // INVARIANT: By contract.
+        // INVARIANT: Those are pages with a reference each, as the caller promises, and the array has them no
+        // more.
         let list = Self(pages);
         if taken != n {
             return Err(EIO);
@@ -370,7 +377,8 @@ impl PageList {
     /// Each entry must be null or a page with a reference that the array's owner lets go.
     unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result {
         let places = entries.get_mut(..self.0.len()).ok_or(EINVAL)?;
-        // SAFETY: By contract, and each is overwritten below.
+        // SAFETY: Each is null or a page whose reference goes, as the caller promises. All are overwritten
+        // below, so nobody uses them afterwards.
         unsafe { release(places) };
         let (from, n) = (self.as_ptr(), places.len());
         // SAFETY: There are as many of both, and the list has memory of its own.
@@ -387,9 +395,21 @@ impl PageList {
 
     /// Whether the memory at `addr` of the direct map is in one of the pages.
     fn holds(&self, addr: *const u8) -> bool {
-        // SAFETY: Only the address is computed with.
+        if !FLAT_MAP {
+            return self.reaches(addr);
+        }
+        // SAFETY: With a flat map of all pages the address is computed with, and nothing looked up.
         let page = unsafe { bindings::virt_to_page(addr.cast()) };
         self.0.iter().any(|held| held.as_ptr() == page)
+    }
+
+    /// As [`Self::holds`], whatever map of pages the kernel has, and whatever the address.
+    fn reaches(&self, addr: *const u8) -> bool {
+        self.0.iter().any(|held| {
+            // SAFETY: The page is valid by the type invariant.
+            let front = unsafe { bindings::page_address(held.as_ptr()) };
+            (addr as usize).wrapping_sub(front as usize) < PAGE_SIZE
+        })
     }
 }
 
@@ -579,13 +599,13 @@ impl Gathered {
     ///
     /// # Safety
     ///
-    /// As for [`PageList::put_into`].
+    /// Each entry must be null or a page with a reference that the array's owner lets go.
     pub(super) unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result<usize> {
         // What is writable begins at the front of its first page.
         if !self.writable {
             return Err(EINVAL);
         }
-        // SAFETY: By contract.
+        // SAFETY: Each entry is null or a page whose reference goes, as the caller promises.
         unsafe { self.pages.put_into(entries) }?;
         Ok(core::mem::take(&mut self.len))
     }

@@ -7,7 +7,7 @@ use core::mem::size_of;
 use kernel::page::PAGE_SIZE;
 
 /// Whether pages that are neighbours in the kernel's map of all pages are neighbours in memory.
-const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
+pub(super) const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
 
 /// `len` bytes that begin `offset` bytes into the first of some pages, and go on at the front of each
 /// other. Or one piece of memory of that length, of which only the first page is named.

@@ -257,10 +257,31 @@ mod suite {
         same("shared", put, Err(EINVAL))?;
         same("as before", &to.entries[..], &to.pages[..])?;
         let mut own = Gathered::new(array_list()?, 100)?;
-        // SAFETY: As above.
+        // SAFETY: The entry has a reference, since nothing was put there before.
         let put = unsafe { own.put_into(&mut to.entries) };
         same("own", put, Ok(100))?;
         same("let go", to.references(), 0)
+    }
+
+    #[test]
+    fn found_with_any_map_of_pages() -> Result {
+        let list = array_list()?;
+        for page in &list.0 {
+            // SAFETY: The page is valid, since the list has a reference.
+            let front = unsafe { bindings::page_address(page.as_ptr()) }.cast::<u8>();
+            for offset in [0, 1, PAGE_SIZE - 1] {
+                let addr = front.wrapping_add(offset).cast_const();
+                same(
+                    "found",
+                    (list.holds(addr), list.reaches(addr)),
+                    (true, true),
+                )?;
+            }
+            for addr in [front.wrapping_sub(1), front.wrapping_add(PAGE_SIZE)] {
+                same("beside", list.reaches(addr), list.holds(addr))?;
+            }
+        }
+        claim(!list.reaches(core::ptr::null()), "no memory at all")
     }
 
     #[test]
