@@ -92,7 +92,8 @@ impl Deref for DmaBuffer {
 impl DerefMut for DmaBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut Mapped {
-        // SAFETY: As for `deref`.
+        // SAFETY: It points to an initialised object by the type invariant, which is borrowed exclusively
+        // with the owner.
         unsafe { self.0.as_mut() }
     }
 }
@@ -114,7 +115,7 @@ impl DmaBuffer {
         // meant to be sent or was not received is ever seen.
         let data = unsafe { bindings::kmalloc(len, FLAGS) };
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
-        // SAFETY: The device is valid by contract, the memory is `len` bytes of lowmem.
+        // SAFETY: The device is valid, as the caller promises; the memory is `len` bytes of lowmem.
         let addr = unsafe {
             bindings::ib_dma_map_single(
                 device.as_ptr(),
@@ -131,7 +132,7 @@ impl DmaBuffer {
             // Bounce buffers may be short for a moment. The RPC layer tries again later.
             return Err(ENOBUFS);
         }
-        // INVARIANT: Allocated and mapped above; the device outlives it by contract.
+        // INVARIANT: Allocated and mapped above; the device outlives it, as the caller promises.
         let mapped = Mapped {
             id: CompletionId::default(),
             data,
@@ -139,7 +140,7 @@ impl DmaBuffer {
             addr,
             direction,
             device,
-            // SAFETY: The device is valid by contract.
+            // SAFETY: The device is valid, as the caller promises.
             is_virtual: unsafe { bindings::ib_uses_virt_dma(device.as_ptr()) },
         };
         // SAFETY: Allocating has no further requirement.
@@ -233,7 +234,8 @@ impl Mapped {
         if self.is_virtual {
             return;
         }
-        // SAFETY: As for `sync_for_device`.
+        // SAFETY: By the type invariant the buffer is mapped at `addr` for the device, and the
+        // length is cut to what is mapped.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
                 self.device.as_ptr(),

@@ -83,22 +83,21 @@ impl Device {
         let raw =
             unsafe { bindings::_ib_alloc_device(size_of::<Raw>(), &raw mut bindings::init_net) };
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
-        // SAFETY: The device was allocated above and is known to nobody else. ib_core copies the
-        // operations. The ports stay until `drop` takes them from the device. Without a device
-        // for DMA, ib_core maps memory at its own address.
-        unsafe {
-            bindings::ib_set_device_ops(raw.as_ptr(), &ops);
-            let device = &mut *raw.as_ptr();
-            device.port_data = ports.as_mut_ptr();
-            device.phys_port_cnt = 1;
-            device.num_comp_vectors = 1;
-            device.local_dma_lkey = LKEY;
-            device.attrs.max_sge_rd = 4;
-            device.attrs.max_fast_reg_page_list_len = 8;
-            device.attrs.kernel_cap_flags =
-                u64::from(bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY);
-            (*raw.as_ptr().cast::<Raw>()).books = Arc::as_ptr(&books);
-        }
+        // SAFETY: The device was allocated above. ib_core copies the operations.
+        unsafe { bindings::ib_set_device_ops(raw.as_ptr(), &ops) };
+        // SAFETY: The device was allocated above, with room for the driver, and is known to nobody else.
+        unsafe { (*raw.as_ptr().cast::<Raw>()).books = Arc::as_ptr(&books) };
+        // SAFETY: The device was allocated above, and is known to nobody else.
+        let device = unsafe { &mut *raw.as_ptr() };
+        // They stay until `drop` takes them from the device. Without a device for DMA, ib_core maps memory
+        // at its own address.
+        device.port_data = ports.as_mut_ptr();
+        device.phys_port_cnt = 1;
+        device.num_comp_vectors = 1;
+        device.local_dma_lkey = LKEY;
+        device.attrs.max_sge_rd = 4;
+        device.attrs.max_fast_reg_page_list_len = 8;
+        device.attrs.kernel_cap_flags = u64::from(bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY);
         Ok(Self { raw, ports, books })
     }
 

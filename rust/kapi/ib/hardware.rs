@@ -90,7 +90,8 @@ impl<E: CmHandler> Hardware<E> {
     ) -> Result<Queues> {
         let device = self.id.device()?;
         let new_cq = |entries: u32| {
-            // SAFETY: The device is valid, pinned by the id. The context is by contract.
+            // SAFETY: The device is valid, pinned by the id. The pointer is valid for the handlers until
+            // the queues are destroyed, as the caller promises.
             let cq = from_err_ptr(unsafe {
                 bindings::ib_alloc_cq_any(
                     device.as_ptr(),

@@ -13,7 +13,7 @@ use kernel::ffi::c_ulong;
 /// `word` must be valid. It may be changed meanwhile, as a whole.
 #[inline]
 pub(in crate::kapi) unsafe fn test_bit(bit: u32, word: *const c_ulong) -> bool {
-    // SAFETY: Valid by contract; a volatile read of a word is one access.
+    // SAFETY: The word is valid, as the caller promises; a volatile read of a word is one access.
     let word = unsafe { word.read_volatile() };
     word & (1 << bit) != 0
 }

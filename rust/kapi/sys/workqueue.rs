@@ -291,7 +291,8 @@ pub(in crate::kapi) unsafe fn init_plain_work(
     run: unsafe extern "C" fn(*mut bindings::work_struct),
     class: WorkClass,
 ) {
-    // SAFETY: By contract. The keys are static.
+    // SAFETY: The work is valid for writes, stays where it is and has this function, as the caller
+    // promises. The keys are static.
     unsafe {
         bindings::init_work_with_key(
             work,
@@ -312,6 +313,6 @@ pub(in crate::kapi) unsafe fn queue_plain_work(
     queue: *mut bindings::workqueue_struct,
     work: *mut bindings::work_struct,
 ) {
-    // SAFETY: By contract.
+    // SAFETY: Both are initialised, and valid until the work has begun, as the caller promises.
     unsafe { bindings::queue_work_on(UNBOUND, queue, work) };
 }

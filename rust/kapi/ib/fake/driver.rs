@@ -192,6 +192,43 @@ unsafe extern "C" fn map_mr_sg(
     elements
 }
 
+/// What is to be known of a send request.
+///
+/// # Safety
+///
+/// It must be a valid one.
+unsafe fn posted_send(qp: *mut bindings::ib_qp, wr: *const bindings::ib_send_wr) -> Posted {
+    // SAFETY: The request is valid, as the caller promises.
+    let (opcode, flags) = unsafe { ((*wr).opcode, (*wr).send_flags) };
+    let (key, access) = match opcode {
+        bindings::ib_wr_opcode_IB_WR_REG_MR => {
+            let registration = wr.cast::<bindings::ib_reg_wr>();
+            // SAFETY: One that registers memory is an `ib_reg_wr`, which begins with an `ib_send_wr`.
+            unsafe { ((*registration).key, (*registration).access) }
+        }
+        bindings::ib_wr_opcode_IB_WR_LOCAL_INV | bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => {
+            // SAFETY: With these opcodes the member of the union is the key.
+            (unsafe { (*wr).ex.invalidate_rkey }, 0)
+        }
+        _ => (0, 0),
+    };
+    // SAFETY: The request is valid, as the caller promises.
+    let (elements, list) = unsafe { ((*wr).num_sge, (*wr).sg_list) };
+    // SAFETY: The list has so many elements.
+    let sge = (elements != 0).then(|| unsafe { &*list });
+    let signaled = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int;
+    Posted {
+        qp,
+        // SAFETY: The request is valid, as the caller promises; ib_core's users name an entry or none.
+        entry: unsafe { (*wr).__bindgen_anon_1.wr_cqe },
+        opcode,
+        signaled: flags & signaled != 0,
+        key,
+        access,
+        sge: sge.map_or((0, 0, 0), |sge| (sge.addr, sge.length, sge.lkey)),
+    }
+}
+
 unsafe extern "C" fn post_send(
     qp: *mut bindings::ib_qp,
     first: *const bindings::ib_send_wr,
@@ -203,45 +240,18 @@ unsafe extern "C" fn post_send(
     let mut wr = first;
     let mut taken = 0;
     while !wr.is_null() {
-        // SAFETY: The chain is of valid requests; one that registers memory is an `ib_reg_wr`,
-        // which begins with an `ib_send_wr`. A union member is read as the opcode says.
-        let posted = unsafe {
-            if refusal == Some(Refusal::After(taken)) {
-                *bad = wr;
-                return ENOMEM.to_errno();
-            }
-            let (key, access) = match (*wr).opcode {
-                bindings::ib_wr_opcode_IB_WR_REG_MR => {
-                    let registration = wr.cast::<bindings::ib_reg_wr>();
-                    ((*registration).key, (*registration).access)
-                }
-                bindings::ib_wr_opcode_IB_WR_LOCAL_INV
-                | bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => ((*wr).ex.invalidate_rkey, 0),
-                _ => (0, 0),
-            };
-            let sge = match (*wr).num_sge {
-                0 => (0, 0, 0),
-                _ => {
-                    let sge = &*(*wr).sg_list;
-                    (sge.addr, sge.length, sge.lkey)
-                }
-            };
-            let signaled = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int;
-            Posted {
-                qp,
-                entry: (*wr).__bindgen_anon_1.wr_cqe,
-                opcode: (*wr).opcode,
-                signaled: (*wr).send_flags & signaled != 0,
-                key,
-                access,
-                sge,
-            }
-        };
+        if refusal == Some(Refusal::After(taken)) {
+            // SAFETY: ib_core has room for the one that was not taken.
+            unsafe { *bad = wr };
+            return ENOMEM.to_errno();
+        }
+        // SAFETY: The chain is of valid requests.
+        let posted = unsafe { posted_send(qp, wr) };
         if records.sends.push(posted, GFP_ATOMIC).is_err() {
             pr_err!("# the fake device has no memory\n");
         }
         taken += 1;
-        // SAFETY: As above.
+        // SAFETY: The chain is of valid requests, and this is one of them.
         wr = unsafe { (*wr).next };
     }
     match refusal {
@@ -261,28 +271,27 @@ unsafe extern "C" fn post_recv(
     let mut wr = first;
     let mut taken = 0;
     while !wr.is_null() {
-        // SAFETY: The chain is of valid requests.
-        let posted = unsafe {
-            if refusal == Some(Refusal::After(taken)) {
-                *bad = wr;
-                return ENOMEM.to_errno();
-            }
-            let sge = &*(*wr).sg_list;
-            Posted {
-                qp,
-                entry: (*wr).__bindgen_anon_1.wr_cqe,
-                opcode: 0,
-                signaled: true,
-                key: 0,
-                access: 0,
-                sge: (sge.addr, sge.length, sge.lkey),
-            }
+        if refusal == Some(Refusal::After(taken)) {
+            // SAFETY: ib_core has room for the one that was not taken.
+            unsafe { *bad = wr };
+            return ENOMEM.to_errno();
+        }
+        // SAFETY: The chain is of valid requests, of one element each.
+        let (entry, sge) = unsafe { ((*wr).__bindgen_anon_1.wr_cqe, &*(*wr).sg_list) };
+        let posted = Posted {
+            qp,
+            entry,
+            opcode: 0,
+            signaled: true,
+            key: 0,
+            access: 0,
+            sge: (sge.addr, sge.length, sge.lkey),
         };
         if records.receives.push(posted, GFP_ATOMIC).is_err() {
             pr_err!("# the fake device has no memory\n");
         }
         taken += 1;
-        // SAFETY: As above.
+        // SAFETY: The chain is of valid requests, and this is one of them.
         wr = unsafe { (*wr).next };
     }
     match refusal {

@@ -95,9 +95,11 @@ impl<H: Handler> QueuePair<H> {
     ///
     /// To be called by ib_core alone, for a read entry of this type's ring.
     pub(super) unsafe extern "C" fn read_done(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: As in `send_done`.
+        // SAFETY: The context points to the queue pair by the type invariant, and the drain in
+        // `shutdown` waits for this function.
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
-        // SAFETY: As in `send_done`.
+        // SAFETY: The completion is valid for the time of this call; entry and status are valid
+        // members whatever the status.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
         let ok = this.is_ok(status);
         let mut send = this.send.lock();
@@ -124,9 +126,11 @@ impl<H: Handler> QueuePair<H> {
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
     ) {
-        // SAFETY: As in `send_done`.
+        // SAFETY: The context points to the queue pair by the type invariant, and the drain in
+        // `shutdown` waits for this function.
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
-        // SAFETY: As in `send_done`.
+        // SAFETY: The completion is valid for the time of this call; entry and status are valid
+        // members whatever the status.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
         this.is_ok(status);
         let send = this.send.lock();
@@ -148,9 +152,11 @@ impl<H: Handler> QueuePair<H> {
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
     ) {
-        // SAFETY: As in `send_done`.
+        // SAFETY: The context points to the queue pair by the type invariant, and the drain in
+        // `shutdown` waits for this function.
         let this = unsafe { &*(*cq).cq_context.cast::<Self>().cast_const() };
-        // SAFETY: As in `send_done`.
+        // SAFETY: The completion is valid for the time of this call; entry and status are valid
+        // members whatever the status.
         let (entry, status) = unsafe { ((*wc).__bindgen_anon_1.wr_cqe, (*wc).status) };
         let ok = this.is_ok(status);
         let (len, invalidated) = if ok {
@@ -204,7 +210,7 @@ impl<H: Handler> QueuePair<H> {
         // SAFETY: The context points to the queue pair by the type invariant. The device does not
         // call this any more when the queue pair under it has been destroyed, which is before.
         let this = unsafe { &*context.cast::<Self>().cast_const() };
-        // SAFETY: Valid for the time of this call, by contract.
+        // SAFETY: The device calls this with an event that is valid for the time of the call.
         let event = unsafe { QueuePairEvent::new(event) };
         this.handler.device_event(&event);
     }

@@ -410,7 +410,8 @@ unsafe fn name(
 ) {
     let (mut at, mut i) = (first, 0);
     while !at.is_null() && !core::ptr::eq(at, end) {
-        // SAFETY: By contract.
+        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this one is in
+        // front of that.
         unsafe {
             let last = (*at).next.is_null();
             if !last {

@@ -20,11 +20,11 @@ mod suite {
             // SAFETY: The word is valid.
             unsafe { bindings::set_bit(set as usize, &raw mut word) };
             for bit in 0..c_ulong::BITS {
-                // SAFETY: As above.
+                // SAFETY: The word is valid.
                 let is_set = unsafe { test_bit(bit, &raw const word) };
                 claim(is_set == (bit == set), "that bit and no other")?;
             }
-            // SAFETY: As above.
+            // SAFETY: The word is valid.
             unsafe { bindings::clear_bit(set as usize, &raw mut word) };
         }
         Ok(())

@@ -103,7 +103,8 @@ impl DeviceName {
     ///
     /// `device` must be a valid device.
     pub(in crate::kapi) unsafe fn of(device: *const bindings::ib_device) -> Self {
-        // SAFETY: Valid by contract. The name may be changed meanwhile, which at worst mixes both.
+        // SAFETY: The device is valid, as the caller promises. The name may be changed meanwhile, which
+        // at worst mixes both.
         let mut name = unsafe { (&raw const (*device).name).read_volatile() };
         if let Some(last) = name.last_mut() {
             *last = 0;
