@@ -4,7 +4,6 @@
 
 mod arrival;
 mod connection;
-mod eligible;
 mod events;
 mod grant;
 mod listener;

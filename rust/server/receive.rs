@@ -19,7 +19,6 @@ use super::{
         Turn,
         UNTOLD, //
     },
-    eligible::may_reduce,
     request::{
         Outline,
         Request, //
@@ -59,8 +58,9 @@ use xdr::{
     RpcPrefix, //
 };
 
-/// Bytes of an RPC message that are looked at: more than any header has.
-const BEGINNING: usize = 1024;
+/// Bytes of an RPC message that are looked at: more than any header has, with all that may be in front
+/// of an argument that may be reduced.
+const BEGINNING: usize = 1280;
 
 /// What to do with a received message.
 enum Next<'c> {
@@ -188,7 +188,7 @@ fn look_at_call<'c>(
         if call.reads.is_empty() {
             return Next::Execute(outline, inline.offset);
         }
-        if !may_reduce(call, inline.bytes) {
+        if !call.reduces_eligible_inline(inline.bytes) {
             return Next::Answer(connection.chunk_error(call.xid));
         }
     }
@@ -274,8 +274,15 @@ fn is_right(connection: &Connection, reading: &Reading, memory: &Fetched) -> boo
     let is_call = RpcPrefix::peek(rpc).is_some_and(|prefix| {
         prefix.xid == outline.xid && prefix.direction() == Some(Direction::Call)
     });
+    let word = |position: u64, _| {
+        let mut word = [0; 4];
+        memory
+            .copy_to(usize::try_from(position).ok()?, &mut word)
+            .ok()?;
+        Some(u32::from_be_bytes(word))
+    };
     match xdr::Message::decode(message.bytes(), &connection.limits) {
-        Ok(xdr::Message::Call(call)) => is_call && may_reduce(&call, rpc),
+        Ok(xdr::Message::Call(call)) => is_call && call.reduces_eligible(rpc, word),
         _ => false,
     }
 }

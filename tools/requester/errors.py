@@ -220,12 +220,51 @@ def not_eligible(bench: Bench) -> None:
             bench.must_refuse(message, what)
 
 
-def name_by_chunk(bench: Bench) -> None:
-    """A name of a COMPOUND, which may not be reduced, but which the transport cannot tell from data that may."""
-    message = nfs.compound(nfs.put(bench.directory), nfs.lookup("file"),
-                           nfs.Operation(nfs.GETFH, results=lambda stream: stream.opaque(bench.file.handle)))
+def misplaced(bench: Bench) -> None:
+    """WRITE and SYMLINK of NFS 2 and 3 have one Position for a Read chunk, and one alone, which their arguments lead to
+    (RFC 8166, section 6.1)."""
+    def v2_write(xid: int) -> rpc.Stream:
+        return rpc.call(xid, nfs.NFS, 2, 8).words(*[0] * 11).item(bytes(100))
+
+    for what, call in (("WRITE", nfs.v3_write(bench.target.handle, 0, data(1, 100))),
+                       ("SYMLINK", nfs.v3_symlink(bench.directory, "never", b"t" * 100)), ("WRITE of NFS 2", v2_write)):
+        xid = bench.xid()
+        stream = call(xid)
+        position = stream.items[0].position
+        arguments = len(rpc.call(xid, nfs.NFS, 3, 0).bytes)
+        for other in (arguments, arguments + 4, position - 8, position - 4, position + 4, position + 96):
+            refuse_item(bench, xid, stream, [(other, 4)], f"Position {other} of {what}, and not {position}")
+        refuse_item(bench, xid, stream, [(position, 48), (position + 48, 52)], f"two Read chunks of {what}")
+    bench.v3(lambda xid: nfs.v3_call(xid, nfs.V3_REMOVE, nfs.name(bench.directory, "never")), nfs.NOT_FOUND)
+
+
+def misplaced_in_compound(bench: Bench) -> None:
+    """Neither a name, nor a file handle, nor arguments of a READ may be reduced (RFC 8267, section 6.1)."""
     xid = bench.xid()
-    bench.exchange(message, xid=xid, reduced=[0], reads=listed(bench, message.call(xid), 0))
+    call = nfs.compound(nfs.put(bench.directory), nfs.lookup("file"), nfs.read(b"", 0, 100)).call(xid)
+    name = call.items[0].position
+    for what, position in (("minor version", name - len(bench.directory) - 24), ("file handle", name - len(bench.directory) - 8),
+                           ("name", name), ("operation", name + 4), ("offset of a READ", name + 24)):
+        refuse_item(bench, xid, call, [(position, 4)], what)
+    # One that may be, and then one that may not.
+    call = nfs.compound(nfs.put(bench.target.handle), nfs.write(0, data(1, 100), bench.verifier),
+                        nfs.lookup("name")).call(xid)
+    first, second = call.items
+    refuse_item(bench, xid, call, [(first.position, 100), (second.position, 4)], "name behind a WRITE")
+
+
+def refuse_item(bench: Bench, xid: int, stream: rpc.Stream, places: list[tuple[int, int]], what: str) -> None:
+    """ERR_CHUNK is the answer to Read chunks at these places of a stream, each of a length, with the rest inline and in
+    a Position Zero Read chunk."""
+    items = [rpc.Item(*place) for place in places]
+    for long in (False, True):
+        bench.arena.clear()
+        reads = [(item.position, bench.arena.holding(stream.data(item))[0]) for item in items]
+        inline = stream.without(items)
+        if long:
+            reads += [(0, segment) for segment in bench.arena.holding(inline, [50])]
+        header = Header(xid, RDMA_NOMSG if long else RDMA_MSG, reads=reads).encode()
+        bench.must_refuse(header + (b"" if long else inline), what)
 
 
 def in_header(bench: Bench) -> None:
@@ -263,6 +302,7 @@ SILENT = Difference("drops it", "no answer")
 LOST = "the connection is lost"
 EXECUTED = r": \d\d bytes, expected 20"
 PASSED_ON = Difference("passes it on", EXECUTED)
+EXECUTES = Difference("passes it on", r": \d{2,3} bytes, expected 20")
 
 CASES = [Case("other versions", other_versions), Case("other procedures", other_procedures),
          Case("procedures that are dropped", dropped_procedures),
@@ -280,5 +320,7 @@ CASES = [Case("other versions", other_versions), Case("other procedures", other_
          Case("other XID", other_xid, Difference("does not compare them", EXECUTED)),
          Case("neither Call nor Reply", neither, SILENT), Case("errors of RPC", rpc_errors),
          Case("arguments of no sense", garbage),
-         Case("Read chunk of nothing eligible", not_eligible, PASSED_ON), Case("name by Read chunk", name_by_chunk),
+         Case("Read chunk of nothing eligible", not_eligible, PASSED_ON),
+         Case("Read chunk at another Position", misplaced, EXECUTES),
+         Case("Read chunk elsewhere in a COMPOUND", misplaced_in_compound, EXECUTES),
          Case("Read chunk in the RPC header", in_header, PASSED_ON), Case("errors between Calls", no_harm)]

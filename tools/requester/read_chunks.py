@@ -247,6 +247,23 @@ def symlinks(bench: Bench) -> None:
         bench.exchange(nfs.compound(nfs.put(handle), nfs.readlink(target)))
 
 
+def writes_3(bench: Bench) -> None:
+    """Data of a WRITE of NFS 3 in a Read chunk (RFC 8267, section 4), with a Position Zero Read chunk and without."""
+    for seed, long in ((41, False), (42, True)):
+        piece, xid = data(seed, 3001), bench.xid()
+        call = nfs.v3_write(bench.target.handle, 0, piece)(xid)
+        reads, inline = listed(bench, call, 0, [500]), call.without(call.items)
+        if long:
+            reads += [(0, segment) for segment in bench.arena.holding(inline, [77])]
+            inline = b""
+        answer = bench.ask(Header(xid, RDMA_NOMSG if long else 0, reads=reads).encode() + inline).message
+        start = Header(xid, credits=bench.credits).encode() + bytes(nfs.rpc.accepted(xid).words(0).bytes)
+        same("beginning of the Reply", answer[:len(start)], start)
+        bench.arena.check()
+        must_hold(bench, piece)
+        bench.arena.clear()
+
+
 REFUSED = r"\[00000004 00000002\]"
 NO_PADDING = Difference("refuses Read chunks without padding that others follow", REFUSED)
 
@@ -262,4 +279,4 @@ CASES = [Case("two Read chunks", two_chunks, NO_PADDING), Case("Read chunk betwe
               Difference("takes as many Read chunks as a message can hold", r"17 Read chunks: \d{3} bytes")),
          Case("64 segments in a Read chunk", many_segments), Case("65 segments in a Read chunk", too_many_segments),
          Case("all segments of a Read list", whole_list), Case("large Read chunk", large),
-         Case("symbolic links by Read chunk", symlinks, NO_PADDING)]
+         Case("symbolic links by Read chunk", symlinks, NO_PADDING), Case("NFS 3 WRITE by Read chunk", writes_3)]

@@ -4,6 +4,7 @@
 //!
 //! A check says what is wrong instead of panicking, since a panic is a `BUG()` in the kernel.
 
+mod binding;
 mod decode;
 mod encode;
 mod limits;
@@ -27,6 +28,7 @@ use crate::{
     ReplyPayload, //
 };
 
+pub use binding::*;
 pub use decode::*;
 pub use encode::*;
 pub use limits::*;
@@ -62,6 +64,8 @@ pub const CHECKS: &[Named] = &[
     ("direction", check_direction),
     ("call_header", check_call_header),
     ("null_call", check_null_call),
+    ("eligible", check_eligible),
+    ("eligible_in_compound", check_eligible_in_compound),
     ("malformed", check_malformed),
     ("limits", check_limits),
     ("length_sums", check_length_sums),

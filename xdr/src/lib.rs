@@ -10,6 +10,7 @@
 //!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered ([`Answer`]).
 //! - [`Encoder`] writes a header in one pass.
 //! - [`Plain`] and [`encode_plain`] are the same for messages without chunks, as most are.
+//! - [`Call::reduces_eligible`] tells which Read chunks the NFS binding forbids ([RFC 8267]).
 //! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
 //! - [`PrivateData`] is the message that peers exchange while they connect.
 //!
@@ -19,11 +20,13 @@
 //!
 //! [RFC 8166]: https://www.rfc-editor.org/rfc/rfc8166
 //! [RFC 8167]: https://www.rfc-editor.org/rfc/rfc8167
+//! [RFC 8267]: https://www.rfc-editor.org/rfc/rfc8267
 //! [RFC 8797]: https://www.rfc-editor.org/rfc/rfc8797
 
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![forbid(unsafe_code)]
 
+mod binding;
 mod encode;
 mod error;
 mod header;

@@ -84,5 +84,8 @@ fuzz_target!(|bytes: &[u8]| {
             segments += chunk.segment_count();
         }
         assert_eq!(segments, call.reads.segments().count());
+        if let CallPayload::Inline(inline) = call.payload {
+            let _ = call.reduces_eligible_inline(inline.bytes);
+        }
     }
 });

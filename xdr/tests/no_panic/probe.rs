@@ -42,7 +42,8 @@ pub fn decode(bytes: &[u8], limits: &Limits, visit: fn(u32, Segment)) -> Result<
                 .segments()
                 .for_each(|entry| visit(entry.position, entry.segment));
             if let CallPayload::Inline(inline) = call.payload {
-                visit(inline.bytes.len() as u32, Segment::default());
+                let eligible = call.reduces_eligible(inline.bytes, |at, _| u32::try_from(at).ok());
+                visit(u32::from(eligible), Segment::default());
             }
             (call.writes, call.reply_chunk)
         }
