@@ -80,6 +80,10 @@ const LIST_SEGMENTS: usize = 2 * SEGMENTS;
 const CHUNKS: usize = 16;
 /// Elements of one work request, at most.
 const ELEMENTS: u32 = 30;
+/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It
+/// has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
+/// themselves do have more room than 1024 bytes.
+const SILENT_PEER: usize = 4096;
 /// Work requests that the send queue holds at least.
 const SEND_ENTRIES: u32 = 128;
 
@@ -359,8 +363,10 @@ pub(crate) struct Connection {
     pub(super) qp: Arc<QueuePair<Responder>>,
     pub(super) addresses: (SocketAddress, SocketAddress),
     pub(super) limits: Limits,
-    /// Bytes of the longest message that the peer takes inline.
-    pub(super) send_threshold: usize,
+    /// Bytes of the longest message that the peer is known to take inline.
+    send_threshold: usize,
+    /// Bytes of the longest Reply that it gets inline when it offers no Reply chunk.
+    longest_unoffered: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
 }
@@ -432,6 +438,11 @@ impl Connection {
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
 
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
+        let send_threshold = own.send_threshold(&theirs) as usize;
+        let longest_unoffered = match peer {
+            Some(_) => send_threshold,
+            None => (own.send_size.bytes() as usize).min(SILENT_PEER),
+        };
         let bytes = u32::try_from(max_message).unwrap_or(u32::MAX);
         Ok(Self {
             qp,
@@ -447,9 +458,21 @@ impl Connection {
                 reply_chunk_bytes: u32::MAX,
                 ..Limits::floor(bytes)
             },
-            send_threshold: own.send_threshold(&theirs) as usize,
+            send_threshold,
+            longest_unoffered,
             invalidate: device.registers && theirs.remote_invalidation,
         })
+    }
+
+    /// Bytes of the longest message that the peer takes inline, where that is no Reply, or one for which
+    /// it `offers` a Reply chunk; else of the longest that is tried.
+    #[inline]
+    pub(super) fn longest_inline(&self, offers: bool) -> usize {
+        if offers {
+            self.send_threshold
+        } else {
+            self.longest_unoffered
+        }
     }
 
     /// Lets the client send more: Receives were given back.
@@ -507,7 +530,8 @@ impl Connection {
             invalidate,
             transfer,
         } = answer;
-        buffer.reply(len, tag, invalidate, transfer)?;
+        let may_be_refused = len > self.send_threshold;
+        buffer.reply(len, tag, invalidate, transfer, may_be_refused)?;
         if grant.said() {
             // All that the client has sent by an older one has found its Receive.
             self.qp.want_receives(grant.receives());

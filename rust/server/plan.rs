@@ -193,12 +193,13 @@ impl<'a> Plan<'a> {
         let mut buffer = connection.qp.send_buffer()?;
         let size = self.offer.header_size();
         let whole = size.saturating_add(self.stream_len);
-        let long = if whole <= connection.send_threshold {
+        let longest = connection.longest_inline(self.offer.reply_chunk.is_some());
+        let long = if whole <= longest {
             self.header(buffer.bytes(), None)?;
             self.copy_stream(size, buffer.bytes(), rqst)?;
             trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
             None
-        } else if size <= connection.send_threshold {
+        } else if size <= longest {
             let chunk = self.offer.reply_chunk.ok_or(EMSGSIZE)?;
             must_fit(self.received, self.stream_len, &chunk)?;
             self.header(buffer.bytes(), Some(self.stream_len))?;

@@ -81,7 +81,7 @@ fn prepare_plain<'c>(
     let mut buffer = connection.qp.send_buffer()?;
     let result = rqst.result();
     let len = MIN_HEADER + result.len();
-    if len > connection.send_threshold {
+    if len > connection.longest_inline(false) {
         return Err(EMSGSIZE);
     }
     let room = encode_plain(buffer.bytes(), outline.xid, UNTOLD).map_err(|_| EMSGSIZE)?;
@@ -134,7 +134,9 @@ fn prepare_one<'c>(
 ) -> Result<Option<Answer<'c>>> {
     let result = rqst.result();
     let around = Around::new(offer, payload, result.len());
-    let Some(around) = around.filter(|around| around.len <= connection.send_threshold) else {
+    // There is no Reply chunk beside the one Write chunk.
+    let longest = connection.longest_inline(false);
+    let Some(around) = around.filter(|around| around.len <= longest) else {
         return Ok(None);
     };
     let Around {

@@ -26,14 +26,14 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
     let room = encode_plain(buffer.bytes(), message.xid(), Server::REVERSE_CREDITS);
     let room = room.map_err(|_| EMSGSIZE)?;
     let end = MIN_HEADER + body.len();
-    if end > connection.send_threshold {
+    if end > connection.longest_inline(true) {
         // No chunks here (RFC 8167, section 5.3).
         return Err(EMSGSIZE);
     }
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
-        .reply(end, None, None, None)
+        .reply(end, None, None, None, false)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }

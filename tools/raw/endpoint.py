@@ -34,8 +34,9 @@ class Endpoint:
     """A queue pair, with Receives posted."""
 
     def __init__(self, events: Events, domain: int, calls: verbs.Calls, receives: int = RECEIVES,
-                 posted: bool = True) -> None:
+                 posted: bool = True, receive_bytes: int = MESSAGE_BYTES) -> None:
         """On an id that is bound to the device of the domain. Unless `posted` is false, Receives are."""
+        self._receive_bytes = receive_bytes
         self._events, self._domain, self._calls = events, domain, calls
         context = events.id.contents.context
         self._channel = verbs.create_channel(context)
@@ -147,7 +148,7 @@ class Endpoint:
             self._await_completion(time.monotonic() + SECONDS)
 
     def _post_receive(self, number: int) -> None:
-        piece = self._receives.piece(number * MESSAGE_BYTES, MESSAGE_BYTES)
+        piece = self._receives.piece(number * MESSAGE_BYTES, self._receive_bytes)
         request = verbs.ReceiveRequest(id=RECEIVED + number, segments=ctypes.pointer(piece), segment_count=1)
         self._calls.post_receive(self._queue_pair, request)
 

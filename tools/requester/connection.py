@@ -4,7 +4,7 @@ import ctypes
 
 import verbs
 from adapter import PORT, Adapter
-from endpoint import OTHER, RECEIVES, Endpoint, Lost
+from endpoint import MESSAGE_BYTES, OTHER, RECEIVES, Endpoint, Lost
 from events import Events
 from failure import Failure
 from header import Segment, private_data
@@ -14,10 +14,10 @@ class Connection(Endpoint):
     """One connection."""
 
     def __init__(self, adapter: Adapter, private: bytes = private_data(), not_ready_retries: int = 7,
-                 receives: int = RECEIVES, posted: bool = True) -> None:
+                 receives: int = RECEIVES, posted: bool = True, receive_bytes: int = MESSAGE_BYTES) -> None:
         events = Events()
         events.resolve(adapter.address, PORT)
-        super().__init__(events, adapter.domain, adapter.calls, receives, posted)
+        super().__init__(events, adapter.domain, adapter.calls, receives, posted, receive_bytes)
         self._adapter = adapter
         self._windows: list[verbs.Window] = []
         # What the server says of itself.

@@ -229,6 +229,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         tag: Option<u32>,
         invalidate: Option<u32>,
         transfer: Option<NewTransfer<'_, H>>,
+        may_be_refused: bool,
     ) -> Result {
         let owner = self.poster.as_ref().ok_or(EINVAL)?.0;
         let transfer = match transfer {
@@ -243,6 +244,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             invalidate,
             transfer,
             tag,
+            may_be_refused,
         };
         QueuePair::submit(poster, Work::Reply(reply))
     }

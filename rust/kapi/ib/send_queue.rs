@@ -158,7 +158,7 @@ pub(super) struct SendQueue<C> {
     /// For whom the request of each slot is; empty unless this is a responder's.
     tags: KVVec<Option<u32>>,
     turns: KVVec<Work<C>>,
-    /// For whom the latest RDMA Writes were.
+    /// For whom the latest RDMA Writes were, and Sends that may be refused.
     written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
     lost: bool,

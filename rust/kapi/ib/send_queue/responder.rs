@@ -53,6 +53,8 @@ pub(in super::super) struct Reply {
     pub(in super::super) invalidate: Option<u32>,
     pub(in super::super) transfer: Option<KBox<Transfer>>,
     pub(in super::super) tag: Option<u32>,
+    /// The peer may have no room for the Send itself.
+    pub(in super::super) may_be_refused: bool,
 }
 
 /// What became of it.
@@ -225,6 +227,7 @@ impl<C> SendQueue<C> {
             invalidate,
             transfer,
             tag,
+            may_be_refused,
         } = reply;
         let transfer = transfer.filter(|transfer| transfer.requests() != 0);
         buffer.sync_for_device(len);
@@ -247,6 +250,12 @@ impl<C> SendQueue<C> {
         send.sg_list = &mut self.element;
         send.num_sge = 1;
 
+        if may_be_refused || transfer.is_some() {
+            self.written.rotate_right(1);
+            if let Some(latest) = self.written.first_mut() {
+                *latest = tag;
+            }
+        }
         let mut first: *mut bindings::ib_send_wr = &mut send;
         if let Some(mut transfer) = transfer {
             transfer.trace_post();
@@ -258,10 +267,6 @@ impl<C> SendQueue<C> {
                 name(first, &raw mut send, entry);
                 first
             };
-            self.written.rotate_right(1);
-            if let Some(latest) = self.written.first_mut() {
-                *latest = tag;
-            }
             // With the last Write: nothing posted behind it uses the memory.
             self.hold(self.slot_of(last - 1), Held::Transfer(transfer));
             for position in write..last {
@@ -358,10 +363,11 @@ impl<C> SendQueue<C> {
         !core::mem::replace(&mut self.lost, true)
     }
 
-    /// The tag of the transfer that may be under way, if there is one only.
+    /// The tag of the transfer, or of the Send that may be refused, that may be under way, if there is
+    /// one only.
     pub(in super::super) fn alone(&self) -> Option<u32> {
         let reads = self.reading.iter().flatten().filter_map(|read| read.tag);
-        // A device may call an RDMA Write done when it is on its way.
+        // A device may call an RDMA Write or a Send done when it is on its way.
         let mut tags = Iterator::chain(reads, self.written.iter().copied().flatten());
         let first = tags.next()?;
         tags.all(|tag| tag == first).then_some(first)

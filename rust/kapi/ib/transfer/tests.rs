@@ -139,7 +139,7 @@ mod suite {
     fn a_reply_alone_is_not_signaled() -> Result {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
-        buffer.reply(50, Some(TAG), Some(9), None)?;
+        buffer.reply(50, Some(TAG), Some(9), None, false)?;
         let posted = bench.device.send(0)?;
         same("opcode", posted.opcode, SEND_WITH_INV)?;
         same("key", posted.key, 9)?;
@@ -247,7 +247,18 @@ mod suite {
         same("a Write", alone_after(written)?, Some(TAG))?;
         let both = |bench: &Bench| bench.reply(1).and_then(|()| bench.read(1, 7));
         same("a Write and a Read", alone_after(both)?, None)?;
-        same("a Send", alone_after(|bench| bench.reply(0))?, None)
+        same("a Send", alone_after(|bench| bench.reply(0))?, None)?;
+        let refused = |bench: &Bench| {
+            let buffer = bench.qp.send_buffer()?;
+            buffer.reply(50, Some(TAG), None, None, true)?;
+            bench.device.complete_sends(1)?;
+            bench.reply(0)
+        };
+        same(
+            "a Send that may be refused",
+            alone_after(refused)?,
+            Some(TAG),
+        )
     }
 
     #[test]
@@ -349,7 +360,7 @@ mod suite {
         let transfer = bench.transfer(TransferKind::Write, 0)?;
         claim(transfer.is_empty(), "empty")?;
         let buffer = bench.qp.send_buffer()?;
-        buffer.reply(50, None, None, Some(transfer))?;
+        buffer.reply(50, None, None, Some(transfer), false)?;
         same("posted", bench.device.sends(), 1)?;
         same("references", bench.pages.references(), 0)?;
         let transfer = bench.transfer(TransferKind::Read, 0)?;

@@ -148,7 +148,8 @@ impl Bench {
             0 => None,
             n => Some(self.transfer(TransferKind::Write, n)?),
         };
-        self.qp.send_buffer()?.reply(50, Some(TAG), None, transfer)
+        let buffer = self.qp.send_buffer()?;
+        buffer.reply(50, Some(TAG), None, transfer, false)
     }
 
     pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {
