@@ -15,6 +15,7 @@ mod request;
 mod reverse;
 mod segments;
 mod trace;
+mod waiting;
 
 use self::{
     arrival::Arrival,

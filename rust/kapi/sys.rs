@@ -4,6 +4,7 @@
 
 pub(in crate::kapi) mod bit;
 pub(crate) mod completion;
+pub(crate) mod fifo;
 pub(crate) mod log;
 pub(crate) mod memalloc;
 pub(crate) mod module;

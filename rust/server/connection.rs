@@ -11,7 +11,11 @@ use super::{
     events::Events,
     grant::Grant,
     listener::Pending,
-    poison::Poison, //
+    poison::Poison,
+    waiting::{
+        Turn,
+        Waiting, //
+    },
 };
 use crate::kapi::{
     ib::{
@@ -87,40 +91,6 @@ const SILENT_PEER: usize = 4096;
 /// Work requests that the send queue holds at least.
 const SEND_ENTRIES: u32 = 128;
 
-/// What waits for service threads.
-struct Waiting {
-    /// There is room for as many as can be received before others are given back.
-    arrivals: KVVec<Arrival>,
-    /// Calls whose RDMA Reads are under way.
-    reading: u32,
-    /// How often that began.
-    begun: u64,
-    /// Calls that need regions which others are using.
-    stalled: KVVec<Message>,
-}
-
-impl Waiting {
-    /// Somebody's RDMA Reads have ended. Returns whether something can be tried again.
-    fn end_read(&mut self) -> bool {
-        let any = !self.stalled.is_empty();
-        self.reading = self.reading.saturating_sub(1);
-        while let Some(message) = self.stalled.pop() {
-            // There is room for all that was received.
-            let _ = self
-                .arrivals
-                .push_within_capacity(Arrival::Message(message));
-        }
-        any
-    }
-}
-
-/// Who was reading when somebody began.
-pub(super) struct Turn {
-    /// Nobody.
-    alone: bool,
-    begun: u64,
-}
-
 /// The responder's part of a connection.
 #[pin_data]
 pub(crate) struct Responder {
@@ -147,13 +117,13 @@ impl Responder {
             return (None, false);
         }
         let mut waiting = self.waiting.lock();
-        let first = waiting.arrivals.remove(0).ok();
-        (first, !waiting.arrivals.is_empty())
+        (waiting.next(), !waiting.is_empty())
     }
 
     #[inline(always)]
     fn arrived(&self, arrival: Arrival) {
-        let rest = self.waiting.lock().arrivals.push_within_capacity(arrival);
+        // What finds no room goes outside the lock, which is taken in front of that of a Receive.
+        let rest = self.waiting.lock().arrived(arrival);
         self.announce(rest.is_ok());
     }
 
@@ -178,14 +148,7 @@ impl Responder {
 
     /// RDMA Reads are about to be prepared.
     pub(super) fn begin_read(&self) -> Turn {
-        let mut waiting = self.waiting.lock();
-        let alone = waiting.reading == 0;
-        waiting.reading += 1;
-        waiting.begun = waiting.begun.wrapping_add(1);
-        Turn {
-            alone,
-            begun: waiting.begun,
-        }
+        self.waiting.lock().begin_read()
     }
 
     /// RDMA Reads have ended, and their regions are free again. What was stalled may be tried.
@@ -202,24 +165,15 @@ impl Responder {
         let mut waiting = self.waiting.lock();
         // Others that are stalled are tried again, too.
         waiting.end_read();
-        if turn.alone && turn.begun == waiting.begun {
+        if waiting.was_alone(&turn) {
             drop(waiting);
             self.handle.request_pending();
             return Err(message);
         }
-        let pushed = if waiting.reading == 0 {
-            // The others have ended meanwhile.
-            let again = Arrival::Message(message);
-            waiting.arrivals.push_within_capacity(again).is_ok()
-        } else {
-            waiting.stalled.push_within_capacity(message).is_ok()
-        };
+        // As in `arrived`.
+        let rest = waiting.stall(message);
         drop(waiting);
-        if pushed {
-            self.handle.request_pending();
-        } else {
-            self.handle.close();
-        }
+        self.announce(rest.is_ok());
         Ok(())
     }
 }
@@ -246,18 +200,15 @@ impl Handler for Responder {
         let mut waiting = self.waiting.lock();
         waiting.end_read();
         let arrival = Arrival::Pulled(reading, memory);
-        let rest = waiting.arrivals.push_within_capacity(arrival);
+        let rest = waiting.arrived(arrival);
         drop(waiting);
         self.announce(rest.is_ok());
     }
 
     fn no_more(&self) {
-        let mut waiting = self.waiting.lock();
-        let arrivals = core::mem::take(&mut waiting.arrivals);
-        let stalled = core::mem::take(&mut waiting.stalled);
+        let all = core::mem::take(&mut *self.waiting.lock());
         // Their buffers are given back outside the lock.
-        drop(waiting);
-        drop((arrivals, stalled));
+        drop(all);
     }
 
     fn send_space(&self, _: &QueuePair<Self>) {
@@ -399,12 +350,7 @@ impl Connection {
         let config = config(&id, most, max_message)?;
         let grant = Grant::new(most);
         let receives = grant.receives();
-        let waiting = Waiting {
-            arrivals: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
-            reading: 0,
-            begun: 0,
-            stalled: KVVec::with_capacity(config.receives as usize, GFP_KERNEL)?,
-        };
+        let waiting = Waiting::new(config.receives as usize)?;
         let qp = QueuePair::new(
             id,
             config,

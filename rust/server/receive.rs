@@ -16,7 +16,6 @@ use super::{
     connection::{
         Connection,
         Responder,
-        Turn,
         UNTOLD, //
     },
     request::{
@@ -24,7 +23,8 @@ use super::{
         Request, //
     },
     segments::Rest,
-    trace, //
+    trace,
+    waiting::Turn, //
 };
 use crate::kapi::{
     ib::{

@@ -236,6 +236,8 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             Some(transfer) => Some(transfer.into_transfer(owner)?),
             None => None,
         };
+        // One without requests gives its memory back here, and not under the lock of the queue.
+        let transfer = transfer.filter(|transfer| transfer.requests() != 0);
         let (buffer, poster) = self.into_parts()?;
         let len = len.min(buffer.len());
         let reply = Reply {

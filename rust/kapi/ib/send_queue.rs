@@ -20,7 +20,10 @@ pub(super) use self::responder::{
 
 use super::super::{
     bindings,
-    sys::trace::CompletionId, //
+    sys::{
+        fifo::Fifo,
+        trace::CompletionId, //
+    },
 };
 use super::{
     buffer::DmaBuffer,
@@ -157,7 +160,7 @@ pub(super) struct SendQueue<C> {
     earlier_entries: KVVec<bindings::ib_cqe>,
     /// For whom the request of each slot is; empty unless this is a responder's.
     tags: KVVec<Option<u32>>,
-    turns: KVVec<Work<C>>,
+    turns: Fifo<Work<C>>,
     /// For whom the latest RDMA Writes were, and Sends that may be refused.
     written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
@@ -201,7 +204,7 @@ impl<C> SendQueue<C> {
             read_entries: KVVec::new(),
             earlier_entries: KVVec::new(),
             tags: KVVec::new(),
-            turns: KVVec::new(),
+            turns: Fifo::default(),
             written: [None; LATEST_WRITES],
             lost: false,
             unsignaled: 0,

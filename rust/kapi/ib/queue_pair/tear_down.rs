@@ -99,8 +99,8 @@ impl<H: Handler> QueuePair<H> {
     /// Takes the memory of transfers from the device while the queue pair is still there; the
     /// memory itself stays until the device can use it in no case.
     fn end_transfers(&self) {
-        let turns = self.send.lock().take_turns();
-        for work in turns {
+        let mut turns = self.send.lock().take_turns();
+        while let Some(work) = turns.pop() {
             match work {
                 Work::Read(read) => self.end_read(read, false),
                 Work::Reply(reply) => drop(reply),

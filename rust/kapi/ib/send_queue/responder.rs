@@ -8,9 +8,12 @@
 use super::super::{
     super::{
         bindings,
-        sys::trace::{
-            self,
-            CompletionId, //
+        sys::{
+            fifo::Fifo,
+            trace::{
+                self,
+                CompletionId, //
+            },
         },
     },
     buffer::DmaBuffer,
@@ -51,6 +54,7 @@ pub(in super::super) struct Reply {
     pub(in super::super) buffer: DmaBuffer,
     pub(in super::super) len: usize,
     pub(in super::super) invalidate: Option<u32>,
+    /// Not without requests.
     pub(in super::super) transfer: Option<KBox<Transfer>>,
     pub(in super::super) tag: Option<u32>,
     /// The peer may have no room for the Send itself.
@@ -105,7 +109,7 @@ impl<C> SendQueue<C> {
         }
         self.read_entries.reserve(n, GFP_KERNEL)?;
         // Whatever waits has a message that is being read for, or a buffer.
-        self.turns.reserve(n + self.limit as usize, GFP_KERNEL)?;
+        self.turns = Fifo::with_capacity(n + self.limit as usize)?;
         for _ in 0..n {
             self.reading.push(None, GFP_KERNEL)?;
         }
@@ -147,9 +151,9 @@ impl<C> SendQueue<C> {
             return Ok(posted.map_or(Turn::Failed, |()| Turn::Posted));
         }
         trace::svcrdma_sq_full(|| self.trace_room(work.id()));
-        match self.turns.push_within_capacity(work) {
+        match self.turns.push(work) {
             Ok(()) => Ok(Turn::Waits),
-            Err(full) => Err((ENOBUFS, full.0)),
+            Err(work) => Err((ENOBUFS, work)),
         }
     }
 
@@ -167,7 +171,7 @@ impl<C> SendQueue<C> {
                 Some(work) if self.fits(work) => (),
                 _ => break,
             }
-            if let Ok(work) = self.turns.remove(0) {
+            if let Some(work) = self.turns.pop() {
                 trace::svcrdma_sq_retry(|| self.trace_room(work.id()));
                 self.post_work(work)?;
             }
@@ -229,7 +233,6 @@ impl<C> SendQueue<C> {
             tag,
             may_be_refused,
         } = reply;
-        let transfer = transfer.filter(|transfer| transfer.requests() != 0);
         buffer.sync_for_device(len);
         self.element = bindings::ib_sge {
             addr: buffer.dma_addr(),
@@ -374,7 +377,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes what waits for its turn, for tear-down.
-    pub(in super::super) fn take_turns(&mut self) -> KVVec<Work<C>> {
+    pub(in super::super) fn take_turns(&mut self) -> Fifo<Work<C>> {
         core::mem::take(&mut self.turns)
     }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A queue whose room is made beforehand, for use under a spin lock.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
+use kernel::prelude::*;
+
+/// A queue, first in, first out, of at most as many items as it was made for. Nothing is allocated or
+/// moved to put one in or take one out.
+///
+/// # Invariants
+///
+/// The `len` places from `first` on, around the end of `places`, have an item each; the others none.
+pub(crate) struct Fifo<T> {
+    places: KVVec<Option<T>>,
+    first: usize,
+    len: usize,
+}
+
+/// One without room.
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        // INVARIANT: There are no places.
+        Self {
+            places: KVVec::new(),
+            first: 0,
+            len: 0,
+        }
+    }
+}
+
+impl<T> Fifo<T> {
+    /// With room for `n` items. May sleep.
+    pub(crate) fn with_capacity(n: usize) -> Result<Self> {
+        let mut places = KVVec::with_capacity(n, GFP_KERNEL)?;
+        for _ in 0..n {
+            places.push(None, GFP_KERNEL)?;
+        }
+        // INVARIANT: None has an item.
+        Ok(Self {
+            places,
+            ..Self::default()
+        })
+    }
+
+    /// How many items there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The place so many places behind the first one.
+    #[inline]
+    fn place(&self, behind: usize) -> usize {
+        // Both are at most the number of places.
+        let place = self.first.wrapping_add(behind);
+        place.checked_sub(self.places.len()).unwrap_or(place)
+    }
+
+    /// Puts an item in behind all others; gives it back if there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> Result<(), T> {
+        let last = self.place(self.len);
+        match self.places.get_mut(last) {
+            // INVARIANT: The place behind the items has one now.
+            Some(place @ None) => {
+                *place = Some(item);
+                self.len += 1;
+                Ok(())
+            }
+            _ => Err(item),
+        }
+    }
+
+    /// The item that was put in first.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.places.get(self.first)?.as_ref()
+    }
+
+    /// Takes the item out that was put in first.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let item = self.places.get_mut(self.first)?.take()?;
+        // INVARIANT: The place of the item has none now.
+        self.first = self.place(1);
+        self.len -= 1;
+        Some(item)
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: what is put into a queue comes out once and in order, and what finds no room comes back.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+use core::cell::Cell;
+
+/// Counts those that are gone.
+struct Item<'a>(&'a Cell<u32>);
+
+impl Drop for Item<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[kunit_tests(rpcrdma_fifo)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn in_order_around_the_end() -> Result {
+        for room in [1, 2, 3, 7] {
+            let mut fifo = Fifo::with_capacity(room)?;
+            let (mut next, mut expected) = (0, 0);
+            // Filled to each level at each place.
+            for level in (1..=room).cycle().take(4 * room * room) {
+                for _ in 0..level {
+                    same("put in", fifo.push(next), Ok(()))?;
+                    next += 1;
+                }
+                same("items", fifo.len(), level)?;
+                for _ in 0..level {
+                    same("the first", fifo.first().copied(), Some(expected))?;
+                    same("taken out", fifo.pop(), Some(expected))?;
+                    expected += 1;
+                }
+                claim(fifo.is_empty(), "empty")?;
+                same("nothing more", fifo.pop(), None)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_more_than_there_is_room_for() -> Result {
+        let mut fifo = Fifo::with_capacity(2)?;
+        same("one", fifo.push(1), Ok(()))?;
+        same("two", fifo.push(2), Ok(()))?;
+        same("three", fifo.push(3), Err(3))?;
+        same("taken out", fifo.pop(), Some(1))?;
+        same("three again", fifo.push(3), Ok(()))?;
+        same("four", fifo.push(4), Err(4))?;
+        same("the second", fifo.pop(), Some(2))?;
+        same("the third", fifo.pop(), Some(3))?;
+        same("nothing more", fifo.pop(), None)?;
+        let mut none = Fifo::default();
+        same("without room", none.push(1), Err(1))?;
+        same("nothing in it", none.first(), None)?;
+        same("nothing to take", none.pop(), None)
+    }
+
+    #[test]
+    fn what_is_in_it_goes_with_it() -> Result {
+        let gone = Cell::new(0);
+        let mut fifo = Fifo::with_capacity(3)?;
+        claim(fifo.push(Item(&gone)).is_ok(), "one")?;
+        claim(fifo.push(Item(&gone)).is_ok(), "two")?;
+        drop(fifo.pop());
+        same("taken out", gone.get(), 1)?;
+        drop(fifo);
+        same("all", gone.get(), 2)
+    }
+}

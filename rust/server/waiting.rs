@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What waits for service threads. Nothing is dropped here, since that takes the lock of the Receives,
+//! and the one around this is held.
+
+use super::arrival::{
+    Arrival,
+    Message, //
+};
+use crate::kapi::sys::fifo::Fifo;
+use kernel::prelude::*;
+
+/// What waits for service threads.
+#[derive(Default)]
+pub(super) struct Waiting {
+    arrivals: Fifo<Arrival>,
+    /// Calls whose RDMA Reads are under way.
+    reading: u32,
+    /// How often that began.
+    begun: u64,
+    /// Calls that need regions which others are using.
+    stalled: Fifo<Message>,
+    /// How many of these, from the first on, may be tried again.
+    again: usize,
+}
+
+/// Who was reading when somebody began.
+pub(super) struct Turn {
+    /// Nobody.
+    alone: bool,
+    begun: u64,
+}
+
+impl Waiting {
+    /// With room for so many messages, which are as many as can be received before others are given
+    /// back. May sleep.
+    pub(super) fn new(receives: usize) -> Result<Self> {
+        Ok(Self {
+            arrivals: Fifo::with_capacity(receives)?,
+            stalled: Fifo::with_capacity(receives)?,
+            ..Self::default()
+        })
+    }
+
+    /// Something came. Gives it back if there is no room.
+    #[inline]
+    pub(super) fn arrived(&mut self, arrival: Arrival) -> Result<(), Arrival> {
+        self.arrivals.push(arrival)
+    }
+
+    /// What came next; what can be tried again came before.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Arrival> {
+        if self.again == 0 {
+            return self.arrivals.pop();
+        }
+        self.again -= 1;
+        self.stalled.pop().map(Arrival::Message)
+    }
+
+    /// Whether there is no next one.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.again == 0 && self.arrivals.is_empty()
+    }
+
+    /// RDMA Reads are about to be prepared.
+    pub(super) fn begin_read(&mut self) -> Turn {
+        let alone = self.reading == 0;
+        self.reading += 1;
+        self.begun = self.begun.wrapping_add(1);
+        Turn {
+            alone,
+            begun: self.begun,
+        }
+    }
+
+    /// Somebody's RDMA Reads have ended. Returns whether something can be tried again.
+    pub(super) fn end_read(&mut self) -> bool {
+        self.reading = self.reading.saturating_sub(1);
+        self.again = self.stalled.len();
+        self.again != 0
+    }
+
+    /// Whether nobody else was reading from that turn on.
+    pub(super) fn was_alone(&self, turn: &Turn) -> bool {
+        turn.alone && turn.begun == self.begun
+    }
+
+    /// Lets a Call wait until others have ended. Gives it back if there is no room.
+    pub(super) fn stall(&mut self, message: Message) -> Result<(), Message> {
+        let stalled = self.stalled.push(message);
+        if self.reading == 0 {
+            // They have meanwhile.
+            self.again = self.stalled.len();
+        }
+        stalled
+    }
+}
