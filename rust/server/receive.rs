@@ -159,17 +159,29 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
                 Next::Done
             }
             // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
-            // section 4.5.2).
-            ReplyPayload::ReplyChunk => Next::Answer(connection.chunk_error(reply.xid)),
+            // section 4.5.2), or a bad Reply.
+            ReplyPayload::ReplyChunk => answer_call(rqst, connection.chunk_error(reply.xid)),
         },
         Ok(xdr::Message::Error(error)) => {
             rqst.fail_reverse(error.xid);
             Next::Done
         }
         Err(rejected) => match rejected.error_message(Role::Responder, UNTOLD) {
-            Some(error) => Next::Answer(error),
+            Some(error) if rejected.direction.is_some() => Next::Answer(error),
+            Some(error) => answer_call(rqst, error),
             None => Next::Done,
         },
+    }
+}
+
+/// What to do with a message that does not say whether it is a Call: an error is the answer, unless a
+/// Call of this end awaits a Reply with its XID. Then it is that one for all that can be known, and a
+/// bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
+fn answer_call<'c>(rqst: &mut SvcRqst<'_>, error: ErrorMessage) -> Next<'c> {
+    if rqst.awaits_reverse(error.xid) {
+        Next::Done
+    } else {
+        Next::Answer(error)
     }
 }
 

@@ -38,6 +38,7 @@ use crate::kapi::{
 use kernel::prelude::*;
 use xdr::{
     encode_plain,
+    placeable_of_nfs_4,
     Offer,
     Segments,
     MIN_HEADER, //
@@ -107,10 +108,8 @@ fn prepare<'c>(
     rqst: &mut SvcReply<'_>,
 ) -> Result<Answer<'c>> {
     let offer = outline.offer(message)?;
-    let result = rqst.result();
-    for payload in payloads.iter_mut() {
-        *payload = corrected(&result, *payload);
-    }
+    let is_nfs_4 = rqst.is_of(100_003, 4);
+    let payloads = eligible(&rqst.result(), payloads, is_nfs_4);
     if let (&mut [payload], Some(chunk)) = (&mut *payloads, offer.only_write_chunk()) {
         if let Some(ready) = prepare_one(connection, outline, &offer, payload, chunk, rqst)? {
             return Ok(ready);
@@ -176,20 +175,31 @@ fn prepare_one<'c>(
     }))
 }
 
-/// Where a payload really begins: for READLINK of NFS 4 the service names the place of the count in
-/// front of it.
-fn corrected(result: &XdrBuf<'_>, payload: Payload) -> Payload {
-    let has_count = |offset: usize| {
-        let mut word = [0; 4];
-        let read = result.copy_to(offset, &mut word);
-        read.is_ok() && u32::from_be_bytes(word) as usize == payload.length
+/// Those of the payloads that the service names which may be placed.
+fn eligible<'p>(
+    result: &XdrBuf<'_>,
+    payloads: &'p mut [Payload],
+    is_nfs_4: bool,
+) -> &'p mut [Payload] {
+    if !is_nfs_4 {
+        return payloads;
+    }
+    let words = |offset: usize| {
+        let mut words = [0; 8];
+        result.copy_to(offset, &mut words).ok()?;
+        let both = u64::from_be_bytes(words);
+        Some([(both >> 32) as u32, both as u32])
     };
-    let before = payload.offset.checked_sub(4);
-    if payload.length == 0 || before.is_some_and(has_count) || !has_count(payload.offset) {
-        return payload;
+    let mut kept = 0;
+    for i in 0..payloads.len() {
+        let Some(&Payload { offset, length }) = payloads.get(i) else {
+            break;
+        };
+        let offset = placeable_of_nfs_4(offset, length, words);
+        if let (Some(offset), Some(place)) = (offset, payloads.get_mut(kept)) {
+            *place = Payload { offset, length };
+            kept += 1;
+        }
     }
-    Payload {
-        offset: payload.offset.saturating_add(4),
-        ..payload
-    }
+    payloads.get_mut(..kept).unwrap_or(&mut [])
 }

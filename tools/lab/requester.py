@@ -11,7 +11,7 @@ from messages import Expected
 from mount_tests import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
-QUIET = ("Read lists", "Write lists", "Reply chunks", "errors")
+QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
 LOUD = "connections"
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")

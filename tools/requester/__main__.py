@@ -11,6 +11,7 @@ import connections
 import errors
 import read_chunks
 import reply_chunks
+import sessions
 import version_2
 import write_chunks
 from bench import IN_TREE, OURS, Bench
@@ -18,7 +19,7 @@ from case import Case
 from failure import Failure
 
 PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Reply chunks": reply_chunks.CASES,
-         "errors": errors.CASES, "NFS 2": version_2.CASES, "connections": connections.CASES}
+         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES, "connections": connections.CASES}
 
 
 def main() -> int:

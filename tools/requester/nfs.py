@@ -10,7 +10,7 @@ NFS, NFS_ACL = 100003, 100227
 OK, NOT_FOUND, EXISTS, IS_DIRECTORY, GRACE = 0, 2, 17, 21, 10013
 V3_NULL, V3_GETATTR, V3_READLINK, V3_READ, V3_WRITE, V3_CREATE, V3_MKDIR, V3_SYMLINK, V3_REMOVE, V3_RMDIR = (
     0, 1, 5, 6, 7, 8, 9, 10, 12, 13)
-GETFH, LOOKUP, PUTFH, PUTROOTFH, READ, READLINK, WRITE = 10, 15, 22, 24, 25, 27, 38
+GETFH, LOOKUP, PUTFH, PUTROOTFH, READ, READLINK, WRITE, READ_PLUS = 10, 15, 22, 24, 25, 27, 38, 68
 FILE_SYNC = 2
 # For READ and WRITE without OPEN (RFC 7530, section 9.1.4.3).
 ANONYMOUS = (0, 0, 0, 0)
@@ -54,6 +54,13 @@ def read(content: bytes, offset: int, count: int) -> Operation:
                      lambda stream: stream.words(offset + len(data) >= len(content)).item(data))
 
 
+def read_plus(content: bytes, offset: int, count: int) -> Operation:
+    """Of NFS 4.2: one segment of data, which is not the end of the file."""
+    data = content[offset:offset + count]
+    return Operation(READ_PLUS, lambda stream: stream.words(*ANONYMOUS).long(offset).words(count),
+                     lambda stream: stream.words(0, 1, 0).long(offset).opaque(data))
+
+
 def read_failing(status: int) -> Operation:
     return Operation(READ, lambda stream: stream.words(*ANONYMOUS).long(0).words(1000), status=status)
 
@@ -70,10 +77,10 @@ def write(offset: int, data: bytes, verifier: bytes) -> Operation:
     return Operation(WRITE, lambda stream: stream.words(*ANONYMOUS).long(offset).words(FILE_SYNC).item(data), results)
 
 
-def compound(*operations: Operation) -> Message:
-    """Of NFS 4.0. An operation that fails has to be the last that has a result."""
+def compound(*operations: Operation, minor: int = 0) -> Message:
+    """Of NFS 4. An operation that fails has to be the last that has a result."""
     def call(xid: int) -> Stream:
-        stream = rpc.call(xid, NFS, 4, 1).words(0, 0, len(operations))
+        stream = rpc.call(xid, NFS, 4, 1).words(0, minor, len(operations))
         for operation in operations:
             operation.arguments(stream.words(operation.number))
         return stream

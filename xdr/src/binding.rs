@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which arguments may be reduced: what the NFS binding says (RFC 8267, sections 4, 5.2 and 6.1).
+//! Which data items may be reduced: what the NFS binding says (RFC 8267, sections 4, 5.2 and 6.1).
 
 use crate::{
     wire::Reader,
@@ -95,6 +95,31 @@ impl Call<'_> {
             is_item
         })
     }
+}
+
+/// Where a data item of a result of NFS 4 begins, of which the service says that its `length` octets at
+/// `offset` may be placed. `None` if they may not: the service says so of the data of READ_PLUS, too,
+/// of which nothing is eligible (RFC 8267, section 6.1). `words` reads eight octets of the result.
+///
+/// For READLINK the service names the place of the count, where the text is meant.
+pub fn placeable_of_nfs_4(
+    offset: usize,
+    length: usize,
+    words: impl Fn(usize) -> Option<[u32; 2]>,
+) -> Option<usize> {
+    const READ: u32 = 25;
+    const READLINK: u32 = 27;
+    const OK: u32 = 0;
+
+    let before = |octets| words(offset.checked_sub(octets)?);
+    // Number, status, end of file and count (RFC 7530, section 16.23). READ_PLUS has there the type of
+    // its content, which is less (RFC 7862, section 15.10).
+    if before(16) == Some([READ, OK]) {
+        return Some(offset);
+    }
+    // Number and status (RFC 7530, section 16.25). READ_PLUS has there the count of its data.
+    let is_text = length != 0 && before(8) == Some([READLINK, OK]);
+    offset.checked_add(4).filter(|_| is_text)
 }
 
 /// Octets of the arguments that `pass` passes, and of the count of the data item behind them.

@@ -66,6 +66,7 @@ pub const CHECKS: &[Named] = &[
     ("null_call", check_null_call),
     ("eligible", check_eligible),
     ("eligible_in_compound", check_eligible_in_compound),
+    ("placeable_of_nfs_4", check_placeable_of_nfs_4),
     ("malformed", check_malformed),
     ("limits", check_limits),
     ("length_sums", check_length_sums),

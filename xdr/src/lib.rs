@@ -49,6 +49,7 @@ pub mod checks;
 #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
 pub mod vectors;
 
+pub use binding::placeable_of_nfs_4;
 pub use encode::{
     header_size,
     EncodeError,

@@ -9,6 +9,7 @@ use super::{
     AMPLE, //
 };
 use crate::{
+    placeable_of_nfs_4,
     wire::{
         Reader,
         Writer, //
@@ -257,6 +258,39 @@ fn check_whole() -> Check {
             })
         })?;
         require(found == allowed, "of the unreduced stream")?;
+    }
+    Ok(())
+}
+
+/// The data of READ and the text of READLINK may be placed, and nothing of READ_PLUS, whatever is in
+/// it.
+pub fn check_placeable_of_nfs_4() -> Check {
+    const TEXT: u32 = 0x6162_6364;
+    for (words, offset, length, expected) in [
+        // READ: number, status, end of file, count.
+        (&[25, 0, 1, 4, TEXT][..], 16, 4, Some(16)),
+        (&[22, 0, 25, 0, 0, 4, TEXT], 24, 4, Some(24)),
+        (&[25, 0, 1, 0], 16, 0, Some(16)),
+        // One that was taken back.
+        (&[25, 10018, 0, 0, 0], 16, 4, None),
+        // READLINK: number, status, count.
+        (&[27, 0, 4, TEXT], 8, 4, Some(12)),
+        (&[27, 0, 0, 0], 8, 0, None),
+        // READ_PLUS: number, status, end of file, segments; type, offset, count.
+        (&[68, 0, 0, 1, 0, 0, 0, 4, TEXT], 32, 4, None),
+        (&[68, 0, 25, 1, 0, 0, 25, 4, TEXT], 32, 4, None),
+        (&[68, 0, 0, 1, 0, 27, 0, 4, TEXT], 32, 4, None),
+        (&[68, 0, 0, 1, 0, 0, 27, 4, TEXT], 32, 4, None),
+        (&[68, 0, 0, 1, 0, 0, 27, 0, 0], 32, 0, None),
+        // Nothing in front of it.
+        (&[TEXT], 0, 4, None),
+    ] {
+        let pair = |at: usize| match words.get(at.checked_div(4)?..)? {
+            [first, second, ..] => Some([*first, *second]),
+            _ => None,
+        };
+        let found = placeable_of_nfs_4(offset, length, pair);
+        require(found == expected, "a result of NFS 4")?;
     }
     Ok(())
 }

@@ -62,6 +62,15 @@ impl SvcReply<'_> {
         unsafe { (&raw const (*(*self.raw.as_ptr()).rq_server).sv_nrthreads).read_volatile() }
     }
 
+    /// Whether the request is of that version of a program.
+    pub(crate) fn is_of(&self, program: u32, version: u32) -> bool {
+        // SAFETY: Valid by the type invariant, and the running thread's.
+        unsafe {
+            let rqst = self.raw.as_ptr();
+            (*rqst).rq_prog == program && (*rqst).rq_vers == version
+        }
+    }
+
     /// The argument's bytes may go: the RPC layer has done with them.
     pub(super) fn forget_argument(&mut self) {
         // SAFETY: Valid by the type invariant, and the running thread's.

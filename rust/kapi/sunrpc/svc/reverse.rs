@@ -535,6 +535,20 @@ pub(super) unsafe fn complete(
     completed
 }
 
+/// Whether a Call in the reverse direction of a connection waits for its Reply.
+///
+/// # Safety
+///
+/// `xprt` must be the reverse transport of a connection that stays for the call.
+pub(super) unsafe fn awaits(xprt: *mut bindings::rpc_xprt, xid: u32) -> bool {
+    // SAFETY: The caller promises that the transport is valid.
+    let xprt = unsafe { Xprt::from_raw(xprt) };
+    xprt.with_queue_lock(|xprt| {
+        // SAFETY: The queue lock is held.
+        !unsafe { bindings::xprt_lookup_rqst(xprt, xid.to_be()) }.is_null()
+    })
+}
+
 /// A Call in the reverse direction of a connection cannot be served, says the client.
 ///
 /// # Safety

@@ -131,6 +131,15 @@ impl SvcRqst<'_> {
         }
     }
 
+    /// Whether a Call in the reverse direction waits for its Reply.
+    pub(crate) fn awaits_reverse(&mut self, xid: u32) -> bool {
+        let Some(xprt) = self.reverse() else {
+            return false;
+        };
+        // SAFETY: It stays as long as the connection, which does by the type invariant.
+        unsafe { reverse::awaits(xprt.as_ptr(), xid) }
+    }
+
     /// A Reply to a Call in the reverse direction came. False if nobody waits for it, or it is
     /// longer than there is room.
     pub(crate) fn complete_reverse(&mut self, xid: u32, credits: u32, reply: &[u8]) -> bool {
