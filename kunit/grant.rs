@@ -16,7 +16,7 @@ const THREADS: u32 = 8;
 fn replies(grant: &mut Grant, n: u32, used: u32, threads: u32) {
     for _ in 0..n {
         if grant.used(used, threads) {
-            grant.made(true);
+            grant.made(grant.receives(), true);
         }
         grant.said();
     }
@@ -90,16 +90,16 @@ mod suite {
         let mut grant = Grant::new(64);
         claim(grant.used(8, THREADS), "more")?;
         same("not yet", grant.credits(), 16)?;
-        same("wanted", grant.receives(), 32 + 2 * BATCH)?;
+        same("wanted", grant.receives(), 32 + BESIDE)?;
         claim(!grant.used(16, THREADS), "one at a time")?;
         replies(&mut grant, 2 * PERIOD, 0, THREADS);
-        same("wanted still", grant.receives(), 32 + 2 * BATCH)?;
-        grant.made(false);
-        let as_before = (16, 16 + 2 * BATCH);
+        same("wanted still", grant.receives(), 32 + BESIDE)?;
+        grant.made(grant.receives(), false);
+        let as_before = (16, 16 + BESIDE);
         same("as before", (grant.credits(), grant.receives()), as_before)?;
         claim(grant.used(8, THREADS), "again")?;
-        grant.made(true);
-        let granted = (32, 32 + 2 * BATCH);
+        grant.made(grant.receives(), true);
+        let granted = (32, 32 + BESIDE);
         same("granted", (grant.credits(), grant.receives()), granted)
     }
 
@@ -107,7 +107,7 @@ mod suite {
     fn receives_stay_until_the_client_knows() -> Result {
         let mut grant = Grant::new(64);
         replies(&mut grant, 10, 64, THREADS);
-        same("grown", grant.receives(), 64 + 2 * BATCH)?;
+        same("grown", grant.receives(), 64 + BESIDE)?;
         replies(&mut grant, PERIOD - 10, 0, THREADS);
         while grant.credits() == 64 {
             claim(!grant.used(0, THREADS), "no more")?;
@@ -116,9 +116,63 @@ mod suite {
             }
         }
         // The Reply that tells is not posted.
-        same("still", grant.receives(), 64 + 2 * BATCH)?;
+        same("still", grant.receives(), 64 + BESIDE)?;
         claim(grant.said(), "it is taken back")?;
-        same("now", grant.receives(), 32 + 2 * BATCH)?;
+        same("now", grant.receives(), 32 + BESIDE)?;
         claim(!grant.said(), "once")
+    }
+
+    #[test]
+    fn the_credit_of_a_dropped_call_comes_back() -> Result {
+        let mut grant = Grant::new(64);
+        grant.said();
+        claim(grant.dropped(), "others are left")?;
+        same("not before there are Receives", grant.credits(), 16)?;
+        same("wanted", grant.receives(), 17 + BESIDE)?;
+        grant.made(17 + BESIDE, true);
+        same("given back", grant.credits(), 17)?;
+        claim(!grant.said(), "nothing is taken back")?;
+        // It stays so, whatever else becomes of the grant.
+        replies(&mut grant, 1, 8, THREADS);
+        same("grown", grant.credits(), 33)?;
+        replies(&mut grant, 4 * PERIOD, 0, THREADS);
+        same("shrunk", grant.credits(), 17)
+    }
+
+    #[test]
+    fn a_credit_without_receive_does_not_come_back() -> Result {
+        let mut grant = Grant::new(64);
+        grant.said();
+        claim(grant.dropped(), "others are left")?;
+        grant.made(17 + BESIDE, false);
+        same("no memory", grant.credits(), 16)?;
+        // Somebody else wants more meanwhile than there is when this one has made what it wanted.
+        claim(grant.dropped(), "others are left")?;
+        claim(grant.used(8, THREADS), "more")?;
+        grant.made(18 + BESIDE, true);
+        same("not all", grant.credits(), 16)?;
+        grant.made(34 + BESIDE, true);
+        same("all", grant.credits(), 34)
+    }
+
+    #[test]
+    fn no_more_than_the_device_has_room_for() -> Result {
+        let mut grant = Grant::new(16);
+        grant.said();
+        for left in (0..16).rev() {
+            same("others are left", grant.dropped(), left != 0)?;
+            grant.made(grant.receives(), true);
+            same(
+                "all there are",
+                (grant.credits(), grant.receives()),
+                (16, 16 + BESIDE),
+            )?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_client_that_was_told_nothing_has_one_credit() -> Result {
+        claim(!Grant::new(64).dropped(), "the only one")
     }
 }

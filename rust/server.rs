@@ -120,14 +120,14 @@ impl Service for Server {
     }
 
     fn dropped(connection: &Connection) {
-        connection.receive_more();
+        connection.dropped();
     }
 
     fn shutdown(connection: &Connection) {
         connection.qp.shutdown();
     }
 
-    const REVERSE_CREDITS: u32 = 2;
+    const REVERSE_CREDITS: u32 = grant::REVERSE;
 
     fn reverse_class() -> &'static Class {
         &REVERSE

@@ -9,7 +9,10 @@ use super::{
         Reading, //
     },
     events::Events,
-    grant::Grant,
+    grant::{
+        self,
+        Grant, //
+    },
     listener::Pending,
     poison::Poison,
     waiting::{
@@ -265,7 +268,7 @@ fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePa
         .max(SEND_ENTRIES)
         .min(device.max_qp_wr.saturating_sub(beside))
         .min(device.max_cqe.saturating_sub(beside));
-    let receives = credits + 2 * BATCH;
+    let receives = credits + grant::BESIDE;
     Ok(QueuePairConfig {
         send_entries,
         regions_per_call: 1,
@@ -343,9 +346,8 @@ impl Connection {
             ));
             return Err(EOPNOTSUPP);
         }
-        // Two batches more: one that is being filled, and one for what is being replied to.
         let most = svc_sysctl::max_requests()
-            .min(device.max_qp_wr.saturating_sub(2 * BATCH + 1))
+            .min(device.max_qp_wr.saturating_sub(grant::BESIDE + 1))
             .max(1);
         let config = config(&id, most, max_message)?;
         let grant = Grant::new(most);
@@ -493,8 +495,28 @@ impl Connection {
             .grow_receives(wanted)
             .and_then(|()| self.tell_posted(self.qp.post_receive_batch(1)));
         let mut grant = self.qp.handler().grant.lock();
-        grant.made(made.is_ok());
+        grant.made(wanted, made.is_ok());
         self.qp.want_receives(grant.receives());
+    }
+
+    /// A Call ends without a Reply, and its message was given back. The client is not told, and cannot
+    /// send it again on this connection, so its credit comes back with the next Reply; but a client that
+    /// has none left would wait for its own timer, and learns of the loss by that of the connection
+    /// (RFC 8166, section 4.5.4). May sleep.
+    pub(super) fn dropped(&self) {
+        let mut grant = self.qp.handler().grant.lock();
+        let goes_on = grant.dropped();
+        let wanted = grant.receives();
+        self.qp.want_receives(wanted);
+        drop(grant);
+        if goes_on {
+            return self.make_receives(wanted);
+        }
+        let peer = &self.addresses.1;
+        warn(format_args!(
+            "connection from {peer} closed: all credits are with dropped requests"
+        ));
+        self.close();
     }
 
     /// The connection is of no use any more.

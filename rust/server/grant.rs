@@ -13,17 +13,30 @@ use super::connection::BATCH;
 pub(super) const FIRST: u32 = 16;
 /// Credits for each service thread, at most: those beyond would wait here and not at the client.
 const PER_THREAD: u32 = 8;
+/// Calls that this end has under way at once, at most (RFC 8167, section 4.1).
+pub(super) const REVERSE: u32 = 2;
+/// Receives beside those for what the client may send: for those that were given back and not posted
+/// yet, which are less than a batch; and twice for each reverse Call, since the next may be sent while
+/// the Reply to the one before is being looked at (RFC 8167, section 4.3.1).
+pub(super) const BESIDE: u32 = 2 * BATCH;
+const _: () = assert!(BESIDE >= BATCH - 1 + 2 * REVERSE);
 /// Replies after which it is looked at what has been used since the last time.
 const PERIOD: u32 = 1024;
 
 /// The grant of one connection.
 pub(super) struct Grant {
-    /// What the next Reply says.
+    /// What the client may have unanswered, beside what it cannot know to be dropped.
     now: u32,
     /// What the last Reply said that was posted: the client may go by that.
     said: u32,
+    /// What the client has been told of: one credit at first (RFC 8166, section 3.3.3).
+    told: u32,
     /// What Receives are being made for; zero if for nothing.
     next: u32,
+    /// Calls that were dropped. To the client they are unanswered as long as there is the connection.
+    dropped: u32,
+    /// How many of them have their credit given back.
+    returned: u32,
     /// As much as the device has room for.
     most: u32,
     /// The most messages in use since the period began.
@@ -39,7 +52,10 @@ impl Grant {
         Self {
             now: first,
             said: first,
+            told: 1,
             next: 0,
+            dropped: 0,
+            returned: 0,
             most,
             peak: 0,
             replies: 0,
@@ -48,20 +64,36 @@ impl Grant {
 
     /// What the next Reply says.
     pub(super) fn credits(&self) -> u32 {
-        self.now
+        self.with(self.now, self.returned)
     }
 
-    /// The Receives that are needed: for all that the client may send, a batch that is being filled,
-    /// and one for what is being replied to.
+    /// A grant with so many for Calls that were dropped.
+    fn with(&self, grant: u32, dropped: u32) -> u32 {
+        grant.saturating_add(dropped).min(self.most)
+    }
+
+    /// The Receives that are needed: for all that the client may send, and [`BESIDE`]. It sends more if
+    /// it gives up a Call that was dropped.
     pub(super) fn receives(&self) -> u32 {
-        self.now.max(self.said).max(self.next) + 2 * BATCH
+        let wanted = self.with(self.now.max(self.next), self.dropped);
+        self.said.max(wanted) + BESIDE
     }
 
     /// A Reply was posted that says [`Self::credits`]. Returns whether it takes back what the one
     /// before it has granted.
     pub(super) fn said(&mut self) -> bool {
-        let before = core::mem::replace(&mut self.said, self.now);
-        before > self.now
+        let now = self.credits();
+        self.told = now;
+        let before = core::mem::replace(&mut self.said, now);
+        before > now
+    }
+
+    /// A Call was dropped, so that the client has one credit less. More [`Self::receives`] are wanted to
+    /// give it back, and then [`Self::made`] whether there are. Returns whether the client has any left:
+    /// if not, it can send nothing that would be replied to.
+    pub(super) fn dropped(&mut self) -> bool {
+        self.dropped = self.dropped.saturating_add(1);
+        self.dropped < self.told
     }
 
     /// A Call was replied to, while so many other messages were in use, by one of `threads`. Returns
@@ -87,11 +119,14 @@ impl Grant {
         true
     }
 
-    /// The Receives that were wanted are posted, or are not to be had now.
-    pub(super) fn made(&mut self, ok: bool) {
-        let next = core::mem::take(&mut self.next);
-        if ok {
-            self.now = self.now.max(next);
+    /// So many Receives, which were wanted, are posted; or are not to be had now.
+    pub(super) fn made(&mut self, receives: u32, ok: bool) {
+        if !ok {
+            self.next = 0;
+        } else if self.receives() <= receives {
+            self.now = self.now.max(core::mem::take(&mut self.next));
+            self.returned = self.dropped;
         }
+        // Else somebody makes more meanwhile.
     }
 }

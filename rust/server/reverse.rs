@@ -4,12 +4,9 @@
 
 use super::{
     connection::Connection,
-    Server, //
+    grant, //
 };
-use crate::kapi::sunrpc::{
-    RpcMessage,
-    Service, //
-};
+use crate::kapi::sunrpc::RpcMessage;
 use kernel::prelude::*;
 use xdr::{
     encode_plain,
@@ -23,7 +20,7 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
     // The RPC layer would try again at once after `EAGAIN`.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     // What is asked for in credits is what can wait for a Reply at once.
-    let room = encode_plain(buffer.bytes(), message.xid(), Server::REVERSE_CREDITS);
+    let room = encode_plain(buffer.bytes(), message.xid(), grant::REVERSE);
     let room = room.map_err(|_| EMSGSIZE)?;
     let end = MIN_HEADER + body.len();
     if end > connection.longest_inline(true) {

@@ -12,9 +12,11 @@ from mount_tests import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
-LOUD = "connections"
+LOUD, DROPS = "connections", "dropped Calls"
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
+CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
+                  "the requester has one credit")
 REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+"), LOST.reason)
 # The requester's own adapter refuses what the server was told to do.
 TERMINATED = Expected(60, re.compile(r"siw: got TERMINATE\. layer [012], type \d, code \d+"), "a key that is none")
@@ -45,9 +47,18 @@ def version_2(cell: Cell) -> None:
         part("NFS 2", cell)
 
 
+def dropped(cell: Cell) -> None:
+    """The part for Calls that nfsd drops. When the requester makes a directory for that, nfsd forgets its exports, and mountd
+    does not answer it for a while."""
+    cell.server("rmdir /export/requester/hold 2> /dev/null; { setsid /lab/hold-nfsd /export/requester/hold "
+                "> /dev/null 2>&1 < /dev/null & }")
+    with say.undoing(lambda: cell.server("pkill -x hold-nfsd; pkill -CONT -x rpc.mountd")):
+        part(DROPS, cell)
+
+
 def tests(kernel: Kernel) -> list[Test]:
     """All of them, for a server with that kernel."""
     # Debian's has no NFS 2.
     old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
     return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
-            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED))]
+            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)), Test(DROPS, dropped, (CLOSED, LEFT))]

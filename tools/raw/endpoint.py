@@ -111,6 +111,14 @@ class Endpoint:
             self._await_completion(deadline)
         return self._arrived.pop(0)
 
+    def has_received(self, seconds: float) -> bool:
+        """Whether there is a message of the peer, or comes within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not self._arrived and (left := deadline - time.monotonic()) > 0:
+            if not self._complete_next():
+                self._await_notice(left)
+        return bool(self._arrived)
+
     @property
     def taken(self) -> int:
         """Messages that the peer is known to have received."""

@@ -8,6 +8,7 @@ import sys
 import time
 
 import connections
+import drops
 import errors
 import read_chunks
 import reply_chunks
@@ -19,7 +20,8 @@ from case import Case
 from failure import Failure
 
 PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Reply chunks": reply_chunks.CASES,
-         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES, "connections": connections.CASES}
+         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES, "connections": connections.CASES,
+         "dropped Calls": drops.CASES}
 
 
 def main() -> int:

@@ -96,7 +96,8 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
         payloads: &mut [Payload],
         rqst: &mut SvcReply<'_>,
     ) -> Result;
-    /// A request ends without a Reply, and its message was dropped.
+    /// A request ends without a Reply, and its message was dropped, while the connection goes on. May
+    /// sleep.
     fn dropped(connection: &Self::Connection);
     /// Lets everything go. Sleeps.
     fn shutdown(connection: &Self::Connection);

@@ -496,7 +496,8 @@ impl<T: Service> SvcOps<T> {
         0
     }
 
-    /// The request is done with. From a service thread, or from who drops a deferred one.
+    /// The request is done with: not if it was deferred, which takes the context away. From a service
+    /// thread, or from who drops a deferred one; may sleep.
     ///
     /// # Safety
     ///
@@ -509,12 +510,14 @@ impl<T: Service> SvcOps<T> {
         let context = unsafe { KBox::from_raw(ctxt.cast::<Context<T>>()) };
         let replied = context.message.is_none();
         drop(context);
-        if replied {
-            return;
-        }
         // SAFETY: Called with a transport of ours.
-        if let Some(connection) = unsafe { Self::connection(xprt) } {
-            T::dropped(connection);
+        unsafe {
+            if replied || is_dead(xprt) {
+                return;
+            }
+            if let Some(connection) = Self::connection(xprt) {
+                T::dropped(connection);
+            }
         }
     }
 
