@@ -184,6 +184,18 @@ class LeavesOut(Places):
         proxy.send_header(plain, message)
 
 
+class ReturnsUnused(Places):
+    """Sends what it can inline, beside the chunks that were offered for it, which come back unused."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        unused = [filled(chunk, 0) for chunk in offer.writes]
+        header = Header(offer.xid, RDMA_MSG, self.credits, writes=unused, reply=offer.reply and filled(offer.reply, 0))
+        if not offer.writes or len(header.encode()) + len(message) > proxy.threshold:
+            return super().reply(proxy, offer, message)
+        print("unused", flush=True)
+        proxy.send_header(header, message)
+
+
 class Pads(Places):
     """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not): into the chunk
     where that has room, and behind it otherwise."""
@@ -382,5 +394,5 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut,
+           "leaves-out": LeavesOut, "returns-unused": ReturnsUnused,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
