@@ -21,6 +21,8 @@ VERSION, SESSION_VERSION = "3", "4.1"
 SMALL, LARGE = 4096, 65536
 # Odd, so that XDR padding is missing.
 ODD = "65533 200001"
+# Several READs at once.
+MANY_READS = "200001 300000 400000"
 # 1024 entries of 8 bytes each, and the version in front of them.
 LONGEST_ACL = 4 + 1024 * 8
 # How long a client waits at least that has had no use of a connection, and of the next: 5 and 10 seconds, of which the
@@ -28,10 +30,17 @@ LONGEST_ACL = 4 + 1024 * 8
 DELAYS = (4, 8)
 OVERDUE_SECONDS = 200
 # Calls of the server that the client grants, some more, which it keeps, and more than it keeps.
-GRANTED, SOME_MORE, FLOOD = 16, 24, 40
-# The kinds of Calls with chunks, and of garbled Replies: all but the last are bad messages of this transport.
-KINDS, GARBLED = 4, 7
-ANSWERED_SECONDS = 50
+SOME_MORE, FLOOD = 24, 40
+# How often a server that withholds Replies does so, at least.
+WITHHELD = 2
+# After the one Call that the server has ignored it has its time, which is a minute.
+DROPPED_SECONDS = 75
+# The kinds of Calls that are refused, and the error if it is not ERR_CHUNK; and of garbled Replies: all but the last are
+# bad messages of this transport.
+KINDS, OTHER_ERRORS, GARBLED = 9, {"another version": 1}, 7
+ANSWERED_SECONDS = 60
+# Lengths of each kind modulo 4, all inline.
+CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
@@ -113,6 +122,43 @@ def inline(behaviour: str, said: str, cell: Cell) -> None:
             raise say.Failure("no chunk was unused")
         if cell.connects() != 1:
             raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def cut_off(cell: Cell) -> None:
+    """A Reply that ends where its data do, without the padding, makes no difference."""
+    cell.load_modules()
+    with _responder(cell, "cuts-off"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", CUT_SIZES, "--direct")
+        said = cell.server("cat /tmp/responder").splitlines()
+        lacking = {line.split()[-1] for line in said if line.startswith("cut off")}
+        bad = cell.counter(BAD_MESSAGES)
+        if lacking < {"0", "1", "2", "3"} or cell.connects() != 1 or bad:
+            raise say.Failure(f"without {sorted(lacking)} bytes of padding, {cell.connects()} connections were made, with "
+                              f"{bad} bad messages")
+
+
+def verified(cell: Cell) -> None:
+    """Verifiers of any length in front of data that are placed make no difference."""
+    cell.load_modules()
+    with _responder(cell, "verifies"), cell.mounted(_mount(cell, LARGE)):
+        cell.written("some", ODD, "--direct")
+        count, bad = int(cell.server("grep -c verified /tmp/responder; true")), cell.counter(BAD_MESSAGES)
+        if count < 5 or cell.connects() != 1 or bad:
+            raise say.Failure(f"{count} Replies with data were verified, {cell.connects()} connections made, with {bad} bad "
+                              "messages")
+
+
+def invalidated(cell: Cell) -> None:
+    """A Reply that invalidates a key of another RPC costs the connection, each time; no byte is wrong."""
+    cell.load_modules()
+    with _responder(cell, "invalidates-another"), cell.mounted(_mount(cell, LARGE)):
+        cell.written("some", MANY_READS, "--direct")
+        cell.still_works()
+        count = int(cell.server("grep -c invalidated /tmp/responder; true"))
+        connects, bad = cell.connects(), cell.counter(BAD_MESSAGES)
+        if not count or connects != 1 + count or bad != count:
+            raise say.Failure(f"{count} keys of others were invalidated, {connects} connections made, {bad} bad messages "
+                              "counted")
 
 
 def discarded(behaviour: str, cell: Cell) -> None:
@@ -204,8 +250,7 @@ def erring(behaviour: str, cell: Cell) -> None:
         cell.client("! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }")
         _expect_refusals(cell, 1)
         cell.written("some", "100 2000")
-        if cell.connects() != 1:
-            raise say.Failure(f"{cell.connects()} connections were made")
+        _expect_alone(cell, 1)
 
 
 def refusing_acls(cell: Cell) -> None:
@@ -216,10 +261,10 @@ def refusing_acls(cell: Cell) -> None:
         end = cell.client(f"/lab/xattr.py /mnt/t/a {name} 100").strip()
         if end != "EIO":
             raise say.Failure(f"the client ends with {end}")
-        _expect_refusals(cell, 2 if acl_tests.asks_again(cell) else 1)
+        refusals = 2 if acl_tests.asks_again(cell) else 1
+        _expect_refusals(cell, refusals)
         cell.client("cat /mnt/t/a")
-        if cell.connects() != 1:
-            raise say.Failure(f"{cell.connects()} connections were made")
+        _expect_alone(cell, refusals)
 
 
 def longest_acls(cell: Cell) -> None:
@@ -240,16 +285,22 @@ def _expect_refusals(cell: Cell, count: int) -> None:
         raise say.Failure(f"the server refused {refused} Calls, and not {count}")
 
 
+def _expect_alone(cell: Cell, errors: int) -> None:
+    """So many errors of the transport have ended RPCs, and no connection."""
+    connects, bad = cell.connects(), cell.counter(BAD_MESSAGES)
+    if connects != 1 or bad != errors:
+        raise say.Failure(f"{connects} connections were made, {bad} bad messages counted")
+
+
 def chunks_refused(cell: Cell) -> None:
-    """Calls of the server that have chunks are answered with ERR_CHUNK (RFC 8167, section 5.3), and nothing more."""
+    """Calls of the server that have chunks are answered with ERR_CHUNK (RFC 8167, section 5.3), those of another version
+    with ERR_VERS, and nothing more; the client's own Calls under the same XIDs are not touched."""
     cell.load_modules()
     with _responder(cell, "calls-back-with-chunks"), cell.mounted(_mount(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         deadline = cell.guests.clock.now() + ANSWERED_SECONDS
-        # The renewals of the client go on, and so do the Calls.
-        while cell.guests.clock.now() < deadline and unrefused(said := cell.server("cat /tmp/responder")):
-            time.sleep(1)
-        wrong = unrefused(said)
+        while (wrong := unrefused(cell.server("cat /tmp/responder"))) and cell.guests.clock.now() < deadline:
+            cell.written("more", FEW_SIZES, "--direct")
         if wrong:
             raise say.Failure("; ".join(wrong))
         if cell.connects() != 1:
@@ -257,38 +308,40 @@ def chunks_refused(cell: Cell) -> None:
 
 
 def unrefused(said: str) -> list[str]:
-    """What is wrong with the answers to Calls that have chunks, by what the responder printed."""
+    """What is wrong with the answers to Calls that are to be refused, by what the responder printed."""
     lines = Counter(said.splitlines())
     names = [line.removeprefix("called ") for line in lines if line.startswith("called ")]
-    wrong = [f"{name}: {lines[f'called {name}']} Calls, {lines[f'refused 2 {name}']} refused with ERR_CHUNK"
-             for name in names if lines[f"refused 2 {name}"] != lines[f"called {name}"]]
+    wrong = []
+    for name in names:
+        called, refused = lines[f"called {name}"], lines[f"refused {OTHER_ERRORS.get(name, 2)} {name}"]
+        if called != refused:
+            wrong.append(f"{name}: {called} Calls, {refused} refused as they should be")
     return wrong if len(names) == KINDS else [*wrong, f"{len(names)} of {KINDS} kinds of Calls were made"]
 
 
-def called_back(cell: Cell) -> None:
-    """The Calls of a server that keeps to its grant are answered, on one connection."""
+def called_back(behaviour: str, most: int, cell: Cell) -> None:
+    """The Calls of a server are answered, on one connection; so many may be under way at the end."""
     cell.load_modules()
-    with _responder(cell, "calls-in-turn 4"), cell.mounted(_mount(cell, SMALL)):
+    with _responder(cell, behaviour), cell.mounted(_mount(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         lines = Counter(cell.server("cat /tmp/responder").splitlines())
-        # The last ones may be under way.
-        if not lines["called NULL"] or lines["called NULL"] - lines["answered NULL"] > 4 or cell.connects() != 1:
-            raise say.Failure(f"{lines['called NULL']} Calls, {lines['answered NULL']} answered, {cell.connects()} connections")
+        called, answered = lines["called NULL"], lines["answered NULL"]
+        if not answered or called - answered > most or cell.connects() != 1:
+            raise say.Failure(f"{called} Calls, {answered} answered, {cell.connects()} connections")
 
 
 def withheld(cell: Cell) -> None:
-    """A server that has more Calls under way than it was granted, since their Replies have to wait, gets all of them, and
-    keeps its connection."""
+    """A server that answers no Call until one of its own is answered gets that answer, though the client has more Calls
+    than credits: those of the other direction are none of them (RFC 8167, section 4.1)."""
     cell.load_modules()
-    with _responder(cell, f"withholds {SOME_MORE}"), cell.mounted(_mount(cell, SMALL)):
+    with _responder(cell, "withholds"), cell.mounted(_mount(cell, SMALL)):
         cell.client("/lab/files.py workers /mnt/t/workers 4 20000", LONG_SECONDS)
         cell.same("workers")
-        lines = cell.server("cat /tmp/responder").splitlines()
-        unanswered = [int(line.split()[1]) for line in lines if line.startswith("unanswered ")]
-        called, answered = lines.count("called NULL"), lines.count("answered NULL")
-        if max(unanswered, default=0) <= GRANTED or called != answered or cell.connects() != 1:
-            raise say.Failure(f"{unanswered} Calls were unanswered at a time, {answered} of {called} answered in the end, "
+        lines = Counter(cell.server("cat /tmp/responder").splitlines())
+        called, answered = lines["called NULL"], lines["answered NULL"]
+        if called < WITHHELD or called != answered or lines["waited in vain"] or cell.connects() != 1:
+            raise say.Failure(f"{called} Calls, {answered} answered, {lines['waited in vain']} of them not in time, "
                               f"{cell.connects()} connections")
 
 
@@ -331,6 +384,24 @@ def unprobed(cell: Cell) -> None:
             cell.still_works()
 
 
+def probe_dropped(cell: Cell) -> None:
+    """A server that does not answer once when it is asked whether it is there, and others meanwhile, keeps its connection:
+    it is asked again in the next silence."""
+    cell.load_modules()
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
+        with _responder(cell, "ignores-probes 1"), cell.mounted(_mount(cell, SMALL)):
+            cell.written("before", FEW_SIZES)
+            time.sleep(3 * KEEPALIVE_SECONDS)
+            if not int(cell.server("grep -c ignored /tmp/responder; true")):
+                raise say.Failure("the server was not asked")
+            cell.still_works()
+            cell.client(f"sleep {DROPPED_SECONDS}", LONG_SECONDS)
+            asked = int(cell.server("grep -c asked /tmp/responder; true"))
+            cell.still_works()
+            if not asked or cell.connects() != 1:
+                raise say.Failure(f"the server was asked {asked} times more, {cell.connects()} connections were made")
+
+
 def _borne(what: str, behaviour: str, provokes: tuple[Expected, ...] = (), size: int = SMALL,
            sizes: str = FEW_SIZES) -> Test:
     return Test(f"a server that {what}", functools.partial(borne, behaviour, size, sizes), provokes)
@@ -345,6 +416,9 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          _borne("babbles", "babbles", (BAD,)),
          Test("a server that leaves unused chunks out", functools.partial(inline, "leaves-out", "left out")),
          Test("a server that returns chunks unused", functools.partial(inline, "returns-unused", "unused")),
+         Test("a server that forgets padding", cut_off),
+         Test("a server with verifiers of any length", verified),
+         Test("a server that invalidates another's key", invalidated, (LOST, BAD)),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
@@ -354,6 +428,7 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          _borne("grants too many credits", "grants 4294967295"), _borne("answers more than once", "stutters"),
          _borne("calls back though nobody is there", "calls-back 4"),
          Test("a server that ignores being asked", unprobed, (LOST,)),
+         Test("a server that ignores being asked once", probe_dropped),
          Test("a server that hangs up", functools.partial(refused, "hangs-up", "accepted"), (LOST, NOT_RESPONDING)),
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
          Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
@@ -362,7 +437,10 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
 
 # The same with a session, over which the server may call.
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
-                  Test("a server that calls back with chunks", chunks_refused, (BAD,))]
-SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", called_back),
-            Test("a server that calls back more than it may", withheld),
+                  Test("a server that calls back with chunks", chunks_refused, (BAD,)),
+                  Test("a server that calls back under the same XIDs", functools.partial(called_back, "calls-alike", 1)),
+                  Test("a server that withholds Replies until it is answered", withheld)]
+SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", functools.partial(called_back, "calls-in-turn 4", 4)),
+            Test("a server that calls back more than it may",
+                 functools.partial(called_back, f"calls-in-turn {SOME_MORE}", SOME_MORE)),
             Test("a server that calls back too often", flooded, (LOST, UNSENT, NOT_RESPONDING))]

@@ -39,10 +39,11 @@ class Callbacks(unittest.TestCase):
 
 
 class Chunks(unittest.TestCase):
-    NAMES = ("Read chunk", "Position Zero Read chunk", "Write chunk", "Reply chunk")
+    NAMES = [f"kind {number}" for number in range(responder.KINDS - 1)]
 
-    def said(self, answer: str) -> str:
-        return "listening\naccepted\n" + "".join(f"called {name}\n{answer} {name}\n" for name in self.NAMES)
+    def said(self, answer: str, other: str = "refused 1") -> str:
+        return "listening\naccepted\n" + "".join(f"called {name}\n{answer} {name}\n" for name in self.NAMES) + \
+            f"called another version\n{other} another version\n"
 
     def test_all_refused(self) -> None:
         self.assertEqual(responder.unrefused(self.said("refused 2")), [])
@@ -50,10 +51,12 @@ class Chunks(unittest.TestCase):
     def test_answered_or_refused_otherwise(self) -> None:
         for answer in ("answered", "refused 1"):
             self.assertEqual(len(responder.unrefused(self.said(answer))), len(self.NAMES))
+        self.assertEqual(len(responder.unrefused(self.said("refused 2", "refused 2"))), 1)
 
     def test_a_kind_that_was_not_tried(self) -> None:
-        text = self.said("refused 2").replace("called Write chunk\nrefused 2 Write chunk\n", "")
-        self.assertEqual(responder.unrefused(text), ["3 of 4 kinds of Calls were made"])
+        text = self.said("refused 2").replace("called kind 2\nrefused 2 kind 2\n", "")
+        self.assertEqual(responder.unrefused(text),
+                         [f"{responder.KINDS - 1} of {responder.KINDS} kinds of Calls were made"])
 
 
 class Provoked(unittest.TestCase):

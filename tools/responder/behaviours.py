@@ -12,7 +12,9 @@ from rpc import CALL
 
 # Of a Call: where its program, version and procedure are (RFC 5531, section 9).
 PROGRAM = 12
-NFS = 100003
+NFS, READ = 100003, 6
+# Of a Reply that was accepted: where its verifier is. A flavor that the RPC layer takes from every server.
+VERIFIER, AUTH_SHORT = 12, 2
 # Of the Reply to a READ of NFS 3: where its status is, its attributes, and the length of its data.
 READ_STATUS, READ_COUNT, READ_DATA = 24, 24 + 4 + 4 + 84, 24 + 4 + 4 + 84 + 12
 
@@ -196,6 +198,61 @@ class ReturnsUnused(Places):
         proxy.send_header(header, message)
 
 
+class CutsOff(Behaviour):
+    """Leaves out the padding at the end of the Reply to a READ of NFS 3."""
+
+    def __init__(self) -> None:
+        self._reads: set[int] = set()
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        if struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, READ):
+            self._reads.add(offer.xid)
+        return True
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if offer.xid in self._reads and not struct.unpack_from(">I", message, READ_STATUS)[0]:
+            count, = struct.unpack_from(">I", message, READ_COUNT)
+            print(f"cut off {len(message) - READ_DATA - count}", flush=True)
+            message = message[:READ_DATA + count]
+        proxy.reply(offer, message)
+
+
+class Verifies(Places):
+    """Has a verifier of another length, longer and shorter in turn, in each Reply to a READ of NFS 3 whose data it puts
+    into the Write chunk, and none in others."""
+
+    BYTES = (0, 400, 16, 40, 396)
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
+        length = self.BYTES[self._count % len(self.BYTES)]
+        self._count += 1
+        print("verified", flush=True)
+        verifier = words(AUTH_SHORT, length) + bytes(length)
+        super().answer(proxy, offer, chunk, rest[:VERIFIER] + verifier + rest[VERIFIER + 8:])
+
+
+class InvalidatesAnother(Places):
+    """Invalidates a key of another RPC with the Reply to a READ of NFS 3, a few times."""
+
+    private = private_data(invalidate=True)
+    TIMES = 2
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
+        others = [other for other in proxy.outstanding if other.writes]
+        if not others or self._count == self.TIMES:
+            return super().answer(proxy, offer, chunk, rest)
+        self._count += 1
+        print("invalidated", flush=True)
+        header = Header(offer.xid, RDMA_MSG, self.credits, writes=[chunk])
+        proxy.send(header.encode() + rest, others[0].writes[0][0].handle)
+
+
 class Pads(Places):
     """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not): into the chunk
     where that has room, and behind it otherwise."""
@@ -225,6 +282,10 @@ class Returns(Places):
         super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
 
 
+# More segments than the client looks at, in a message that its Receives have room for.
+MANY = 100
+
+
 def null(xid: int) -> bytes:
     """NULL of the callback program."""
     return words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0)
@@ -249,51 +310,77 @@ class CallsBack(Behaviour):
             proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid))])
 
 
+# So many Replies come before, since nobody takes Calls of the server before the client has a session.
+PEACE = 30
+
+
 class CallsInTurn(Behaviour):
-    """Sends so many Calls of its own with a Reply, but not before those that it has sent are answered. The client's RPC
-    layer may have them wait until its own Calls have got credits."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def reply(self, proxy, offer: Header, message: bytes) -> None:
-        proxy.reply(offer, message)
-        if not proxy.unanswered:
-            xids = [own_xid(offer, number) for number in range(self._count)]
-            proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
-
-
-class Withholds(Behaviour):
-    """Withholds a Reply now and then, while the client has only that one credit, and sends so many Calls of its own
-    meanwhile, one after the other. Says how many of them were unanswered at the end of that: the client's RPC layer lets
-    their Replies wait behind Calls that wait for the credit."""
-
-    credits = 1
-    # So many Replies come before, since nobody takes such Calls before the client has a session.
-    EVERY, TIMES = 50, 3
+    """Sends so many Calls of its own with a Reply, but not before those that it has sent are answered."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._replies = 0
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        self._replies += 1
+        if self._replies > PEACE and not proxy.unanswered:
+            xids = [own_xid(offer, number) for number in range(self._count)]
+            proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
+
+
+class CallsAlike(Behaviour):
+    """Sends a Call of its own in front of each Reply, under the XID of that: both are under way at the same time (RFC
+    8167, section 2.4.1)."""
+
+    SECONDS = 20
+
+    def __init__(self) -> None:
+        self._replies = 0
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        self._replies += 1
+        if self._replies > PEACE:
+            proxy.call_back([("NULL", Header(offer.xid, RDMA_MSG, self.credits), null(offer.xid))])
+            # Every other time the Reply goes before the answer has come.
+            if self._replies % 2:
+                proxy.await_answers(self.SECONDS)
+        proxy.reply(offer, message)
+
+
+class Withholds(Behaviour):
+    """Withholds all Replies now and then, when the client has used up its credits, until a Call of its own is answered."""
+
+    credits = 3
+    EVERY, TIMES = 40, 3
+    # What the client may have under way: it keeps a credit.
+    CALLS = credits - 1
+    SECONDS = 20
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._due = 0
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
         self._replies += 1
         if self._replies % self.EVERY == 0 and self._replies <= self.EVERY * self.TIMES:
-            for number in range(self._count):
-                xid = own_xid(offer, number)
-                time.sleep(MOMENT)
-                proxy.call_back([("NULL", Header(xid, RDMA_MSG, CREDITS_WANTED), null(xid))])
+            self._due += 1
+        # With the one that this is the Reply of.
+        if self._due and proxy.await_calls(self.CALLS - 1, MOMENT):
+            self._due -= 1
+            # Its next one has found no credit by then.
             time.sleep(MOMENT)
-            proxy.take()
-            print(f"unanswered {proxy.unanswered}", flush=True)
+            xid = own_xid(offer, 0)
+            proxy.call_back([("NULL", Header(xid, RDMA_MSG, CREDITS_WANTED), null(xid))])
+            if not proxy.await_answers(self.SECONDS):
+                print("waited in vain", flush=True)
         proxy.reply(offer, message)
 
 
 class Floods(Behaviour):
     """Sends so many Calls of its own at once with each Reply, until that costs the connection; on two connections."""
 
-    # So many Replies come before, since nobody takes such Calls before the client has a session.
-    BEFORE, CONNECTIONS = 30, 2
+    CONNECTIONS = 2
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -303,7 +390,7 @@ class Floods(Behaviour):
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         proxy.reply(offer, message)
         self._replies += 1
-        if self._replies <= self.BEFORE or (proxy not in self._flooded and len(self._flooded) == self.CONNECTIONS):
+        if self._replies <= PEACE or (proxy not in self._flooded and len(self._flooded) == self.CONNECTIONS):
             return
         if proxy not in self._flooded:
             self._flooded.append(proxy)
@@ -312,7 +399,9 @@ class Floods(Behaviour):
 
 
 class CallsBackWithChunks(Behaviour):
-    """Sends a Call of its own that has a chunk now and then, of each kind in turn."""
+    """Sends a Call of its own that has a chunk now and then, or one of another version, of each kind in turn. Those with
+    chunks come in front of a Reply, under its XID (RFC 8167, section 2.4.1), and with a Read list they are Calls whatever
+    is wrong with them (RFC 8166, section 4.3.1)."""
 
     # A client that has no memory at hand to answer with ends the connection. It has some again when it has sent 12 times,
     # and has been told of it; on a busy machine others come first.
@@ -323,19 +412,27 @@ class CallsBackWithChunks(Behaviour):
         self._count = 0
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
-        proxy.reply(offer, message)
         self._replies += 1
-        if self._replies % self.EVERY:
-            return
-        xid = own_xid(offer, 0)
-        call, segment = null(xid), Segment(0x1234, 200, 0x100000)
-        header = Header(xid, RDMA_MSG, self.credits)
-        forms = [("Read chunk", replace(header, reads=[(len(call), segment)]), call),
-                 ("Position Zero Read chunk", replace(header, procedure=RDMA_NOMSG, reads=[(0, segment)]), b""),
-                 ("Write chunk", replace(header, writes=[[segment]]), call),
-                 ("Reply chunk", replace(header, reply=[segment]), call)]
-        proxy.call_back([forms[self._count % len(forms)]])
-        self._count += 1
+        if self._replies % self.EVERY == 0:
+            forms = self._forms(offer)
+            proxy.call_back([forms[self._count % len(forms)]])
+            self._count += 1
+        proxy.reply(offer, message)
+
+    def _forms(self, offer: Header) -> list[tuple[str, Header, bytes]]:
+        call, segment = null(offer.xid), Segment(0x1234, 200, 0x100000)
+        header = Header(offer.xid, RDMA_MSG, self.credits)
+        read = replace(header, reads=[(len(call), segment)])
+        other = own_xid(offer, 0)
+        return [("Read chunk", read, call),
+                ("Position Zero Read chunk", replace(header, procedure=RDMA_NOMSG, reads=[(0, segment)]), b""),
+                ("Write chunk", replace(header, writes=[[segment]]), call),
+                ("Reply chunk", replace(header, reply=[segment]), call),
+                ("very many Read segments", replace(header, reads=[(len(call), segment)] * MANY), call),
+                ("very many Write chunks", replace(header, writes=[[]] * MANY), call),
+                ("Position off a word", replace(header, reads=[(len(call) + 1, segment)]), call),
+                ("Read chunk without a message", read, b""),
+                ("another version", Header(other, RDMA_MSG, self.credits, version=2), null(other))]
 
 
 class Garbles(Behaviour):
@@ -376,16 +473,19 @@ class Garbles(Behaviour):
 
 
 class IgnoresProbes(Behaviour):
-    """Does not answer NULL of NFS, except where a client begins with it."""
+    """Does not answer NULL of NFS, except where a client begins with it: never, or the first so many times."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1 << 32) -> None:
         self._seen = False
+        self._left = most
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
         program, _, procedure = struct.unpack_from(">3I", call, PROGRAM)
         if program == NFS and procedure == 0 and self._seen:
-            print("ignored", flush=True)
-            return False
+            ignored = self._left > 0
+            self._left -= ignored
+            print("ignored" if ignored else "asked", flush=True)
+            return not ignored
         self._seen |= program == NFS and procedure != 0
         return True
 
@@ -394,5 +494,6 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut, "returns-unused": ReturnsUnused,
+           "leaves-out": LeavesOut, "returns-unused": ReturnsUnused, "cuts-off": CutsOff, "verifies": Verifies,
+           "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

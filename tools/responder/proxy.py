@@ -2,6 +2,8 @@
 
 import socket
 import struct
+import time
+from collections.abc import Callable
 
 import verbs
 from endpoint import Endpoint
@@ -56,6 +58,27 @@ class Proxy(Endpoint):
     def unanswered(self) -> int:
         """How many Calls of our own the client has not answered yet."""
         return len(self._own)
+
+    @property
+    def outstanding(self) -> list[Header]:
+        """The headers of the Calls that have no Reply yet."""
+        return list(self._offers.values())
+
+    def await_answers(self, seconds: float) -> bool:
+        """Wait until the client has answered all Calls of our own; whether it has."""
+        return self._await(lambda: not self._own, seconds)
+
+    def await_calls(self, count: int, seconds: float) -> bool:
+        """Wait until the client has so many Calls outstanding; whether it has."""
+        return self._await(lambda: len(self._offers) >= count, seconds)
+
+    def _await(self, happened: Callable[[], bool], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        self.take()
+        while not happened() and (left := deadline - time.monotonic()) > 0:
+            self._await_notice(min(left, LOOK_SECONDS))
+            self.take()
+        return happened()
 
     def hang_up(self) -> None:
         """End the connection as a server does."""

@@ -5,7 +5,10 @@
 //!
 //! C header: [`include/linux/sunrpc/bc_xprt.h`](srctree/include/linux/sunrpc/bc_xprt.h)
 
-use super::super::bindings;
+use super::super::{
+    bindings,
+    sys::bit::test_bit, //
+};
 use super::xprt::Xprt;
 use core::{
     mem::offset_of,
@@ -77,6 +80,9 @@ impl OwnedSlot {
         rqst.rq_xprt = xprt.as_raw();
         rqst.rq_xid = xid.to_be();
         rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
+        // The credits of the two directions are apart (RFC 8167, section 4.1). With a unit of the
+        // congestion window, which it has not taken, its Reply waits for no Call that has none.
+        rqst.rq_cong = 1;
         rqst.rq_rcv_buf.head[0].iov_base = head.cast();
         rqst.rq_rcv_buf.head[0].iov_len = call.len();
         rqst.rq_rcv_buf.len = call.len() as u32;
@@ -117,6 +123,37 @@ impl Backchannel {
             free: KVec::new(),
         };
         pin_init!(Self { slots <- new_spinlock!(slots, "rpcrdma_backchannel") })
+    }
+
+    /// Whether a request is of the backchannel: those have the mark.
+    ///
+    /// # Safety
+    ///
+    /// It must be valid.
+    pub(super) unsafe fn is_reverse(rqst: *const bindings::rpc_rqst) -> bool {
+        // SAFETY: The caller's request is valid.
+        let state = unsafe { &raw const (*rqst).rq_bc_pa_state };
+        // SAFETY: The word is part of that request.
+        unsafe { test_bit(bindings::RPC_BC_PA_IN_USE, state) }
+    }
+
+    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock of the
+    /// transport's state held.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone.
+    pub(super) unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
+        // SAFETY: The RPC layer calls it with a task that has a request, which nobody else changes.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            if Self::is_reverse(rqst) {
+                // It has taken none; see `OwnedSlot::fill`.
+                (*rqst).rq_cong = 0;
+            }
+        }
+        // SAFETY: The task is as the RPC layer hands it to this callback.
+        unsafe { bindings::xprt_release_rqst_cong(task) };
     }
 
     /// Makes requests until `n` are there that are not in use. May sleep.

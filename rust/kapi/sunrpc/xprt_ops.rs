@@ -20,13 +20,13 @@ use super::super::{
     bindings,
     ib::Fenced,
     sys::{
-        bit::test_bit,
         time::HZ,
         trace, //
     },
 };
 use super::{
     address::SocketAddress,
+    backchannel::Backchannel,
     buffer::RpcBuffer,
     connecting::Connecting,
     display::set_port_strings,
@@ -104,7 +104,7 @@ impl<T: Transport> XprtOps<T> {
         abort_send_request: None,
         wait_for_reply_request: Some(bindings::xprt_wait_for_reply_request_def),
         timer: Some(Self::timer),
-        release_request: Some(bindings::xprt_release_rqst_cong),
+        release_request: Some(Backchannel::release_request),
         close: Some(Self::close),
         destroy: Some(Self::destroy),
         set_connect_timeout: Some(Self::set_connect_timeout),
@@ -274,13 +274,10 @@ impl<T: Transport> XprtOps<T> {
         if !xprt.is_connected() {
             return ENOTCONN.to_errno();
         }
-        // SAFETY: The request is valid; the word is read as a whole.
-        let reverse = unsafe {
-            let state = &raw const (*rqst).rq_bc_pa_state;
-            test_bit(bindings::RPC_BC_PA_IN_USE, state)
-        };
+        // SAFETY: The request is valid.
+        let reverse = unsafe { Backchannel::is_reverse(rqst) };
         let result = if reverse {
-            // SAFETY: Requests with the mark are of the backchannel. The caller has locked the
+            // SAFETY: It is of the backchannel. The caller has locked the
             // transport to send this one, which stays until then.
             transport.send_reverse_reply(xprt, unsafe { ReverseRqst::from_raw(raw) })
         } else {
