@@ -3,6 +3,7 @@
 //! The responder: a server transport for nfsd.
 
 mod arrival;
+mod backlog;
 mod connection;
 mod events;
 mod grant;

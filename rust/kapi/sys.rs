@@ -7,6 +7,7 @@ pub(crate) mod completion;
 pub(crate) mod fifo;
 pub(crate) mod log;
 pub(crate) mod memalloc;
+pub(crate) mod memory;
 pub(crate) mod module;
 pub(in crate::kapi) mod single;
 pub(crate) mod svc_sysctl;

@@ -8,12 +8,14 @@ use super::{
         Message,
         Reading, //
     },
-    events::Events,
+    events::{
+        Events,
+        Pending, //
+    },
     grant::{
         self,
         Grant, //
     },
-    listener::Pending,
     poison::Poison,
     waiting::{
         Turn,

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The events of a connection that a peer has asked for.
+//! A connection that a peer has asked for, and its events.
 
+use super::{
+    backlog::Backlog,
+    poison::Poison, //
+};
 use crate::kapi::{
     ib::{
         CmEvent,
         CmEventKind,
-        CmHandler, //
+        CmHandler,
+        CmId, //
     },
     sunrpc::SvcHandle,
     sys::trace::svcrdma_device_removal, //
@@ -19,12 +24,42 @@ use kernel::{
         SpinLock, //
     },
 };
+use xdr::PrivateData;
+
+/// A connection that waits to be accepted.
+pub(super) struct Pending {
+    pub(super) id: CmId<Events>,
+    pub(super) events: Arc<Events>,
+    /// What the peer says of itself; none if it says nothing.
+    pub(super) peer: Option<PrivateData>,
+    /// RDMA Reads that the peer can serve at once.
+    pub(super) reads: u8,
+    pub(super) poison: Arc<Poison>,
+}
+
+/// Who lets the id of a connection go that is lost.
+enum Owner {
+    /// It waits with this ticket.
+    Backlog(Arc<Backlog<Pending>>, u64),
+    /// The transport, from when the connection is being accepted.
+    Transport(SvcHandle),
+}
 
 struct State {
-    /// The transport, once the connection is being accepted.
-    handle: Option<SvcHandle>,
+    owner: Owner,
     up: bool,
     over: bool,
+}
+
+impl State {
+    /// The connection is lost. The id must not be destroyed here: that waits for its handler.
+    fn lost(&mut self) {
+        self.over = true;
+        match &self.owner {
+            Owner::Backlog(backlog, ticket) => backlog.give_up(*ticket),
+            Owner::Transport(handle) => handle.close(),
+        }
+    }
 }
 
 /// The events of one connection.
@@ -35,10 +70,10 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// For a connection that is asked for. May sleep.
-    pub(super) fn new() -> Result<Arc<Self>> {
+    /// For a connection that is going to wait with a ticket. May sleep.
+    pub(super) fn new(backlog: Arc<Backlog<Pending>>, ticket: u64) -> Result<Arc<Self>> {
         let state = State {
-            handle: None,
+            owner: Owner::Backlog(backlog, ticket),
             up: false,
             over: false,
         };
@@ -54,7 +89,9 @@ impl Events {
         if state.over {
             return Err(ENOTCONN);
         }
-        state.handle = Some(handle);
+        let before = core::mem::replace(&mut state.owner, Owner::Transport(handle));
+        drop(state);
+        drop(before);
         Ok(())
     }
 
@@ -70,7 +107,7 @@ impl CmHandler for Events {
             CmEventKind::Established => {
                 let mut state = self.state.lock();
                 state.up = true;
-                if let Some(handle) = &state.handle {
+                if let Owner::Transport(handle) = &state.owner {
                     // Requests may have come before.
                     handle.request_pending();
                 }
@@ -82,11 +119,7 @@ impl CmHandler for Events {
                         svcrdma_device_removal(|| (device, event.peer()));
                     }
                 }
-                let mut state = self.state.lock();
-                state.over = true;
-                if let Some(handle) = &state.handle {
-                    handle.close();
-                }
+                self.state.lock().lost();
             }
         }
     }

@@ -3,12 +3,15 @@
 //! Taking connections.
 
 use super::{
-    events::Events,
+    backlog::Backlog,
+    events::{
+        Events,
+        Pending, //
+    },
     poison::Poison, //
 };
 use crate::kapi::{
     ib::{
-        CmId,
         ConnectRequest,
         ListenHandler,
         ListenId, //
@@ -21,6 +24,7 @@ use crate::kapi::{
     },
     sys::{
         log::warn,
+        memory::total_pages,
         time::HZ,
         trace::svcrdma_initdepth_err,
         workqueue::{
@@ -45,30 +49,26 @@ use kernel::{
 };
 use xdr::PrivateData;
 
-/// Connections that may wait to be accepted.
-const BACKLOG: usize = 10;
+/// Requests for connections that the device and its driver may have in hand at once.
+const LISTEN_BACKLOG: i32 = 1024;
 
-/// A connection that waits to be accepted.
-pub(super) struct Pending {
-    pub(super) id: CmId<Events>,
-    pub(super) events: Arc<Events>,
-    /// What the peer says of itself; none if it says nothing.
-    pub(super) peer: Option<PrivateData>,
-    /// RDMA Reads that the peer can serve at once.
-    pub(super) reads: u8,
-    pub(super) poison: Arc<Poison>,
-}
+/// Of the machine's pages, one in so many may be taken by connections that wait to be accepted, each
+/// of which takes less than a page: an id with what the connection manager has of it, and an
+/// [`Events`]. On a machine with 1 GiB, 2048 may wait.
+const SHARE_OF_MEMORY: usize = 128;
+
+/// For how long connections wait while no nfsd thread takes any. Their peers do not wait longer.
+const PATIENCE: Jiffies = 120 * HZ;
 
 /// Until another try to listen where that failed.
 const RETRY: Jiffies = HZ;
 
-/// The connections that wait.
+/// Takes requests for connections.
 #[pin_data]
-struct Backlog {
+struct Door {
     handle: SvcHandle,
     poison: Arc<Poison>,
-    #[pin]
-    pending: Mutex<KVec<Pending>>,
+    backlog: Arc<Backlog<Pending>>,
     #[pin]
     again: SpinLock<Again>,
 }
@@ -84,22 +84,13 @@ enum Again {
     Never,
 }
 
-impl ListenHandler for Backlog {
-    fn request(&self, request: &ConnectRequest<'_>) {
-        // A requester that serves no RDMA Reads cannot send chunks.
-        if request.initiator_depth == 0 {
-            svcrdma_initdepth_err(|| (request.peer(), EINVAL));
-            return;
-        }
-        let Ok(events) = Events::new() else { return };
-        let mut pending = self.pending.lock();
-        // Nothing that was adopted may be dropped here: that would wait for this very function.
-        if pending.len() >= BACKLOG {
-            return;
-        }
-        let Some(id) = request.adopt(events.clone()) else {
-            return;
-        };
+impl Door {
+    /// Has the connection wait, or says why not. Nothing fails once the id is adopted: to drop that
+    /// here would wait for this very function.
+    fn let_in(&self, request: &ConnectRequest<'_>) -> Result {
+        let ticket = self.backlog.ticket()?;
+        let events = Events::new(self.backlog.clone(), ticket.number())?;
+        let id = request.adopt(events.clone()).ok_or(EINVAL)?;
         let new = Pending {
             id,
             events,
@@ -107,10 +98,30 @@ impl ListenHandler for Backlog {
             reads: request.initiator_depth,
             poison: self.poison.clone(),
         };
-        // There is room by the check above.
-        let _ = pending.push_within_capacity(new);
-        drop(pending);
+        self.backlog.push(ticket, new);
         self.handle.connection_pending();
+        Ok(())
+    }
+}
+
+impl ListenHandler for Door {
+    fn request(&self, request: &ConnectRequest<'_>) {
+        // A requester that serves no RDMA Reads cannot send chunks.
+        if request.initiator_depth == 0 {
+            svcrdma_initdepth_err(|| (request.peer(), EINVAL));
+            return;
+        }
+        let peer = request.peer();
+        match self.let_in(request) {
+            Err(EBUSY) => {
+                let most = self.backlog.most();
+                warn(format_args!(
+                    "connection from {peer} refused: {most} wait for an nfsd thread already"
+                ));
+            }
+            Err(e) => warn(format_args!("connection from {peer} refused: {e:?}")),
+            Ok(()) => (),
+        }
     }
 
     fn ended(&self) {
@@ -130,9 +141,9 @@ struct Listening {
     net: NetRef,
     /// With the port.
     address: SocketAddress,
-    backlog: Arc<Backlog>,
+    door: Arc<Door>,
     #[pin]
-    id: Mutex<Option<ListenId<Backlog>>>,
+    id: Mutex<Option<ListenId<Door>>>,
 }
 
 impl WorkItem for Listening {
@@ -141,12 +152,7 @@ impl WorkItem for Listening {
         let first = id.is_some();
         // The old one must let the address go first.
         *id = None;
-        match ListenId::new(
-            &self.net,
-            &self.address,
-            BACKLOG as i32,
-            self.backlog.clone(),
-        ) {
+        match ListenId::new(&self.net, &self.address, LISTEN_BACKLOG, self.door.clone()) {
             Ok(new) => *id = Some(new),
             Err(e) => {
                 if first {
@@ -164,44 +170,58 @@ impl WorkItem for Listening {
 /// A listener.
 pub(crate) struct Listener {
     address: SocketAddress,
-    backlog: Arc<Backlog>,
+    door: Arc<Door>,
 }
 
 impl Listener {
     /// Listens. May sleep.
     pub(super) fn new(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
-        let pending = KVec::with_capacity(BACKLOG, GFP_KERNEL)?;
+        let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
         let poison = Poison::new()?;
-        let backlog = Arc::pin_init(
-            pin_init!(Backlog {
+        let most = total_pages() / SHARE_OF_MEMORY;
+        let backlog = Backlog::new(most, PATIENCE, queue.clone())?;
+        let theirs = backlog.clone();
+        let door = Arc::pin_init(
+            pin_init!(Door {
                 handle,
                 poison,
-                pending <- new_mutex!(pending, "svcrdma_backlog"),
+                backlog: theirs,
                 again <- new_spinlock!(Again::Early { wanted: false }, "svcrdma_again"),
             }),
             GFP_KERNEL,
-        )?;
-        let id = ListenId::new(net, address, BACKLOG as i32, backlog.clone())?;
-        let address = id.local_address();
-        let (net, theirs) = (net.hold(), backlog.clone());
+        )
+        .inspect_err(|_| backlog.close())?;
+        // From here on dropping it undoes all.
+        let mut listener = Self {
+            address: *address,
+            door,
+        };
+        listener.begin(net, queue)?;
+        Ok(listener)
+    }
+
+    fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
+        let door = &self.door;
+        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, door.clone())?;
+        self.address = id.local_address();
+        let (net, address, theirs) = (net.hold(), self.address, door.clone());
         let work = DelayedWork::new(
-            OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?,
+            queue,
             work_class!(c"svcrdma_listen"),
             pin_init!(Listening {
                 net,
                 address,
-                backlog: theirs,
+                door: theirs,
                 id <- new_mutex!(Some(id), "svcrdma_listening"),
             }),
             GFP_KERNEL,
         )?;
-        let mut again = backlog.again.lock();
+        let mut again = door.again.lock();
         if let Again::Early { wanted: true } = *again {
             work.queue(0);
         }
         *again = Again::Work(work);
-        drop(again);
-        Ok(Self { address, backlog })
+        Ok(())
     }
 
     /// The address that it got.
@@ -211,25 +231,26 @@ impl Listener {
 
     /// Whether a connection waits.
     pub(super) fn is_pending(&self) -> bool {
-        !self.backlog.pending.lock().is_empty()
+        !self.door.backlog.is_empty()
     }
 
     /// Listens no more: somebody else may, at once. Connections that wait do so still. May sleep.
     pub(super) fn end(&self) {
-        let again = core::mem::replace(&mut *self.backlog.again.lock(), Again::Never);
+        let again = core::mem::replace(&mut *self.door.again.lock(), Again::Never);
         // It waits for what runs, outside of the lock.
         drop(again);
     }
 
     /// The connection that has waited longest.
     pub(super) fn next(&self) -> Result<Pending> {
-        let mut pending = self.backlog.pending.lock();
-        pending.remove(0).map_err(|_| EAGAIN)
+        self.door.backlog.take().ok_or(EAGAIN)
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         self.end();
+        // Nobody knocks any more.
+        self.door.backlog.close();
     }
 }

@@ -4,13 +4,13 @@ and at the end nothing of them is left."""
 import functools
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mount_tests
 import say
-from cell import GONE, Cell, Test
+from cell import GONE, LOOK_SECONDS, Cell, Test
 from messages import Expected
 from tally import TALLY, Kind
 
@@ -18,8 +18,9 @@ from tally import TALLY, Kind
 SECONDS_EACH = 20
 # A client that has to reclaim its state anew all the time gets no further, and its kernel then calls that a hang.
 RESTARTS_IN_A_ROW = 20
-# More connections at once than the listener's backlog has room for.
 WORKERS = 16
+# For how long nobody takes what waits.
+HELD_SECONDS = 5
 # A mount's client comes back after a few seconds, the longer the more often it had to.
 BACK_SECONDS = 120
 # Of the callers' connections, which it leaves in the middle of anything, and those that the server itself gives up; but
@@ -50,6 +51,12 @@ RESTARTED = Expected(10_000, re.compile(r"NFSD: (Using .* tracking.*|starting .*
                      "nfsd is stopped and started")
 
 
+# A listener without a single thread, as when the others are all busy.
+NO_THREADS = "rpc.nfsd 0 && echo rdma 20049 > /proc/fs/nfsd/portlist"
+# Connections of the server that wait to be accepted. They have no queue pair yet, and the callers' own are not here.
+WAITING = "rdma resource show cm_id | grep -c 'state CONNECT .*dst-addr' || true"
+
+
 @dataclass(frozen=True)
 class Amounts:
     """How often."""
@@ -57,21 +64,27 @@ class Amounts:
     connections: int
     restarts: int
     removals: int
+    crowd: int
 
 
 # The check has a tenth of what the soak has.
-SOAK = Amounts(connections=1000, restarts=200, removals=20)
-CHECK = Amounts(connections=100, restarts=20, removals=2)
+SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
+CHECK = Amounts(connections=100, restarts=20, removals=2, crowd=100)
 
 
-def tests(amounts: Amounts) -> list[Test]:
-    """All of them, `amounts` times; each ends with what shows that nothing is left."""
+def tests(amounts: Amounts, device: str) -> list[Test]:
+    """All of them for a device, `amounts` times; each ends with what shows that nothing is left."""
     made = [Test(f"{amounts.connections} connections come and go", functools.partial(come_and_go, amounts.connections),
                  (LEFT,)),
             Test(f"{amounts.restarts} restarts of nfsd under load", functools.partial(restarted, amounts.restarts),
                  (LEFT, RESTARTED, WAITED)),
             Test(f"server's device removed {amounts.removals} times under load",
-                 functools.partial(device_removed, amounts.removals), (LEFT, DEVICE_GONE, RESTARTED, WAITED))]
+                 functools.partial(device_removed, amounts.removals), (LEFT, DEVICE_GONE, RESTARTED, WAITED)),
+            Test("connections that wait are lost", waiting_lost, (LEFT, DEVICE_GONE, RESTARTED, WAITED))]
+    # Who asks by siw waits no longer than ten seconds.
+    if device != "siw":
+        made.append(Test(f"{amounts.crowd} connections wait for nfsd", functools.partial(crowded, amounts.crowd),
+                         (LEFT, RESTARTED)))
     left = [each for test in made for each in (test, Test(f"nothing left after {test.name}", nothing_left))]
     return [*left, mount_tests.NO_LEAK]
 
@@ -81,7 +94,7 @@ def come_and_go(count: int, cell: Cell) -> None:
     cell.load_modules()
     with cell.mounted(), cell.load():
         connects = cell.connects()
-        # The backlog is short on purpose, so some are.
+        # Those, too, that had no answer within the program's patience.
         refused = cell.client(f"/lab/callers.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
         say.line(f"  {count} connections made, {refused} refused")
         cell.still_works()
@@ -118,6 +131,81 @@ def device_removed(count: int, cell: Cell) -> None:
                 TALLY.add(Kind.REMOVALS, 1)
             await_connection(cell)
         cell.still_works()
+
+
+def crowded(count: int, cell: Cell) -> None:
+    """So many connections are asked for while no nfsd thread has time: all wait, and are accepted when one has."""
+    with _without_threads(cell), _counted_accepts(cell) as accepts:
+        with _crowd(cell, count):
+            _await_waiting(cell, count)
+            time.sleep(HELD_SECONDS)
+            cell.server("echo 4 > /proc/fs/nfsd/threads")
+            _await_waiting(cell, 0)
+        # nfsd itself keeps few of those that say nothing, and closes the others as soon as it has accepted them.
+        if (accepted := accepts()) != count:
+            raise say.Failure(f"{accepted} of {count} connections were accepted")
+    with cell.mounted():
+        cell.still_works()
+
+
+def waiting_lost(cell: Cell) -> None:
+    """What waits to be accepted goes with its client, and with its device, without an nfsd thread."""
+    # siw does not tell when a client goes that waits.
+    if cell.device != "siw":
+        with _without_threads(cell):
+            with _crowd(cell, WORKERS):
+                _await_waiting(cell, WORKERS)
+            _await_waiting(cell, 0)
+    with _without_threads(cell):
+        with _crowd(cell, WORKERS):
+            _await_waiting(cell, WORKERS)
+            # Ends when all ids on it are destroyed.
+            cell.server(f"rdma link delete {cell.device}0", 120)
+        cell.server(f"/lab/rdma-device {cell.device}")
+    with cell.mounted():
+        cell.still_works()
+
+
+@contextmanager
+def _without_threads(cell: Cell) -> Iterator[None]:
+    """The server listens, and has no thread, for the length of a block."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    with say.undoing(lambda: cell.server("rpc.nfsd 0")):
+        cell.server(NO_THREADS)
+        yield
+    cell.load_modules()
+
+
+@contextmanager
+def _counted_accepts(cell: Cell) -> Iterator[Callable[[], int]]:
+    """What tells how many connections of any client nfsd has accepted, for the length of a block."""
+    instance = "/sys/kernel/tracing/instances/accepts"
+    event = f"{instance}/events/sunrpc/svc_xprt_accept"
+    cell.server(f"mkdir {instance} && echo 1 > {event}/enable")
+    with say.undoing(lambda: cell.server(f"echo 0 > {event}/enable; rmdir {instance}")):
+        yield lambda: int(cell.server(f"grep -c svc_xprt_accept: {instance}/trace || true"))
+
+
+@contextmanager
+def _crowd(cell: Cell, count: int) -> Iterator[None]:
+    """So many connections are asked for, by somebody who is killed at the end of a block."""
+    cell.client(f"{{ setsid /lab/crowd.py {count} > /tmp/crowd 2>&1 < /dev/null & echo $! > /tmp/crowd.pid; }}; "
+                f"for try in $(seq {5 * SECONDS_EACH * count}); do read -r word < /tmp/crowd && break; sleep 0.2; done; "
+                "test \"$word\" = asked || { cat /tmp/crowd >&2; exit 1; }", SECONDS_EACH * count)
+    # It may have ended by itself.
+    end = f"read -r group < /tmp/crowd.pid; kill -9 -$group 2> /dev/null; {GONE.format('$group')}"
+    with say.undoing(lambda: cell.client(end)):
+        yield
+
+
+def _await_waiting(cell: Cell, count: int) -> None:
+    """Fail unless so many connections will wait at the server."""
+    deadline = time.monotonic() + BACK_SECONDS
+    while (found := int(cell.server(WAITING))) != count:
+        if time.monotonic() > deadline:
+            raise say.Failure(f"{found} connections wait at the server, not {count}")
+        time.sleep(LOOK_SECONDS)
 
 
 def nothing_left(cell: Cell) -> None:

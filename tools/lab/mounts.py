@@ -132,7 +132,7 @@ def take_turns(rounds: list[Round], deadline: float, run: Callable[[Round], None
 
 def rounds(minutes: int) -> list[Round]:
     """Those of a soak of so many minutes; what breaks most comes first."""
-    version, life = LIFE_VERSION, life_tests.tests(life_tests.SOAK)
+    version = LIFE_VERSION
     client_life = client_life_tests.tests(client_life_tests.SOAK)
 
     def ours(tests: list[Test]) -> list[Plan]:
@@ -146,7 +146,9 @@ def rounds(minutes: int) -> list[Round]:
             Round("short memory", each(client_accounted, memory_tests.VERSION, memory_tests.TESTS)),
             Round("the server's life",
                   [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-                   *each(server_stressed, version, life)]),
+                   *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS,
+                                                         life_tests.tests(life_tests.SOAK, device))])
+                     for device in DEVICES)]),
             Round("the client alone",
                   [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
                                                  client_tests.TESTS + payload_tests.TESTS + client_tests.ROCE),
@@ -185,7 +187,7 @@ def check(results: Results) -> None:
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in DEVICES),
-        Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK)),
+        Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
     forced = Lane(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
     run_lanes(results, [client, server, forced])

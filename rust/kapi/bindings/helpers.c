@@ -432,6 +432,11 @@ bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt)
 
 /* Memory */
 
+unsigned long rpcrdma_rs_totalram_pages(void)
+{
+	return totalram_pages();
+}
+
 /* Frees what readers may look at under RCU. Sleeps if there is no memory to note it. */
 void rpcrdma_rs_kfree_after_readers(const void *object)
 {

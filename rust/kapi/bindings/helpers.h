@@ -136,6 +136,7 @@ void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt);
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 
 /* Memory */
+unsigned long rpcrdma_rs_totalram_pages(void);
 void rpcrdma_rs_kfree_after_readers(const void *object);
 
 /* Text */

@@ -173,6 +173,14 @@ impl<T: WorkItem> DelayedWork<T> {
         self.timer().queue(delay)
     }
 
+    /// Queues the work to run at once, whenever it was to. Any context.
+    pub(crate) fn hasten(&self) {
+        // SAFETY: By the type invariant of `Inner` the work is initialised, and this is its queue.
+        unsafe {
+            bindings::mod_delayed_work_on(UNBOUND, self.0.queue.wq.as_ptr(), self.0.work.get(), 0)
+        };
+    }
+
     /// Takes the work from the queue, if it is there, and waits for the end if it is running.
     /// Tells whether it was queued. Sleeps.
     pub(crate) fn cancel_sync(&self) -> bool {
