@@ -15,7 +15,7 @@ import trace_requester
 import trace_responder
 from cell import FEW_SIZES, LONG_SECONDS, NO_SECURITY, OTHER_PORT, PORT, SUMS, Cell, Test, files
 from keep_alive_tests import LOSES_CONNECTION
-from machine import SERVER
+from machine import CLIENT, SERVER
 from messages import Expected
 from pair import IN_TREE, OURS
 
@@ -357,6 +357,21 @@ def tunables(cell: Cell) -> None:
         raise say.Failure(f"read, recv, write and rq_poll count {' '.join(counters)}")
 
 
+def named(cell: Cell) -> None:
+    """The server's trace events name the client by its address alone, which scripts filter by; and so does nfsd."""
+    cell.load_modules()
+    instance = "/sys/kernel/tracing/instances/named"
+    event = f"{instance}/events/sunrpc/svc_process"
+    cell.server(f"mkdir {instance}")
+    with say.undoing(lambda: cell.server(f"echo 0 > {event}/enable; rmdir {instance}")):
+        cell.server(f"echo 'addr == \"{CLIENT.address4}\"' > {event}/filter && echo 1 > {event}/enable")
+        with cell.mounted():
+            cell.written("named", "4097")
+        found = int(cell.server(f"grep -c 'addr={CLIENT.address4} ' {instance}/trace || true"))
+    if not found:
+        raise say.Failure("no Call is found by its client's address")
+
+
 def callbacks(cell: Cell) -> None:
     """nfsd has made its client for callbacks on the mount's own connection; of these versions it sends no probe."""
     with cell.mounted():
@@ -504,6 +519,7 @@ ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, 
 WATCHED = Test("silent server is noticed", keep_alive_tests.watched, (LOST, MOVED))
 # Of a client of NFS 3 alone: any other has a lease to renew.
 DEAD = Test("dead server is noticed in time", keep_alive_tests.dead, (LOST, NOT_RESPONDING))
+NAMED = Test("client named in trace events", named)
 FROM_SERVER = Test("written by the server", from_server)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
@@ -511,7 +527,7 @@ FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_a
 # Of all that the versions have in common.
 COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
-          LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+          NAMED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.

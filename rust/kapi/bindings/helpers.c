@@ -272,10 +272,24 @@ void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 	svc_xprt_set_local(xprt, sa, salen);
 }
 
-void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
+/*
+ * A client that connects again has another port, and is the same to the
+ * duplicate request cache, and to who filters trace events by its name.
+ */
+void rpcrdma_rs_svc_xprt_set_client(struct svc_xprt *xprt,
 				    const struct sockaddr *sa, size_t salen)
 {
 	svc_xprt_set_remote(xprt, sa, salen);
+	rpc_set_port((struct sockaddr *)&xprt->xpt_remote, 0);
+	scnprintf(xprt->xpt_remotebuf, sizeof(xprt->xpt_remotebuf), "%pISc",
+		  sa);
+}
+
+/* Trace events name the peer of any listener so. */
+void rpcrdma_rs_svc_xprt_set_listener(struct svc_xprt *xprt)
+{
+	strscpy(xprt->xpt_remotebuf, "listener");
+	set_bit(XPT_LISTENER, &xprt->xpt_flags);
 }
 
 struct net *rpcrdma_rs_get_net(struct net *net)

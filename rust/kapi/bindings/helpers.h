@@ -94,8 +94,9 @@ void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt);
 void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt);
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 				   const struct sockaddr *sa, size_t salen);
-void rpcrdma_rs_svc_xprt_set_remote(struct svc_xprt *xprt,
+void rpcrdma_rs_svc_xprt_set_client(struct svc_xprt *xprt,
 				    const struct sockaddr *sa, size_t salen);
+void rpcrdma_rs_svc_xprt_set_listener(struct svc_xprt *xprt);
 struct net *rpcrdma_rs_get_net(struct net *net);
 void rpcrdma_rs_put_net(struct net *net);
 size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa);

@@ -43,7 +43,7 @@
 #define ADDR_FIELD						\
 	__dynamic_array(char, addr, INET6_ADDRSTRLEN + 10)
 #define ADDR_ASSIGN						\
-	snprintf(__get_str(addr), __get_dynamic_array_len(addr), "%pISpc", sap)
+	snprintf(__get_str(addr), __get_dynamic_array_len(addr), "%pISc", sap)
 
 /* An RDMA segment, or what a memory region covers. */
 #define SEGMENT_FIELDS						\

@@ -132,12 +132,6 @@ impl SocketAddress {
         unsafe { bindings::svc_addr_len(self.as_raw()) }
     }
 
-    /// Makes the port 0.
-    pub(super) fn forget_port(&mut self) {
-        // SAFETY: By the type invariant it is a socket address.
-        unsafe { bindings::rpc_set_port((&raw mut self.0).cast(), 0) }
-    }
-
     /// The port in host byte order; 0 where none is known.
     pub(super) fn port(&self) -> u16 {
         // SAFETY: By the type invariant it is a socket address.

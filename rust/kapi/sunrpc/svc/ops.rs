@@ -248,7 +248,7 @@ impl<T: Service> SvcOps<T> {
             (&raw mut (*place).kind).write(Kind::Listener(listener));
             let xprt = place.cast::<bindings::svc_xprt>();
             bindings::svc_xprt_set_local(xprt, local.as_raw(), local.len());
-            bindings::set_bit(bindings::XPT_LISTENER as usize, &raw mut (*xprt).xpt_flags);
+            bindings::svc_xprt_set_listener(xprt);
             Ok(xprt)
         }
     }
@@ -302,16 +302,13 @@ impl<T: Service> SvcOps<T> {
                 return Err(e.into());
             }
         };
-        let (local, mut remote) = T::addresses(&connection);
+        let (local, remote) = T::addresses(&connection);
         if !local.is_ip() || !remote.is_ip() {
             drop(connection);
             // SAFETY: Fresh.
             unsafe { Self::abandon(private) };
             return Err(EAFNOSUPPORT);
         }
-        // A client that connects again has another port, and is the same to the duplicate request
-        // cache.
-        remote.forget_port();
         // SAFETY: Fresh; service threads do not know of it before this returns.
         unsafe {
             let place = private.as_ptr();
@@ -320,7 +317,7 @@ impl<T: Service> SvcOps<T> {
             (*place).link.set(connection.clone(), private.cast());
             (&raw mut (*place).kind).write(Kind::Connection(connection));
             bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
-            bindings::svc_xprt_set_remote(new, remote.as_raw(), remote.len());
+            bindings::svc_xprt_set_client(new, remote.as_raw(), remote.len());
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
             Ok(new)
         }
