@@ -47,6 +47,7 @@ use crate::kapi::{
         svc_sysctl::{
             self,
             count,
+            count_all,
             Counter, //
         },
         trace,
@@ -201,7 +202,6 @@ impl Handler for Responder {
         if !ok {
             return self.end_read();
         }
-        count(Counter::Read);
         let mut waiting = self.waiting.lock();
         waiting.end_read();
         let arrival = Arrival::Pulled(reading, memory);
@@ -481,7 +481,11 @@ impl Connection {
             transfer,
         } = answer;
         let may_be_refused = len > self.send_threshold;
+        let writes = transfer.as_ref().map_or(0, NewTransfer::pieces);
         buffer.reply(len, tag, invalidate, transfer, may_be_refused)?;
+        if writes != 0 {
+            count_all(Counter::Write, writes);
+        }
         if grant.said() {
             // All that the client has sent by an older one has found its Receive.
             self.qp.want_receives(grant.receives());

@@ -26,15 +26,9 @@ use crate::kapi::{
         Payload,
         SvcReply, //
     },
-    sys::{
-        svc_sysctl::{
-            count,
-            Counter, //
-        },
-        trace::{
-            self,
-            CompletionId, //
-        },
+    sys::trace::{
+        self,
+        CompletionId, //
     },
 };
 use kernel::prelude::*;
@@ -212,9 +206,6 @@ impl<'a> Plan<'a> {
             self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
         let transfer = self.writes(connection, rqst, long)?;
-        if transfer.is_some() {
-            count(Counter::Write);
-        }
         Ok(Answer {
             buffer,
             len,

@@ -37,9 +37,15 @@ use crate::kapi::{
         Memory,
         SvcRqst, //
     },
-    sys::trace::{
-        svcrdma_page_overrun_err,
-        svcrdma_read_finished, //
+    sys::{
+        svc_sysctl::{
+            count_all,
+            Counter, //
+        },
+        trace::{
+            svcrdma_page_overrun_err,
+            svcrdma_read_finished, //
+        },
     },
 };
 use kernel::{
@@ -232,7 +238,9 @@ fn read(
         handler.end_read();
         return Ok(pulled(connection, reading, memory));
     }
+    let reads = transfer.pieces();
     let Err(e) = transfer.read(Some(xid), reading) else {
+        count_all(Counter::Read, reads);
         return Ok(None);
     };
     handler.end_read();

@@ -27,13 +27,7 @@ use crate::kapi::{
         SvcReply,
         XdrBuf, //
     },
-    sys::{
-        svc_sysctl::{
-            count,
-            Counter, //
-        },
-        trace, //
-    },
+    sys::trace,
 };
 use kernel::prelude::*;
 use xdr::{
@@ -165,7 +159,6 @@ fn prepare_one<'c>(
     let kind = TransferKind::Write;
     let mut transfer = connection.qp.transfer(kind, result, chunk.len())?;
     Rest::new(chunk).add(&mut transfer, payload.offset, payload.length)?;
-    count(Counter::Write);
     Ok(Some(Answer {
         buffer,
         len,

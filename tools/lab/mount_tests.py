@@ -44,6 +44,10 @@ ANEW = 10
 LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
 # Of the sysctl's range.
 LEAST_REQUESTS = 4
+# The fewest that a region of ours may have; so a WRITE of the largest of FEW_SIZES takes five.
+REGION_PAGES, SEGMENTS = 17, 5
+# In the line of mountstats.
+READ_SEGMENTS = 11
 # The end of a transport comes after umount has returned.
 NO_QUEUE_PAIR = ("for try in $(seq 250); do rdma resource show qp | grep -q 'type RC' || exit 0; sleep 0.2; done; "
                  "rdma resource show qp >&2; exit 1")
@@ -342,12 +346,14 @@ def tunables(cell: Cell) -> None:
                                          f"echo {usual[1]} > max_req_size")):
         taken = cell.server(f"{directory} && for line in 'max_requests 3' 'max_requests 16385' 'max_req_size 4095' "
                             "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256'; do "
-                            "set -- $line; echo $2 2> /dev/null > $1 && echo $line; done; for counter in rdma_stat_*; do "
-                            f"echo 0 > $counter || echo $counter; done; {least}").strip()
+                            "set -- $line; { echo $2 > $1; } 2>&1 | grep -q 'Invalid argument' || echo $line; done; "
+                            f"for counter in rdma_stat_*; do echo 0 > $counter || echo $counter; done; {least}").strip()
         if taken:
-            raise say.Failure(f"taken, or a counter that cannot be set to zero: {' '.join(taken.split())}")
-        with cell.captured() as path, cell.mounted():
+            raise say.Failure(f"taken, or refused otherwise than with EINVAL, or a counter that cannot be set to zero: "
+                              f"{' '.join(taken.split())}")
+        with cell.captured() as path, _small_regions(cell), cell.mounted():
             cell.written("out", FEW_SIZES)
+            segments = cell.counter(READ_SEGMENTS)
         counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
                                "rdma_stat_rq_poll").split()
     granted = capture.granted(path)
@@ -355,6 +361,16 @@ def tunables(cell: Cell) -> None:
         raise say.Failure(f"max_requests is {LEAST_REQUESTS}, but grants were {sorted(granted)}, in {path}")
     if 0 in map(int, counters[:3]) or int(counters[3]) != 0:
         raise say.Failure(f"read, recv, write and rq_poll count {' '.join(counters)}")
+    # As in the in-tree module, each segment counts.
+    if int(counters[0]) != segments or cell.client_module == OURS and segments < SEGMENTS:
+        raise say.Failure(f"{counters[0]} RDMA Reads are counted, of {segments} segments of Read chunks sent")
+
+
+def _small_regions(cell: Cell) -> contextlib.AbstractContextManager[None]:
+    """Regions of few pages, so that a chunk has several segments; the in-tree module takes as many as it likes."""
+    if cell.client_module == IN_TREE:
+        return contextlib.nullcontext()
+    return cell.tunable("rdma_region_pages", REGION_PAGES)
 
 
 def named(cell: Cell) -> None:

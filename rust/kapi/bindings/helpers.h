@@ -157,11 +157,11 @@ bool rpcrdma_rs_sysctl_pad_optimize(void);
 
 /* Tunables and counters of the server, see svc_sysctl.c. */
 enum rpcrdma_rs_svc_counter {
-	/* RDMA Reads, of whole messages. */
+	/* RDMA Reads of segments. */
 	RPCRDMA_RS_SVC_READ,
 	/* Messages received. */
 	RPCRDMA_RS_SVC_RECV,
-	/* Replies with RDMA Writes. */
+	/* RDMA Writes to segments. */
 	RPCRDMA_RS_SVC_WRITE,
 	/* Times that something had to wait for room in a send queue. */
 	RPCRDMA_RS_SVC_SQ_STARVE,
@@ -172,6 +172,6 @@ int rpcrdma_rs_svc_sysctl_register(void);
 void rpcrdma_rs_svc_sysctl_unregister(void);
 unsigned int rpcrdma_rs_svc_max_requests(void);
 unsigned int rpcrdma_rs_svc_max_req_size(void);
-void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which);
+void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which, unsigned long n);
 
 #endif /* RPCRDMA_RS_HELPERS_H */

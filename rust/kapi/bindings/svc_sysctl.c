@@ -37,9 +37,9 @@ unsigned int rpcrdma_rs_svc_max_req_size(void)
 	return READ_ONCE(max_req_size);
 }
 
-void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which)
+void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which, unsigned long n)
 {
-	this_cpu_inc(counters[which]);
+	this_cpu_add(counters[which], n);
 }
 
 static int counter_handler(const struct ctl_table *table, int write,
@@ -70,12 +70,16 @@ static int counter_handler(const struct ctl_table *table, int write,
 	return proc_doulongvec_minmax(&shown, write, buffer, lenp, ppos);
 }
 
+/*
+ * As in the C module: a value out of its range is EINVAL, where the function
+ * for unsigned numbers would say ERANGE. No upper end is above INT_MAX.
+ */
 #define RANGED(name, var, range) {				\
 	.procname	= name,					\
 	.data		= &(var),				\
 	.maxlen		= sizeof(var),				\
 	.mode		= 0644,					\
-	.proc_handler	= proc_douintvec_minmax,		\
+	.proc_handler	= proc_dointvec_minmax,		\
 	.extra1		= (void *)&(range)[0],			\
 	.extra2		= (void *)&(range)[1],			\
 }

@@ -419,6 +419,11 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         self.transfer.requests() == 0
     }
 
+    /// How many pieces of memory were added, each for one segment of the peer.
+    pub(crate) fn pieces(&self) -> usize {
+        self.transfer.parts.len()
+    }
+
     /// Takes the memory back.
     pub(crate) fn into_fetched(self) -> Fetched {
         Transfer::into_fetched(self.transfer)

@@ -60,11 +60,12 @@ pub(crate) fn max_request_size() -> u32 {
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counter {
-    /// Messages whose Read chunks were read.
+    /// RDMA Reads: for each segment of a Read chunk one, or more where it goes to several places.
     Read,
     /// Messages received.
     Receive,
-    /// Replies with RDMA Writes.
+    /// RDMA Writes: for each segment that is used of a Write or Reply chunk one, or more where it
+    /// comes from several places.
     Write,
     /// Times that something had to wait for room in a send queue.
     Starved,
@@ -72,6 +73,11 @@ pub(crate) enum Counter {
 
 /// Counts one. Any context.
 pub(crate) fn count(counter: Counter) {
+    count_all(counter, 1);
+}
+
+/// Counts `n`. Any context.
+pub(crate) fn count_all(counter: Counter, n: usize) {
     let which = match counter {
         Counter::Read => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_READ,
         Counter::Receive => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_RECV,
@@ -79,5 +85,5 @@ pub(crate) fn count(counter: Counter) {
         Counter::Starved => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_SQ_STARVE,
     };
     // SAFETY: The number is that of a counter.
-    unsafe { bindings::svc_count(which) };
+    unsafe { bindings::svc_count(which, n) };
 }
