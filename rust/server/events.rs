@@ -52,6 +52,17 @@ struct State {
 }
 
 impl State {
+    /// Whether an event says only that the path may be another. A connection that does not find it
+    /// fails by its own retries, and one that does goes on.
+    fn is_moved(&self, kind: CmEventKind) -> bool {
+        match kind {
+            CmEventKind::AddressChange => true,
+            // Of one that is up, a neighbour has another address.
+            CmEventKind::Unreachable => self.up,
+            _ => false,
+        }
+    }
+
     /// The connection is lost. The id must not be destroyed here: that waits for its handler.
     fn lost(&mut self) {
         self.over = true;
@@ -113,6 +124,8 @@ impl CmHandler for Events {
                 }
             }
             CmEventKind::Other | CmEventKind::AddressResolved | CmEventKind::RouteResolved => (),
+            // This end's link has another address now, or the peer's has (see `State::is_moved`).
+            kind if self.state.lock().is_moved(kind) => (),
             kind => {
                 if let CmEventKind::DeviceRemoval = kind {
                     if let Some(device) = event.device() {
