@@ -43,14 +43,20 @@ use crate::kapi::{
         SvcHandle, //
     },
     sys::{
-        log::warn,
+        log::{
+            debug_server,
+            warn, //
+        },
         svc_sysctl::{
             self,
             count,
             count_all,
             Counter, //
         },
-        trace,
+        trace::{
+            self,
+            DeviceName, //
+        },
     },
 };
 use kernel::{
@@ -289,6 +295,20 @@ fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePa
     })
 }
 
+/// Tells who asks for it of a new connection; the line begins as that of the in-tree module.
+fn tell_accepted(
+    device: &DeviceName,
+    (local, remote): &(SocketAddress, SocketAddress),
+    config: &QueuePairConfig,
+    reads: u8,
+) {
+    let (send, receives) = (config.send_entries, config.receives);
+    debug_server(format_args!(
+        "svcrdma: new connection accepted on device {device}: local {local}, remote {remote}, \
+         {send} send requests, {receives} receives, {reads} reads at once"
+    ));
+}
+
 /// A Reply or an error that is ready to be posted.
 pub(super) struct Answer<'a> {
     /// Begins with a header that grants [`UNTOLD`].
@@ -339,6 +359,7 @@ impl Connection {
         } = new;
         events.attach(handle.clone())?;
         let device = id.limits()?;
+        let name = id.device_name()?;
         let addresses = id.addresses();
         // Sinks of RDMA Reads have to be registered with iWARP, and with nothing else.
         if device.iwarp && !device.registers {
@@ -386,6 +407,7 @@ impl Connection {
         };
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
+        tell_accepted(&name, &addresses, &config, params.initiator_depth);
 
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         let send_threshold = own.send_threshold(&theirs) as usize;

@@ -13,6 +13,7 @@
 #include <linux/string.h>
 #include <linux/sunrpc/addr.h>
 #include <linux/sunrpc/clnt.h>
+#include <linux/sunrpc/debug.h>
 
 #include "helpers.h"
 
@@ -483,4 +484,10 @@ bool rpcrdma_rs_may_inform(void)
 				      DEFAULT_RATELIMIT_BURST);
 
 	return ___ratelimit(&limit, "rpcrdma");
+}
+
+/* Whether rpcdebug(8) has been asked for what server transports do. */
+bool rpcrdma_rs_debugs_server(void)
+{
+	return IS_ENABLED(CONFIG_SUNRPC_DEBUG) && (rpc_debug & RPCDBG_SVCXPRT);
 }

@@ -488,6 +488,12 @@ impl<E: CmHandler> CmId<E> {
         to_result(unsafe { bindings::rdma_disconnect(self.id.as_ptr()) })
     }
 
+    /// The device that the id is bound to, by name. `ENODEV` before the address is resolved.
+    pub(crate) fn device_name(&self) -> Result<DeviceName> {
+        // SAFETY: The device stays as long as the id is bound to it.
+        Ok(unsafe { DeviceName::of(self.device()?.as_ptr()) })
+    }
+
     /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
     pub(crate) fn limits(&self) -> Result<DeviceLimits> {
         let device = self.device()?.as_ptr();

@@ -17,6 +17,15 @@ pub(crate) fn warn(line: Arguments<'_>) {
     }
 }
 
+/// Prints a line for an administrator who wants to see what the server's transports do (`rpcdebug -m
+/// rpc -s svcxprt`). Not limited in rate.
+pub(crate) fn debug_server(line: Arguments<'_>) {
+    // SAFETY: No precondition.
+    if unsafe { bindings::debugs_server() } {
+        pr_info!("{line}\n");
+    }
+}
+
 /// Prints a line at level "info".
 pub(crate) fn info(line: Arguments<'_>) {
     // SAFETY: No precondition.

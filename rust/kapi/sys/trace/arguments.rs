@@ -6,6 +6,10 @@
 //! task or a region, only the numbers are left.
 
 use crate::kapi::bindings;
+use core::fmt::{
+    self,
+    Write, //
+};
 use kernel::{
     ffi::c_char,
     prelude::*, //
@@ -111,6 +115,15 @@ impl DeviceName {
         }
         // INVARIANT: Set above.
         Self(name)
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .take_while(|byte| **byte != 0)
+            .try_for_each(|byte| f.write_char(char::from(*byte)))
     }
 }
 
