@@ -98,7 +98,9 @@ def stock() -> Kernel:
             _install_stock(packages, debs, path, log)
 
     recipe = "\n".join([repr(packages), STOCK_RECIPE])
-    return Kernel("stock", cache.entry(f"kernel-stock-{_plain(packages.version)}", recipe, make))
+    kernel = Kernel("stock", cache.entry(f"kernel-stock-{_plain(packages.version)}", recipe, make))
+    _provide_types(kernel)
+    return kernel
 
 
 def debug() -> Kernel:
@@ -281,6 +283,18 @@ install -D -m 644 -t modules-c/lib/modules/{packages.release}/kernel/{SIW} tree/
     _shell(script, path, log, "the stock kernel's packages could not be unpacked")
     (path / "release").write_text(packages.release + "\n")
     _split_modules(path, packages.release, log)
+
+
+def _provide_types(kernel: Kernel) -> None:
+    """The types of a kernel (BTF) where Kbuild looks for them to give modules theirs; a tree that was only prepared has
+    none."""
+    if (kernel.kdir / "vmlinux").exists():
+        return
+    log = cache.logs() / f"types-{kernel.flavour}.log"
+    with cache.lock(f"types-{kernel.flavour}", f"unpacks the types of the {kernel.flavour} kernel"):
+        _shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
+               "objcopy --dump-section .BTF=types vmlinux.elf /dev/null\nrm vmlinux.elf\nmv types tree/vmlinux\n",
+               kernel.path, log, "the kernel's image has no types")
 
 
 def _configure(path: Path, fragments: list[Path], log: Path) -> None:

@@ -450,6 +450,13 @@ def address_moves(cell: Cell) -> None:
     cell.load_modules()
 
 
+def described(cell: Cell) -> None:
+    """The kernel knows the types of the module's trace events (BTF), where it knows its own."""
+    cell.load_modules()
+    for machine in cell.guests.machines:
+        machine.must("! test -e /sys/kernel/btf/vmlinux || grep -qa btf_trace_svcrdma_post_recv /sys/kernel/btf/rpcrdma")
+
+
 def _listener(cell: Cell, before: str = "") -> str:
     """The one of now. Where the device does not know an address yet, it comes with the next try, after a second."""
     return cell.server(f"for try in $(seq 250); do now=$({LISTENER}) && test \"$now\" != '{before}' && echo \"$now\" && "
@@ -535,6 +542,7 @@ WATCHED = Test("silent server is noticed", keep_alive_tests.watched, (LOST, MOVE
 # Of a client of NFS 3 alone: any other has a lease to renew.
 DEAD = Test("dead server is noticed in time", keep_alive_tests.dead, (LOST, NOT_RESPONDING))
 NAMED = Test("client named in trace events", named)
+DESCRIBED = Test("types for BPF", described)
 FROM_SERVER = Test("written by the server", from_server)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
@@ -542,7 +550,7 @@ FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_a
 # Of all that the versions have in common.
 COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
-          NAMED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+          NAMED, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.
