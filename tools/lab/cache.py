@@ -10,6 +10,8 @@ from pathlib import Path
 
 import say
 
+UNFINISHED = ".unfinished"
+
 
 def directory() -> Path:
     """Where everything we make outside the build directory lives."""
@@ -56,9 +58,11 @@ def entry(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
     with lock(path.name, f"makes {name}"):
         if path.exists():
             return path
-        unfinished = path.with_name(path.name + ".unfinished")
-        if unfinished.exists():
-            shutil.rmtree(unfinished)
+        # Who was ended in the middle of it may have left programs that go on for a moment: they must neither stop this
+        # run nor write into what it makes.
+        for left in directory().glob(f"{path.name}{UNFINISHED}.*"):
+            shutil.rmtree(left, ignore_errors=True)
+        unfinished = path.with_name(f"{path.name}{UNFINISHED}.{os.getpid()}")
         unfinished.mkdir()
         try:
             make(unfinished)
