@@ -51,6 +51,12 @@ class Clock:
             self._had += had
             return self._had
 
+    def sleep(self, seconds: float) -> None:
+        """Wait until the guests have had so much time more."""
+        end = self.now() + seconds
+        while (left := end - self.now()) > 0:
+            time.sleep(min(left, LOOK_SECONDS))
+
 
 def waits_of_child(parent: int) -> dict[int, float]:
     """What the threads of a process's only child have waited; nothing where the kernel keeps no such account."""

@@ -3,7 +3,6 @@ swap on a file of the mount."""
 
 import functools
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -105,7 +104,7 @@ def short_under_load(cell: Cell) -> None:
         before = cell.connects()
         with cell.load():
             with _short(cell) as failed, cell.broken(cell.guests.client, BREAK_INTERVAL):
-                time.sleep(SHORT_SECONDS)
+                cell.guests.clock.sleep(SHORT_SECONDS)
             # The last attempt to connect may have failed, and the next one be a minute away.
             life_tests.await_connection(cell)
         cell.still_works()

@@ -46,6 +46,18 @@ class Had(unittest.TestCase):
         waits[1] = 50.0
         self.assertAlmostEqual(self.pass_time(50), 5)
 
+    def test_sleep(self) -> None:
+        waits = {1: 0.0}
+        self.clock.add(lambda: dict(waits))
+
+        def sleep(seconds: float) -> None:
+            self.host += seconds
+            waits[1] += seconds / 2
+
+        with unittest.mock.patch("time.sleep", sleep):
+            self.clock.sleep(10)
+        self.assertGreater(self.host, 118)
+
     def test_a_guest_that_begins_anew(self) -> None:
         waits = {1: 90.0}
         self.clock.add(lambda: dict(waits))
