@@ -34,7 +34,7 @@ use xdr::{
     encode_plain,
     placeable_of_nfs_4,
     Offer,
-    Segments,
+    WriteChunk,
     MIN_HEADER, //
 };
 
@@ -122,7 +122,7 @@ fn prepare_one<'c>(
     outline: &Outline,
     offer: &Offer<'_>,
     payload: Payload,
-    chunk: Segments<'_>,
+    chunk: WriteChunk<'_>,
     rqst: &mut SvcReply<'_>,
 ) -> Result<Option<Answer<'c>>> {
     let result = rqst.result();
@@ -151,14 +151,13 @@ fn prepare_one<'c>(
     result.copy_to(behind, to.get_mut(first..len).ok_or(EMSGSIZE)?)?;
     trace::svcrdma_send_pullup(|| (buffer.id(), header as u32, (len - header) as u32));
     if trace::on::svcrdma_encode_wseg() {
-        let chunk = offer.writes.chunks().next();
-        let filled = chunk.and_then(|chunk| chunk.filled(payload.length as u32));
+        let filled = chunk.filled(payload.length as u32);
         returned(buffer.id(), filled.into_iter().flatten());
     }
     let result = rqst.take_result()?;
-    let kind = TransferKind::Write;
-    let mut transfer = connection.qp.transfer(kind, result, chunk.len())?;
-    Rest::new(chunk).add(&mut transfer, payload.offset, payload.length)?;
+    let (kind, parts) = (TransferKind::Write, chunk.segment_count());
+    let mut transfer = connection.qp.transfer(kind, result, parts)?;
+    Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
     Ok(Some(Answer {
         buffer,
         len,

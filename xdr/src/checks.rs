@@ -18,6 +18,7 @@ mod rpc;
 use crate::{
     Call,
     CallPayload,
+    DecodeError,
     EncodeError,
     Encoder,
     ErrorMessage,
@@ -43,6 +44,23 @@ pub use rpc::*;
 /// same.
 pub fn decode_by_parts<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Message<'a>, Rejected> {
     Message::decode_by_parts(bytes, limits)
+}
+
+/// Whether a message with this fault is well formed as far as it was read, and asks for more than
+/// the [`Limits`] allow.
+pub const fn is_over_limit(reason: &DecodeError) -> bool {
+    matches!(
+        reason,
+        DecodeError::ReadSegments
+            | DecodeError::ReadChunks
+            | DecodeError::WriteChunks
+            | DecodeError::WriteSegments
+            | DecodeError::ChunkSegments
+            | DecodeError::ReadChunkBytes
+            | DecodeError::ReadListBytes
+            | DecodeError::WriteChunkBytes
+            | DecodeError::ReplyChunkBytes
+    )
 }
 
 /// What a check returns: on failure, the claim that does not hold.

@@ -4,7 +4,6 @@
 
 use core::{
     borrow::Borrow,
-    fmt,
     marker::PhantomData, //
 };
 
@@ -47,20 +46,6 @@ impl EncodeError {
         Ok(needed)
     }
 }
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRoom { needed, room } => {
-                write!(f, "header of {needed} octets, room for {room}")
-            }
-            Self::Position(position) => write!(f, "unusable Position {position}"),
-            Self::NoPayload => f.write_str("RDMA_NOMSG without a payload chunk"),
-        }
-    }
-}
-
-impl core::error::Error for EncodeError {}
 
 /// Octets of a header with these chunks, for choosing the form of a message before it is written.
 ///

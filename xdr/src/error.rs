@@ -2,8 +2,6 @@
 
 //! Why a received message is refused, and what the RFC wants answered.
 
-use core::fmt;
-
 use crate::{
     Direction,
     ErrorMessage,
@@ -76,37 +74,7 @@ pub enum DecodeError {
     ReplyChunkBytes,
 }
 
-/// What sort of reason a [`DecodeError`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The message breaks the protocol.
-    Malformed,
-    /// The message asks for what this receiver or this version does not support.
-    Unsupported,
-    /// The message is well formed as far as it was read, and asks for more than the
-    /// [`Limits`](crate::Limits) allow.
-    OverLimit,
-}
-
 impl DecodeError {
-    /// Tells the peer's faults from this receiver's limits.
-    #[inline]
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Version(_) | Self::Msgp | Self::Done | Self::UnknownError => Kind::Unsupported,
-            Self::ReadSegments
-            | Self::ReadChunks
-            | Self::WriteChunks
-            | Self::WriteSegments
-            | Self::ChunkSegments
-            | Self::ReadChunkBytes
-            | Self::ReadListBytes
-            | Self::WriteChunkBytes
-            | Self::ReplyChunkBytes => Kind::OverLimit,
-            _ => Kind::Malformed,
-        }
-    }
-
     /// The answer of a responder that finds this in a Call.
     #[inline]
     pub const fn answer(&self) -> Answer {
@@ -154,14 +122,6 @@ impl DecodeError {
         }
     }
 }
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl core::error::Error for DecodeError {}
 
 /// What goes back to the sender of a refused message (RFC 8166, section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

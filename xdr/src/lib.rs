@@ -61,7 +61,6 @@ pub use encode::{
 pub use error::{
     Answer,
     DecodeError,
-    Kind,
     Rejected,
     Role, //
 };

@@ -8,7 +8,6 @@ use crate::{
     FixedHeader,
     Procedure,
     Segment,
-    Segments,
     WriteChunk,
     WriteList,
     MIN_HEADER,
@@ -25,14 +24,14 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// The segments of the Write chunk, if that is all of the offer.
+    /// The Write chunk, if that is all of the offer.
     #[inline]
-    pub fn only_write_chunk(&self) -> Option<Segments<'a>> {
+    pub fn only_write_chunk(&self) -> Option<WriteChunk<'a>> {
         if self.reply_chunk.is_some() || self.writes.chunk_count() != 1 {
             return None;
         }
-        // In front of them it says that they are there, and how many.
-        self.writes.raw().get(2 * WORD..).map(Segments::new)
+        // In front of its segments it says that they are there, and how many.
+        self.writes.raw().get(2 * WORD..).map(WriteChunk::known)
     }
 
     /// Octets of the header of the Reply, which returns all that was offered.

@@ -317,19 +317,8 @@ impl Iterator for ReadSegments<'_> {
         self.rest = rest;
         Some(ReadSegment::from_parts(position, segment))
     }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
-    }
 }
 
-impl ExactSizeIterator for ReadSegments<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.rest.len() / ReadSegment::LISTED_SIZE
-    }
-}
 impl FusedIterator for ReadSegments<'_> {}
 
 /// Iterator of [`ReadList::chunks`].
@@ -353,10 +342,9 @@ impl<'a> ReadChunks<'a> {
         }
         let group = Group::first(segments)?;
         let octets = group.segments.saturating_mul(ReadSegment::LISTED_SIZE);
-        let (raw, rest) = self.list.raw.split_at_checked(octets)?;
-        let own = ReadList { raw, ..self.list };
-        self.list.raw = rest;
-        Some((group, own))
+        let list = self.list;
+        self.list.raw = list.raw.get(octets..)?;
+        Some((group, list))
     }
 }
 
@@ -444,17 +432,6 @@ impl Iterator for ReadChunkSegments<'_> {
             .find(|entry| entry.position == position)
             .map(|entry| entry.segment)
     }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
 }
 
-impl ExactSizeIterator for ReadChunkSegments<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.left
-    }
-}
 impl FusedIterator for ReadChunkSegments<'_> {}

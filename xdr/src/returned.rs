@@ -2,10 +2,7 @@
 
 //! Returned chunks, compared with what the requester offered.
 
-use core::{
-    borrow::Borrow,
-    fmt, //
-};
+use core::borrow::Borrow;
 
 use crate::{
     Reply,
@@ -49,14 +46,6 @@ impl ReturnError {
         }
     }
 }
-
-impl fmt::Display for ReturnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl core::error::Error for ReturnError {}
 
 impl WriteChunk<'_> {
     /// Octets that the responder wrote into the chunk that was offered as `offered`.

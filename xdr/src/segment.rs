@@ -75,18 +75,6 @@ impl Iterator for Segments<'_> {
         self.rest = rest;
         Some(Segment::from_wire(first))
     }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
-    }
 }
 
-// The default `len` would add an assertion to this and to the crate's other iterators.
-impl ExactSizeIterator for Segments<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.rest.len() / Segment::SIZE
-    }
-}
 impl FusedIterator for Segments<'_> {}

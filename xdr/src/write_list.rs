@@ -136,19 +136,8 @@ impl Iterator for Filled<'_> {
         self.left = self.left.saturating_sub(length);
         Some(Segment { length, ..segment })
     }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.segments.size_hint()
-    }
 }
 
-impl ExactSizeIterator for Filled<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.segments.len()
-    }
-}
 impl FusedIterator for Filled<'_> {}
 
 /// The Write list of a Call or a Reply (RFC 8166, section 4.3.2).
@@ -248,17 +237,6 @@ impl<'a> Iterator for WriteChunks<'a> {
         self.rest = reader.rest();
         Some(WriteChunk { raw })
     }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
 }
 
-impl ExactSizeIterator for WriteChunks<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.left
-    }
-}
 impl FusedIterator for WriteChunks<'_> {}

@@ -171,7 +171,11 @@ pub fn check_header_size() -> Check {
     for &(name, bytes) in vectors::VALID {
         let message = message(bytes)?;
         let (reads, writes, reply_chunk) = match &message {
-            Message::Call(call) => (call.reads.segments().len(), call.writes, call.reply_chunk),
+            Message::Call(call) => {
+                let segments = call.reads.segments();
+                let count = segments.fold(0, |count: usize, _| count.saturating_add(1));
+                (count, call.writes, call.reply_chunk)
+            }
             Message::Reply(reply) => (0, reply.writes, reply.reply_chunk),
             Message::Error(_) => continue,
         };
@@ -202,7 +206,6 @@ pub fn check_filled() -> Check {
         (7168, [1024, 2048, 4096]),
     ] {
         let filled = chunk.filled(bytes).ok_or("bytes that fit")?;
-        require(filled.len() == 3, "the segment count is kept")?;
         require(
             filled.clone().map(|segment| segment.length).eq(lengths),
             "lengths in array order",

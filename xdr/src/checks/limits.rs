@@ -3,6 +3,7 @@
 //! Each limit that a caller sets is kept.
 
 use super::{
+    is_over_limit,
     malformed::{
         patched,
         refused,
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     vectors,
     DecodeError,
-    Kind,
     Limits, //
 };
 
@@ -96,7 +96,7 @@ pub fn check_limits() -> Check {
         lower(&mut limits, false);
         let rejected = refused(bytes, &limits).ok_or("accepted over the limit")?;
         require(rejected.reason == reason, "another limit than expected")?;
-        require(reason.kind() == Kind::OverLimit, "not told from malformed")?;
+        require(is_over_limit(&reason), "not told from malformed")?;
     }
     let floor = Limits::floor(1 << 20);
     require(

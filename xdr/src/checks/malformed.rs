@@ -3,6 +3,7 @@
 //! Messages that break the protocol are refused for the right reason.
 
 use super::{
+    is_over_limit,
     put,
     require,
     Check,
@@ -14,7 +15,6 @@ use crate::{
         self,
         *, //
     },
-    Kind,
     Limits,
     Message,
     Rejected, //
@@ -117,7 +117,7 @@ pub fn check_malformed() -> Check {
         let bytes = patched(bad.base, bad.words, &mut space)?;
         let rejected = refused(bytes, &AMPLE).ok_or(bad.claim)?;
         require(rejected.reason == bad.reason, bad.claim)?;
-        require(rejected.reason.kind() != Kind::OverLimit, bad.claim)?;
+        require(!is_over_limit(&rejected.reason), bad.claim)?;
         let trusted = rejected.reason != Short;
         require(rejected.header.is_some() == trusted, bad.claim)?;
     }

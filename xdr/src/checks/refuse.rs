@@ -3,6 +3,7 @@
 //! Truncated messages, and the answers to what is refused.
 
 use super::{
+    is_over_limit,
     malformed::{
         patched,
         refused,
@@ -23,7 +24,6 @@ use crate::{
     DecodeError,
     Direction,
     ErrorMessage,
-    Kind,
     Limits,
     Message,
     RdmaError,
@@ -53,7 +53,7 @@ pub fn check_truncation() -> Check {
             let part = whole.get(..len).ok_or("prefix")?;
             match Message::decode(part, &AMPLE) {
                 Err(rejected) => {
-                    require(rejected.reason.kind() != Kind::OverLimit, "truncated")?;
+                    require(!is_over_limit(&rejected.reason), "truncated")?;
                     require(
                         len >= 28 || rejected.reason == DecodeError::Short,
                         "a short message is dropped without parsing",

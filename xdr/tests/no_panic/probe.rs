@@ -63,7 +63,7 @@ pub fn decode(bytes: &[u8], limits: &Limits, visit: fn(u32, Segment)) -> Result<
             filled.for_each(|segment| visit(0, segment));
         }
     }
-    Ok(writes.chunks().len())
+    Ok(writes.chunk_count())
 }
 
 #[no_mangle]
@@ -114,7 +114,7 @@ pub fn reply_to_offer(
     long: Option<u32>,
 ) -> Option<usize> {
     if let Some(chunk) = offer.only_write_chunk() {
-        return Some(chunk.len());
+        return Some(chunk.segment_count());
     }
     let written = written.iter().copied();
     let len = offer.encode_reply(buffer, words[0], words[1], written, long)?;
