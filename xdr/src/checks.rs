@@ -7,13 +7,16 @@
 mod binding;
 mod decode;
 mod encode;
+mod header;
 mod limits;
 mod malformed;
+mod offer;
 mod plain;
 mod private_data;
 mod refuse;
 mod returned;
 mod rpc;
+mod single;
 
 use crate::{
     Call,
@@ -32,13 +35,16 @@ use crate::{
 pub use binding::*;
 pub use decode::*;
 pub use encode::*;
+pub use header::check_fixed_header;
 pub use limits::*;
 pub use malformed::check_malformed;
+pub use offer::check_offer;
 pub use plain::check_plain;
 pub use private_data::*;
 pub use refuse::*;
 pub use returned::*;
 pub use rpc::*;
+pub use single::check_single;
 
 /// As [`Message::decode`], without the short way of messages with a single chunk: the result is the
 /// same.
@@ -71,6 +77,7 @@ pub type Named = (&'static str, fn() -> Check);
 
 /// All checks.
 pub const CHECKS: &[Named] = &[
+    ("fixed_header", check_fixed_header),
     ("short_messages", check_short_messages),
     ("read_chunk", check_read_chunk),
     ("read_list", check_read_list),
@@ -90,12 +97,15 @@ pub const CHECKS: &[Named] = &[
     ("length_sums", check_length_sums),
     ("truncation", check_truncation),
     ("answers", check_answers),
+    ("reasons", check_reasons),
     ("plain", check_plain),
+    ("single", check_single),
     ("encode_vectors", check_encode_vectors),
     ("encode_room", check_encode_room),
     ("encode_refused", check_encode_refused),
     ("header_size", check_header_size),
     ("filled", check_filled),
+    ("offer", check_offer),
     ("returned_chunk", check_returned_chunk),
     ("returned_reply", check_returned_reply),
     ("private_data", check_private_data),

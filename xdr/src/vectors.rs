@@ -148,6 +148,44 @@ pub const REPLY_CHUNK: &[u8] = words! {
     XID, 0, 2, 100_003, 3, 16, 0, 0, 0, 0, // RPC Call
 };
 
+/// A Read chunk of one segment and no other chunk, as in most WRITEs of NFS version 3. The data
+/// item is the end of the Payload stream.
+pub const ONE_READ_SEGMENT: &[u8] = words! {
+    XID, 1, 128, 0, // fixed fields
+    1, 88, 0x0000_0e01, 4096, 0x0000_7f00, 0x1234_5000, // 1 PHLOO
+    0, // end of the Read list
+    0, 0, // no Write list, no Reply chunk
+    XID, 0, 2, 100_003, 3, 7, 0, 0, 0, 0, // RPC Call
+    24, 1, 2, 3, 4, 5, 6, // file handle
+    0, 0, // offset
+    4096, 2, // count, stable_how
+    4096, // length of the data item that the chunk carries
+};
+
+/// A Write chunk of two segments and no other chunk, as in most READs.
+pub const ONE_WRITE_CHUNK: &[u8] = words! {
+    XID, 1, 64, 0, // fixed fields
+    0, // no Read list
+    1, 2, // Write chunk of two segments
+    0x0000_0f01, 4096, 0, 0x1000, // HLOO
+    0x0000_0f02, 1000, 0x8000_0000, 0x2000, // HLOO
+    0, // end of the Write list
+    0, // no Reply chunk
+    XID, 0, 2, 100_003, 3, 6, 0, 0, 0, 0, // RPC Call
+};
+
+/// The Reply to [`ONE_WRITE_CHUNK`] with 5000 octets in the chunk.
+pub const ONE_WRITE_CHUNK_RETURNED: &[u8] = words! {
+    XID, 1, 64, 0, // fixed fields
+    0, // no Read list
+    1, 2, // Write chunk of two segments
+    0x0000_0f01, 4096, 0, 0x1000, // HLOO
+    0x0000_0f02, 904, 0x8000_0000, 0x2000, // HLOO
+    0, // end of the Write list
+    0, // no Reply chunk
+    XID, 1, 0, 0, 0, 0, // RPC Reply
+};
+
 /// A Long Call (section 3.5.3): `RDMA_NOMSG`, a Position Zero Read chunk of two segments, a Read
 /// chunk at Position 1000, and a Write chunk.
 pub const LONG_CALL: &[u8] = words! {
@@ -230,6 +268,9 @@ pub const VALID: &[(&str, &[u8])] = &[
     ("write list", WRITE_LIST),
     ("write list returned", WRITE_LIST_RETURNED),
     ("reply chunk", REPLY_CHUNK),
+    ("one read segment", ONE_READ_SEGMENT),
+    ("one write chunk", ONE_WRITE_CHUNK),
+    ("one write chunk returned", ONE_WRITE_CHUNK_RETURNED),
     ("long call", LONG_CALL),
     ("long reply", LONG_REPLY),
     ("err vers", ERR_VERS),

@@ -85,6 +85,51 @@ pub fn check_limits() -> Check {
                 l.reply_chunk_bytes = if fits { 8292 } else { 8291 };
             },
         ),
+        (
+            vectors::ONE_READ_SEGMENT,
+            DecodeError::ReadSegments,
+            |l, fits| l.read_segments = usize::from(fits),
+        ),
+        (
+            vectors::ONE_READ_SEGMENT,
+            DecodeError::ReadChunks,
+            |l, fits| l.read_chunks = usize::from(fits),
+        ),
+        (
+            vectors::ONE_READ_SEGMENT,
+            DecodeError::ChunkSegments,
+            |l, fits| l.chunk_segments = usize::from(fits),
+        ),
+        (
+            vectors::ONE_READ_SEGMENT,
+            DecodeError::ReadChunkBytes,
+            |l, fits| l.read_chunk_bytes = if fits { 4096 } else { 4095 },
+        ),
+        (
+            vectors::ONE_READ_SEGMENT,
+            DecodeError::ReadListBytes,
+            |l, fits| l.read_list_bytes = if fits { 4096 } else { 4095 },
+        ),
+        (
+            vectors::ONE_WRITE_CHUNK,
+            DecodeError::WriteChunks,
+            |l, fits| l.write_chunks = usize::from(fits),
+        ),
+        (
+            vectors::ONE_WRITE_CHUNK,
+            DecodeError::WriteSegments,
+            |l, fits| l.write_segments = if fits { 2 } else { 1 },
+        ),
+        (
+            vectors::ONE_WRITE_CHUNK,
+            DecodeError::ChunkSegments,
+            |l, fits| l.chunk_segments = if fits { 2 } else { 1 },
+        ),
+        (
+            vectors::ONE_WRITE_CHUNK,
+            DecodeError::WriteChunkBytes,
+            |l, fits| l.write_chunk_bytes = if fits { 5096 } else { 5095 },
+        ),
     ];
     for &(bytes, reason, lower) in TABLE {
         let mut limits = AMPLE;
@@ -125,6 +170,12 @@ pub fn check_length_sums() -> Check {
     require(
         refused(bytes, &AMPLE).is_some_and(|r| r.reason == DecodeError::WriteChunkBytes),
         "Write chunk of 2^32 octets and more",
+    )?;
+    let huge = [(8, u32::MAX), (12, 1)];
+    let bytes = patched(vectors::ONE_WRITE_CHUNK, &huge, &mut space)?;
+    require(
+        refused(bytes, &AMPLE).is_some_and(|r| r.reason == DecodeError::WriteChunkBytes),
+        "one Write chunk of 2^32 octets",
     )?;
     let huge = [(11, u32::MAX), (15, 1)];
     let bytes = patched(vectors::REPLY_CHUNK, &huge, &mut space)?;

@@ -86,6 +86,27 @@ pub(super) const BAD: &[Bad] = &[
     bad("XID of a Call", SHORT_CALL, &[(7, XID ^ 1)], XidMismatch),
     bad("XID of a Reply", SHORT_REPLY, &[(0, XID ^ 0x8000_0000)], XidMismatch),
     bad("msg_type 2", SHORT_CALL, &[(8, 2)], MsgType(2)),
+    // What has a single chunk is looked at as a whole, if it is as it should be.
+    bad("one Read segment not present", ONE_READ_SEGMENT, &[(4, 0)], Discriminator(88)),
+    bad("one Read segment, Position 90", ONE_READ_SEGMENT, &[(5, 90)], PositionUnaligned(90)),
+    bad("one Read segment, Position 36", ONE_READ_SEGMENT, &[(5, 36)], PositionInHeader(36)),
+    bad("one Read segment, Position 0", ONE_READ_SEGMENT, &[(5, 0)], PositionZeroInline),
+    bad("one Read segment, past the end", ONE_READ_SEGMENT, &[(5, 92)], PositionPastEnd(92)),
+    bad("one Read segment wraps", ONE_READ_SEGMENT, &[(8, u32::MAX), (9, u32::MAX)], SegmentWraps),
+    bad("one Read segment, end of list 2", ONE_READ_SEGMENT, &[(10, 2)], Discriminator(2)),
+    bad("one Read segment, Write list 2", ONE_READ_SEGMENT, &[(11, 2)], Discriminator(2)),
+    bad("one Read segment, Reply chunk 2", ONE_READ_SEGMENT, &[(12, 2)], Discriminator(2)),
+    bad("one Read segment, XID", ONE_READ_SEGMENT, &[(13, XID ^ 1)], XidMismatch),
+    bad("one Read segment in a Reply", ONE_READ_SEGMENT, &[(14, 1)], ReadListInReply),
+    bad("one Read segment, msg_type 2", ONE_READ_SEGMENT, &[(14, 2)], MsgType(2)),
+    bad("one Write chunk, Read list 2", ONE_WRITE_CHUNK, &[(4, 2)], Discriminator(2)),
+    bad("one Write chunk not present", ONE_WRITE_CHUNK, &[(5, 0)], Discriminator(2)),
+    bad("one Write chunk too long for the message", ONE_WRITE_CHUNK, &[(6, 6)], Truncated),
+    bad("one Write chunk wraps", ONE_WRITE_CHUNK, &[(13, u32::MAX), (14, u32::MAX)], SegmentWraps),
+    bad("one Write chunk, end of list 2", ONE_WRITE_CHUNK, &[(15, 2)], Discriminator(2)),
+    bad("one Write chunk, Reply chunk 2", ONE_WRITE_CHUNK, &[(16, 2)], Discriminator(2)),
+    bad("one Write chunk, XID", ONE_WRITE_CHUNK, &[(17, XID ^ 1)], XidMismatch),
+    bad("one Write chunk, msg_type 2", ONE_WRITE_CHUNK, &[(18, 2)], MsgType(2)),
 ];
 
 /// Copies `base` into `space` and replaces words of it.

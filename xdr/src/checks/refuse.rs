@@ -28,11 +28,66 @@ use crate::{
     Message,
     RdmaError,
     ReplyPayload,
+    ReturnError,
     Role, //
 };
 
 /// What is wrong, a valid message, and the words of it that are replaced.
 type Patch = (&'static str, &'static [u8], &'static [(usize, u32)]);
+
+/// Every reason is told in words of its own.
+pub fn check_reasons() -> Check {
+    use DecodeError::*;
+    const REFUSED: &[DecodeError] = &[
+        Short,
+        Version(2),
+        Procedure(5),
+        Msgp,
+        Done,
+        UnknownError,
+        Truncated,
+        Discriminator(2),
+        SegmentWraps,
+        PositionUnaligned(2),
+        PositionInHeader(4),
+        PositionOverlaps(44),
+        PositionPastEnd(44),
+        PositionZeroInline,
+        ReadListInReply,
+        NoPayload,
+        ShortPayload,
+        XidMismatch,
+        MsgType(2),
+        ReadSegments,
+        ReadChunks,
+        WriteChunks,
+        WriteSegments,
+        ChunkSegments,
+        ReadChunkBytes,
+        ReadListBytes,
+        WriteChunkBytes,
+        ReplyChunkBytes,
+    ];
+    const RETURNED: &[ReturnError] = &[
+        ReturnError::NotOffered,
+        ReturnError::SegmentCount,
+        ReturnError::Handle,
+        ReturnError::Offset,
+        ReturnError::Length,
+        ReturnError::Hole,
+        ReturnError::ShortPayload,
+    ];
+    let reasons = || {
+        let refused = REFUSED.iter().map(DecodeError::as_str);
+        refused.chain(RETURNED.iter().map(ReturnError::as_str))
+    };
+    for reason in reasons() {
+        require(!reason.is_empty(), "a reason without words")?;
+        let same = reasons().filter(|other| *other == reason);
+        require(same.take(2).nth(1).is_none(), reason)?;
+    }
+    Ok(())
+}
 
 /// Every prefix of every valid message is refused, or is that message with a shorter payload.
 pub fn check_truncation() -> Check {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The fixed fields.
+
+use super::{
+    put,
+    require,
+    Check, //
+};
+use crate::{
+    vectors,
+    FixedHeader,
+    Procedure, //
+};
+
+/// RFC 8166, section 4.2.4: the procedures have the numbers from 0 to 4. The credits of a message
+/// can be changed, and nothing else of it is.
+pub fn check_fixed_header() -> Check {
+    use Procedure::*;
+    for (wire, procedure) in (0..).zip([Msg, NoMsg, Msgp, Done, Error]) {
+        let known = Procedure::from_wire(wire) == Some(procedure);
+        require(known && procedure.to_wire() == wire, "a procedure's number")?;
+    }
+    for wire in [5, u32::MAX] {
+        require(Procedure::from_wire(wire).is_none(), "no more procedures")?;
+    }
+
+    let mut space = [0; 68];
+    put(&mut space, vectors::SHORT_CALL)?;
+    FixedHeader::set_credits(&mut space, 0x0102_0304);
+    let (before, rest) = vectors::SHORT_CALL.split_at_checked(8).ok_or("two words")?;
+    let behind = rest.get(4..).ok_or("a third word")?;
+    require(
+        space.starts_with(before) && space.ends_with(behind),
+        "what is around the credits is left alone",
+    )?;
+    require(
+        FixedHeader::peek(&space).is_some_and(|header| header.credits == 0x0102_0304),
+        "the new credits",
+    )?;
+    let mut short = [0x5a; 11];
+    FixedHeader::set_credits(&mut short, 1);
+    require(short == [0x5a; 11], "a message without credits")
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Replies that return what was offered.
+
+use super::{
+    call,
+    malformed::{
+        patched,
+        SPACE, //
+    },
+    require,
+    Check, //
+};
+use crate::{
+    vectors,
+    Offer,
+    OfferPlace, //
+};
+
+/// A Call, the octets written into its Write chunks, the length of a Long Reply, and the Reply.
+type Case = (&'static [u8], &'static [u32], Option<u32>, &'static [u8]);
+
+const REPLIES: &[Case] = &[
+    (vectors::SHORT_CALL, &[], None, vectors::SHORT_REPLY),
+    (
+        vectors::WRITE_LIST,
+        &[3000, 0],
+        None,
+        vectors::WRITE_LIST_RETURNED,
+    ),
+    // What is not mentioned is not used, and what is not used need not be there.
+    (
+        vectors::WRITE_LIST,
+        &[3000],
+        None,
+        vectors::WRITE_LIST_RETURNED,
+    ),
+    (
+        vectors::ONE_WRITE_CHUNK,
+        &[5000, 0, 0],
+        None,
+        vectors::ONE_WRITE_CHUNK_RETURNED,
+    ),
+    (vectors::REPLY_CHUNK, &[], Some(8200), vectors::LONG_REPLY),
+];
+
+/// More than was offered.
+const TOO_MUCH: &[(&[u8], &[u32], Option<u32>)] = &[
+    (vectors::SHORT_CALL, &[1], None),
+    (vectors::SHORT_CALL, &[], Some(24)),
+    (vectors::WRITE_LIST, &[7169], None),
+    (vectors::WRITE_LIST, &[7168, 769], None),
+    (vectors::WRITE_LIST, &[7168, 768, 1], None),
+    (vectors::WRITE_LIST, &[], Some(24)),
+    (vectors::REPLY_CHUNK, &[1], Some(24)),
+    (vectors::REPLY_CHUNK, &[], Some(8293)),
+];
+
+/// RFC 8166, sections 3.4.6 and 4.3: a Reply returns every chunk of the Call, with the octets that
+/// were written, or is not made.
+pub fn check_offer() -> Check {
+    let mut space = [0; SPACE];
+    for &(bytes, written, long, expected) in REPLIES {
+        let offer = call(bytes)?.offer();
+        let credits = expected.get(11).copied().map_or(0, u32::from);
+        let written = || written.iter().copied();
+        let len = offer.header_size();
+        require(
+            offer.encode_reply(&mut space, vectors::XID, credits, written(), long) == Some(len),
+            "length of a Reply's header",
+        )?;
+        require(space.get(..len) == expected.get(..len), "a Reply's header")?;
+        let (room, behind) = space.split_at_mut_checked(len).ok_or("a long vector")?;
+        behind.fill(0x5a);
+        require(
+            offer.encode_reply(room, vectors::XID, credits, written(), long) == Some(len),
+            "just enough room",
+        )?;
+        require(
+            behind.iter().all(|octet| *octet == 0x5a),
+            "what is behind the header is left alone",
+        )?;
+        for less in 0..len {
+            let room = room.get_mut(..less).ok_or("less room")?;
+            let reply = offer.encode_reply(room, vectors::XID, credits, written(), long);
+            require(reply.is_none(), "too little room")?;
+        }
+    }
+    for &(bytes, written, long) in TOO_MUCH {
+        let written = written.iter().copied();
+        let reply = call(bytes)?
+            .offer()
+            .encode_reply(&mut space, vectors::XID, 1, written, long);
+        require(reply.is_none(), "more than was offered")?;
+    }
+    check_unused_reply_chunk()?;
+    check_parts()
+}
+
+/// A Reply chunk that is not used comes back empty.
+fn check_unused_reply_chunk() -> Check {
+    let mut space = [0; SPACE];
+    let offer = call(vectors::REPLY_CHUNK)?.offer();
+    let len = offer
+        .encode_reply(&mut space, vectors::XID, 64, [], None)
+        .ok_or("an inline Reply")?;
+    let mut expected = [0; SPACE];
+    let inline = [(3, 0), (11, 0), (15, 0)];
+    let expected = patched(vectors::LONG_REPLY, &inline, &mut expected)?;
+    require(space.get(..len) == Some(expected), "an unused Reply chunk")
+}
+
+/// What there is in an offer, and where.
+fn check_parts() -> Check {
+    for (bytes, segments, only) in [
+        (vectors::SHORT_CALL, 0, false),
+        (vectors::ONE_WRITE_CHUNK, 2, true),
+        (vectors::LONG_CALL, 1, true),
+        (vectors::WRITE_LIST, 5, false),
+        (vectors::REPLY_CHUNK, 0, false),
+    ] {
+        let offer = call(bytes)?.offer();
+        require(
+            offer.writes.segment_count() == segments,
+            "segments of a Write list",
+        )?;
+        let expected = offer.writes.chunks().next().filter(|_| only);
+        require(offer.only_write_chunk() == expected, "a chunk of its own")?;
+    }
+    let place = call(vectors::REPLY_CHUNK)?.offer_place();
+    let cut = vectors::REPLY_CHUNK.get(..67).ok_or("a long vector")?;
+    require(place.find(cut).is_none(), "a message that is shorter")?;
+    require(
+        OfferPlace::default().find(&[]) == Some(Offer::default()),
+        "nothing is everywhere",
+    )
+}
