@@ -41,8 +41,8 @@ python3:
 	@command -v python3 >/dev/null || { apt-get update && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests requester responder life memory storm \
-	matrix soak setup bench
+LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
+	storm matrix soak setup bench
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -65,6 +65,8 @@ help:
 	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (150 reach all);'
 	@echo '                   ends with what was done in numbers'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check)'
+	@echo '  make mutants     plants small mistakes in the protocol crate, which its host tests have to notice (not part of'
+	@echo '                   check); MUTANTS= takes one file of xdr/src'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
 	@echo '  make requester   what no Linux client sends, from a requester of our own: every byte of the answers is compared'

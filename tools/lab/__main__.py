@@ -15,6 +15,7 @@ import image
 import matrix
 import module
 import mounts
+import mutants
 import roots
 import say
 import shortest
@@ -42,6 +43,7 @@ def main() -> int:
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "bench": (bench.run, "what the module costs beside the in-tree one"),
         "check-tests": (defects.run, "that planted defects are found"),
+        "mutants": (mutants.run, "that mistakes in the protocol crate are found"),
     }
     for name, (function, text) in plain.items():
         commands.add_parser(name, help=text).set_defaults(function=lambda options, function=function: function())

@@ -11,6 +11,7 @@ import cell
 import keep_alive_tests
 import memory_tests
 import messages
+import mutants
 import objects
 import responder
 import say
@@ -18,6 +19,7 @@ import storm_tests
 import tally
 import trace_events
 from keep_alive_tests import Heard
+from results import Results
 
 EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
 
@@ -201,3 +203,32 @@ class Refusals(unittest.TestCase):
     def test_when_a_client_came(self) -> None:
         text = "listening\naccepted at 10.5\nended: lost\naccepted at 15.6\nrejected at 20.0\n"
         self.assertEqual(responder.attempts(text, "accepted"), [10.5, 15.6])
+
+
+class Mutants(unittest.TestCase):
+    NAME = "src/a.rs: replace & with | in f"
+    FIRST, SECOND = "src/a.rs:1:2: replace & with | in f", "src/a.rs:1:9: replace & with | in f"
+
+    def judged(self, verdicts: dict[str, str], *listed: mutants.Survivors) -> tuple[int, int]:
+        results = Results()
+        with contextlib.redirect_stdout(io.StringIO()):
+            mutants.judge(verdicts, listed, results)
+        return results.passed, results.failed
+
+    def test_a_survivor_is_a_failure(self) -> None:
+        verdicts = {self.FIRST: "caught", self.SECOND: "missed", "src/b.rs:3:4: replace g": "timeout",
+                    "src/b.rs:5:6: replace h": "unviable"}
+        self.assertEqual(self.judged(verdicts), (1, 2))
+
+    def test_unless_it_is_listed(self) -> None:
+        verdicts = {self.FIRST: "missed", self.SECOND: "missed"}
+        self.assertEqual(self.judged(verdicts, mutants.Survivors(2, self.NAME)), (2, 0))
+
+    def test_a_list_that_is_not_so_is_a_failure(self) -> None:
+        for verdicts in ({self.FIRST: "caught"}, {self.FIRST: "missed", self.SECOND: "caught"},
+                         {f"{self.FIRST}g": "caught"}):
+            found = sum(verdict == "caught" for verdict in verdicts.values())
+            self.assertEqual(self.judged(verdicts, mutants.Survivors(2, self.NAME)), (found, 1))
+
+    def test_the_list_can_be_read(self) -> None:
+        mutants.read_list()
