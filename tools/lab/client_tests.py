@@ -81,6 +81,10 @@ def trunked(cell: Cell) -> None:
                 counts = cell.client("cat /sys/kernel/sunrpc/xprt-switches/*/xprt_switch_info")
                 if "num_xprts=2" not in counts:
                     raise say.Failure(f"no switch has two transports: {counts.strip()}")
+                # A server must not reach by one connection what another one has offered (RFC 8166, section 8.1.1).
+                domains = int(cell.client("rdma resource show pd | grep -c 'comm \\[rpcrdma\\]'; true"))
+                if domains != 2:
+                    raise say.Failure(f"two connections have {domains} protection domains")
                 cell.written("one", FEW_SIZES)
                 cell.client("/lab/files.py check /mnt2/t/one", LONG_SECONDS)
 

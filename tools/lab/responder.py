@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import acl_tests
 import say
-from cell import FEW_SIZES, GONE, LONG_SECONDS, OTHER_PORT, Cell, Test
+from cell import FEW_SIZES, GONE, LONG_SECONDS, OTHER_PORT, Cell, Test, checksum
 from keep_alive_tests import KEEPALIVE, KEEPALIVE_SECONDS, LOSES_IDLE_CONNECTION
 from machine import SERVER
 from messages import Expected
@@ -19,6 +19,8 @@ from mount_tests import NOT_RESPONDING
 VERSION, SESSION_VERSION = "3", "4.1"
 # Nothing larger than what goes inline, where data need no chunk.
 SMALL, LARGE = 4096, 65536
+# Of a file that fits inline, and of no memory page.
+SHORT = 5001
 # Odd, so that XDR padding is missing.
 ODD = "65533 200001"
 # Several READs at once.
@@ -41,6 +43,8 @@ KINDS, OTHER_ERRORS, GARBLED = 9, {"another version": 1}, 7
 ANSWERED_SECONDS = 60
 # Lengths of each kind modulo 4, all inline.
 CUT_SIZES = "1 2 3 4 9 301 302 303 304"
+# Calls of a server that makes so many at a time, and waits for the answers, and how many are answered at least.
+IN_TURN, LEAST_ANSWERED = 4, 12
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
@@ -159,6 +163,38 @@ def invalidated(cell: Cell) -> None:
         if not count or connects != 1 + count or bad != count:
             raise say.Failure(f"{count} keys of others were invalidated, {connects} connections made, {bad} bad messages "
                               "counted")
+
+
+def scribbled(cell: Cell) -> None:
+    """A Write chunk comes back unused, and was written into, beside data that are inline: those are what was read (RFC
+    8166, section 4.3.2.2)."""
+    cell.load_modules()
+    with _responder(cell, "scribbles"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {SHORT}"):
+        name = f"file-{SHORT}"
+        # With more room than there is of the file, and so for a Reply that need not fit inline.
+        found = cell.client(f"dd if=/mnt/t/in/{name} bs={LARGE} iflag=direct status=none | sha256sum").split()[0]
+        if found != checksum(name):
+            raise say.Failure("other bytes were read than the server has sent")
+        if not int(cell.server("grep -c scribbled /tmp/responder; true")):
+            raise say.Failure("no chunk was written into")
+        if cell.connects() != 1:
+            raise say.Failure(f"{cell.connects()} connections were made")
+
+
+def come_back_smaller(cell: Cell) -> None:
+    """A server that says nothing of itself when it comes back gets no more than 1024 bytes inline from then on (RFC 8797,
+    section 4); the responder ends a connection with longer messages."""
+    cell.load_modules()
+    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("before", FEW_SIZES, "--direct")
+        _switch(cell, "says-little 0")
+        cell.still_works()
+        cell.written("behind", FEW_SIZES, "--direct")
+        if not int(cell.server("grep -c accepted /tmp/responder; true")):
+            raise say.Failure("the client has not come back")
+        ended = cell.server("grep '^ended: ' /tmp/responder; true").strip()
+        if ended:
+            raise say.Failure(f"the responder has ended a connection: {ended}")
 
 
 def discarded(behaviour: str, cell: Cell) -> None:
@@ -319,15 +355,15 @@ def unrefused(said: str) -> list[str]:
     return wrong if len(names) == KINDS else [*wrong, f"{len(names)} of {KINDS} kinds of Calls were made"]
 
 
-def called_back(behaviour: str, most: int, cell: Cell) -> None:
-    """The Calls of a server are answered, on one connection; so many may be under way at the end."""
+def called_back(behaviour: str, most: int, least: int, cell: Cell) -> None:
+    """The Calls of a server are answered, `least` of them, on one connection; `most` may be under way at the end."""
     cell.load_modules()
     with _responder(cell, behaviour), cell.mounted(_mount(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         lines = Counter(cell.server("cat /tmp/responder").splitlines())
         called, answered = lines["called NULL"], lines["answered NULL"]
-        if not answered or called - answered > most or cell.connects() != 1:
+        if answered < least or called - answered > most or cell.connects() != 1:
             raise say.Failure(f"{called} Calls, {answered} answered, {cell.connects()} connections")
 
 
@@ -419,6 +455,8 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server that forgets padding", cut_off),
          Test("a server with verifiers of any length", verified),
          Test("a server that invalidates another's key", invalidated, (LOST, BAD)),
+         Test("a server that scribbles into unused chunks", scribbled),
+         Test("a server that comes back with less room", come_back_smaller, (LOST, NOT_RESPONDING)),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
@@ -438,9 +476,11 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
 # The same with a session, over which the server may call.
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
                   Test("a server that calls back with chunks", chunks_refused, (BAD,)),
-                  Test("a server that calls back under the same XIDs", functools.partial(called_back, "calls-alike", 1)),
+                  Test("a server that calls back under the same XIDs", functools.partial(called_back, "calls-alike", 1, 1)),
                   Test("a server that withholds Replies until it is answered", withheld)]
-SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back", functools.partial(called_back, "calls-in-turn 4", 4)),
+SESSIONS = [*QUICK_SESSIONS,
+            Test("a server that calls back",
+                 functools.partial(called_back, f"calls-in-turn {IN_TURN}", IN_TURN, LEAST_ANSWERED)),
             Test("a server that calls back more than it may",
-                 functools.partial(called_back, f"calls-in-turn {SOME_MORE}", SOME_MORE)),
+                 functools.partial(called_back, f"calls-in-turn {SOME_MORE}", SOME_MORE, 1)),
             Test("a server that calls back too often", flooded, (LOST, UNSENT, NOT_RESPONDING))]

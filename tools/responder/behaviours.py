@@ -253,6 +253,19 @@ class InvalidatesAnother(Places):
         proxy.send(header.encode() + rest, others[0].writes[0][0].handle)
 
 
+class Scribbles(Behaviour):
+    """Sends what it can inline, and the Write chunk that it was offered back as unused, into which it has written."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        unused = [filled(chunk, 0) for chunk in offer.writes]
+        whole = Header(offer.xid, RDMA_MSG, self.credits, writes=unused)
+        if unused and len(whole.encode()) + len(message) <= proxy.threshold:
+            for chunk in offer.writes:
+                proxy.place(chunk, b"\x5a" * sum(segment.length for segment in chunk))
+            print("scribbled", flush=True)
+        proxy.reply(offer, message)
+
+
 class Pads(Places):
     """Writes XDR padding behind the data (RFC 8166, section 3.4.6.2, says that a responder must not): into the chunk
     where that has room, and behind it otherwise."""
@@ -495,5 +508,5 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "leaves-out": LeavesOut, "returns-unused": ReturnsUnused, "cuts-off": CutsOff, "verifies": Verifies,
-           "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike,
+           "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

@@ -129,7 +129,9 @@ class Proxy(Endpoint):
 
     def _called(self, message: bytes) -> None:
         """Pass a Call on, or the Reply to one of the server."""
-        xid, _, _, kind = struct.unpack_from(">4I", message)
+        xid, _, credits, kind = struct.unpack_from(">4I", message)
+        # In neither direction may a responder grant nothing (RFC 8166, section 3.3.1).
+        require(credits > 0, "a message without credits")
         if kind == RDMA_ERROR:
             self._told(xid, f"refused {struct.unpack_from('>I', message, 16)[0]}")
             return
@@ -138,6 +140,8 @@ class Proxy(Endpoint):
             data = b"".join(self.read(segment.handle, segment.offset, segment.length) for segment in chunk)
             stream = stream[:position] + data + padding(len(data)) + stream[position:]
         is_reply = struct.unpack_from(">I", stream, 4)[0] == REPLY
+        # A client uses no chunks for them, and a Read list is empty in any Reply (section 4.3.1).
+        require(not is_reply or not (header.reads or header.writes or header.reply), "a Reply with chunks")
         if is_reply and self._told(xid, "answered"):
             return
         if not is_reply and not self._behaviour.takes(self, header, stream):
