@@ -25,6 +25,8 @@ SHORT = 5001
 ODD = "65533 200001"
 # Several READs at once.
 MANY_READS = "200001 300000 400000"
+# The lengths of verifiers.
+VERIFIERS = 5
 # 1024 entries of 8 bytes each, and the version in front of them.
 LONGEST_ACL = 4 + 1024 * 8
 # How long a client waits at least that has had no use of a connection, and of the next: 5 and 10 seconds, of which the
@@ -145,9 +147,9 @@ def verified(cell: Cell) -> None:
     """Verifiers of any length in front of data that are placed make no difference."""
     cell.load_modules()
     with _responder(cell, "verifies"), cell.mounted(_mount(cell, LARGE)):
-        cell.written("some", ODD, "--direct")
+        cell.written("some", MANY_READS, "--direct")
         count, bad = int(cell.server("grep -c verified /tmp/responder; true")), cell.counter(BAD_MESSAGES)
-        if count < 5 or cell.connects() != 1 or bad:
+        if count < VERIFIERS or cell.connects() != 1 or bad:
             raise say.Failure(f"{count} Replies with data were verified, {cell.connects()} connections made, with {bad} bad "
                               "messages")
 

@@ -311,10 +311,11 @@ impl<T: Transport> PinnedRqst<T> {
         if len <= self.receive_buf().head_len() {
             return Ok(());
         }
-        // SAFETY: As for `receive_buf`. Behind call and reply the request's buffer is nobody's. The RPC
-        // layer keeps a copy that must stay the same.
+        let rqst = self.raw();
+        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone, and by the
+        // type invariant nobody else has it; what is behind call and reply in their memory is
+        // nobody's. The RPC layer keeps a copy that must stay the same.
         unsafe {
-            let rqst = self.raw.as_ptr();
             let head = (*rqst).rq_rcv_buf.head[0].iov_base.cast::<u8>();
             let room = RpcBuffer::<T::Call>::room_from((*rqst).rq_buffer.cast(), head);
             XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).stretch_head(len, room)?;

@@ -302,6 +302,7 @@ impl<'a> XdrBuf<'a> {
             }
         }
     }
+
     /// Makes the head at least `len` bytes long, at the cost of the tail, which moves back. What is in
     /// that is lost.
     ///
@@ -311,9 +312,7 @@ impl<'a> XdrBuf<'a> {
     ///
     /// From the beginning of the head on there must be `room` bytes that nobody else has.
     pub(super) unsafe fn stretch_head(&mut self, len: usize, room: usize) -> Result {
-        // SAFETY: Valid, and nobody else changes it, by the type invariant.
-        let buf = unsafe { &mut *self.raw };
-        let (head, tail) = (&mut buf.head[0], &mut buf.tail[0]);
+        let (head, tail) = (self.head(), self.tail());
         let Some(more) = len.checked_sub(head.iov_len) else {
             return Ok(());
         };
@@ -322,11 +321,16 @@ impl<'a> XdrBuf<'a> {
         if tail.iov_base != behind {
             return Err(EIO);
         }
-        head.iov_len = len;
-        tail.iov_base = behind.wrapping_byte_add(more);
-        tail.iov_len = tail.iov_len.min(left);
-        let all = head.iov_len + buf.page_len as usize + tail.iov_len;
-        buf.buflen = all as u32;
+        let tail_len = tail.iov_len.min(left);
+        let all = len + self.page_len() + tail_len;
+        // SAFETY: Valid, and nobody else changes it, by the type invariant. The caller promises that
+        // the bytes that head and tail have now are nobody else's.
+        unsafe {
+            (*self.raw).head[0].iov_len = len;
+            (*self.raw).tail[0].iov_base = behind.wrapping_byte_add(more);
+            (*self.raw).tail[0].iov_len = tail_len;
+            (*self.raw).buflen = all as u32;
+        }
         Ok(())
     }
 }

@@ -142,7 +142,7 @@ fn whole_words(head: usize, base: usize, paged: usize, tail: usize, len: usize) 
     let mut room = Room::new(head, base, paged, tail)?;
     let mut message = message(len)?;
     same("received", room.receive(&message), Ok(len))?;
-    // SAFETY: As in `receive`.
+    // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them.
     let whole = unsafe { XdrBuf::from_raw(&raw mut room.buf) }.complete_word(len);
     let (padded, most) = (len.next_multiple_of(4), head + paged + tail);
     let expected = if padded <= most { padded } else { len & !3 };
@@ -246,7 +246,8 @@ mod suite {
     #[test]
     fn a_head_whose_tail_is_elsewhere() -> Result {
         let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
-        // SAFETY: As in `receive`; behind the head there is that much.
+        // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them; behind
+        // the head there is that much.
         let stretched =
             unsafe { XdrBuf::from_raw(&raw mut room.buf).stretch_head(124, 120 + GUARD) };
         same("stretched", stretched, Err(EIO))?;
