@@ -33,8 +33,8 @@ LONGEST_ACL = 4 + 1024 * 8
 # responder may see a part less when it is late itself.
 DELAYS = (4, 8)
 OVERDUE_SECONDS = 200
-# Calls of the server that the client grants, some more, which it keeps, and more than it keeps.
-SOME_MORE, FLOOD = 24, 40
+# More Calls of the server than the client keeps.
+FLOOD = 40
 # How often a server that withholds Replies does so, at least.
 WITHHELD = 2
 # After the one Call that the server has ignored it has its time, which is a minute.
@@ -483,6 +483,4 @@ QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
 SESSIONS = [*QUICK_SESSIONS,
             Test("a server that calls back",
                  functools.partial(called_back, f"calls-in-turn {IN_TURN}", IN_TURN, LEAST_ANSWERED)),
-            Test("a server that calls back more than it may",
-                 functools.partial(called_back, f"calls-in-turn {SOME_MORE}", SOME_MORE, 1)),
             Test("a server that calls back too often", flooded, (LOST, UNSENT, NOT_RESPONDING))]
