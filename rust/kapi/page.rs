@@ -2,12 +2,15 @@
 
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
+mod gathered;
 mod kept;
 mod pattern;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
+pub(crate) use self::gathered::Gathered;
 pub(super) use self::{
+    gathered::Ends,
     kept::KeptPages,
     pattern::Pattern, //
 };
@@ -419,194 +422,5 @@ impl Drop for PageList {
             // SAFETY: The references are ours by the type invariant, and not used any more.
             unsafe { bindings::release_pages(self.0.as_mut_ptr().cast(), self.0.len() as i32) };
         }
-    }
-}
-
-/// Bytes of the direct map that are gathered with pages.
-#[derive(Clone, Copy)]
-pub(super) struct Ends {
-    pub(super) head: (*const u8, usize),
-    pub(super) tail: (*const u8, usize),
-}
-
-impl Ends {
-    const NONE: Self = Self {
-        head: (core::ptr::null(), 0),
-        tail: (core::ptr::null(), 0),
-    };
-}
-
-/// A message whose memory stays by references to its pages.
-///
-/// # Invariants
-///
-/// Head and tail are empty or in the pages of the list; `first * PAGE_SIZE + base + len` reaches
-/// no further than the list. If it is writable, head and tail are empty, and `first` and `base` zero.
-pub(crate) struct Gathered {
-    pages: PageList,
-    ends: Ends,
-    first: usize,
-    base: usize,
-    len: usize,
-    /// The pages are nobody else's.
-    writable: bool,
-}
-
-// SAFETY: The pointers are into memory that the list of pages keeps.
-unsafe impl Send for Gathered {}
-
-impl Gathered {
-    /// The first `len` bytes of pages that are nobody else's. `EMSGSIZE` if they have not so many.
-    #[inline(always)]
-    pub(super) fn new(pages: PageList, len: usize) -> Result<Self> {
-        let mut gathered = Self::with_ends(pages, Ends::NONE, 0, 0, len)?;
-        gathered.writable = true;
-        Ok(gathered)
-    }
-
-    /// A head, `len` bytes that begin `base` bytes into page `first`, and a tail. `EMSGSIZE` if
-    /// they are not all in the pages.
-    // Inlined, or all of it would be moved twice.
-    #[inline(always)]
-    pub(super) fn with_ends(
-        pages: PageList,
-        ends: Ends,
-        first: usize,
-        base: usize,
-        len: usize,
-    ) -> Result<Self> {
-        let end = base.checked_add(len).ok_or(EMSGSIZE)?;
-        let most = pages.0.len().saturating_sub(first) * PAGE_SIZE;
-        let within = |(addr, len): (*const u8, usize)| {
-            let last = addr.wrapping_add(len.saturating_sub(1));
-            let in_one = addr as usize / PAGE_SIZE == last as usize / PAGE_SIZE;
-            let holds_last = || in_one || pages.holds(last);
-            len == 0 || (len <= PAGE_SIZE && pages.holds(addr) && holds_last())
-        };
-        if (len != 0 && end > most) || !within(ends.head) || !within(ends.tail) {
-            return Err(EMSGSIZE);
-        }
-        // INVARIANT: Checked above. What is at most a page, and begins and ends in pages of the
-        // list, is in them.
-        Ok(Self {
-            pages,
-            ends,
-            first,
-            base,
-            len,
-            writable: false,
-        })
-    }
-
-    /// Whether the memory may be written to: it is not shared, as with the page cache.
-    pub(super) fn is_writable(&self) -> bool {
-        self.writable
-    }
-
-    /// Bytes of the message.
-    pub(crate) fn len(&self) -> usize {
-        self.ends.head.1 + self.len + self.ends.tail.1
-    }
-
-    /// The message as pieces.
-    pub(crate) fn pieces(&self) -> Pieces<'_> {
-        // SAFETY: By the type invariant.
-        unsafe {
-            Pieces::new(
-                self.ends.head,
-                self.pages.as_ptr().wrapping_add(self.first),
-                self.base,
-                self.len,
-                self.ends.tail,
-            )
-        }
-    }
-
-    /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
-    /// [`Pieces::take`] does. Returns how many that are, none behind the last.
-    #[inline]
-    pub(super) fn take_at(
-        &self,
-        offset: usize,
-        n: usize,
-        longest: NonZero<u32>,
-        each: impl FnMut(Pattern<'_>) -> bool,
-    ) -> Result<usize> {
-        let Some(run) = self.pieces().into_run(offset, n) else {
-            return Ok(0);
-        };
-        // SAFETY: The memory is valid by the type invariant.
-        unsafe { run.each(longest, each) }?;
-        Ok(run.len)
-    }
-
-    /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
-    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
-        let mut to = to;
-        self.each(offset, to.len(), |piece| {
-            let (part, rest) = core::mem::take(&mut to).split_at_mut(piece.len());
-            // SAFETY: Both are `piece.len()` bytes; `part` is borrowed exclusively. An adapter
-            // that writes there meanwhile spoils the bytes and nothing else.
-            unsafe { core::ptr::copy_nonoverlapping(piece.cast(), part.as_mut_ptr(), part.len()) };
-            to = rest;
-        })
-    }
-
-    /// Copies bytes in, at `offset`. `EMSGSIZE` if there is no room, `EINVAL` if the memory may not
-    /// be written to.
-    pub(crate) fn copy_from(&mut self, offset: usize, from: &[u8]) -> Result {
-        if !self.writable {
-            return Err(EINVAL);
-        }
-        let mut from = from;
-        self.each(offset, from.len(), |piece| {
-            let (part, rest) = from.split_at(piece.len());
-            // SAFETY: Both are `piece.len()` bytes; the pages are ours to write to, as the
-            // exclusive borrow says.
-            unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), piece.cast(), part.len()) };
-            from = rest;
-        })
-    }
-
-    fn each(&self, offset: usize, len: usize, mut take: impl FnMut(*mut [u8])) -> Result {
-        if len == 0 {
-            return Ok(());
-        }
-        let mut pieces = self.pieces();
-        pieces.skip(offset);
-        if pieces.remaining() < len {
-            return Err(EMSGSIZE);
-        }
-        // Page by page: the address of a page need not be good for its neighbour, where addresses
-        // are tagged.
-        pieces.take(len, NonZero::<u32>::MIN, |pattern| {
-            pattern.each_page(|page, offset, len| {
-                // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
-                // gathers high memory on the machines that this is for.
-                let page = unsafe { bindings::page_address(page) }.cast::<u8>();
-                take(core::ptr::slice_from_raw_parts_mut(
-                    page.wrapping_add(offset),
-                    len,
-                ));
-            });
-            true
-        })
-    }
-
-    /// Puts the pages at the beginning of an array, and lets go of those that were there; there is no
-    /// memory left then. Returns the bytes that are in them. `EINVAL` if the pages may be others', too,
-    /// or there is no room for them: then the array stays as it is.
-    ///
-    /// # Safety
-    ///
-    /// Each entry must be null or a page with a reference that the array's owner lets go.
-    pub(super) unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result<usize> {
-        // What is writable begins at the front of its first page.
-        if !self.writable {
-            return Err(EINVAL);
-        }
-        // SAFETY: Each entry is null or a page whose reference goes, as the caller promises.
-        unsafe { self.pages.put_into(entries) }?;
-        Ok(core::mem::take(&mut self.len))
     }
 }
