@@ -112,14 +112,14 @@ pub fn placeable_of_nfs_4(
     const OK: u32 = 0;
 
     let before = |octets| words(offset.checked_sub(octets)?);
+    // Number and status (RFC 7530, section 16.25), and in front of them anything. READ has there what
+    // is no number of an operation, and READ_PLUS the count of its data.
+    if before(8) == Some([READLINK, OK]) {
+        return offset.checked_add(4).filter(|_| length != 0);
+    }
     // Number, status, end of file and count (RFC 7530, section 16.23). READ_PLUS has there the type of
     // its content, which is less (RFC 7862, section 15.10).
-    if before(16) == Some([READ, OK]) {
-        return Some(offset);
-    }
-    // Number and status (RFC 7530, section 16.25). READ_PLUS has there the count of its data.
-    let is_text = length != 0 && before(8) == Some([READLINK, OK]);
-    offset.checked_add(4).filter(|_| is_text)
+    (before(16) == Some([READ, OK])).then_some(offset)
 }
 
 /// Octets of the arguments that `pass` passes, and of the count of the data item behind them.

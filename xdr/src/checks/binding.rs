@@ -276,6 +276,9 @@ pub fn check_placeable_of_nfs_4() -> Check {
         // READLINK: number, status, count.
         (&[27, 0, 4, TEXT], 8, 4, Some(12)),
         (&[27, 0, 0, 0], 8, 0, None),
+        // The end of the attributes in front of it looks like a READ.
+        (&[9, 0, 25, 0, 27, 0, 4, TEXT], 24, 4, Some(28)),
+        (&[9, 0, 25, 0, 27, 0, 0], 24, 0, None),
         // READ_PLUS: number, status, end of file, segments; type, offset, count.
         (&[68, 0, 0, 1, 0, 0, 0, 4, TEXT], 32, 4, None),
         (&[68, 0, 25, 1, 0, 0, 25, 4, TEXT], 32, 4, None),
