@@ -213,6 +213,23 @@ mod suite {
     }
 
     #[test]
+    fn a_grant_of_no_more_than_the_dropped_probes() -> Result {
+        let mut credits = Credits::new(128)?;
+        credits.granted(3);
+        for xid in [PROBE, PROBE + 1] {
+            claim(credits.take_probe(xid), "the probe")?;
+            claim(credits.drop_probe(), "it was dropped")?;
+        }
+        claim(!credits.all_abandoned(), "there is a credit for a Call")?;
+        credits.granted(2);
+        claim(
+            !credits.take(1) && !credits.take_probe(PROBE + 2),
+            "there is none",
+        )?;
+        claim(credits.all_abandoned(), "and none comes back")
+    }
+
+    #[test]
     fn the_probe_needs_a_receive() -> Result {
         let mut credits = Credits::new(128)?;
         credits.granted(128);

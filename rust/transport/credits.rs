@@ -165,7 +165,9 @@ impl Credits {
     /// Whether every credit for Calls is with one that nobody waits for: where the server has dropped
     /// those, no Call can be sent on this connection any more, and none times out.
     pub(crate) fn all_abandoned(&self) -> bool {
-        self.unanswered.len() >= self.most() && self.unanswered.all_unowned()
+        // The grant may have come to be less than what is with dropped probes.
+        let most = self.most().min(self.grant as usize);
+        self.unanswered.len() >= most && self.unanswered.all_unowned()
     }
 
     /// Reverse Calls may come from now on, `n` at once.
