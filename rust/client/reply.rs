@@ -298,8 +298,9 @@ fn answer<'a>(
             if credits.is_some() {
                 trace::unexpected(requester, message.bytes());
             }
-            // While its regions are being taken back they may be the ones.
-            let foreign = message.invalidated().is_some() && state.phase != Phase::Fencing;
+            // It may have been one of the Call's regions that are being taken back, or, of an earlier
+            // connection, were.
+            let foreign = message.invalidated().is_some() && state.phase == Phase::Idle;
             (Verdict::Ignore, credits.is_none(), foreign)
         }
     };
