@@ -506,6 +506,9 @@ impl<T: Service> SvcOps<T> {
         // SAFETY: The context is the box that `begin` made, given back once.
         let context = unsafe { KBox::from_raw(ctxt.cast::<Context<T>>()) };
         let replied = context.message.is_none();
+        // Whoever drops a deferred request holds no lock.
+        #[cfg(CONFIG_RPCRDMA_DEBUG)]
+        kernel::task::might_sleep();
         drop(context);
         // SAFETY: Called with a transport of ours.
         unsafe {
