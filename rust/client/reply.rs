@@ -199,6 +199,9 @@ fn refuse(
     }
     let (reason, bytes) = (rejected.reason, message.bytes());
     trace::refused(requester, reason, bytes);
+    if role == Role::Responder && message.invalidated().is_none() {
+        return None;
+    }
     match rejected.header {
         // Both directions may use the same XID at the same time (RFC 8167, section 2.4.1), and
         // RDMA_DONE is no Reply at all (RFC 8166, section 4.6.2).
