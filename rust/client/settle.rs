@@ -18,10 +18,10 @@ use crate::kapi::{
 #[inline(always)]
 pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
     let mut credits = requester.credits.lock();
-    let changed = grant.and_then(|wire| credits.granted(wire));
     if let Some(xid) = back {
         credits.give_back(xid);
     }
+    let changed = grant.and_then(|wire| credits.granted(wire));
     drop(credits);
     if grant.is_some() {
         requester.shared.xprt.reset_backoff();
