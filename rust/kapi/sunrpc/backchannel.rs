@@ -81,7 +81,7 @@ impl OwnedSlot {
         rqst.rq_xid = xid.to_be();
         rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
         // The credits of the two directions are apart (RFC 8167, section 4.1). With a unit of the
-        // congestion window, which it has not taken, its Reply waits for no Call that has none.
+        // congestion window, which it has not taken, its Reply does not wait where the window is full.
         rqst.rq_cong = 1;
         rqst.rq_rcv_buf.head[0].iov_base = head.cast();
         rqst.rq_rcv_buf.head[0].iov_len = call.len();

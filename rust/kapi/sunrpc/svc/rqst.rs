@@ -168,7 +168,14 @@ impl SvcRqst<'_> {
         };
         let message = message.unwrap_or(&[]);
         let (head, tail) = message.split_at(position.min(message.len()));
-        let paged = memory.map_or(0, |memory| self.give(memory));
+        let paged = match memory {
+            None => 0,
+            // What is behind it would be taken for it.
+            Some(memory) => match (memory.len(), self.give(memory)) {
+                (len, 0) if len != 0 => return 0,
+                (_, given) => given,
+            },
+        };
         self.describe(head, 0, paged, tail)
     }
 
