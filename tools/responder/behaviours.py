@@ -186,18 +186,6 @@ class LeavesOut(Places):
         proxy.send_header(plain, message)
 
 
-class ReturnsUnused(Places):
-    """Sends what it can inline, beside the chunks that were offered for it, which come back unused."""
-
-    def reply(self, proxy, offer: Header, message: bytes) -> None:
-        unused = [filled(chunk, 0) for chunk in offer.writes]
-        header = Header(offer.xid, RDMA_MSG, self.credits, writes=unused, reply=offer.reply and filled(offer.reply, 0))
-        if not offer.writes or len(header.encode()) + len(message) > proxy.threshold:
-            return super().reply(proxy, offer, message)
-        print("unused", flush=True)
-        proxy.send_header(header, message)
-
-
 class CutsOff(Behaviour):
     """Leaves out the padding at the end of the Reply to a READ of NFS 3."""
 
@@ -507,6 +495,6 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut, "returns-unused": ReturnsUnused, "cuts-off": CutsOff, "verifies": Verifies,
+           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles,
            "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
