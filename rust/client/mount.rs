@@ -319,7 +319,7 @@ impl Transport for Mount {
         &CLASS
     }
 
-    fn new(xprt: XprtHandle<Self>) -> Result<Self> {
+    fn new(xprt: XprtHandle<Self>, queue: Arc<OwnedQueue>) -> Result<Self> {
         let reserve = reserve()?;
         let shared = Arc::pin_init(
             pin_init!(Shared {
@@ -333,7 +333,6 @@ impl Transport for Mount {
             }),
             GFP_KERNEL,
         )?;
-        let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
         let keep_alive = Arc::new(
             DelayedWork::<KeepAlive>::new(
                 queue.clone(),

@@ -39,6 +39,8 @@ LITTLE, MUCH = (4, 1024), (1024, 65536)
 MIDDLING = 3000
 # Of the line in mountstats: segments of Read chunks, of Write chunks.
 READ_SEGMENTS, WRITE_SEGMENTS = 12, 13
+# The thread that a workqueue has for when memory is short; its name is cut to 15 bytes.
+RESCUERS = "cat /proc/[0-9]*/comm | grep -c '^kworker/R-rpcrd' || true"
 # The transports in sysfs.
 DIRECTORIES = "/sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma"
 EACH_DIRECTORY = f"for directory in {DIRECTORIES}; do {{}}; done"
@@ -70,7 +72,8 @@ def many_connections(cell: Cell) -> None:
 
 
 def trunked(cell: Cell) -> None:
-    """`max_connect=2`: a second address of the same server becomes a second connection of the first mount."""
+    """`max_connect=2`: a second address of the same server becomes a second connection of the first mount. One workqueue
+    does the work of both."""
     cell.load_modules()
     cell.server(f"ip addr add {SECOND_ADDRESS}/24 dev eth0")
     with say.undoing(lambda: cell.server(f"ip addr delete {SECOND_ADDRESS}/24 dev eth0")):
@@ -81,6 +84,9 @@ def trunked(cell: Cell) -> None:
                 counts = cell.client("cat /sys/kernel/sunrpc/xprt-switches/*/xprt_switch_info")
                 if "num_xprts=2" not in counts:
                     raise say.Failure(f"no switch has two transports: {counts.strip()}")
+                rescuers = cell.client(RESCUERS).strip()
+                if rescuers != "1":
+                    raise say.Failure(f"the module's transports have {rescuers} workqueues")
                 # A server must not reach by one connection what another one has offered (RFC 8166, section 8.1.1).
                 # That of the mount before may be on its way out.
                 cell.client("for try in $(seq 250); do test $(rdma resource show pd | grep -c 'comm \\[rpcrdma\\]') = 2 && "

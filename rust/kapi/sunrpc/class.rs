@@ -10,9 +10,12 @@ pub(crate) use self::lookup::find_transport_ident;
 
 use super::super::{
     bindings,
-    sys::single::{
-        Single,
-        Taken, //
+    sys::{
+        single::{
+            Single,
+            Taken, //
+        },
+        workqueue::OwnedQueue, //
     }, //
 };
 use super::{
@@ -24,12 +27,17 @@ use core::{
         c_int,
         CStr, //
     },
-    marker::PhantomData, //
+    marker::PhantomData,
+    ptr::null, //
 };
 use kernel::{
     error::to_result,
     ffi::c_char,
     prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
     types::Opaque, //
 };
 
@@ -42,6 +50,8 @@ struct Storage {
     class: bindings::xprt_class,
     /// The RPC layer reads up to the first that is an empty string; a null pointer ends nothing.
     netids: [*const c_char; NETIDS + 1],
+    /// Null, or of an `Arc` that lives as long as the class is registered.
+    queue: *const OwnedQueue,
 }
 
 /// Makes a transport for the RPC layer.
@@ -71,6 +81,21 @@ impl Class {
         self.storage.get().cast()
     }
 
+    /// Where the transports of the class work; `EINVAL` if it was registered without.
+    ///
+    /// # Safety
+    ///
+    /// The class must be registered until this returns.
+    pub(super) unsafe fn queue(&self) -> Result<Arc<OwnedQueue>> {
+        // SAFETY: A class that is registered was filled in before, and is not written to.
+        let queue = unsafe { (&raw const (*self.storage.get()).queue).read() };
+        if queue.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: It is of an `Arc` that lives as long as the class is registered.
+        Ok(unsafe { ArcBorrow::from_raw(queue) }.into())
+    }
+
     /// Registers the class. `EEXIST` when the identifier is taken, `EBUSY` when the class is
     /// registered, `EINVAL` when it has more network identifiers than there is room for.
     ///
@@ -84,6 +109,7 @@ impl Class {
         name: &CStr,
         netids: &[&'static CStr],
         setup: Setup,
+        queue: Option<Arc<OwnedQueue>>,
     ) -> Result<Registered> {
         let taken = self.owner.take()?;
         let mut text = [0; 32];
@@ -108,12 +134,14 @@ impl Class {
             (&raw mut (*class).owner).write(module.as_ptr());
             (&raw mut (*class).name).write(text);
             (&raw mut (*storage).netids).write(names);
+            (&raw mut (*storage).queue).write(queue.as_ref().map_or(null(), Arc::as_ptr));
         }
         // SAFETY: The class is filled in and static.
         to_result(unsafe { bindings::xprt_register_transport(class) })?;
         // INVARIANT: Registered above.
         Ok(Registered {
             class: self,
+            _queue: queue,
             _taken: taken,
         })
     }
@@ -126,6 +154,8 @@ impl Class {
 /// `class` is registered.
 pub(super) struct Registered {
     class: &'static Class,
+    // What is queued is done before the queue is gone, which is after the class is.
+    _queue: Option<Arc<OwnedQueue>>,
     _taken: Taken,
 }
 
@@ -143,12 +173,14 @@ pub(crate) struct ClassRegistration<T: Transport> {
 }
 
 impl<T: Transport> ClassRegistration<T> {
-    /// Registers `T::class()`. Errors as [`Class::register`].
+    /// Registers `T::class()`, with one queue for all its transports. Errors as
+    /// [`Class::register`]. May sleep.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let (class, setup) = (T::class(), XprtOps::<T>::setup);
+        let queue = Some(OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?);
+        let (class, setup, netids) = (T::class(), XprtOps::<T>::setup, &T::NETIDS);
         // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of
         // calls.
-        let class = unsafe { class.register(module, T::IDENT, T::NAME, &T::NETIDS, setup) }?;
+        let class = unsafe { class.register(module, T::IDENT, T::NAME, netids, setup, queue) }?;
         Ok(Self {
             _class: class,
             _transport: PhantomData,

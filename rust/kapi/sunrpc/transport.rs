@@ -15,7 +15,10 @@ use super::{
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };
-use crate::kapi::ib::Fenced;
+use crate::kapi::{
+    ib::Fenced,
+    sys::workqueue::OwnedQueue, //
+};
 use core::ffi::{
     c_int,
     CStr, //
@@ -23,7 +26,10 @@ use core::ffi::{
 use kernel::{
     prelude::*,
     seq_file::SeqFile,
-    sync::ArcBorrow,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
     time::Jiffies, //
 };
 
@@ -42,8 +48,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
 
     /// Where the class is registered.
     fn class() -> &'static Class;
-    /// Makes the transport of a mount. May sleep.
-    fn new(xprt: XprtHandle<Self>) -> Result<Self>;
+    /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No work
+    /// there may wait for other work there. May sleep.
+    fn new(xprt: XprtHandle<Self>, queue: Arc<OwnedQueue>) -> Result<Self>;
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
 

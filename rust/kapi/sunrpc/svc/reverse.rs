@@ -480,7 +480,7 @@ impl<T: Service> ReverseRegistration<T> {
         let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
         // SAFETY: `setup` is written for this: a transport for a connection of `T`, with our table
         // of calls.
-        let class = unsafe { class.register(module, ident, NAME, &[], setup) }?;
+        let class = unsafe { class.register(module, ident, NAME, &[], setup, None) }?;
         Ok(Self {
             _class: class,
             _service: PhantomData,

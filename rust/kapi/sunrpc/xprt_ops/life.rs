@@ -141,9 +141,11 @@ impl<T: Transport> XprtOps<T> {
             },
             GFP_KERNEL,
         )?;
+        // SAFETY: The RPC layer calls a class that is registered, until this returns.
+        let queue = unsafe { T::class().queue() }?;
         // On an error the transport has dropped its handle, and with it the last.
         // SAFETY: The transport is being made here, with `T`.
-        let transport = T::new(unsafe { XprtHandle::new(handle) })?;
+        let transport = T::new(unsafe { XprtHandle::new(handle) }, queue)?;
         let data = Data {
             transport,
             shared,
