@@ -220,6 +220,9 @@ impl Requester {
 
     /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives should
     /// be posted now, if there are too few.
+    ///
+    /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with `ENOBUFS`, or
+    /// until a Reply that waited behind it was sent, with `EBADSLT`.
     #[inline]
     pub(crate) fn take_credit(&self, xid: u32) -> Result<Option<u32>> {
         match self.try_credit(xid) {
@@ -232,10 +235,24 @@ impl Requester {
     #[cold]
     fn wait_for_credit(&self, xid: u32) -> Result<Option<u32>> {
         self.shared.xprt.wait_for_space();
-        // One may have come back before the sender was marked as waiting.
-        let wanted = self.try_credit(xid).ok_or(EAGAIN)?;
+        // One may have come back, or a Call of the server come, before the sender was marked as waiting.
+        let wanted = match self.try_credit(xid) {
+            Some(wanted) => Ok(wanted),
+            None if self.reverse.lock().any() => Err(self.let_replies_pass()),
+            None => return Err(EAGAIN),
+        };
         self.shared.xprt.space();
-        Ok(wanted)
+        wanted
+    }
+
+    /// What a sender without a credit does that the Reply to a Call of the server may wait for. The
+    /// credit may come back only after that, which needs none (RFC 8167, section 4.1).
+    fn let_replies_pass(&self) -> Error {
+        if self.shared.xprt.put_reverse_first() {
+            EBADSLT
+        } else {
+            ENOBUFS
+        }
     }
 
     #[inline]

@@ -445,7 +445,7 @@ impl Transport for Mount {
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result {
         let connection = self.shared.connection().ok_or(ENOTCONN)?;
         let result = marshal::send(&connection, xprt, &rqst);
-        if result == Err(EAGAIN) {
+        if result == Err(EAGAIN) || result == Err(ENOBUFS) {
             let requester = connection.handler();
             if requester.regions_short() {
                 self.region_maker.queue(0);

@@ -81,6 +81,11 @@ impl Reverse {
         self.waiting.len() as u32
     }
 
+    /// Whether there are Calls whose Reply is not on its way yet.
+    pub(super) fn any(&self) -> bool {
+        self.unanswered != 0
+    }
+
     /// The Reply to a Call goes out next, or there will be none: the server may send another.
     pub(super) fn answered(&mut self) {
         self.unanswered = self.unanswered.saturating_sub(1);
@@ -138,6 +143,8 @@ pub(super) fn called<'a>(
         give_up(requester, Reason::TooManyCalls);
         return None;
     }
+    // A sender that waits for a credit is not to keep the Reply back.
+    requester.shared.xprt.space();
     trace::xprtrdma_cb_call(|| (*requester.alarm.address(), call.xid));
     let waits =
         !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes);

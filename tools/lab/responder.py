@@ -383,6 +383,19 @@ def withheld(cell: Cell) -> None:
                               f"{cell.connects()} connections")
 
 
+def first_withheld(cell: Cell) -> None:
+    """The same where the connection is new, on which there is one credit at first, and several Calls are sent again."""
+    cell.load_modules()
+    with _responder(cell, "withholds-first"), cell.mounted(_mount(cell, SMALL)):
+        cell.client("/lab/files.py workers /mnt/t/workers 4 20000", LONG_SECONDS)
+        cell.same("workers")
+        lines = Counter(cell.server("cat /tmp/responder").splitlines())
+        called, answered = lines["called NULL"], lines["answered NULL"]
+        if called < WITHHELD or called != answered or lines["waited in vain"] or cell.connects() != 1 + called:
+            raise say.Failure(f"{called} Calls, {answered} answered, {lines['waited in vain']} of them not in time, "
+                              f"{cell.connects()} connections")
+
+
 def flooded(cell: Cell) -> None:
     """More Calls at once than can be kept cost the server its connection; the mount goes on."""
     cell.load_modules()
@@ -478,7 +491,9 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
                   Test("a server that calls back with chunks", chunks_refused, (BAD,)),
                   Test("a server that calls back under the same XIDs", functools.partial(called_back, "calls-alike", 1, 1)),
-                  Test("a server that withholds Replies until it is answered", withheld)]
+                  Test("a server that withholds Replies until it is answered", withheld),
+                  Test("a server that withholds the first Reply until it is answered", first_withheld,
+                       (LOST, NOT_RESPONDING))]
 SESSIONS = [*QUICK_SESSIONS,
             Test("a server that calls back",
                  functools.partial(called_back, f"calls-in-turn {IN_TURN}", IN_TURN, LEAST_ANSWERED)),

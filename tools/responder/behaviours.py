@@ -378,6 +378,42 @@ class Withholds(Behaviour):
         proxy.reply(offer, message)
 
 
+class WithholdsFirst(Behaviour):
+    """Breaks the connection now and then when the client has several Calls under way, and withholds the first Reply on the
+    next one until a Call of its own is answered: the client has but one credit then, and all those to send again."""
+
+    credits = 8
+    EVERY, TIMES = 40, 3
+    # More than one has to wait for the credit.
+    CALLS = 3
+    SECONDS = 20
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._due = 0
+        self._broken = False
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        self._replies += 1
+        if self._replies % self.EVERY == 0 and self._replies <= self.EVERY * self.TIMES:
+            self._due += 1
+        if self._broken:
+            self._broken = False
+            # The next one has found no credit by then.
+            time.sleep(MOMENT)
+            xid = own_xid(offer, 0)
+            proxy.call_back([("NULL", Header(xid, RDMA_MSG, CREDITS_WANTED), null(xid))])
+            if not proxy.await_answers(self.SECONDS):
+                print("waited in vain", flush=True)
+        # With the one that this is the Reply of.
+        elif self._due and proxy.await_calls(self.CALLS - 1, MOMENT):
+            self._due -= 1
+            self._broken = True
+            proxy.hang_up()
+            return
+        proxy.reply(offer, message)
+
+
 class Floods(Behaviour):
     """Sends so many Calls of its own at once with each Reply, until that costs the connection; on two connections."""
 
@@ -497,4 +533,5 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles,
-           "withholds": Withholds, "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
+           "withholds": Withholds, "withholds-first": WithholdsFirst,
+           "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

@@ -386,6 +386,13 @@ struct page *rpcrdma_rs_virt_to_page(const void *addr)
 	return virt_to_page(addr);
 }
 
+/* Lists */
+
+void rpcrdma_rs_list_move(struct list_head *entry, struct list_head *head)
+{
+	list_move(entry, head);
+}
+
 /* Bits */
 
 bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr)

@@ -118,6 +118,9 @@ void rpcrdma_rs_release_pages(struct page **pages, int nr);
 void *rpcrdma_rs_page_address(const struct page *page);
 struct page *rpcrdma_rs_virt_to_page(const void *addr);
 
+/* Lists */
+void rpcrdma_rs_list_move(struct list_head *entry, struct list_head *head);
+
 /* Bits */
 bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr);
 bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr);

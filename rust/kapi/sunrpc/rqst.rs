@@ -166,7 +166,11 @@ impl<'a, T: Transport> Rqst<'a, T> {
     /// Takes one unit of the congestion window, or has it already. False when there is none.
     pub(crate) fn take_credit(&self, xprt: &Xprt) -> bool {
         // SAFETY: The transport is borrowed, the request valid by the type invariant.
-        unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw()) }
+        let taken = unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw()) };
+        if !taken {
+            xprt.let_pass();
+        }
+        taken
     }
 }
 

@@ -17,9 +17,11 @@ use super::{
         Net,
         SocketAddress, //
     },
+    backchannel::Backchannel,
     xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
+    container_of,
     ffi::c_ulong,
     types::Opaque, //
 };
@@ -175,6 +177,60 @@ impl Xprt {
             // SAFETY: The lock that protects it is held.
             unsafe { (*xprt).cwnd = (credits as c_ulong) << bindings::RPC_CWNDSHIFT };
         });
+    }
+
+    /// Lets a request go on that has a unit of the congestion window, as a reverse Reply has, after one
+    /// that has none was told to wait.
+    ///
+    /// The RPC layer looks for such a request at the head of its queue, and marks the transport if there
+    /// is none. One that is queued in between takes the mark away before it is made, and would wait for
+    /// what it has.
+    #[cold]
+    pub(super) fn let_pass(&self) {
+        self.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue is
+            // held, so that the first in it is a request, if it is not the queue itself.
+            let may_pass = unsafe {
+                let queue = &raw const (*xprt).xmit_queue;
+                let first = (*queue).next.cast_const();
+                let rqst = container_of!(first, bindings::rpc_rqst, rq_xmit);
+                first != queue && (*rqst).rq_cong != 0
+            };
+            if may_pass {
+                let mark = bindings::XPRT_CWND_WAIT as c_ulong;
+                // SAFETY: The transport is valid; as with the RPC layer, it is one atomic change.
+                unsafe { kernel::bindings::clear_bit(mark, &raw mut (*xprt).state) };
+            }
+        });
+    }
+
+    /// Puts a reverse Reply that is to be sent in front of all else. False where there is none, or it is
+    /// there.
+    ///
+    /// The RPC layer puts it behind requests that have a unit of the congestion window, as those have
+    /// that were sent on an earlier connection.
+    pub(crate) fn put_reverse_first(&self) -> bool {
+        self.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed.
+            let queue = unsafe { &raw mut (*xprt).xmit_queue };
+            // SAFETY: The lock that protects the queue is held, here and below.
+            let first = unsafe { (*queue).next };
+            let mut next = first;
+            while next != queue {
+                // SAFETY: What is in the queue is part of a request, and valid while it is there.
+                let is_reverse = unsafe {
+                    Backchannel::is_reverse(container_of!(next, bindings::rpc_rqst, rq_xmit))
+                };
+                if is_reverse {
+                    // SAFETY: It is in the queue, where it may be anywhere.
+                    unsafe { bindings::list_move(next, queue) };
+                    return next != first;
+                }
+                // SAFETY: As a part of the queue it has a successor.
+                next = unsafe { (*next).next };
+            }
+            false
+        })
     }
 
     /// A useful answer came: the next reconnect need not be delayed.
