@@ -47,6 +47,13 @@ def run() -> int:
     return results.finish()
 
 
+def stale() -> None:
+    """Fail if a patch has no head, or does not apply to the tree as it is."""
+    for path in sorted(DIRECTORY.glob("*.patch")):
+        _read(path)
+        _patch(path, "--check", tree=repository.ROOT)
+
+
 def _read(path: Path) -> Defect:
     head: dict[str, str] = {}
     for line in path.read_text().splitlines():
@@ -94,10 +101,10 @@ def _try(path: Path) -> None:
         raise say.Failure(f"`make {defect.target}` fails, but not in {defect.test}", log=log)
 
 
-def _patch(path: Path, *options: str) -> None:
+def _patch(path: Path, *options: str, tree: Path = COPY) -> None:
     # Git alone is sure to be there. The copy is not to be taken for a part of the repository around it.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(COPY.parent)}
-    done = subprocess.run(["git", "apply", *options, str(path)], cwd=COPY, env=environment,
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    done = subprocess.run(["git", "apply", *options, str(path)], cwd=tree, env=environment,
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise say.Failure(f"{path.name} does not apply: {done.stderr.strip()}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import bench_tools
 import cache
+import defects
 import kernels
 import module
 import repository
@@ -52,6 +53,7 @@ def check(results: Results) -> None:
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
+    results.test("host: planted defects can be planted", defects.stale)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
