@@ -160,8 +160,12 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
     match &decoded {
         Ok(xdr::Message::Call(call)) => look_at_call(connection, message, call, rqst),
         Ok(xdr::Message::Reply(reply)) => match reply.payload {
+            // Calls of this end offer no chunks, so that a Reply with some is a bad one.
             ReplyPayload::Inline(inline) => {
-                rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);
+                let no_chunks = reply.nothing_written().and(reply.no_reply_written());
+                if no_chunks.is_ok() {
+                    rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);
+                }
                 Next::Done
             }
             // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
