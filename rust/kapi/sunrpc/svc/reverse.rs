@@ -423,6 +423,11 @@ impl<T: Service> ReverseOps<T> {
         if !unsafe { Xprt::from_raw(xprt) }.is_connected() {
             return ENOTCONN.to_errno();
         }
+        // For a Call more than it has granted the client need not have a Receive.
+        // SAFETY: The transport is valid, and the request is one of its.
+        if !unsafe { bindings::xprt_request_get_cong(xprt, rqst) } {
+            return EBADSLT.to_errno();
+        }
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
         let message = unsafe { Message::from_raw(raw) };
@@ -502,9 +507,9 @@ pub(super) unsafe fn complete(
 ) -> bool {
     // SAFETY: It stays for the call, by the contract of this function.
     let (xprt, most) = unsafe { (Xprt::from_raw(xprt), (*xprt).max_reqs) };
-    let completed = xprt.with_queue_lock(|xprt| {
+    xprt.with_queue_lock(|raw| {
         // SAFETY: The transport is valid, and the queue lock is held.
-        let rqst = unsafe { bindings::xprt_lookup_rqst(xprt, xid.to_be()) };
+        let rqst = unsafe { bindings::xprt_lookup_rqst(raw, xid.to_be()) };
         if rqst.is_null() {
             return false;
         }
@@ -514,6 +519,9 @@ pub(super) unsafe fn complete(
         if reply.len() > head.iov_len {
             return false;
         }
+        // First, since who waits for more credits is woken when a Call has its Reply. A grant of zero
+        // would be a deadlock (RFC 8166, section 3.3.1).
+        xprt.set_window(credits.clamp(1, most));
         // SAFETY: There is room for all of it, which nobody else writes to: who answers holds the
         // queue lock, and takes the request from the queue before that is released.
         unsafe {
@@ -527,12 +535,7 @@ pub(super) unsafe fn complete(
             bindings::xprt_complete_rqst(task, reply.len() as c_int);
         }
         true
-    });
-    if completed {
-        // A grant of zero would be a deadlock (RFC 8166, section 3.3.1).
-        xprt.set_window(credits.clamp(1, most));
-    }
-    completed
+    })
 }
 
 /// Whether a Call in the reverse direction of a connection waits for its Reply.
