@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 
+import callback_tests
 import say
 from cell import LONG_SECONDS, Cell, Test
 from kernels import Kernel
@@ -12,7 +13,7 @@ from mount_tests import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
-LOUD, DROPS = "connections", "dropped Calls"
+REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
 CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
@@ -47,6 +48,13 @@ def version_2(cell: Cell) -> None:
         part("NFS 2", cell)
 
 
+def reverse(cell: Cell) -> None:
+    """The part for Calls of nfsd, which has to delegate files, and to wait long for the answers."""
+    with callback_tests.patient(cell):
+        cell.server(callback_tests.NO_GRACE)
+        part(REVERSE, cell)
+
+
 def dropped(cell: Cell) -> None:
     """The part for Calls that nfsd drops. When the requester makes a directory for that, nfsd forgets its exports, and mountd
     does not answer it for a while."""
@@ -61,4 +69,6 @@ def tests(kernel: Kernel) -> list[Test]:
     # Debian's has no NFS 2.
     old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
     return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
-            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)), Test(DROPS, dropped, (CLOSED, LEFT))]
+            Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
+            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
+            Test(DROPS, dropped, (CLOSED, LEFT))]

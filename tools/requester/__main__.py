@@ -12,6 +12,7 @@ import drops
 import errors
 import read_chunks
 import reply_chunks
+import reverse_calls
 import sessions
 import version_2
 import write_chunks
@@ -20,8 +21,8 @@ from case import Case
 from failure import Failure
 
 PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Reply chunks": reply_chunks.CASES,
-         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES, "connections": connections.CASES,
-         "dropped Calls": drops.CASES}
+         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES,
+         "reverse Calls": reverse_calls.CASES, "connections": connections.CASES, "dropped Calls": drops.CASES}
 
 
 def main() -> int:
