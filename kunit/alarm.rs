@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a connection that is lost is given up, once, and as soon as it is up where it was lost
-//! before that; one that is being closed is not given up again.
+//! before that; one that is being closed is not given up again; the next one is not delayed where the
+//! server was waited for.
 
 use super::*;
 use crate::{
@@ -64,5 +65,26 @@ mod suite {
         alarm.silence();
         alarm.lost(CmEventKind::Disconnected);
         claim(!mount.was_to_close(), "its end is no news")
+    }
+
+    #[test]
+    fn waiting_for_a_server_is_delay_enough() -> Result {
+        let mount = Unmounted::<Mount>::new()?;
+        let xprt = mount.transport()?.shared().xprt.clone();
+        let lose = |reason| {
+            xprt.increase_backoff();
+            let alarm = alarm(&mount)?;
+            alarm.arm();
+            alarm.raise(reason);
+            Ok::<_, Error>(mount.backoff())
+        };
+        let first = lose(Reason::BadMessage)?;
+        claim(first > 0, "a bad message is followed by a delay")?;
+        let closed = Reason::Event(CmEventKind::Disconnected);
+        same("when the server closes it", lose(closed)?, 2 * first)?;
+        for reason in [Reason::Overdue, Reason::Silent, Reason::NoCredits] {
+            same("without an answer", lose(reason)?, 0)?;
+        }
+        Ok(())
     }
 }

@@ -58,6 +58,13 @@ pub(crate) enum Reason {
     TooManyCalls,
 }
 
+impl Reason {
+    /// Whether the server was waited for in vain, as long as an RPC waits.
+    fn is_lost_patience(&self) -> bool {
+        matches!(self, Self::Overdue | Self::Silent | Self::NoCredits)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -125,6 +132,10 @@ impl Alarm {
         if first && self.armed.load(Relaxed) {
             let address = &self.address;
             log::info(format_args!("connection to {address} lost: {reason}"));
+            if reason.is_lost_patience() {
+                // That sets the pace. A delay would come on top, though the server may be well.
+                self.xprt.reset_backoff();
+            }
             self.xprt.force_disconnect();
         }
     }

@@ -33,6 +33,10 @@ LONGEST_ACL = 4 + 1024 * 8
 # responder may see a part less when it is late itself.
 DELAYS = (4, 8)
 OVERDUE_SECONDS = 200
+# Five seconds for a Reply in the place of a minute.
+HASTY = ",timeo=50"
+# Connections on which a server says nothing before it is well again. The delay would grow with each.
+SILENCES = 3
 # More Calls of the server than the client keeps.
 FLOOD = 40
 # How often a server that withholds Replies does so, at least.
@@ -62,7 +66,7 @@ UNSENT = Expected(10, re.compile(r"RPC: Could not send backchannel reply error: 
 # What the client's trace events say of it: those that must fire.
 EVENTS = {"stutters": ["reply_rqst_err"], "babbles": ["reply_short_err", "reply_vers_err", "reply_hdr_err"],
           "returns": ["reply_hdr_err"], "refuses-acls": ["err_chunk"], "errs": ["err_chunk"],
-          "errs-version": ["err_vers"], "garbles": ["err_unrecognized"]}
+          "falls-silent": ["op_connect"], "errs-version": ["err_vers"], "garbles": ["err_unrecognized"]}
 # A ring of their own.
 TRACE = "/sys/kernel/tracing/instances/responder"
 
@@ -103,8 +107,8 @@ def _switch(cell: Cell, behaviour: str) -> None:
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
 
 
-def _mount(cell: Cell, size: int) -> str:
-    return cell.mount_command(option=f"proto=rdma,rsize={size},wsize={size}", port=OTHER_PORT)
+def _mount(cell: Cell, size: int, more: str = "") -> str:
+    return cell.mount_command(option=f"proto=rdma,rsize={size},wsize={size}{more}", port=OTHER_PORT)
 
 
 def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
@@ -246,17 +250,23 @@ def refused(behaviour: str, said: str, cell: Cell) -> None:
         cell.written("before", FEW_SIZES)
         with cell.load():
             _switch(cell, behaviour)
-            deadline = cell.guests.clock.now() + OVERDUE_SECONDS
-            while len(times := attempts(cell.server("cat /tmp/responder"), said)) <= len(DELAYS):
-                if cell.guests.clock.now() > deadline:
-                    raise say.Failure(f"the client came {len(times)} times in {OVERDUE_SECONDS} s")
-                time.sleep(1)
+            times = _await_attempts(cell, said)
             _switch(cell, "honest")
             cell.still_works()
     came = " and ".join(f"{later - sooner:.1f} s" for sooner, later in zip(times, times[1:]))
     say.line(f"  the client came again after {came}")
     if any(later - sooner < delay for sooner, later, delay in zip(times, times[1:], DELAYS)):
         raise say.Failure(f"the client came again after {came}, and not later each time")
+
+
+def _await_attempts(cell: Cell, said: str) -> list[float]:
+    """Wait until the client has come once more than there are delays to be seen; when it came."""
+    deadline = cell.guests.clock.now() + OVERDUE_SECONDS
+    while len(times := attempts(cell.server("cat /tmp/responder"), said)) <= len(DELAYS):
+        if cell.guests.clock.now() > deadline:
+            raise say.Failure(f"the client came {len(times)} times in {OVERDUE_SECONDS} s")
+        time.sleep(1)
+    return times
 
 
 def attempts(text: str, said: str) -> list[float]:
@@ -278,6 +288,39 @@ def overdue(cell: Cell) -> None:
                 time.sleep(2)
             _switch(cell, "honest")
             cell.still_works()
+
+
+def fallen_silent(cell: Cell) -> None:
+    """A server that falls silent is asked again over a new connection as soon as a Reply is overdue: it has been waited
+    for already, and the RPC does not stand longer than by its own timeouts."""
+    cell.load_modules()
+    with _responder(cell, f"falls-silent {SILENCES}"), cell.mounted(_mount(cell, SMALL, HASTY)):
+        stood = cell.client("read began rest < /proc/uptime; stat -f /mnt > /tmp/stat && read ended rest < /proc/uptime"
+                            " && echo $began $ended | awk '{print $2 - $1}'", LONG_SECONDS).strip()
+        cell.still_works()
+        silences = int(cell.server("grep -c 'fell silent' /tmp/responder; true"))
+        delays = cell.client(f"sed -n 's/.*: xprtrdma_op_connect: .* delay=//p' {TRACE}/trace").split()
+        say.line(f"  the RPC stood for {stood} s")
+        if silences != SILENCES or delays != ["0"] * (1 + SILENCES):
+            raise say.Failure(f"{silences} silences, connections after delays of {', '.join(delays)} jiffies")
+
+
+def late(cell: Cell) -> None:
+    """An RPC whose own time was over before there was a connection is answered over the first one: the time that it was
+    not sent does not count against that."""
+    cell.load_modules()
+    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL, f"{HASTY},retrans=0")):
+        cell.still_works()
+        _switch(cell, "rejects")
+        cell.client("rm -f /tmp/ended; { setsid sh -c 'stat -f /mnt > /tmp/stat 2>&1; echo $? > /tmp/ended' "
+                    "> /dev/null 2>&1 < /dev/null & }")
+        _await_attempts(cell, "rejected")
+        _switch(cell, "honest")
+        cell.client("for try in $(seq 600); do test -s /tmp/ended && break; sleep 0.2; done; cat /tmp/stat >&2; "
+                    "grep -qx 0 /tmp/ended", LONG_SECONDS)
+        made = int(cell.server("grep -c accepted /tmp/responder; true"))
+        if made != 1:
+            raise say.Failure(f"{made} connections were made for one RPC")
 
 
 def erring(behaviour: str, cell: Cell) -> None:
@@ -484,6 +527,8 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that hangs up", functools.partial(refused, "hangs-up", "accepted"), (LOST, NOT_RESPONDING)),
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
          Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
+         Test("a server that falls silent", fallen_silent, (LOST, NOT_RESPONDING)),
+         Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
          Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]
 

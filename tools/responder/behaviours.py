@@ -12,7 +12,7 @@ from rpc import CALL
 
 # Of a Call: where its program, version and procedure are (RFC 5531, section 9).
 PROGRAM = 12
-NFS, READ = 100003, 6
+NFS, READ, FSSTAT = 100003, 6, 18
 # Of a Reply that was accepted: where its verifier is. A flavor that the RPC layer takes from every server.
 VERIFIER, AUTH_SHORT = 12, 2
 # Of the Reply to a READ of NFS 3: where its status is, its attributes, and the length of its data.
@@ -56,6 +56,23 @@ class Deaf(Behaviour):
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
         return False
+
+
+class FallsSilent(Behaviour):
+    """Takes Calls and says nothing from the first FSSTAT of NFS 3 on: on the connection of that, and on those that come
+    after it, so many in all."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._silent: list = []
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        due = self._silent or struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, FSSTAT)
+        if due and self._left and proxy not in self._silent:
+            self._left -= 1
+            self._silent.append(proxy)
+            print("fell silent", flush=True)
+        return proxy not in self._silent
 
 
 class Grants(Behaviour):
@@ -531,7 +548,7 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies,
+           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles,
            "withholds": Withholds, "withholds-first": WithholdsFirst,
            "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

@@ -94,6 +94,7 @@ int main(void)
 	FIELD(rpc_rqst, rq_private_buf);
 	FIELD(rpc_rqst, rq_connect_cookie);
 	FIELD(rpc_rqst, rq_xtime);
+	FIELD(rpc_rqst, rq_majortimeo);
 #ifdef CONFIG_SUNRPC_BACKCHANNEL
 	FIELD(rpc_rqst, rq_bc_list);
 	FIELD(rpc_rqst, rq_bc_pa_list);
@@ -119,6 +120,7 @@ int main(void)
 	FIELD(rpc_clnt, cl_prog);
 	FIELD(rpc_clnt, cl_vers);
 	FIELD(rpc_clnt, cl_clid);
+	FIELD(rpc_clnt, cl_timeout);
 
 	SIZE(rpc_timeout);
 	FIELD(rpc_timeout, to_initval);

@@ -233,7 +233,7 @@ impl Xprt {
         })
     }
 
-    /// A useful answer came: the next reconnect need not be delayed.
+    /// A useful answer came, or none for long: the next reconnect need not be delayed.
     pub(crate) fn reset_backoff(&self) {
         if word!(self.as_raw(), reestablish_timeout) != 0 {
             // SAFETY: The transport is valid while it is borrowed. A volatile write of a word is

@@ -20,7 +20,10 @@ use super::super::{
     bindings,
     ib::Fenced,
     sys::{
-        time::HZ,
+        time::{
+            self,
+            HZ, //
+        },
         trace, //
     },
 };
@@ -82,6 +85,16 @@ unsafe fn was_sent_on(task: *const bindings::rpc_task, cookie: u32) -> bool {
     unsafe { (*(*task).tk_rqstp).rq_connect_cookie == cookie }
 }
 
+/// When the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was before, when
+/// `period` has passed since it was sent.
+fn end_of_patience(now: Jiffies, end: Jiffies, period: Jiffies) -> Jiffies {
+    if time::is_before(now, end) {
+        end
+    } else {
+        now.wrapping_add(period)
+    }
+}
+
 /// The table of calls of the RPC layer into a transport `T`.
 pub(super) struct XprtOps<T: Transport>(PhantomData<T>);
 
@@ -102,7 +115,7 @@ impl<T: Transport> XprtOps<T> {
         prepare_request: None,
         send_request: Some(Self::send_request),
         abort_send_request: None,
-        wait_for_reply_request: Some(bindings::xprt_wait_for_reply_request_def),
+        wait_for_reply_request: Some(Self::wait_for_reply),
         timer: Some(Self::timer),
         release_request: Some(Backchannel::release_request),
         close: Some(Self::close),
@@ -294,6 +307,24 @@ impl<T: Transport> XprtOps<T> {
                 }
                 e.to_errno()
             }
+        }
+    }
+
+    /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
+        // The time of an RPC begins with it, and may be over when it has waited long for this
+        // connection. It would be overdue at once, and that would cost the connection.
+        // SAFETY: The task has a request and a client with its timeouts. It is the caller, and
+        // nobody else looks at the times of its request.
+        unsafe {
+            let end = &raw mut (*(*task).tk_rqstp).rq_majortimeo;
+            let period = (*(*(*task).tk_client).cl_timeout).to_initval;
+            *end = end_of_patience(time::jiffies(), *end, period);
+            bindings::xprt_wait_for_reply_request_def(task);
         }
     }
 

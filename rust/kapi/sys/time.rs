@@ -20,3 +20,8 @@ pub(crate) fn jiffies() -> Jiffies {
 pub(crate) fn since(start: Jiffies) -> Jiffies {
     jiffies().wrapping_sub(start)
 }
+
+/// Whether `time` comes before `other`, which is no more than half the counter's range away.
+pub(crate) fn is_before(time: Jiffies, other: Jiffies) -> bool {
+    other.wrapping_sub(time).wrapping_sub(1) < Jiffies::MAX / 2
+}

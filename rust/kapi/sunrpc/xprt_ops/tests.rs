@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent.
+//! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent, nor of
+//! one on which it has only just been sent.
 
 use super::*;
 use crate::kunit::same;
@@ -35,6 +36,22 @@ mod suite {
             (8, 7, false),
         ] {
             same("suspects", suspects(sent, present)?, expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_call_that_is_sent_has_some_time() -> Result {
+        // The counter begins shortly before it wraps, too.
+        for now in [1000, Jiffies::MAX - 5, Jiffies::MAX, 0] {
+            for (left, expected) in [(1, 1), (30, 30), (0, 10)] {
+                let end = end_of_patience(now, now.wrapping_add(left), 10);
+                same("left", end.wrapping_sub(now), expected)?;
+            }
+            for over in [1, 9, 10, 11, 1_000_000] {
+                let end = end_of_patience(now, now.wrapping_sub(over), 10);
+                same("left", end.wrapping_sub(now), 10)?;
+            }
         }
         Ok(())
     }
