@@ -4,7 +4,7 @@
 
 use super::{
     call::{
-        CallState,
+        Offer,
         Placed, //
     },
     chunks,
@@ -34,18 +34,18 @@ impl<'a> Answer<'a> {
     /// Compares a Reply with what was offered, and with the room for it.
     pub(super) fn check(
         requester: &Requester,
-        state: &CallState,
+        offer: &Offer,
         reply: &Reply<'a>,
     ) -> Result<Self, &'static str> {
-        let written = if state.write.is_empty() {
+        let written = if offer.write.is_empty() {
             reply.nothing_written().map(|()| 0)
         } else {
-            reply.written(&state.write)
+            reply.written(&offer.write)
         };
-        let long = if state.reply.is_empty() {
+        let long = if offer.reply.is_empty() {
             reply.no_reply_written().map(|()| 0)
         } else {
-            reply.reply_written(&state.reply)
+            reply.reply_written(&offer.reply)
         };
         let written = written.map_err(|e| e.as_str())? as usize;
         let long = long.map_err(|e| e.as_str())? as usize;
@@ -55,7 +55,7 @@ impl<'a> Answer<'a> {
             ReplyPayload::ReplyChunk if written != 0 => {
                 return Err("Write chunk used beside a Reply chunk");
             }
-            ReplyPayload::ReplyChunk if state.reply.is_empty() => {
+            ReplyPayload::ReplyChunk if offer.reply.is_empty() => {
                 return Err("long reply where no Reply chunk was offered");
             }
             // The chunk covers the room for the Reply, in its order.
@@ -74,14 +74,14 @@ impl<'a> Answer<'a> {
 
     /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
     /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
-    pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, state: &CallState) -> bool {
+    pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, offer: &Offer) -> bool {
         match self {
             Self::Ready(_) => false,
             Self::Inline { part, written } => {
                 let (inline, head) = (part.bytes.len(), rqst.receive_buf().head_len());
                 // In front of what was written it is all in the head.
-                let pages = *written == 0 && !state.write.is_empty();
-                chunks::overlaps(inline, head, pages, !state.reply.is_empty())
+                let pages = *written == 0 && !offer.write.is_empty();
+                chunks::overlaps(inline, head, pages, !offer.reply.is_empty())
             }
         }
     }

@@ -84,29 +84,36 @@ pub(crate) enum Outcome {
 pub(crate) struct CallState {
     pub(crate) phase: Phase,
     pub(crate) xid: u32,
-    pub(crate) regions: Regions,
-    /// The Read chunk or Position Zero Read chunk that was offered.
-    pub(crate) read: KVec<Segment>,
-    /// The Write chunk that was offered.
-    pub(crate) write: KVec<Segment>,
-    /// The Reply chunk that was offered.
-    pub(crate) reply: KVec<Segment>,
+    /// What its Call offers; with the sender while that is being made.
+    pub(super) offer: Option<KBox<Offer>>,
     /// The request and its Reply, while its regions are being invalidated.
     pub(crate) waiting: Option<(PinnedRqst<Mount>, Outcome)>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,
 }
 
-/// The chunks of a Call that is being made, and the regions that cover them.
-#[derive(Default)]
+/// What a Call offers the server: its chunks, and the regions that cover them.
 pub(crate) struct Offer {
     pub(crate) regions: Regions,
+    /// The Read chunk or Position Zero Read chunk.
     pub(crate) read: KVec<Segment>,
+    /// The Write chunk.
     pub(crate) write: KVec<Segment>,
+    /// The Reply chunk.
     pub(crate) reply: KVec<Segment>,
 }
 
 impl Offer {
+    /// Nothing. May sleep if `flags` say so.
+    fn new(flags: Flags) -> Result<Self> {
+        Ok(Self {
+            regions: Regions::new(USUAL_REGIONS, flags)?,
+            read: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            write: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            reply: KVec::with_capacity(USUAL_REGIONS, flags)?,
+        })
+    }
+
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
     pub(crate) fn make_room(&mut self, n: usize) -> Result {
         // The list that grows last says whether all have.
@@ -140,35 +147,47 @@ impl CallState {
 
     /// The RPC is over, unless a peer can still reach its memory.
     pub(crate) fn end(&mut self) -> Option<Fenced> {
-        let fenced = self.regions.fenced()?;
+        let fenced = self.fenced()?;
         self.phase = Phase::Idle;
         self.bad_replies = 0;
         Some(fenced)
     }
 
-    /// A Call of this XID is to be made, of which nothing is offered yet.
-    pub(crate) fn begin(&mut self, xid: u32) {
+    /// Proof that no peer can reach memory of the RPC, if so. None while a Call is being made.
+    #[inline]
+    pub(crate) fn fenced(&self) -> Option<Fenced> {
+        self.offer.as_ref()?.regions.fenced()
+    }
+
+    /// Its regions, unless a Call is being made.
+    pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
+        self.offer.as_mut().map(|offer| &mut offer.regions)
+    }
+
+    /// What was offered with the Call that was sent on that connection, and of which no Reply was
+    /// accepted.
+    #[inline]
+    pub(super) fn offer_on(&mut self, id: ConnectionId) -> Option<&mut Offer> {
+        self.offer
+            .as_deref_mut()
+            .filter(|_| self.phase == Phase::Sent(id))
+    }
+
+    /// A Call of this XID is to be made: takes out what it will offer, which is nothing yet, to be
+    /// filled without the lock. It has to be put back: the RPC layer lets no RPC end while it is being
+    /// sent, nor sends it twice at once. None if a peer can reach memory of the RPC.
+    #[inline]
+    pub(super) fn begin(&mut self, xid: u32) -> Option<KBox<Offer>> {
+        let mut offer = self.offer.take_if(|offer| {
+            // What an earlier connection knew of it is gone with that.
+            offer.regions.bury();
+            offer.regions.fenced().is_some()
+        })?;
         self.xid = xid;
-        self.read.clear();
-        self.write.clear();
-        self.reply.clear();
-    }
-
-    /// Takes out what a Call offers, to be filled without the lock. [`Self::take_back`] puts it back.
-    #[inline]
-    pub(crate) fn lend(&mut self) -> Offer {
-        let mut offer = Offer::default();
-        self.take_back(&mut offer);
-        offer
-    }
-
-    /// Exchanges what a Call offers with that of the other.
-    #[inline]
-    pub(crate) fn take_back(&mut self, offer: &mut Offer) {
-        core::mem::swap(&mut self.regions, &mut offer.regions);
-        core::mem::swap(&mut self.read, &mut offer.read);
-        core::mem::swap(&mut self.write, &mut offer.write);
-        core::mem::swap(&mut self.reply, &mut offer.reply);
+        offer.read.clear();
+        offer.write.clear();
+        offer.reply.clear();
+        Some(offer)
     }
 }
 
@@ -178,10 +197,7 @@ impl Call {
         let state = CallState {
             phase: Phase::Idle,
             xid: 0,
-            regions: Regions::new(USUAL_REGIONS, flags)?,
-            read: KVec::with_capacity(USUAL_REGIONS, flags)?,
-            write: KVec::with_capacity(USUAL_REGIONS, flags)?,
-            reply: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            offer: Some(KBox::new(Offer::new(flags)?, flags)?),
             waiting: None,
             bad_replies: 0,
         };

@@ -255,7 +255,7 @@ impl Requester {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_credit(&self, xid: u32) -> Option<Option<u32>> {
         let mut credits = self.credits.lock();
         credits.take(xid).then(|| credits.wanted_receives())

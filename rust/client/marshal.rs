@@ -97,47 +97,47 @@ fn send_with_credit(
 
     let call = rqst.call();
     let mut state = call.state.lock();
-    if state.regions.fenced().is_none() {
-        // What an earlier connection knew of it is gone with that.
-        state.regions.bury();
-        if state.regions.fenced().is_none() {
-            return Err(ENOTCONN);
-        }
-    }
-    state.begin(rqst.xid());
+    let mut offer = state.begin(rqst.xid()).ok_or(ENOTCONN)?;
     let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().room());
     let encoded = if chunks::fit_inline(call_len, room, &requester.thresholds()) {
         encode(requester, rqst, buffer.bytes())
     } else {
         // Covering memory may sleep. Nobody looks at what is offered before the Call is sent, and the
         // RPC layer keeps the request until this function returns.
-        let mut offer = state.lend();
         drop(state);
         let encoded = encode_with_chunks(requester, rqst, &mut offer, &mut buffer);
         state = call.state.lock();
-        state.take_back(&mut offer);
         encoded
     };
-    let len = match encoded {
-        Ok(len) => len,
+    let sent = match encoded {
+        Ok(len) => {
+            rqst.note_sent();
+            // A Reply that comes at once waits for the lock.
+            state.phase = Phase::Sent(requester.id);
+            buffer
+                .post(len, &mut offer.regions, || rqst.task().id())
+                .map_err(|_| ENOTCONN)
+        }
         Err(e) => {
-            connection.disarm(&mut state.regions);
-            requester.shared.stats.failed_marshal.add(1);
-            if e == EAGAIN {
-                trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.alarm.address()));
-                requester.note_regions_short();
-                xprt.wait_for_space();
-            }
-            trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), e));
-            return Err(e);
+            connection.disarm(&mut offer.regions);
+            not_encoded(requester, xprt, rqst, e);
+            Err(e)
         }
     };
-    rqst.note_sent();
-    // A Reply that comes at once waits for the lock.
-    state.phase = Phase::Sent(requester.id);
-    buffer
-        .post(len, &mut state.regions, || rqst.task().id())
-        .map_err(|_| ENOTCONN)
+    state.offer = Some(offer);
+    sent
+}
+
+/// A Call could not be encoded; if for want of regions, it waits for them.
+#[cold]
+fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Mount>, error: Error) {
+    requester.shared.stats.failed_marshal.add(1);
+    if error == EAGAIN {
+        trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.alarm.address()));
+        requester.note_regions_short();
+        xprt.wait_for_space();
+    }
+    trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), error));
 }
 
 /// A chunk of a Call.
@@ -172,13 +172,13 @@ fn add_chunk(
     buffer: &SendBuffer<'_, Requester>,
     rqst: &Rqst<'_, Mount>,
     offer: &mut Offer,
-    mut pieces: Pieces<'_>,
+    pieces: &mut Pieces<'_>,
     chunk: Chunk,
 ) -> Result {
     let (access, xid) = (chunk.access(), rqst.xid());
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
-        let segment = buffer.arm(&mut offer.regions, &mut pieces, access, xid, task)?;
+        let segment = buffer.arm(&mut offer.regions, pieces, access, xid, task)?;
         chunk
             .segments(offer)
             .push_within_capacity(segment)
@@ -233,9 +233,9 @@ fn encode_with_chunks(
         Results::WriteChunk => Some((reply.page_pieces()?, Chunk::Write)),
         Results::ReplyChunk => Some((reply.pieces()?, Chunk::Reply)),
     };
-    if let Some((pieces, chunk)) = write {
+    if let Some((mut pieces, chunk)) = write {
         let mut bytes = pieces.remaining();
-        add_chunk(buffer, rqst, offer, pieces, chunk)?;
+        add_chunk(buffer, rqst, offer, &mut pieces, chunk)?;
         if let Chunk::Write = chunk {
             let padding = buffer.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
             if let Some(segment) = padding {
@@ -258,8 +258,8 @@ fn encode_with_chunks(
         Arguments::ReadChunk => Some((call.page_pieces()?, shape.call_head)),
         Arguments::PositionZero => Some((call.pieces()?, 0)),
     };
-    if let Some((pieces, position)) = read {
-        add_chunk(buffer, rqst, offer, pieces, Chunk::Read(position))?;
+    if let Some((mut pieces, position)) = read {
+        add_chunk(buffer, rqst, offer, &mut pieces, Chunk::Read(position))?;
         stats.read_segments.add(offer.read.len() as u64);
         if let Arguments::PositionZero = arguments {
             stats.long_calls.add(1);

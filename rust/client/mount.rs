@@ -267,7 +267,9 @@ impl Mount {
             // In this order, so that the lock is not held where the last reference may go.
             let connection = self.shared.connection();
             let mut state = call.state.lock();
-            state.regions.bury();
+            if let Some(regions) = state.regions() {
+                regions.bury();
+            }
             let sent = match (&connection, state.phase) {
                 (Some(c), Phase::Sent(id)) => c.handler().id == id,
                 _ => false,
@@ -290,14 +292,15 @@ impl Mount {
             let _scope = self.shared.memory_scope();
             call.fenced.reinit();
             trace::xprtrdma_mrs_zap(|| task.id());
-            let regions = &mut state.regions;
-            let posted = connection.invalidate(regions, call.into(), Waiter::Task, || task.id());
+            let posted = state.regions().map(|regions| {
+                connection.invalidate(regions, call.into(), Waiter::Task, || task.id())
+            });
             drop(state);
-            if posted.is_ok() {
+            if let Some(Ok(())) = posted {
                 // In time or not: what the regions say counts.
                 let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
             }
-            if call.state.lock().regions.fenced().is_none() {
+            if call.state.lock().fenced().is_none() {
                 // Nobody knows what the regions are until the tear-down has taken them away.
                 connection.handler().alarm.raise(Reason::NotFenced);
                 connection.shutdown();

@@ -17,6 +17,7 @@ use super::{
     call::{
         Call,
         CallState,
+        Offer,
         Outcome,
         Phase,
         Placed, //
@@ -162,10 +163,10 @@ fn answer_other(
         message,
         xid,
         credits,
-        |rqst, state| match content {
+        |rqst, offer| match content {
             Content::Reply(reply) => {
                 trace::returned(reply);
-                Answer::check(requester, state, reply)
+                Answer::check(requester, offer, reply)
             }
             Content::Error(error) => {
                 trace::failed(rqst, error);
@@ -271,7 +272,7 @@ fn answer<'a>(
     message: &Received<'_, Requester>,
     xid: u32,
     credits: Option<u32>,
-    check: impl FnOnce(&PinnedRqst<Mount>, &CallState) -> Result<Answer<'a>, &'static str>,
+    check: impl FnOnce(&PinnedRqst<Mount>, &Offer) -> Result<Answer<'a>, &'static str>,
 ) -> Option<Later> {
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
@@ -283,15 +284,15 @@ fn answer<'a>(
     let (verdict, malformed, foreign) = {
         let call = rqst.call();
         let mut state = call.state.lock();
-        if state.phase == Phase::Sent(requester.id) {
+        if let Some(offer) = state.offer_on(requester.id) {
             if let Some(credits) = credits {
                 trace::answered(requester, &rqst, xid, credits);
             }
-            let checked = check(&rqst, &state);
+            let checked = check(&rqst, offer);
             let malformed = checked.is_err();
             let foreign = message.invalidated().is_some_and(|key| {
                 let task = || rqst.task().id();
-                !connection.remotely_invalidated(&mut state.regions, key, task)
+                !connection.remotely_invalidated(&mut offer.regions, key, task)
             });
             let verdict = judge(requester, message, &rqst, &mut state, credits, checked);
             (verdict, malformed, foreign)
@@ -368,11 +369,12 @@ fn judge(
         }
     };
     let grant = credits.filter(|_| well_formed);
-    let fenced = state.regions.fenced();
+    let fenced = state.fenced();
     if fenced.is_none() {
         state.phase = Phase::Fencing;
+        let overlaps = |offer: &KBox<Offer>| answer.overlaps_chunks(rqst, offer);
         if let (Answer::Inline { part, written }, true) =
-            (&answer, answer.overlaps_chunks(rqst, state))
+            (&answer, state.offer.as_ref().is_none_or(overlaps))
         {
             // The credit comes back when the message is in its place.
             settle(requester, grant, None);
@@ -437,12 +439,14 @@ fn fence(
     requester.shared.stats.local_invalidations.add(1);
     let call: Arc<Call> = rqst.call().into();
     let mut state = call.state.lock();
-    let CallState {
-        regions, waiting, ..
-    } = &mut *state;
+    let CallState { offer, waiting, .. } = &mut *state;
     let (rqst, _) = waiting.insert((rqst, outcome));
     let task = || rqst.task().id();
-    let posted = connection.invalidate(regions, call.clone(), Waiter::Reply, task);
+    let posted = match offer {
+        Some(offer) => connection.invalidate(&mut offer.regions, call.clone(), Waiter::Reply, task),
+        // No Call is made before they are fenced.
+        None => Err((EINVAL, Some(call.clone()))),
+    };
     if let Err((_, unposted)) = posted {
         // The Reply is dropped: nobody knows what the regions are until the tear-down has taken
         // them from the device. The RPC is sent again on the next connection.
@@ -464,11 +468,11 @@ pub(crate) fn invalidated(
     done: Option<Invalidated>,
 ) {
     let mut state = call.state.lock();
-    if let Some(done) = done {
-        connection.invalidation_completed(&mut state.regions, done);
+    if let (Some(done), Some(regions)) = (done, state.regions()) {
+        connection.invalidation_completed(regions, done);
     }
     let waiting = state.waiting.take();
-    let fenced = state.regions.fenced();
+    let fenced = state.fenced();
     if fenced.is_some() {
         state.phase = Phase::Idle;
     }

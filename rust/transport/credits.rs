@@ -143,6 +143,7 @@ impl Credits {
     ///
     /// The credit of a Call that nobody waits for any more comes back in the same way, and not
     /// before: the server may still be at work on it.
+    #[inline(always)]
     pub(crate) fn give_back(&mut self, xid: u32) -> bool {
         match self.unanswered.remove(xid) {
             None if self.is_probe(xid) => {

@@ -112,6 +112,7 @@ impl Unanswered {
     /// One Call more. False where there is no room for it.
     ///
     /// There may be one of this XID: they begin again after 2^32, and some are never answered.
+    #[inline]
     pub(super) fn insert(&mut self, xid: u32, owner: Owner) -> bool {
         if self.len >= self.most {
             return false;
@@ -128,6 +129,7 @@ impl Unanswered {
     }
 
     /// The Call of this XID is none any more. Says whose it was.
+    #[inline]
     pub(super) fn remove(&mut self, xid: u32) -> Option<Owner> {
         let (mut free, Call { owner, .. }) = self.find(xid)?;
         // INVARIANT: Those that would not be found behind a free place move up to it, in turn.

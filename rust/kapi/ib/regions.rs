@@ -34,7 +34,6 @@ use kernel::{
 /// - All of them are of the queue pair with the number `owner`.
 /// - The local invalidations of those in `invalidating` were posted at positions of its send queue
 ///   below `until`.
-#[derive(Default)]
 pub(crate) struct Regions {
     pub(super) armed: KVec<Region<Armed>>,
     pub(super) registered: KVec<Region<Registered>>,
@@ -136,9 +135,14 @@ impl Regions {
     pub(crate) fn bury(&mut self) {
         // As a rule there are none any more.
         if self.fenced().is_none() {
-            self.registered.retain(|region| !region.is_dead());
-            self.invalidating.retain(|region| !region.is_dead());
+            self.bury_dead();
         }
+    }
+
+    #[cold]
+    fn bury_dead(&mut self) {
+        self.registered.retain(|region| !region.is_dead());
+        self.invalidating.retain(|region| !region.is_dead());
     }
 
     /// Proof that no peer can reach the memory, if so.

@@ -331,6 +331,7 @@ impl<T: Transport> PinnedRqst<T> {
     /// ends inside a word the rest of that is added.
     ///
     /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
+    #[inline]
     pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
         let result = match result {
             Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
@@ -358,6 +359,7 @@ impl<T: Transport> PinnedRqst<T> {
     /// # Safety
     ///
     /// To be called once, and the value must not be used afterwards.
+    #[inline(always)]
     unsafe fn let_go(&self, last: impl FnOnce(*mut bindings::rpc_task)) {
         let rqst = self.raw();
         self.xprt().with_queue_lock(|_| {
