@@ -1,4 +1,5 @@
-"""`make check-tests`: plants each defect of tests/defects in a copy of the tree, and wants the test named in it to fail.
+"""`make check-tests`: plants each defect of tests/defects, or those that DEFECTS chooses, in a copy of the tree, and wants
+the test named in it to fail.
 
 A defect is a patch with a head:
 
@@ -21,6 +22,8 @@ import say
 from results import Results
 
 DIRECTORY = repository.TESTS / "defects"
+# Targets that run the tests alone which TESTS chooses.
+CHOOSING = ("check-mount", "requester", "responder", "life", "memory", "matrix")
 COPY = repository.BUILD / "defects" / "tree"
 
 
@@ -35,14 +38,19 @@ class Defect:
 
     @property
     def command(self) -> list[str]:
-        return ["make", self.target, *self.variables]
+        tests = [f"TESTS={self.test}"] if self.target in CHOOSING else []
+        return ["make", self.target, *tests, *self.variables]
 
 
 def run() -> int:
-    """Every defect, and the last line."""
+    """Every defect, or those that DEFECTS gives by number, and the last line."""
     results = Results()
+    wanted = os.environ.get("DEFECTS", "").split()
+    paths = [path for path in sorted(DIRECTORY.glob("*.patch")) if not wanted or path.name.partition("-")[0] in wanted]
+    if not paths:
+        raise say.Failure(f"there is none of the defects {' '.join(wanted)}")
     _copy_tree()
-    for path in sorted(DIRECTORY.glob("*.patch")):
+    for path in paths:
         results.test(path.stem, functools.partial(_try, path))
     return results.finish()
 

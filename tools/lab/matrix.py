@@ -3,7 +3,6 @@
 import fnmatch
 import os
 import threading
-from dataclasses import replace
 
 import kernels
 import mount_tests
@@ -22,7 +21,7 @@ CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"
 
 def run() -> int:
     """Every cell that CELLS chooses, with the tests that TESTS does, the table, and the last line."""
-    chosen = _with_tests(_chosen(_plans()))
+    chosen = _chosen(_plans())
     results, outcomes, lock = Results(), list[Outcome](), threading.Lock()
 
     def tell(outcome: Outcome) -> None:
@@ -38,7 +37,7 @@ def run() -> int:
         if plans:
             # With all debugging options it would take twice as long; those are what `make check` is for.
             lanes.append(Lane(setup(kernels.light()), plans))
-    mounts.run_lanes(results, lanes, tell)
+    mounts.run_lanes(results, mounts.chosen(lanes), tell)
     say.line(_table(outcomes).rstrip())
     say.line(f"the table is in {TABLE}")
     return results.finish()
@@ -87,18 +86,6 @@ def _chosen(plans: list[Plan]) -> list[Plan]:
     if not chosen:
         raise say.Failure(f"CELLS={wanted} chooses none of: {', '.join(plan.name for plan in plans)}")
     return chosen
-
-
-def _with_tests(plans: list[Plan]) -> list[Plan]:
-    """With the tests alone whose names contain TESTS; without the cells that have none."""
-    wanted = os.environ.get("TESTS")
-    if not wanted:
-        return plans
-    fit = [replace(plan, tests=[test for test in plan.tests if wanted in test.name]) for plan in plans]
-    if not any(plan.tests for plan in fit):
-        names = dict.fromkeys(test.name for plan in plans for test in plan.tests)
-        raise say.Failure(f"TESTS={wanted} chooses none of: {', '.join(names)}")
-    return [plan for plan in fit if plan.tests]
 
 
 def _table(outcomes: list[Outcome]) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import adapter_tests
@@ -99,9 +99,9 @@ class Outcome:
 
 
 def run() -> int:
-    """Every cell, and the last line."""
+    """Every cell, or what TESTS chooses of them, and the last line."""
     results = Results()
-    check(results)
+    run_lanes(results, chosen(cells()))
     return results.finish()
 
 
@@ -166,6 +166,11 @@ def rounds(minutes: int) -> list[Round]:
 
 
 def check(results: Results) -> None:
+    """Every cell, with all its tests."""
+    run_lanes(results, cells())
+
+
+def cells() -> list[Lane]:
     """Every cell that has our module: a few tests in each, all in one with the debugging kernel at either end.
 
     Two debugging kernels would take twice the time, and find no more.
@@ -190,7 +195,7 @@ def check(results: Results) -> None:
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
     forced = Lane(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
-    run_lanes(results, [client, server, forced])
+    return [client, server, forced]
 
 
 def soak_minutes() -> int:
@@ -241,6 +246,20 @@ def nothing_debugged() -> Setup:
 
 def _end(kernel: Kernel, build: Build = Build(MEMORY)) -> End:
     return End(kernel, module.build(kernel), build)
+
+
+def chosen(lanes: list[Lane]) -> list[Lane]:
+    """With the tests alone whose names, behind those of their cells, contain TESTS; without it all of them."""
+    wanted = os.environ.get("TESTS")
+    if not wanted:
+        return lanes
+    fit = [Lane(lane.setup, [replace(plan, tests=tests) for plan in lane.plans
+                             if (tests := [test for test in plan.tests if wanted in f"{plan.name}: {test.name}"])])
+           for lane in lanes]
+    if not any(lane.plans for lane in fit):
+        names = dict.fromkeys(f"{plan.name}: {test.name}" for lane in lanes for plan in lane.plans for test in plan.tests)
+        raise say.Failure(f"TESTS={wanted} chooses none of: {', '.join(names)}")
+    return [lane for lane in fit if lane.plans]
 
 
 def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
@@ -333,7 +352,8 @@ def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
 
         if not results.test(f"{plan.name}: {test.name}", judged):
             cell.guests.keep_records(f"{plan.name} {test.name}")
-            if hung or not cell.clear():
+            # New guests are made sooner than those are of use again that no test is left for.
+            if hung or number + 1 == len(plan.tests) or not cell.clear():
                 _could_not_run(results, plan.name, plan.tests[number + 1:], f"`{test.name}` left the guests unusable")
                 return False
     return True

@@ -65,13 +65,13 @@ def run_storm() -> int:
 
 def _run(setup: Setup, *plans: Plan) -> int:
     results = Results()
-    mounts.run_lanes(results, [Lane(setup, list(plans))])
+    mounts.run_lanes(results, mounts.chosen([Lane(setup, list(plans))]))
     return results.finish()
 
 
 def _run_counting(setup: Setup, plan: Plan) -> int:
     """The same, with what was done in all in front of the last line."""
     results = Results()
-    mounts.run_lanes(results, [Lane(setup, [plan])])
+    mounts.run_lanes(results, mounts.chosen([Lane(setup, [plan])]))
     TALLY.tell()
     return results.finish()

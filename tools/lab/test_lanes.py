@@ -8,8 +8,9 @@ import unittest.mock
 
 import mounts
 import say
-from mounts import Lane, Outcome, Round
-from pair import Setup
+from cell import Test
+from mounts import Lane, Outcome, Plan, Round
+from pair import OURS, Setup
 from results import Results
 
 
@@ -50,6 +51,25 @@ class Lanes(unittest.TestCase):
 
         self.run_with(run_lane, "one", "two", "three", "four")
         self.assertEqual(most, 2)
+
+    def test_choice_of_tests(self) -> None:
+        def tests(*names: str) -> list[Test]:
+            return [Test(name, unittest.mock.sentinel.function) for name in names]
+
+        both = lanes("one", "two")
+        both[0].plans.append(Plan("rxe", "3", OURS, OURS, tests("tea", "milk tea")))
+        both[1].plans.append(Plan("siw", "3", OURS, OURS, tests("coffee", "milk")))
+
+        def chosen(wanted: str) -> list[tuple[str, list[str]]]:
+            with unittest.mock.patch.dict("os.environ", TESTS=wanted):
+                return [(lane.setup.name, [test.name for plan in lane.plans for test in plan.tests])
+                        for lane in mounts.chosen(both)]
+
+        self.assertEqual(chosen(""), [("one", ["tea", "milk tea"]), ("two", ["coffee", "milk"])])
+        self.assertEqual(chosen("milk"), [("one", ["milk tea"]), ("two", ["milk"])])
+        self.assertEqual(chosen("NFSv3: tea"), [("one", ["tea"])])
+        with self.assertRaises(say.Failure):
+            chosen("water")
 
     def test_a_mistake_in_a_lane_is_not_lost(self) -> None:
         def run_lane(results: Results, lane: Lane, tell) -> None:

@@ -82,17 +82,6 @@ class Matrix(unittest.TestCase):
         with self.assertRaises(say.Failure):
             chosen("roce")
 
-    def test_choice_of_tests(self) -> None:
-        def chosen(tests: str) -> list[tuple[str, list[str]]]:
-            with unittest.mock.patch.dict("os.environ", CELLS="rxe NFSv4.?", TESTS=tests):
-                plans = matrix._with_tests(matrix._chosen(matrix._plans()))
-                return [(plan.name, [test.name for test in plan.tests]) for plan in plans]
-
-        self.assertEqual(chosen("callback channel"), [("rxe NFSv4.1", ["callback channel"]),
-                                                      ("rxe NFSv4.2", ["callback channel"])])
-        with self.assertRaises(say.Failure):
-            chosen("tea")
-
 
 class Confinement(unittest.TestCase):
     def test_comments_and_strings_do_not_count(self) -> None:
