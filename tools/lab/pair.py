@@ -37,9 +37,11 @@ TROUBLES = """sunrpc:rpc_call_rpcerror sunrpc:rpc__prog_unavail sunrpc:rpc__prog
     sunrpc:rpc_xdr_overflow sunrpc:rpc_xdr_alignment sunrpc:xprt_retransmit sunrpc:svc_drop sunrpc:svc_xprt_close
     nfs4:nfs4_xdr_status nfs4:nfs4_xdr_bad_operation nfs4:nfs4_state_mgr nfs4:nfs4_state_mgr_failed nfs4:nfs4_setclientid
     nfs4:nfs4_renew_async""".split()
-# Those of NFS wait for its module, where it is one.
-RECORD = (f"cd /sys/kernel/tracing && for event in {' '.join(TROUBLES)}; do echo $event >> set_event 2> /dev/null || "
-          "echo $event:mod:nfsv4 >> set_event || exit 1; done")
+# The modules that have them, where they are none of the kernel itself: recorded as soon as those are loaded.
+MODULES = {"sunrpc": "sunrpc", "nfs4": "nfsv4"}
+RECORD = "cd /sys/kernel/tracing" + "".join(
+    f" && {{ echo {event} >> set_event 2> /dev/null || echo {event}:mod:{MODULES[event.partition(':')[0]]} >> set_event; }}"
+    for event in TROUBLES)
 
 
 # Whose module runs at an end.
