@@ -77,6 +77,7 @@ LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost
 # Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
 # the connection ends.
 TERMINATED = Expected(10, re.compile(r"siw: got TERMINATE\. layer [01], type 1, code 0"), "no such region any more")
+DEBUGGED = Expected(1000, re.compile(r"(rpcrdma: )?(svc|svcrdma): .*"), "the RPC layer of the server is asked to tell")
 NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, still trying|OK)"), "the server is silent")
 # ERESTARTSYS: a killed process was giving back its delegation.
 KILLED_IN_RECALL = Expected(10, re.compile(r"NFS: nfs4_handle_delegation_recall_error: unhandled error -512\."),
@@ -328,6 +329,17 @@ def secure(cell: Cell) -> None:
         raise say.Failure(f"the bytes of a mount with sec={NO_SECURITY} are not found in {path}")
 
 
+def encryption_types(cell: Cell) -> None:
+    """A user whose verifiers are longer than those of the machine, which the RPC layer has seen first and plans for, reads
+    what the server places in chunks. (What is inline it reads no better than over TCP.)"""
+    with cell.mounted():
+        cell.written("out", "20000 300001 2000000", "--direct")
+        tickets = cell.client("/lab/kerberos reader")
+        if "(skey, tkt): aes256-cts-hmac-sha384-192" not in tickets.rpartition("nfs/server")[2]:
+            raise say.Failure(f"the user has other tickets: {tickets}")
+        cell.client("setpriv --reuid=daemon --regid=daemon --clear-groups /lab/files.py check /mnt/t/out --direct")
+
+
 def statistics(cell: Cell) -> None:
     """The line that nfs-utils reads: the word rdma and 27 numbers."""
     with cell.mounted():
@@ -387,6 +399,23 @@ def named(cell: Cell) -> None:
         found = int(cell.server(f"grep -c 'addr={CLIENT.address4} ' {instance}/trace || true"))
     if not found:
         raise say.Failure("no Call is found by its client's address")
+
+
+def told(cell: Cell) -> None:
+    """The server tells of a new connection when it is asked to (``rpcdebug``), in a line whose beginning scripts know; and
+    only then."""
+    cell.load_modules()
+
+    def lines() -> int:
+        with cell.mounted():
+            return int(cell.server("dmesg | grep -c 'svcrdma: new connection accepted on device' || true"))
+
+    before, again = lines(), lines()
+    cell.server("rpcdebug -m rpc -s svcxprt")
+    with say.undoing(lambda: cell.server("rpcdebug -m rpc -c svcxprt")):
+        asked = lines()
+    if again != before or asked == again:
+        raise say.Failure(f"{again - before} lines without being asked, {asked - again} when asked")
 
 
 def callbacks(cell: Cell) -> None:
@@ -526,6 +555,7 @@ HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", 
         Test("connection broken under load", disconnected, (LOST,)),
         Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING)), REMOUNTED]
 CALLBACKS = Test("callback channel", callbacks)
+ENCRYPTION_TYPES = Test("several encryption types", encryption_types)
 REMOVED = Test("module removed, nothing left", removed)
 NO_LEAK = Test("no memory leaked", no_leak, (LEAKS_FOUND,))
 
@@ -543,6 +573,7 @@ WATCHED = Test("silent server is noticed", keep_alive_tests.watched, (LOST, MOVE
 # Of a client of NFS 3 alone: any other has a lease to renew.
 DEAD = Test("dead server is noticed in time", keep_alive_tests.dead, (LOST, NOT_RESPONDING))
 NAMED = Test("client named in trace events", named)
+TOLD = Test("connections told when asked for", told, (DEBUGGED,))
 DESCRIBED = Test("types for BPF", described)
 FROM_SERVER = Test("written by the server", from_server)
 # There are READs side by side in these.
@@ -551,7 +582,7 @@ FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_a
 # Of all that the versions have in common.
 COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
-          NAMED, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+          NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.

@@ -193,7 +193,9 @@ def cells() -> list[Lane]:
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in DEVICES),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
-        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p")])
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p"),
+        # With the others nothing is placed.
+        Plan("rxe", "4.2", OURS, OURS, [mount_tests.ENCRYPTION_TYPES], "krb5")])
     forced = Lane(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
     return [client, server, forced]
 
