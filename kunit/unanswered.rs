@@ -37,7 +37,7 @@ mod suite {
             for xid in 0..MOST {
                 same("looks", looks(&calls, first.wrapping_add(xid))?, 1)?;
             }
-            for xid in (0..MOST).rev() {
+            for xid in 0..MOST {
                 let owner = calls.remove(first.wrapping_add(xid));
                 same("owner", owner, Some(Owner::Rpc))?;
             }

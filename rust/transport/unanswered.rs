@@ -27,16 +27,18 @@ struct Call {
     owner: Owner,
 }
 
-/// Calls by XID: a hash table without lists, at most half full.
+/// Calls by XID: a hash table without lists, at most half full (open addressing, where who is farther
+/// from its place goes first: "Robin Hood").
 ///
-/// The RPC layer counts XIDs up, so that those under way have places of their own as a rule, and each is
-/// found at once.
+/// The RPC layer counts XIDs up, so that those under way have places of their own as a rule, side by
+/// side: each is found at once, and goes without a look at more than the one behind it.
 ///
 /// # Invariants
 ///
 /// The number of places is a power of two, more than `most`, and `len <= most`. `len` places have a
-/// Call, `unowned` of them one that nobody waits for. No place between the one that the XID of a Call
-/// asks for and the one that it has is free.
+/// Call, `unowned` of them one that nobody waits for. Of the places from the one that the XID of a Call
+/// asks for up to the one that it has none is free, and none has a Call that is nearer to its own than
+/// this one would be there.
 pub(super) struct Unanswered {
     places: KVVec<Option<Call>>,
     most: usize,
@@ -117,12 +119,17 @@ impl Unanswered {
         if self.len >= self.most {
             return false;
         }
+        let mut call = Call { xid, owner };
         let mut place = xid as usize & self.mask();
-        while self.at(place).is_some() {
+        // INVARIANT: One that is nearer to its own place than the one in hand would be moves on.
+        while let Some(other) = self.at(place) {
+            if self.distance(other.xid, place) < self.distance(call.xid, place) {
+                self.put(place, Some(call));
+                call = other;
+            }
             place = self.after(place);
         }
-        // INVARIANT: It is the first free place from the one that the XID asks for.
-        self.put(place, Some(Call { xid, owner }));
+        self.put(place, Some(call));
         self.len += 1;
         self.unowned += usize::from(owner != Owner::Rpc);
         true
@@ -132,13 +139,14 @@ impl Unanswered {
     #[inline]
     pub(super) fn remove(&mut self, xid: u32) -> Option<Owner> {
         let (mut free, Call { owner, .. }) = self.find(xid)?;
-        // INVARIANT: Those that would not be found behind a free place move up to it, in turn.
+        // INVARIANT: Those that follow move up, until one has the place that it asks for.
         let mut place = self.after(free);
-        while let Some(call) = self.at(place) {
-            if self.distance(call.xid, place) >= self.distance(call.xid, free) {
-                self.put(free, Some(call));
-                free = place;
-            }
+        while let Some(call) = self
+            .at(place)
+            .filter(|call| self.distance(call.xid, place) != 0)
+        {
+            self.put(free, Some(call));
+            free = place;
             place = self.after(place);
         }
         self.put(free, None);
