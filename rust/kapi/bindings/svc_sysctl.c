@@ -70,10 +70,7 @@ static int counter_handler(const struct ctl_table *table, int write,
 	return proc_doulongvec_minmax(&shown, write, buffer, lenp, ppos);
 }
 
-/*
- * As in the C module: a value out of its range is EINVAL, where the function
- * for unsigned numbers would say ERANGE. No upper end is above INT_MAX.
- */
+/* As in the C module, a value out of its range is EINVAL. No end is above INT_MAX. */
 #define RANGED(name, var, range) {				\
 	.procname	= name,					\
 	.data		= &(var),				\
