@@ -411,8 +411,8 @@ def told(cell: Cell) -> None:
             return int(cell.server("dmesg | grep -c 'svcrdma: new connection accepted on device' || true"))
 
     before, again = lines(), lines()
-    cell.server("rpcdebug -m rpc -s svcxprt")
-    with say.undoing(lambda: cell.server("rpcdebug -m rpc -c svcxprt")):
+    cell.server("rpcdebug -m rpc -s svcsock")
+    with say.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")):
         asked = lines()
     if again != before or asked == again:
         raise say.Failure(f"{again - before} lines without being asked, {asked - again} when asked")
