@@ -18,9 +18,10 @@ class KernelTree(unittest.TestCase):
     def setUp(self) -> None:
         self.tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.programs = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.system = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def check(self) -> tuple[int, str]:
-        environment = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}"}
+        environment = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", "SYSFS": str(self.system)}
         environment.pop("RUSTC", None)
         done = subprocess.run([CHECK, self.tree], env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stderr
@@ -102,6 +103,25 @@ class KernelTree(unittest.TestCase):
         self.metadata()
         self.program("rustc", "rustc 1.98.0 (made up)")
         self.refused(f"built with {RUSTC}")
+
+    def test_without_types(self) -> None:
+        """The running kernel's modules have types: a tree without them has modules of another layout."""
+        (self.system / "kernel/btf").mkdir(parents=True)
+        for name in ("vmlinux", "nfs"):
+            (self.system / "kernel/btf" / name).touch()
+        self.metadata()
+        self.program("rustc", RUSTC)
+        self.program("bindgen", "bindgen 0.0")
+        self.program("uname", "7.3.4")
+        self.prepare("7.3.4", *OPTIONS)
+        self.refused("install pahole")
+        self.prepare("7.3.4", *OPTIONS, "CONFIG_DEBUG_INFO_BTF_MODULES=y")
+        self.assertEqual(self.check(), (0, ""))
+        self.prepare("7.3.5", *OPTIONS)
+        self.assertEqual(self.check(), (0, ""))
+        (self.system / "kernel/btf/nfs").unlink()
+        self.prepare("7.3.4", *OPTIONS)
+        self.assertEqual(self.check(), (0, ""))
 
     def test_all_is_well(self) -> None:
         self.prepare("7.3.4", *OPTIONS)
