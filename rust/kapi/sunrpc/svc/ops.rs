@@ -67,7 +67,7 @@ struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
     handles: Pin<KBox<Completion>>,
-    link: Arc<Link<T>>,
+    link: Arc<Link<T::Connection>>,
     kind: Kind<T>,
 }
 
@@ -180,7 +180,9 @@ impl<T: Service> SvcOps<T> {
     /// # Safety
     ///
     /// `xprt` must be a valid transport of any service.
-    pub(super) unsafe fn link_of(xprt: *mut bindings::svc_xprt) -> Option<Arc<Link<T>>> {
+    pub(super) unsafe fn link_of(
+        xprt: *mut bindings::svc_xprt,
+    ) -> Option<Arc<Link<T::Connection>>> {
         // SAFETY: Valid by the contract of this function.
         let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, T::class().as_raw());
         // SAFETY: One of this class is the first part of a `Private<T>`, whose link does not
@@ -527,8 +529,7 @@ impl<T: Service> SvcOps<T> {
     ///
     /// As for [`Self::create`].
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
-        // SAFETY: Called with a transport of ours, which has a reference of the caller's, and so that
-        // to its reverse one.
+        // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
             match Self::kind(xprt) {
                 Kind::Listener(listener) => T::unlisten(listener),

@@ -57,8 +57,8 @@ const LARGEST: usize = kernel::page::PAGE_SIZE;
 /// # Invariants
 ///
 /// `xprt` is valid.
-struct Forward<T: Service> {
-    connection: Arc<T::Connection>,
+struct Forward<C> {
+    connection: Arc<C>,
     xprt: NonNull<bindings::svc_xprt>,
     /// It was detached, and so gets no reverse transport any more.
     detached: bool,
@@ -66,9 +66,9 @@ struct Forward<T: Service> {
 
 // SAFETY: The pointer is to an object that may be used from any thread, and is used under the lock
 // of the link.
-unsafe impl<T: Service> Send for Forward<T> {}
+unsafe impl<C: Send + Sync> Send for Forward<C> {}
 
-impl<T: Service> Forward<T> {
+impl<C> Forward<C> {
     /// The reverse transport, or null. Those who write it have the lock of the link.
     fn reverse(&self) -> &Atomic<*mut bindings::rpc_xprt> {
         // SAFETY: Valid by the type invariant.
@@ -100,12 +100,12 @@ pub(super) unsafe fn published(xprt: *mut bindings::svc_xprt) -> *mut bindings::
 
 /// Leads from the reverse direction to the connection, until that is torn down.
 #[pin_data]
-pub(super) struct Link<T: Service> {
+pub(super) struct Link<C> {
     #[pin]
-    forward: SpinLock<Option<Forward<T>>>,
+    forward: SpinLock<Option<Forward<C>>>,
 }
 
-impl<T: Service> Link<T> {
+impl<C> Link<C> {
     /// Leads nowhere yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -119,11 +119,7 @@ impl<T: Service> Link<T> {
     /// # Safety
     ///
     /// `xprt` must be valid until [`Self::cut`].
-    pub(super) unsafe fn set(
-        &self,
-        connection: Arc<T::Connection>,
-        xprt: NonNull<bindings::svc_xprt>,
-    ) {
+    pub(super) unsafe fn set(&self, connection: Arc<C>, xprt: NonNull<bindings::svc_xprt>) {
         // INVARIANT: The transport is valid until `cut`, which takes this away.
         *self.forward.lock() = Some(Forward {
             connection,
@@ -132,30 +128,32 @@ impl<T: Service> Link<T> {
         });
     }
 
-    /// The connection ends. Its reverse transport, which others may hold for longer, forgets it.
-    ///
-    /// # Safety
-    ///
-    /// The RPC layer must not have let go of the reverse transport for it yet.
-    pub(super) unsafe fn detach(&self) {
-        let mut forward = self.forward.lock();
-        let Some(forward) = &mut *forward else { return };
-        forward.detached = true;
-        let reverse = forward.reverse().load(Relaxed);
-        if !reverse.is_null() {
-            // SAFETY: The contract of this function says that the reference of the connection is
-            // still there.
-            unsafe { (&raw mut (*reverse).bc_xprt).write(core::ptr::null_mut()) };
+    /// The connection ends. Its reverse transport still leads to it: the RPC layer may be about to look
+    /// there, and holds the connection for that.
+    pub(super) fn detach(&self) {
+        if let Some(forward) = &mut *self.forward.lock() {
+            forward.detached = true;
         }
     }
 
-    /// The connection goes.
+    /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold for
+    /// longer, forgets it.
     pub(super) fn cut(&self) {
-        let forward = self.forward.lock().take();
+        let mut forward = self.forward.lock();
+        let taken = forward.take();
+        if let Some(taken) = &taken {
+            let reverse = taken.reverse().load(Relaxed);
+            if !reverse.is_null() {
+                // SAFETY: A transport that was published is withdrawn, under the lock, before it is
+                // freed.
+                unsafe { (&raw mut (*reverse).bc_xprt).write(core::ptr::null_mut()) };
+            }
+        }
         drop(forward);
+        drop(taken);
     }
 
-    fn connection(&self) -> Option<Arc<T::Connection>> {
+    fn connection(&self) -> Option<Arc<C>> {
         let forward = self.forward.lock();
         forward.as_ref().map(|forward| forward.connection.clone())
     }
@@ -201,7 +199,7 @@ impl<T: Service> Link<T> {
 struct Private<T: Service> {
     xprt: bindings::rpc_xprt,
     /// None while it is made, and once it was destroyed.
-    data: Option<(Arc<Link<T>>, ModuleRef)>,
+    data: Option<(Arc<Link<T::Connection>>, ModuleRef)>,
 }
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
@@ -571,3 +569,6 @@ pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
         }
     });
 }
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
