@@ -55,6 +55,7 @@ CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 IN_TURN, LEAST_ANSWERED = 4, 12
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
+READERS, READS_OF_EACH = 16, 40
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
 END = f"read -r group < /tmp/responder.pid; kill -9 -$group; {GONE.format('$group')}"
 # The mount's counters, as the user guide numbers them.
@@ -341,6 +342,19 @@ def erring(behaviour: str, cell: Cell) -> None:
 
 def refusing_acls(cell: Cell) -> None:
     """ERR_CHUNK in the place of an ACL is the end of the RPC, or of the second one where the client may ask again."""
+def refusing_at_once(cell: Cell) -> None:
+    """An RDMA_ERROR ends its RPC, and nothing else, though it comes before the RPC waits for its Reply: that of another is
+    being sent by the same task, or the processor was needed elsewhere."""
+    cell.load_modules()
+    reads = READERS * READS_OF_EACH
+    with _responder(cell, "refuses-reads"), cell.mounted(_mount(cell, SMALL), prepare="head -c 4096 /dev/urandom > a"):
+        ended = cell.client(f"/lab/readers.py /mnt/t/a {READERS} {READS_OF_EACH}", LONG_SECONDS).split()
+        if ended != [str(reads), "EIO"]:
+            raise say.Failure(f"the READs ended so: {' '.join(ended)}")
+        _expect_refusals(cell, reads)
+        _expect_alone(cell, reads)
+
+
     cell.load_modules()
     name = "system.posix_acl_access" if cell.version == "3" else "system.nfs4_acl"
     with _responder(cell, "refuses-acls"), cell.mounted(_mount(cell, SMALL), prepare="touch a"):
@@ -525,6 +539,7 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
          Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]
+         Test("a server that refuses at once", refusing_at_once),
 
 # The same with a session, over which the server may call.
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),

@@ -112,6 +112,16 @@ class ErrsVersion(Errs):
         proxy.refuse_version(offer)
 
 
+class RefusesReads(Behaviour):
+    """Refuses each READ of NFS 3, as soon as it comes."""
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        refused = struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, READ)
+        if refused:
+            proxy.refuse(offer)
+        return not refused
+
+
 class RefusesAcls(Behaviour):
     """Never has room for an ACL."""
 
@@ -545,7 +555,7 @@ class IgnoresProbes(Behaviour):
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
-           "says-little": SaysLittle, "errs": Errs, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
+           "says-little": SaysLittle, "errs": Errs, "refuses-reads": RefusesReads, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,

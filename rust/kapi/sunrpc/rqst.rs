@@ -338,17 +338,22 @@ impl<T: Transport> PinnedRqst<T> {
             other => other,
         };
         let this = core::mem::ManuallyDrop::new(self);
-        let last = |task: *mut bindings::rpc_task| {
-            let copied = match result {
-                Ok(len) => i32::try_from(len).unwrap_or(0),
-                Err(e) => {
-                    // SAFETY: The task stays until the request is unpinned, and waits.
-                    unsafe { (*task).tk_status = e.to_errno() };
-                    0
-                }
-            };
+        let last = |task: *mut bindings::rpc_task| match result {
             // SAFETY: The task's request is in the receive queue, whose lock is held.
-            unsafe { bindings::xprt_complete_rqst(task, copied) };
+            Ok(len) => unsafe {
+                bindings::xprt_complete_rqst(task, i32::try_from(len).unwrap_or(0))
+            },
+            // SAFETY: The task stays until the request is unpinned. Its request is in the receive queue,
+            // whose lock is held.
+            Err(e) => unsafe {
+                // Where the Call was sent a moment ago, its task has the outcome of that before it, and
+                // would take it for all.
+                let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
+                if RpcBuffer::<T::Call>::fail(buffer, e) {
+                    (*task).tk_status = e.to_errno();
+                    bindings::xprt_complete_rqst(task, 0);
+                }
+            },
         };
         // SAFETY: `this` is not dropped, nor used afterwards.
         unsafe { this.let_go(last) };

@@ -296,7 +296,11 @@ impl<T: Transport> XprtOps<T> {
         } else {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
-            transport.send(xprt, unsafe { Rqst::from_raw(raw) })
+            let rqst = unsafe {
+                RpcBuffer::<T::Call>::begin((*rqst).rq_buffer.cast());
+                Rqst::from_raw(raw)
+            };
+            transport.send(xprt, rqst)
         };
         match result {
             Ok(()) => 0,
@@ -325,6 +329,15 @@ impl<T: Transport> XprtOps<T> {
             let period = (*(*(*task).tk_client).cl_timeout).to_initval;
             *end = end_of_patience(time::jiffies(), *end, period);
             bindings::xprt_wait_for_reply_request_def(task);
+        }
+        // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which is in
+        // the receive queue. The lock of that is held.
+        unsafe {
+            let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
+            if let Err(error) = RpcBuffer::<T::Call>::wait(buffer) {
+                (*task).tk_status = error;
+                bindings::xprt_complete_rqst(task, 0);
+            }
         }
     }
 
