@@ -155,6 +155,8 @@ pub(super) struct SendQueue<C> {
     reserved: u32,
     reads: u32,
     reading: KVVec<Option<Read<C>>>,
+    /// Where there is none in `reading`.
+    not_reading: KVVec<u32>,
     read_entries: KVVec<bindings::ib_cqe>,
     /// Of those RDMA Reads that are not the last of their message.
     earlier_entries: KVVec<bindings::ib_cqe>,
@@ -201,6 +203,7 @@ impl<C> SendQueue<C> {
             reserved: 0,
             reads: 0,
             reading: KVVec::new(),
+            not_reading: KVVec::new(),
             read_entries: KVVec::new(),
             earlier_entries: KVVec::new(),
             tags: KVVec::new(),

@@ -110,8 +110,9 @@ impl<C> SendQueue<C> {
         self.read_entries.reserve(n, GFP_KERNEL)?;
         // Whatever waits has a message that is being read for, or a buffer.
         self.turns = Fifo::with_capacity(n + self.limit as usize)?;
-        for _ in 0..n {
+        for index in (0..n).rev() {
             self.reading.push(None, GFP_KERNEL)?;
+            self.not_reading.push(index as u32, GFP_KERNEL)?;
         }
         Ok(())
     }
@@ -124,7 +125,7 @@ impl<C> SendQueue<C> {
     #[inline]
     fn fits(&self, work: &Work<C>) -> bool {
         let ready = match work {
-            Work::Read(_) => self.reading.iter().any(Option::is_none),
+            Work::Read(_) => !self.not_reading.is_empty(),
             Work::Reply(_) => true,
         };
         ready && work.requests() as u64 <= self.room()
@@ -200,11 +201,7 @@ impl<C> SendQueue<C> {
 
     /// Posts RDMA Reads, for which there is room. Even after an error they count as posted.
     fn post_read(&mut self, mut read: Read<C>) -> Result {
-        let index = self
-            .reading
-            .iter()
-            .position(Option::is_none)
-            .ok_or(EINVAL)?;
+        let index = self.not_reading.pop().ok_or(EINVAL)? as usize;
         let entry = self.read_entries.as_ptr().wrapping_add(index).cast_mut();
         // SAFETY: The transfer stays in its box, which is in `reading` until the last request has
         // completed, or all were flushed.
@@ -352,6 +349,8 @@ impl<C> SendQueue<C> {
     ) -> Option<Read<C>> {
         let index = index_in(&self.read_entries, entry)?;
         let mut read = self.reading.get_mut(index)?.take()?;
+        // It came from there.
+        let _ = self.not_reading.push_within_capacity(index as u32);
         self.reads = self.reads.saturating_sub(read.transfer.requests() as u32);
         if ok {
             read.transfer.trace_read();
