@@ -9,8 +9,13 @@ use core::ffi::{
     CStr, //
 };
 use kernel::{
+    ffi::c_char,
     prelude::*,
-    str::CString, //
+    str::CString,
+    sync::atomic::{
+        Atomic,
+        Release, //
+    },
 };
 
 /// Sets one of the strings that describe the address, and frees the old one when nobody reads it any
@@ -34,7 +39,8 @@ unsafe fn set_string(
     let old = unsafe {
         let slot = &raw mut (*xprt).address_strings[which as usize];
         let old = slot.read();
-        slot.write_volatile(copy);
+        // Who finds the new one finds what is in it.
+        Atomic::from_ptr(slot.cast::<*mut c_char>()).store(copy, Release);
         old
     };
     if !old.is_null() {
