@@ -53,14 +53,16 @@ struct RpcRdma {
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open()?;
-        // First of all: where the in-tree module is built in, this is refused.
-        let _client = ClassRegistration::new(module).inspect_err(|e| {
+        // Nobody uses the reverse direction before the server. Where the in-tree module is built in,
+        // this is refused.
+        let refused = |e: &Error| {
             pr_err!(
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
-        })?;
-        let _reverse = ReverseRegistration::new(module)?;
-        let _server = SvcClassRegistration::new(module)?;
+        };
+        let _reverse = ReverseRegistration::new(module).inspect_err(refused)?;
+        let _server = SvcClassRegistration::new(module).inspect_err(refused)?;
+        let _client = ClassRegistration::new(module).inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
         let _sysctl = (
