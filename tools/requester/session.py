@@ -21,7 +21,7 @@ CALLBACK_PROGRAM, CB_COMPOUND, CB_RECALL, CB_SEQUENCE = 0x40000000, 1, 4, 11
 # Credits that a server asks for, for its Calls.
 CALLS = 2
 # Of a channel: padding, longest request and reply, longest reply that is kept, operations, requests, no RDMA reads.
-FORE, BACK = (0, 1 << 20, 1 << 20, 4096, 16, 1, 0), (0, 4096, 4096, 0, 2, CALLS, 0)
+FORE, BACK = (0, 1 << 20, 1 << 20, 4096, 64, 1, 0), (0, 4096, 4096, 0, 2, CALLS, 0)
 # What the server thinks right in the results of SEQUENCE: its highest slots, and flags. They come after status, tag and
 # count of the COMPOUND, and its own number, status, session, number and slot.
 FREE_PLACE, FREE_BYTES = 12 + 8 + 16 + 8, 12

@@ -5,8 +5,8 @@
 use core::mem::MaybeUninit;
 use kernel::prelude::*;
 
-/// Parts of one result that are taken note of. Those beyond are sent inline, which is always right.
-const MOST: usize = 16;
+/// Parts of one result that need no more memory.
+const FEW: usize = 16;
 
 /// A part of a result.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,10 +30,11 @@ impl Payload {
 ///
 /// # Invariants
 ///
-/// The first `len` parts are written.
+/// The first `len` parts of `few` are written. They are in `many` if there is anything.
 pub(super) struct Payloads {
-    parts: MaybeUninit<[Payload; MOST]>,
+    few: MaybeUninit<[Payload; FEW]>,
     len: usize,
+    many: KVec<Payload>,
 }
 
 impl Payloads {
@@ -41,30 +42,50 @@ impl Payloads {
     pub(super) fn none() -> impl Init<Self, Error> {
         // INVARIANT: There are none.
         init!(Self {
-            parts <- pin_init::uninit::<_, Error>(),
+            few <- pin_init::uninit::<_, Error>(),
             len: 0,
+            many: KVec::new(),
         }? Error)
     }
 
-    /// Takes note of a part.
+    /// Takes note of a part. There are no more than operations in a request. May sleep; without memory
+    /// it is sent inline.
     pub(super) fn add(&mut self, offset: usize, length: usize) {
         // A request that was deferred is executed from the beginning.
         let last = self.as_mut_slice().last();
         if last.is_some_and(|last| offset <= last.offset) {
             self.len = 0;
+            self.many.clear();
         }
-        if self.len < MOST {
-            let part = self.parts.as_mut_ptr().cast::<Payload>();
+        let part = Payload { offset, length };
+        if self.len < FEW {
+            let few = self.few.as_mut_ptr().cast::<Payload>();
             // SAFETY: It is in the array.
-            unsafe { part.add(self.len).write(Payload { offset, length }) };
+            unsafe { few.add(self.len).write(part) };
             // INVARIANT: Written above.
             self.len += 1;
+        } else {
+            let _ = self.add_to_many(part);
         }
+    }
+
+    #[cold]
+    fn add_to_many(&mut self, part: Payload) -> Result {
+        if self.many.is_empty() {
+            let mut many = KVec::with_capacity(2 * FEW, GFP_KERNEL)?;
+            many.extend_from_slice(self.as_mut_slice(), GFP_KERNEL)?;
+            self.many = many;
+        }
+        self.many.push(part, GFP_KERNEL)?;
+        Ok(())
     }
 
     /// The parts.
     pub(super) fn as_mut_slice(&mut self) -> &mut [Payload] {
+        if !self.many.is_empty() {
+            return &mut self.many;
+        }
         // SAFETY: So many are written, by the type invariant.
-        unsafe { core::slice::from_raw_parts_mut(self.parts.as_mut_ptr().cast(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.few.as_mut_ptr().cast(), self.len) }
     }
 }
