@@ -56,6 +56,9 @@ pub(crate) enum Reason {
     BadMessage,
     /// The server has more Calls of its own under way than it was granted.
     TooManyCalls,
+    /// The callback service has dropped a Call of the server, which would wait for the Reply in vain (RFC
+    /// 8166, section 4.5.4).
+    Unanswered,
 }
 
 impl Reason {
@@ -81,6 +84,7 @@ impl fmt::Display for Reason {
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
             Self::TooManyCalls => "the server makes too many calls at once",
+            Self::Unanswered => "a call of the server was dropped",
         })
     }
 }

@@ -375,7 +375,7 @@ pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>
     if rqst.connection() != requester.id.0 {
         return Err(EPIPE);
     }
-    // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.2).
+    // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
     let mut buffer = requester.send_buffer(connection)?;
     let reply = rqst.send_buf();
     let body = encode_plain(buffer.bytes(), rqst.xid(), REVERSE_SLOTS).map_err(|_| ENOTCONN)?;

@@ -484,6 +484,9 @@ impl Transport for Mount {
         let requester = present.handler();
         if unanswered && requester.id.0 == connection {
             requester.reverse.lock().answered();
+            if self.shared.reverse_enabled() {
+                requester.alarm.raise(Reason::Unanswered);
+            }
         }
         reverse::room(requester);
     }

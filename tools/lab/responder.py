@@ -41,6 +41,8 @@ HASTY_SECONDS = 3
 SILENCES = 3
 # More Calls of the server than the client keeps.
 FLOOD = 40
+# Calls of the server that are cut off.
+CUT_CALLS = 2
 # How often a server that withholds Replies does so, at least.
 WITHHELD = 2
 # After the one Call that the server has ignored it has its time, which is a minute.
@@ -53,9 +55,9 @@ ANSWERED_SECONDS = 60
 CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 # Calls of a server that makes so many at a time, and waits for the answers, and how many are answered at least.
 IN_TURN, LEAST_ANSWERED = 4, 12
+READERS, READS_OF_EACH = 16, 40
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
-READERS, READS_OF_EACH = 16, 40
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
 END = f"read -r group < /tmp/responder.pid; kill -9 -$group; {GONE.format('$group')}"
 # The mount's counters, as the user guide numbers them.
@@ -340,8 +342,6 @@ def erring(behaviour: str, cell: Cell) -> None:
         _expect_alone(cell, 1)
 
 
-def refusing_acls(cell: Cell) -> None:
-    """ERR_CHUNK in the place of an ACL is the end of the RPC, or of the second one where the client may ask again."""
 def refusing_at_once(cell: Cell) -> None:
     """An RDMA_ERROR ends its RPC, and nothing else, though it comes before the RPC waits for its Reply: that of another is
     being sent by the same task, or the processor was needed elsewhere."""
@@ -355,6 +355,8 @@ def refusing_at_once(cell: Cell) -> None:
         _expect_alone(cell, reads)
 
 
+def refusing_acls(cell: Cell) -> None:
+    """ERR_CHUNK in the place of an ACL is the end of the RPC, or of the second one where the client may ask again."""
     cell.load_modules()
     name = "system.posix_acl_access" if cell.version == "3" else "system.nfs4_acl"
     with _responder(cell, "refuses-acls"), cell.mounted(_mount(cell, SMALL), prepare="touch a"):
@@ -447,6 +449,18 @@ def withheld(behaviour: str, reconnects: bool, cell: Cell) -> None:
                               f"{connects} connections")
 
 
+def call_dropped(cell: Cell) -> None:
+    """A Call of the server that the callback service drops costs the connection, since there is no Reply (RFC 8166, section
+    4.5.4); the mount goes on."""
+    cell.load_modules()
+    with _responder(cell, f"cuts-calls-off {CUT_CALLS}"), cell.mounted(_mount(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        cell.still_works()
+        called, connects = int(cell.server("grep -c called /tmp/responder; true")), cell.connects()
+        if called != CUT_CALLS or connects != 1 + CUT_CALLS:
+            raise say.Failure(f"{called} Calls were cut off, {connects} connections made")
+
+
 def flooded(cell: Cell) -> None:
     """More Calls at once than can be kept cost the server its connection; the mount goes on."""
     cell.load_modules()
@@ -525,6 +539,7 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
+         Test("a server that refuses at once", refusing_at_once),
          Test("a server that cannot answer", functools.partial(erring, "errs")),
          Test("a server that speaks another version", functools.partial(erring, "errs-version"))]
 TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "places", (), LARGE, ODD), *QUICK, SAYS_LITTLE,
@@ -539,11 +554,11 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
          Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]
-         Test("a server that refuses at once", refusing_at_once),
 
 # The same with a session, over which the server may call.
 QUICK_SESSIONS = [_borne("makes no mistake", "honest"),
                   Test("a server that calls back with chunks", chunks_refused, (BAD,)),
+                  Test("a server whose Call is dropped", call_dropped, (LOST, NOT_RESPONDING)),
                   Test("a server that calls back under the same XIDs", functools.partial(called_back, "calls-alike", 1, 1)),
                   Test("a server that withholds Replies until it is answered",
                        functools.partial(withheld, "withholds", False)),

@@ -169,6 +169,8 @@ class Babbles(Behaviour):
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         other = offer.xid ^ 0x5a5a5a5a
         noises = (b"\0", b"\0" * 4, b"\xff" * 28, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, 77),
+                  # Under the XID that awaits a Reply: it is none.
+                  Header(offer.xid, RDMA_DONE).encode() + message[:40],
                   Header(other, RDMA_MSGP).encode() + bytes(40), Header(other, version=2).encode() + bytes(40),
                   Header(other, RDMA_NOMSG).encode(), words(other, 1, 1, RDMA_MSG, 0, 1, 0xffffffff),
                   words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20)
@@ -355,6 +357,24 @@ class CallsInTurn(Behaviour):
         if self._replies > PEACE and not proxy.unanswered:
             xids = [own_xid(offer, number) for number in range(self._count)]
             proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
+
+
+class CutsCallsOff(Behaviour):
+    """Sends a Call of its own that ends behind its third word, on so many connections."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._replies = 0
+        self._cut: list = []
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        proxy.reply(offer, message)
+        self._replies += 1
+        if self._replies > PEACE and self._left and proxy not in self._cut:
+            self._left -= 1
+            self._cut.append(proxy)
+            xid = own_xid(offer, 0)
+            proxy.call_back([("cut off", Header(xid, RDMA_MSG, self.credits), null(xid)[:12])])
 
 
 class CallsAlike(Behaviour):
@@ -559,6 +579,6 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,
-           "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles,
+           "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles, "cuts-calls-off": CutsCallsOff,
            "withholds": Withholds, "withholds-first": WithholdsFirst,
            "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
