@@ -226,7 +226,32 @@ pub fn check_long_messages() -> Check {
             .reply_chunk
             .is_some_and(|chunk| chunk.length() == 8200),
         "octets in the Reply chunk",
+    )?;
+    // Section 4.2.4: what follows the lists is not looked at.
+    let mut longer = [0xff; LONGER];
+    let call = self::call(followed(vectors::LONG_CALL, &mut longer)?)?;
+    require(
+        matches!(call.payload, CallPayload::PositionZero(chunk) if chunk.length() == 4148),
+        "Long Call with more behind it",
+    )?;
+    let mut longer = [0xff; LONGER];
+    let reply = self::reply(followed(vectors::LONG_REPLY, &mut longer)?)?;
+    require(
+        matches!(reply.payload, ReplyPayload::ReplyChunk),
+        "Long Reply with more behind it",
     )
+}
+
+/// Octets of a message with something behind it.
+const LONGER: usize = 256;
+
+/// A message with what is in `longer` behind it.
+fn followed<'a>(message: &[u8], longer: &'a mut [u8]) -> Result<&'a [u8], &'static str> {
+    longer
+        .get_mut(..message.len())
+        .ok_or("room for the message")?
+        .copy_from_slice(message);
+    Ok(longer)
 }
 
 /// RFC 8166, section 4.5: both error messages; `ERR_VERS` of another version too.
@@ -254,7 +279,15 @@ pub fn check_error_messages() -> Check {
                 error: RdmaError::Chunk,
             },
         "ERR_CHUNK of 20 octets",
-    )
+    )?;
+    for message in [vectors::ERR_VERS, vectors::ERR_CHUNK] {
+        let mut longer = [0xff; LONGER];
+        require(
+            error(followed(message, &mut longer)?)? == error(message)?,
+            "an error with more behind it",
+        )?;
+    }
+    Ok(())
 }
 
 /// RFC 8167, section 5: the RPC message tells Call from Reply, in either direction.
