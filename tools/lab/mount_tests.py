@@ -46,8 +46,9 @@ LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:
 LEAST_REQUESTS = 4
 # The fewest that a region of ours may have; so a WRITE of the largest of FEW_SIZES takes five.
 REGION_PAGES, SEGMENTS = 17, 5
+READ_SIZE = SEGMENTS * REGION_PAGES * 4096
 # In the line of mountstats.
-READ_SEGMENTS = 11
+READ_SEGMENTS, WRITE_SEGMENTS, REPLY_SEGMENTS = 11, 12, 13
 # The end of a transport comes after umount has returned.
 NO_QUEUE_PAIR = ("for try in $(seq 250); do rdma resource show qp | grep -q 'type RC' || exit 0; sleep 0.2; done; "
                  "rdma resource show qp >&2; exit 1")
@@ -367,6 +368,7 @@ def tunables(cell: Cell) -> None:
         with cell.captured() as path, _small_regions(cell), cell.mounted():
             cell.written("out", FEW_SIZES)
             segments = cell.counter(READ_SEGMENTS)
+            _writes_counted(cell, directory)
         counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
                                "rdma_stat_rq_poll").split()
     granted = capture.granted(path)
@@ -377,6 +379,20 @@ def tunables(cell: Cell) -> None:
     # As in the in-tree module, each segment counts.
     if int(counters[0]) != segments or cell.client_module == OURS and segments < SEGMENTS:
         raise say.Failure(f"{counters[0]} RDMA Reads are counted, of {segments} segments of Read chunks sent")
+
+
+def _writes_counted(cell: Cell, directory: str) -> None:
+    """An RDMA Write for each segment of a READ's Write chunk counts, as in the in-tree module."""
+    def offered() -> int:
+        return cell.counter(WRITE_SEGMENTS) + cell.counter(REPLY_SEGMENTS)
+
+    cell.client(f"dd if=/dev/zero of=/mnt/t/big bs={READ_SIZE} count=1 oflag=direct 2>&1")
+    cell.server(f"{directory} && echo 0 > rdma_stat_write")
+    before = offered()
+    cell.client("dd if=/mnt/t/big of=/dev/null bs=1M iflag=direct 2>&1")
+    segments, written = offered() - before, int(cell.server(f"{directory} && cat rdma_stat_write"))
+    if written != segments or cell.client_module == OURS and segments < SEGMENTS:
+        raise say.Failure(f"{written} RDMA Writes are counted, of {segments} segments of Write chunks sent")
 
 
 def _small_regions(cell: Cell) -> contextlib.AbstractContextManager[None]:
