@@ -137,4 +137,8 @@ impl Service for Server {
     fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
         reverse::call(connection, message)
     }
+
+    fn call_ended(connection: &Connection, xid: u32) {
+        reverse::ended(connection, xid);
+    }
 }

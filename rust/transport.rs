@@ -3,4 +3,5 @@
 //! What both ends share.
 
 pub(crate) mod credits;
+pub(crate) mod reverse_credits;
 mod unanswered;

@@ -29,11 +29,11 @@ pub(crate) struct Shape {
     /// The pages are a result that may be placed directly.
     pub(crate) reply_is_read: bool,
     /// No security flavor looks into the messages: integrity and privacy forbid to take data
-    /// items out of them (RFC 8267, section 4.3).
+    /// items out of them (RFC 8166, section 8.2.2.3).
     pub(crate) may_place_directly: bool,
 }
 
-/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.2), and what its chunks
+/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.3), and what its chunks
 /// may take of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
@@ -127,7 +127,7 @@ pub(crate) fn arguments(
     }
     let rest = shape.call.saturating_sub(shape.call_pages);
     let direct = shape.may_place_directly && shape.call_is_write && shape.call_pages != 0;
-    // A Position is a multiple of 4 (RFC 8166, section 3.4.4), which an argument's always is.
+    // A Position is a multiple of 4 (RFC 8166, section 3.4.5), which an argument's always is.
     if direct && shape.call_head % 4 == 0 && fits(header(thresholds.segments), rest) {
         return Arguments::ReadChunk;
     }

@@ -99,7 +99,7 @@ impl Requester {
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             watch: Watch::new(),
             regions_short: Atomic::new(false),
-            // Without a word from the server: RFC 8166, section 3.3.2.
+            // Without a word from the server: RFC 8166, section 3.3.3.
             send_threshold: Atomic::new(1024),
             receive_threshold: Atomic::new(1024),
         }))

@@ -22,42 +22,45 @@ use super::{
         Waiting, //
     },
 };
-use crate::kapi::{
-    ib::{
-        AcceptParams,
-        CmId,
-        Failure,
-        Fetched,
-        Handler,
-        NewTransfer,
-        QueuePair,
-        QueuePairConfig,
-        QueuePairEvent,
-        Received,
-        SendBuffer,
-        TransferConfig,
-        UNSIGNALED_RUN, //
-    },
-    sunrpc::{
-        SocketAddress,
-        SvcHandle, //
-    },
-    sys::{
-        log::{
-            debug_server,
-            warn, //
+use crate::{
+    kapi::{
+        ib::{
+            AcceptParams,
+            CmId,
+            Failure,
+            Fetched,
+            Handler,
+            NewTransfer,
+            QueuePair,
+            QueuePairConfig,
+            QueuePairEvent,
+            Received,
+            SendBuffer,
+            TransferConfig,
+            UNSIGNALED_RUN, //
         },
-        svc_sysctl::{
-            self,
-            count,
-            count_all,
-            Counter, //
+        sunrpc::{
+            SocketAddress,
+            SvcHandle, //
         },
-        trace::{
-            self,
-            DeviceName, //
+        sys::{
+            log::{
+                debug_server,
+                warn, //
+            },
+            svc_sysctl::{
+                self,
+                count,
+                count_all,
+                Counter, //
+            },
+            trace::{
+                self,
+                DeviceName, //
+            },
         },
     },
+    transport::reverse_credits::ReverseCredits,
 };
 use kernel::{
     new_mutex, new_spinlock,
@@ -119,6 +122,9 @@ pub(crate) struct Responder {
     /// A mutex, since an answer that cannot be posted lets memory go under it.
     #[pin]
     grant: Mutex<Grant>,
+    /// Credits for Calls to the client.
+    #[pin]
+    pub(super) reverse: SpinLock<ReverseCredits>,
 }
 
 impl Responder {
@@ -376,6 +382,7 @@ impl Connection {
         let grant = Grant::new(most);
         let receives = grant.receives();
         let waiting = Waiting::new(config.receives as usize)?;
+        let reverse = ReverseCredits::new(grant::REVERSE)?;
         let qp = QueuePair::new(
             id,
             config,
@@ -388,6 +395,7 @@ impl Connection {
                 calls: Atomic::new(0),
                 waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
                 grant <- new_mutex!(grant, "svcrdma_grant"),
+                reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
             }),
         )?;
         qp.grow_receives(receives)?;

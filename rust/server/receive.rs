@@ -22,6 +22,7 @@ use super::{
         Outline,
         Request, //
     },
+    reverse,
     segments::Rest,
     trace,
     waiting::Turn, //
@@ -164,21 +165,21 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
             ReplyPayload::Inline(inline) => {
                 let no_chunks = reply.nothing_written().and(reply.no_reply_written());
                 if no_chunks.is_ok() {
-                    rqst.complete_reverse(reply.xid, reply.credits, inline.bytes);
+                    reverse::replied(connection, rqst, reply.xid, reply.credits, inline.bytes);
                 }
                 Next::Done
             }
             // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
             // section 4.5.2), or a bad Reply.
-            ReplyPayload::ReplyChunk => answer_call(rqst, connection.chunk_error(reply.xid)),
+            ReplyPayload::ReplyChunk => answer_call(connection, connection.chunk_error(reply.xid)),
         },
         Ok(xdr::Message::Error(error)) => {
-            rqst.fail_reverse(error.xid);
+            reverse::refused(connection, rqst, error.xid);
             Next::Done
         }
         Err(rejected) => match rejected.error_message(Role::Responder, UNTOLD) {
             Some(error) if rejected.direction.is_some() => Next::Answer(error),
-            Some(error) => answer_call(rqst, error),
+            Some(error) => answer_call(connection, error),
             None => Next::Done,
         },
     }
@@ -187,8 +188,8 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
 /// What to do with a message that does not say whether it is a Call: an error is the answer, unless a
 /// Call of this end awaits a Reply with its XID. Then it is that one for all that can be known, and a
 /// bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
-fn answer_call<'c>(rqst: &mut SvcRqst<'_>, error: ErrorMessage) -> Next<'c> {
-    if rqst.awaits_reverse(error.xid) {
+fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Next<'c> {
+    if reverse::awaits(connection, error.xid) {
         Next::Done
     } else {
         Next::Answer(error)

@@ -6,7 +6,16 @@ use super::{
     connection::Connection,
     grant, //
 };
-use crate::kapi::sunrpc::RpcMessage;
+use crate::kapi::{
+    sunrpc::{
+        RpcMessage,
+        SvcRqst, //
+    },
+    sys::{
+        log::warn,
+        time::jiffies, //
+    },
+};
 use kernel::prelude::*;
 use xdr::{
     encode_plain,
@@ -15,17 +24,45 @@ use xdr::{
 
 /// Sends a Call. From an RPC task; may sleep.
 pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+    take_credit(connection, message)?;
+    let sent = send(connection, message);
+    if sent.is_err() {
+        let credits = &connection.qp.handler().reverse;
+        credits.lock().answered(message.xid(), None);
+        message.xprt().space();
+    }
+    sent
+}
+
+/// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has granted
+/// the client need not have a Receive (RFC 8166, section 3.3.1).
+fn take_credit(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+    let (credits, xid) = (&connection.qp.handler().reverse, message.xid());
+    if credits.lock().take(xid) {
+        return Ok(());
+    }
+    message.xprt().wait_for_space();
+    // One may have come back before the sender was marked as waiting.
+    if !credits.lock().take(xid) {
+        return Err(EAGAIN);
+    }
+    message.xprt().space();
+    Ok(())
+}
+
+fn send(connection: &Connection, message: &RpcMessage<'_>) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer();
-    // The RPC layer would try again at once after `EAGAIN`.
+    // Whoever waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     // What is asked for in credits is what can wait for a Reply at once.
     let room = encode_plain(buffer.bytes(), message.xid(), grant::REVERSE);
     let room = room.map_err(|_| EMSGSIZE)?;
     let end = MIN_HEADER + body.len();
     if end > connection.longest_inline(true) {
-        // No chunks here (RFC 8167, section 5.3).
-        return Err(EMSGSIZE);
+        // No chunks here (RFC 8167, section 5.3). After an error that is final nfsd would make the same
+        // Call again at once, for ever.
+        return Err(ENOBUFS);
     }
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
@@ -33,4 +70,41 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
         .reply(end, None, None, None, false)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
+}
+
+/// A Reply came, with a grant.
+pub(super) fn replied(
+    connection: &Connection,
+    rqst: &mut SvcRqst<'_>,
+    xid: u32,
+    credits: u32,
+    reply: &[u8],
+) {
+    let reverse = &connection.qp.handler().reverse;
+    // First, since who waits for more credits is woken when a Call has its Reply.
+    rqst.complete_reverse(xid, reply, || reverse.lock().answered(xid, Some(credits)));
+}
+
+/// An RDMA_ERROR came, which may be the answer to a Call.
+pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
+    if connection.qp.handler().reverse.lock().answered(xid, None) {
+        rqst.fail_reverse(xid);
+    }
+}
+
+/// Whether a Call awaits its answer.
+pub(super) fn awaits(connection: &Connection, xid: u32) -> bool {
+    connection.qp.handler().reverse.lock().awaits(xid)
+}
+
+/// The RPC of a Call is over. Under a spin lock.
+pub(super) fn ended(connection: &Connection, xid: u32) {
+    let over = connection.qp.handler().reverse.lock().ended(xid, jiffies());
+    if over {
+        let peer = &connection.addresses.1;
+        warn(format_args!(
+            "connection from {peer} closed: the client answers no calls"
+        ));
+        connection.close();
+    }
 }

@@ -64,7 +64,8 @@ STATUS = re.compile(r"\bstatus=(-?\d+)")
 # sunrpc closes a connection after five minutes without RPC; and for how long there is none in all.
 CLOSE_SECONDS, IDLE_SECONDS = 420, 600
 # nfsd gives a callback up that takes a tenth of the lease.
-LONG_LEASE = "echo 3600 > /proc/fs/nfsd/nfsv4leasetime && rpc.nfsd 4 && echo rdma 20049 > /proc/fs/nfsd/portlist"
+LONG_LEASE = 3600
+WITH_LEASE = "echo {0} > /proc/fs/nfsd/nfsv4leasetime && rpc.nfsd 4 && echo rdma 20049 > /proc/fs/nfsd/portlist"
 IDLE_CLOSED = (f"for try in $(seq {CLOSE_SECONDS}); do rdma resource show qp | grep -q 'type RC' || exit 0; "
                "sleep 1; done; rdma resource show qp >&2; exit 1")
 BROKEN = Expected(10, re.compile(r"rpcrdma: connection (to|from) \S+ lost: .*"), "the test breaks a connection")
@@ -73,8 +74,8 @@ RESTARTED = Expected(10, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to
 
 
 @contextmanager
-def patient(cell: Cell) -> Iterator[None]:
-    """A server that gives no callback up for being late, for the length of a block.
+def patient(cell: Cell, lease: int = LONG_LEASE) -> Iterator[None]:
+    """A server that gives no callback up for being late, for the length of a block; or only later than usual.
 
     With the usual lease of the tests it has a second for each. Then it calls again, under the same slot, while the client
     still has the Call before, or has dropped its answer: NFS4ERR_RETRY_UNCACHED_REP (10068), over TCP just as well.
@@ -82,7 +83,7 @@ def patient(cell: Cell) -> Iterator[None]:
     cell.load_modules()
     cell.guests.stop_serving()
     with say.undoing(cell.guests.stop_serving):
-        cell.server(LONG_LEASE)
+        cell.server(WITH_LEASE.format(lease))
         yield
     cell.load_modules()
 

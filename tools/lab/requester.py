@@ -14,8 +14,13 @@ from mount_tests import MOVED, SIW_GOODBYE
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
 REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
+GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
+# A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
+# again and again without delay there are thousands.
+GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 4, 40
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
+SILENT = Expected(1, re.compile(r"rpcrdma: connection from \S+ closed: the client answers no calls"), "the requester does not")
 CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
                   "the requester has one credit")
 REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+"), LOST.reason)
@@ -55,6 +60,16 @@ def reverse(cell: Cell) -> None:
         part(REVERSE, cell)
 
 
+def given_up(name: str, lease: int, cell: Cell) -> None:
+    """The part for Calls that nfsd gives up, which it has to do, but not all the time."""
+    with callback_tests.patient(cell, lease), callback_tests.recorded(cell, CALL_ENDED) as lines:
+        cell.server(callback_tests.NO_GRACE)
+        part(name, cell)
+    ended = sum(f": {CALL_ENDED}: " in line for line in lines)
+    if not LEAST_ENDED <= ended <= MOST_ENDED:
+        raise say.Failure(f"nfsd has given up or had {ended} answers to its Calls")
+
+
 def dropped(cell: Cell) -> None:
     """The part for Calls that nfsd drops. When the requester makes a directory for that, nfsd forgets its exports, and mountd
     does not answer it for a while."""
@@ -64,11 +79,17 @@ def dropped(cell: Cell) -> None:
         part(DROPS, cell)
 
 
+def long_tests() -> list[Test]:
+    """What is not for every check."""
+    return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED))]
+
+
 def tests(kernel: Kernel) -> list[Test]:
     """All of them, for a server with that kernel."""
     # Debian's has no NFS 2.
     old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
     return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
+            Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
             Test(DROPS, dropped, (CLOSED, LEFT))]

@@ -26,7 +26,7 @@ def run_requester() -> int:
     server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
     client = End(kernels.stock(), module.build(kernels.stock()), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
-    plan = Plan(device, None, whose, OURS, requester.tests(kernel), quiet=whose == OURS)
+    plan = Plan(device, None, whose, OURS, requester.tests(kernel) + requester.long_tests(), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
 
 

@@ -1,13 +1,16 @@
 """The server as a requester (RFC 8167): its Calls to get back what it has delegated, and what the client answers.
-nfsd has to be patient: it calls again when a tenth of the lease is over."""
+nfsd has to be patient, but for the Calls that it gives up: it calls again when a tenth of the lease is over."""
 
 from collections.abc import Iterator
 
 import nfs
 from bench import Bench
 from case import Case, Difference
+from connection import Connection
+from endpoint import Lost
 from failure import Failure, require
-from header import RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, chunk_error, version_error, words
+from header import (RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, chunk_error, private_data, version_error,
+                    words)
 from session import CALLS, Delegation, Recall, Session
 from write_chunks import chunk
 
@@ -16,6 +19,13 @@ FILE = "delegated-{}"
 TRIES = 5
 # So many answers of the server come in any case before a Call that it might have made meanwhile.
 LATER = 20
+# nfsd gives a Call up after 6 seconds where the lease is a minute.
+GIVEN_UP_SECONDS = 14
+# With a lease of two minutes after 12, and looks each time that so many are over.
+PATIENCE_SECONDS = 110
+# Of a lock owner (RFC 8881, section 3.3.10.1).
+LONGEST_NAME = 1024
+TOO_LONG_SECONDS = 3
 
 
 def bad_replies(bench: Bench) -> None:
@@ -121,6 +131,54 @@ def credits(bench: Bench) -> None:
     session.close()
 
 
+def given_up(bench: Bench) -> None:
+    """A Call that nfsd gives up waiting for has its credit until it is answered: the client has granted no other (RFC 8166,
+    sections 3.3.1 and 3.3.3). What cannot be its Reply is discarded still."""
+    session = Session(bench)
+    delegation = delegated(bench, session)
+    recall = called(bench, session, delegation)
+    if session.connection.has_received(GIVEN_UP_SECONDS):
+        raise Failure("the server calls again without a credit")
+    for message in (Header(recall.xid, RDMA_MSG, CALLS).encode() + words(recall.xid, 2) + recall.reply()[8:],
+                    Header(recall.xid, RDMA_NOMSG, CALLS).encode()):
+        must_discard(bench, session, message, "late, what cannot be a Reply")
+    must_not_call(bench, session)
+    # It goes back with the answer, which comes too late for nfsd. Were that counted, so would be the number of the slot.
+    session.connection.send(Header(recall.xid, credits=1).encode() + recall.reply())
+    session.answer(session.recalled(delegation))
+    give_back(bench, session, delegation)
+    session.close()
+
+
+def never_answered(bench: Bench) -> None:
+    """A client that has not answered for a minute after nfsd has given up what it was granted loses its connection."""
+    session = Session(bench)
+    called(bench, session, delegated(bench, session))
+    try:
+        calls = session.connection.has_received(PATIENCE_SECONDS)
+    except Lost:
+        session.connection.close()
+        return
+    raise Failure("the server calls again without a credit" if calls else "the connection is kept")
+
+
+def too_long(bench: Bench) -> None:
+    """A Call that is longer than the client receives is not sent, nor made again and again at once: here the server tells of
+    a lock whose owner has a long name."""
+    small = Session(bench, connection=Connection(bench.adapter, private_data(receive=1024)))
+    holder = Session(bench)
+    file = bench.make_file(FILE.format("locked"), b"")
+    lock = holder.lock(file.handle, b"holder")
+    if lock is None or small.lock(file.handle, bytes(LONGEST_NAME)) is not None:
+        raise Failure("the lock is not the holder's")
+    holder.unlock(lock)
+    if small.connection.has_received(TOO_LONG_SECONDS):
+        raise Failure(f"a message of {len(small.connection.receive().message)} bytes")
+    for session in (small, holder):
+        bench.works(session.connection)
+        session.connection.close()
+
+
 def say_credits(bench: Bench, session: Session, recall: Recall, credits: int) -> None:
     """Name a number in a Call, in a message of which nobody knows what it is, and in bad Replies."""
     xid, reply = bench.xid(), recall.reply()
@@ -189,3 +247,6 @@ CASES = [Case("bad Replies to a Call of the server", bad_replies,
               Difference("answers them with errors", "is not discarded")),
          Case("errors to a Call of the server", errors, Difference("takes no notice", "no answer")),
          Case("credits for the server", credits, Difference("answers bad Replies with errors", "is not discarded"))]
+GIVEN_UP = [Case("Calls that the server gives up", given_up, Difference("makes others", "without a credit")),
+            Case("Calls that are too long", too_long, Difference("sends them", "a message of"))]
+NEVER_ANSWERED = [Case("Calls that are never answered", never_answered, Difference("makes others", "without a credit"))]

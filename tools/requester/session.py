@@ -9,12 +9,12 @@ import rpc
 from bench import Bench
 from connection import Connection
 from endpoint import Received
-from failure import same
+from failure import require, same
 from header import Header, words
 from nfs import Operation
 from rpc import Stream
 
-CLOSE, DELEGRETURN, OPEN = 4, 8, 18
+CLOSE, DELEGRETURN, LOCK, LOCKU, OPEN = 4, 8, 12, 14, 18
 EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, SEQUENCE, DESTROY_CLIENTID, RECLAIM_COMPLETE = 42, 43, 44, 53, 57, 58
 USE_AS_BACK_CHANNEL = 2
 CALLBACK_PROGRAM, CB_COMPOUND, CB_RECALL, CB_SEQUENCE = 0x40000000, 1, 4, 11
@@ -25,7 +25,9 @@ FORE, BACK = (0, 1 << 20, 1 << 20, 4096, 64, 1, 0), (0, 4096, 4096, 0, 2, CALLS,
 # What the server thinks right in the results of SEQUENCE: its highest slots, and flags. They come after status, tag and
 # count of the COMPOUND, and its own number, status, session, number and slot.
 FREE_PLACE, FREE_BYTES = 12 + 8 + 16 + 8, 12
-READ_WITH_DELEGATION, NO_CREATE, CLAIM_FH, DELEGATED_TO_READ = 0x101, 0, 4, 1
+READ_WITH_DELEGATION, BOTH_WITHOUT, NO_CREATE, CLAIM_FH, DELEGATED_TO_READ = 0x101, 0x403, 0, 4, 1
+# Of a lock that its owner waits for; and what the server says when another has it.
+WRITE_WAITING, DENIED = 4, 10010
 # Of the results of OPEN: the state, and where the attributes are, behind the change of the directory and flags.
 STATE_BYTES, ATTRIBUTES = 16, 16 + 20 + 4
 
@@ -33,6 +35,14 @@ STATE_BYTES, ATTRIBUTES = 16, 16 + 20 + 4
 @dataclass(frozen=True)
 class Delegation:
     """A file that is delegated to be read."""
+
+    handle: bytes
+    state: bytes
+
+
+@dataclass(frozen=True)
+class Lock:
+    """On a whole file."""
 
     handle: bytes
     state: bytes
@@ -59,9 +69,9 @@ class Recall:
 class Session:
     """A client that the server has not seen before."""
 
-    def __init__(self, bench: Bench, minor: int = 1) -> None:
+    def __init__(self, bench: Bench, minor: int = 1, connection: Connection | None = None) -> None:
         self._bench, self._minor = bench, minor
-        self.connection = Connection(bench.adapter)
+        self.connection = connection or Connection(bench.adapter)
         self._session, self._number = b"", 0
         # Of the server's next Call, by its slot.
         self._numbers: dict[int, int] = {}
@@ -105,6 +115,31 @@ class Session:
 
     def give_back(self, delegation: Delegation) -> None:
         self._results(nfs.put(delegation.handle), _with_state(DELEGRETURN, delegation.state))
+
+    def lock(self, handle: bytes, owner: bytes) -> Lock | None:
+        """A lock for an owner of that name; None if another has one, and the server will tell when it is free."""
+        opened = self._results(nfs.put(handle), Operation(OPEN, lambda stream: stream.words(
+            0, BOTH_WITHOUT, 0).long(self._client).opaque(b"owner").words(NO_CREATE, CLAIM_FH)))[:STATE_BYTES]
+
+        def arguments(stream: Stream) -> None:
+            stream.words(WRITE_WAITING, 0).long(0).long((1 << 64) - 1).words(1, 0)
+            stream.bytes += opened
+            stream.words(0).long(self._client).opaque(owner)
+
+        operations, xid = (nfs.put(handle), Operation(LOCK, arguments)), self._bench.xid()
+        message = self.compound(*operations)
+        found = self.ask(Header(xid).encode() + message.call(xid).bytes).message
+        known = len(Header(xid).encode()) + len(message.reply(xid).bytes)
+        status = int.from_bytes(found[known - 4:known])
+        require(status in (nfs.OK, DENIED), f"LOCK has status {status}")
+        return Lock(handle, found[known:known + STATE_BYTES]) if status == nfs.OK else None
+
+    def unlock(self, lock: Lock) -> None:
+        def arguments(stream: Stream) -> None:
+            stream.words(WRITE_WAITING, 0).bytes += lock.state
+            stream.long(0).long((1 << 64) - 1)
+
+        self._results(nfs.put(lock.handle), Operation(LOCKU, arguments))
 
     def recalled(self, delegation: Delegation) -> Recall:
         """Fail unless the next message to come is, to the byte, a Call that wants this back, with the number to which the

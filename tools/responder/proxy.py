@@ -15,7 +15,7 @@ from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
 LAST_FRAGMENT = 1 << 31
-# What an end takes that says nothing of itself (RFC 8166, section 3.3.2).
+# What an end takes that says nothing of itself (RFC 8166, section 3.3.3).
 LEAST_BYTES = 1024
 
 

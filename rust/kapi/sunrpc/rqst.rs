@@ -65,6 +65,12 @@ impl<'a> Message<'a> {
         unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
+    /// The transport that it is sent on.
+    pub(crate) fn xprt(&self) -> &Xprt {
+        // SAFETY: By the type invariant the request is valid, and it holds its transport.
+        unsafe { Xprt::from_raw((*self.raw()).rq_xprt) }
+    }
+
     /// The message to send.
     pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
         // SAFETY: By the type invariant the request is valid, and what it sends stays as it is.
@@ -135,7 +141,7 @@ impl<'a, T: Transport> Rqst<'a, T> {
     }
 
     /// Direct placement of single data items is allowed: no security flavor looks into the
-    /// message (RFC 8267, section 4.3).
+    /// message (RFC 8166, section 8.2.2.3).
     pub(crate) fn may_place_directly(&self) -> bool {
         // SAFETY: Valid by the type invariant; it keeps its credential while it is sent.
         let cred = unsafe { (*self.raw()).rq_cred };

@@ -108,6 +108,10 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     fn reverse_class() -> &'static Class;
     /// Sends a Call in the reverse direction. From an RPC task; may sleep.
     ///
-    /// `ENOTCONN`: the connection is lost. `EAGAIN`, `ENOBUFS`: to be tried again later.
+    /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has space.
+    /// `ENOBUFS`: to be tried again later.
     fn call(connection: &Self::Connection, message: &RpcMessage<'_>) -> Result;
+    /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a spin
+    /// lock.
+    fn call_ended(connection: &Self::Connection, xid: u32);
 }

@@ -158,6 +158,14 @@ impl<C> Link<C> {
         forward.as_ref().map(|forward| forward.connection.clone())
     }
 
+    /// Runs `f`, which must not sleep, with the connection, if it is there. Whoever had a reference of
+    /// their own might drop the last one.
+    fn with_connection(&self, f: impl FnOnce(&C)) {
+        if let Some(forward) = &*self.forward.lock() {
+            f(&forward.connection);
+        }
+    }
+
     /// Makes a transport the reverse one of the connection, which takes a reference and lets it go
     /// when it is freed. `EBUSY` if it has one: two clients of the service may ask at once.
     ///
@@ -208,8 +216,8 @@ struct ReverseOps<T: Service>(PhantomData<T>);
 impl<T: Service> ReverseOps<T> {
     const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
         set_buffer_size: None,
-        reserve_xprt: Some(bindings::xprt_reserve_xprt_cong),
-        release_xprt: Some(bindings::xprt_release_xprt_cong),
+        reserve_xprt: Some(bindings::xprt_reserve_xprt),
+        release_xprt: Some(bindings::xprt_release_xprt),
         alloc_slot: Some(bindings::xprt_alloc_slot),
         free_slot: Some(bindings::xprt_free_slot),
         rpcbind: None,
@@ -224,7 +232,7 @@ impl<T: Service> ReverseOps<T> {
         abort_send_request: None,
         wait_for_reply_request: Some(bindings::xprt_wait_for_reply_request_def),
         timer: None,
-        release_request: Some(bindings::xprt_release_rqst_cong),
+        release_request: Some(Self::release_request),
         close: Some(Self::close),
         destroy: Some(Self::destroy),
         set_connect_timeout: None,
@@ -421,17 +429,30 @@ impl<T: Service> ReverseOps<T> {
         if !unsafe { Xprt::from_raw(xprt) }.is_connected() {
             return ENOTCONN.to_errno();
         }
-        // For a Call more than it has granted the client need not have a Receive.
-        // SAFETY: The transport is valid, and the request is one of its.
-        if !unsafe { bindings::xprt_request_get_cong(xprt, rqst) } {
-            return EBADSLT.to_errno();
-        }
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
         let message = unsafe { Message::from_raw(raw) };
         match T::call(&connection, &message) {
             Ok(()) => 0,
             Err(e) => e.to_errno(),
+        }
+    }
+
+    /// An RPC is over. From its task, with the lock of the transport's state held.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone.
+    unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
+        // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose data
+        // is there until it is destroyed.
+        let (xid, data) = unsafe {
+            let rqst = (*task).tk_rqstp;
+            let private = (*rqst).rq_xprt.cast::<Private<T>>();
+            (u32::from_be((*rqst).rq_xid), (*private).data.as_ref())
+        };
+        if let Some((link, _)) = data {
+            link.with_connection(|connection| T::call_ended(connection, xid));
         }
     }
 
@@ -455,10 +476,7 @@ impl<T: Service> ReverseOps<T> {
     /// As for [`Self::setup`].
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours.
-        unsafe {
-            bindings::xprt_disconnect_done(xprt);
-            Xprt::from_raw(xprt).set_window(1);
-        }
+        unsafe { bindings::xprt_disconnect_done(xprt) };
     }
 
     /// Nobody asks: these are statistics of mounts.
@@ -491,8 +509,9 @@ impl<T: Service> ReverseRegistration<T> {
     }
 }
 
-/// A Reply to a Call in the reverse direction of a connection came. False if nobody waits for it,
-/// or it is longer than there is room.
+/// A Reply to a Call in the reverse direction of a connection came. It is discarded where it is longer
+/// than there is room, and where `accept` says that its Call was not sent. Late for its RPC it is asked
+/// all the same.
 ///
 /// # Safety
 ///
@@ -500,26 +519,24 @@ impl<T: Service> ReverseRegistration<T> {
 pub(super) unsafe fn complete(
     xprt: *mut bindings::rpc_xprt,
     xid: u32,
-    credits: u32,
     reply: &[u8],
-) -> bool {
+    accept: impl FnOnce() -> bool,
+) {
     // SAFETY: It stays for the call, by the contract of this function.
-    let (xprt, most) = unsafe { (Xprt::from_raw(xprt), (*xprt).max_reqs) };
+    let xprt = unsafe { Xprt::from_raw(xprt) };
     xprt.with_queue_lock(|raw| {
         // SAFETY: The transport is valid, and the queue lock is held.
         let rqst = unsafe { bindings::xprt_lookup_rqst(raw, xid.to_be()) };
         if rqst.is_null() {
-            return false;
+            accept();
+            return;
         }
         // SAFETY: A request that is found stays while the queue lock is held. The head of the room
         // is memory of `buf_alloc`; of the rest this cannot be told.
         let (task, head) = unsafe { ((*rqst).rq_task, (*rqst).rq_rcv_buf.head[0]) };
-        if reply.len() > head.iov_len {
-            return false;
+        if reply.len() > head.iov_len || !accept() {
+            return;
         }
-        // First, since who waits for more credits is woken when a Call has its Reply. A grant of zero
-        // would be a deadlock (RFC 8166, section 3.3.1).
-        xprt.set_window(credits.clamp(1, most));
         // SAFETY: There is room for all of it, which nobody else writes to: who answers holds the
         // queue lock, and takes the request from the queue before that is released.
         unsafe {
@@ -532,29 +549,15 @@ pub(super) unsafe fn complete(
             core::ptr::copy_nonoverlapping(room, decoded, 1);
             bindings::xprt_complete_rqst(task, reply.len() as c_int);
         }
-        true
-    })
-}
-
-/// Whether a Call in the reverse direction of a connection waits for its Reply.
-///
-/// # Safety
-///
-/// `xprt` must be the reverse transport of a connection that stays for the call.
-pub(super) unsafe fn awaits(xprt: *mut bindings::rpc_xprt, xid: u32) -> bool {
-    // SAFETY: The caller promises that the transport is valid.
-    let xprt = unsafe { Xprt::from_raw(xprt) };
-    xprt.with_queue_lock(|xprt| {
-        // SAFETY: The queue lock is held.
-        !unsafe { bindings::xprt_lookup_rqst(xprt, xid.to_be()) }.is_null()
-    })
+    });
+    xprt.space();
 }
 
 /// A Call in the reverse direction of a connection cannot be served, says the client.
 ///
 /// # Safety
 ///
-/// As for [`complete`].
+/// `xprt` must be the reverse transport of a connection that stays for the call.
 pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
     // SAFETY: It stays for the call, by the contract of this function.
     let xprt = unsafe { Xprt::from_raw(xprt) };
@@ -568,6 +571,7 @@ pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
             }
         }
     });
+    xprt.space();
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]

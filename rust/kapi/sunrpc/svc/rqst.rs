@@ -123,7 +123,7 @@ impl SvcRqst<'_> {
         NonNull::new(unsafe { reverse::published((*self.raw.as_ptr()).rq_xprt) })
     }
 
-    /// A Call in the reverse direction cannot be served, says the client.
+    /// A Call in the reverse direction that was sent cannot be served, says the client.
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
         if let Some(xprt) = self.reverse() {
             // SAFETY: It stays as long as the connection, which does by the type invariant.
@@ -131,23 +131,19 @@ impl SvcRqst<'_> {
         }
     }
 
-    /// Whether a Call in the reverse direction waits for its Reply.
-    pub(crate) fn awaits_reverse(&mut self, xid: u32) -> bool {
-        let Some(xprt) = self.reverse() else {
-            return false;
-        };
-        // SAFETY: It stays as long as the connection, which does by the type invariant.
-        unsafe { reverse::awaits(xprt.as_ptr(), xid) }
-    }
-
-    /// A Reply to a Call in the reverse direction came. False if nobody waits for it, or it is
-    /// longer than there is room.
-    pub(crate) fn complete_reverse(&mut self, xid: u32, credits: u32, reply: &[u8]) -> bool {
-        let Some(xprt) = self.reverse() else {
-            return false;
-        };
-        // SAFETY: It stays as long as the connection, which does by the type invariant.
-        unsafe { reverse::complete(xprt.as_ptr(), xid, credits, reply) }
+    /// A Reply to a Call in the reverse direction came. It is discarded where there is no room for it, and
+    /// where `accept`, which is asked before anybody knows of it, says that its Call was not sent. That
+    /// must not sleep.
+    pub(crate) fn complete_reverse(
+        &mut self,
+        xid: u32,
+        reply: &[u8],
+        accept: impl FnOnce() -> bool,
+    ) {
+        if let Some(xprt) = self.reverse() {
+            // SAFETY: It stays as long as the connection, which does by the type invariant.
+            unsafe { reverse::complete(xprt.as_ptr(), xid, reply, accept) };
+        }
     }
 
     /// Describes the argument to the RPC layer, and returns its length.

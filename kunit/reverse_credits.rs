@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: the server has no more Calls unanswered than the client grants, whether somebody still
+//! waits for the answers or not.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+#[kunit_tests(rpcrdma_bc_credits)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn one_call_before_the_first_grant() -> Result {
+        let mut credits = ReverseCredits::new(2)?;
+        claim(credits.take(1), "the first")?;
+        claim(!credits.take(2), "nothing was granted yet")?;
+        claim(!credits.answered(2, Some(2)), "no such Call, no grant")?;
+        claim(!credits.take(2), "nothing was granted yet")?;
+        claim(credits.answered(1, Some(2)), "answered")?;
+        claim(!credits.answered(1, Some(1)), "once")?;
+        claim(credits.take(2) && credits.take(3), "two were granted")?;
+        claim(!credits.take(4), "and no more")
+    }
+
+    #[test]
+    fn grants_are_clamped() -> Result {
+        for (wire, expected) in [(0, 1), (1, 1), (2, 2), (3, 2), (u32::MAX, 2)] {
+            let mut credits = ReverseCredits::new(2)?;
+            claim(credits.take(0), "the first")?;
+            claim(credits.answered(0, Some(wire)), "answered")?;
+            let calls = (1..5).filter(|xid| credits.take(*xid)).count();
+            same("Calls", calls, expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_call_that_nobody_waits_for_keeps_its_credit() -> Result {
+        let mut credits = ReverseCredits::new(2)?;
+        claim(credits.take(1), "a Call")?;
+        claim(!credits.ended(1, 0), "its RPC has timed out")?;
+        claim(credits.awaits(1), "the client may still answer")?;
+        claim(!credits.take(2), "and has granted no more")?;
+        claim(credits.answered(1, None), "an error, late")?;
+        claim(!credits.awaits(1), "it is answered")?;
+        claim(credits.take(2), "its credit is back")?;
+        claim(!credits.take(3), "an error grants nothing")
+    }
+
+    #[test]
+    fn a_client_that_never_answers_has_a_minute() -> Result {
+        let mut credits = ReverseCredits::new(2)?;
+        claim(credits.take(1), "a Call")?;
+        claim(credits.answered(1, Some(2)), "answered")?;
+        claim(credits.take(2) && credits.take(3), "two Calls")?;
+        // The clock wraps meanwhile.
+        let start = Jiffies::MAX - PATIENCE / 2;
+        let at = |seconds: Jiffies| start.wrapping_add(seconds * HZ);
+        claim(!credits.ended(2, at(0)), "one is waited for")?;
+        claim(!credits.ended(3, at(100)), "now none is")?;
+        claim(!credits.ended(4, at(159)), "59 seconds")?;
+        claim(credits.ended(4, at(160)), "a minute")?;
+        claim(!credits.ended(4, at(161)), "it is said once")?;
+        claim(credits.answered(2, Some(2)), "late")?;
+        claim(!credits.ended(4, at(300)), "there is a credit")?;
+        claim(credits.take(5), "a Call")?;
+        claim(!credits.ended(5, at(400)), "and none again")?;
+        claim(!credits.ended(6, at(459)), "from then on")?;
+        claim(credits.ended(6, at(460)), "a minute")
+    }
+}
