@@ -21,6 +21,11 @@ fn next(seed: &mut u32) -> u32 {
     *seed >> 8
 }
 
+/// The XID that the RPC layer gives to the Call of this number (`xprt_alloc_xid()`).
+fn counted(number: u32) -> u32 {
+    u32::from_be(number)
+}
+
 #[kunit_tests(rpcrdma_unanswered)]
 mod suite {
     use super::*;
@@ -31,14 +36,20 @@ mod suite {
         let mut calls = Unanswered::new(MOST)?;
         for first in [0, 1000, u32::MAX - MOST / 2] {
             for xid in 0..MOST {
-                claim(calls.insert(first.wrapping_add(xid), Owner::Rpc), "room")?;
+                claim(
+                    calls.insert(counted(first.wrapping_add(xid)), Owner::Rpc),
+                    "room",
+                )?;
             }
-            claim(!calls.insert(first.wrapping_add(MOST), Owner::Rpc), "full")?;
+            claim(
+                !calls.insert(counted(first.wrapping_add(MOST)), Owner::Rpc),
+                "full",
+            )?;
             for xid in 0..MOST {
-                same("looks", looks(&calls, first.wrapping_add(xid))?, 1)?;
+                same("looks", looks(&calls, counted(first.wrapping_add(xid)))?, 1)?;
             }
             for xid in 0..MOST {
-                let owner = calls.remove(first.wrapping_add(xid));
+                let owner = calls.remove(counted(first.wrapping_add(xid)));
                 same("owner", owner, Some(Owner::Rpc))?;
             }
             same("Calls", calls.len(), 0)?;
@@ -54,7 +65,7 @@ mod suite {
         let mut seed = 1;
         for _ in 0..5000 {
             // Few, so that they want the same places, and some are the same.
-            let xid = next(&mut seed) % 40;
+            let xid = counted(next(&mut seed) % 40);
             if next(&mut seed) % 2 == 0 {
                 let room = model.len() < MOST;
                 same("room", calls.insert(xid, Owner::Rpc), room)?;
@@ -69,7 +80,7 @@ mod suite {
                 }
             }
             same("Calls", calls.len(), model.len())?;
-            for other in 0..40 {
+            for other in (0..40).map(counted) {
                 let known = model.iter().any(|xid| *xid == other);
                 same("known", calls.has(other), known)?;
             }
@@ -80,10 +91,10 @@ mod suite {
     #[test]
     fn who_waits() -> Result {
         let mut calls = Unanswered::new(4)?;
-        for xid in [3, 11, 19] {
+        for xid in [3, 11, 19].map(counted) {
             claim(calls.insert(xid, Owner::Rpc), "room")?;
         }
-        for xid in [11, 3, 19] {
+        for xid in [11, 3, 19].map(counted) {
             claim(!calls.all_unowned(), "somebody does")?;
             calls.abandon(xid);
             calls.abandon(xid);
@@ -91,15 +102,15 @@ mod suite {
         claim(calls.all_unowned(), "nobody does")?;
         same(
             "a Call that was given up",
-            calls.remove(11),
+            calls.remove(counted(11)),
             Some(Owner::Nobody),
         )?;
-        claim(calls.insert(11, Owner::Probe), "room")?;
+        claim(calls.insert(counted(11), Owner::Probe), "room")?;
         claim(calls.all_unowned(), "nor for a probe")?;
-        calls.abandon(11);
-        same("a probe", calls.remove(11), Some(Owner::Probe))?;
-        same("none", calls.remove(11), None)?;
-        claim(calls.insert(27, Owner::Rpc), "room")?;
+        calls.abandon(counted(11));
+        same("a probe", calls.remove(counted(11)), Some(Owner::Probe))?;
+        same("none", calls.remove(counted(11)), None)?;
+        claim(calls.insert(counted(27), Owner::Rpc), "room")?;
         claim(!calls.all_unowned(), "somebody does again")
     }
 }

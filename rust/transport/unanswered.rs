@@ -30,8 +30,9 @@ struct Call {
 /// Calls by XID: a hash table without lists, at most half full (open addressing, where who is farther
 /// from its place goes first: "Robin Hood").
 ///
-/// The RPC layer counts XIDs up, so that those under way have places of their own as a rule, side by
-/// side: each is found at once, and goes without a look at more than the one behind it.
+/// The RPC layer counts XIDs up, in the order of octets that the machine has and not the network, so that
+/// those under way have places of their own as a rule, side by side: each is found at once, and goes
+/// without a look at more than the one behind it.
 ///
 /// # Invariants
 ///
@@ -78,9 +79,16 @@ impl Unanswered {
         place.wrapping_add(1) & self.mask()
     }
 
+    /// The place that `xid` asks for.
+    #[inline]
+    fn place_of(&self, xid: u32) -> usize {
+        xid.to_be() as usize & self.mask()
+    }
+
     /// How far `place` is from the one that `xid` asks for.
+    #[inline]
     fn distance(&self, xid: u32, place: usize) -> usize {
-        place.wrapping_sub(xid as usize) & self.mask()
+        place.wrapping_sub(self.place_of(xid)) & self.mask()
     }
 
     fn at(&self, place: usize) -> Option<Call> {
@@ -95,7 +103,7 @@ impl Unanswered {
 
     /// A Call of this XID, and its place.
     fn find(&self, xid: u32) -> Option<(usize, Call)> {
-        let mut place = xid as usize & self.mask();
+        let mut place = self.place_of(xid);
         // There is a free place by the type invariant.
         while let Some(call) = self.at(place) {
             if call.xid == xid {
@@ -120,7 +128,7 @@ impl Unanswered {
             return false;
         }
         let mut call = Call { xid, owner };
-        let mut place = xid as usize & self.mask();
+        let mut place = self.place_of(xid);
         // INVARIANT: One that is nearer to its own place than the one in hand would be moves on.
         while let Some(other) = self.at(place) {
             if self.distance(other.xid, place) < self.distance(call.xid, place) {
@@ -157,7 +165,7 @@ impl Unanswered {
 
     /// Nobody waits for the Reply to this Call any more.
     pub(super) fn abandon(&mut self, xid: u32) {
-        let mut place = xid as usize & self.mask();
+        let mut place = self.place_of(xid);
         while let Some(call) = self.at(place) {
             if call.xid == xid && call.owner == Owner::Rpc {
                 let owner = Owner::Nobody;
