@@ -11,6 +11,7 @@ mod buffer;
 mod class;
 mod connecting;
 mod display;
+mod progress;
 mod rqst;
 mod svc;
 mod task;

@@ -5,9 +5,11 @@
 //! In front of it stands a reference to the transport's state of the RPC, so that one finds the
 //! other without a table.
 
-use super::super::bindings;
+use super::{
+    super::bindings,
+    progress::Progress, //
+};
 use core::{
-    ffi::c_int,
     marker::PhantomData,
     mem::size_of,
     ptr::NonNull, //
@@ -15,10 +17,6 @@ use core::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         ArcBorrow, //
     },
@@ -31,14 +29,8 @@ struct Prefix<C> {
     len: u32,
     /// Somebody has the Reply of the RPC. Goes by the lock of the transport's request queues.
     claimed: bool,
-    /// [`SENT`], [`WAITS`], or the error that the RPC is to end with when it waits.
-    progress: i32,
+    progress: Progress,
 }
-
-/// The Call was sent, or is about to be; the RPC does not wait for the Reply yet.
-const SENT: i32 = 0;
-/// The RPC waits for the Reply.
-const WAITS: i32 = 1;
 
 /// Memory for the messages of one RPC, and the transport's state of it.
 ///
@@ -67,7 +59,7 @@ impl<C> RpcBuffer<C> {
             call: Arc::into_raw(call),
             len: len as u32,
             claimed: false,
-            progress: SENT,
+            progress: Progress::new(),
         };
         // SAFETY: The allocation has room for the prefix and is aligned for it.
         unsafe { prefix.write(first) };
@@ -108,7 +100,7 @@ impl<C> RpcBuffer<C> {
                 call: (*old.as_ptr()).call,
                 len: len as u32,
                 claimed: false,
-                progress: SENT,
+                progress: Progress::new(),
             });
             bindings::kfree(old.as_ptr().cast());
         }
@@ -167,7 +159,7 @@ impl<C> RpcBuffer<C> {
         // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
         // mark goes.
         unsafe {
-            Self::progress(data).load(Relaxed) >= SENT
+            !Self::progress_of(data).has_failed()
                 && !core::mem::replace(&mut (*data.cast::<Prefix<C>>().sub(1)).claimed, true)
         }
     }
@@ -188,54 +180,12 @@ impl<C> RpcBuffer<C> {
     /// # Safety
     ///
     /// As for [`Self::call_of`].
-    unsafe fn progress<'a>(data: *mut u8) -> &'a Atomic<i32> {
-        // SAFETY: `into_raw` gave out what is behind the prefix, which is not freed for `'a`. Others
-        // use this field as an atomic, too.
-        unsafe { Atomic::from_ptr(&raw mut (*data.cast::<Prefix<C>>().sub(1)).progress) }
-    }
-
-    /// The Call is about to be sent, so that no Reply to it can have come yet.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::call_of`].
     #[inline]
-    pub(super) unsafe fn begin(data: *mut u8) {
-        // SAFETY: The contract of this function is that of the other one.
-        unsafe { Self::progress(data) }.store(SENT, Relaxed);
-    }
-
-    /// The RPC waits for the Reply from here on; or has its error already.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::claim`].
-    #[inline]
-    pub(super) unsafe fn wait(data: *mut u8) -> Result<(), c_int> {
-        // SAFETY: The contract of this function has that of the other one in it.
-        let progress = unsafe { Self::progress(data) };
-        match progress.load(Relaxed) {
-            SENT | WAITS => {
-                progress.store(WAITS, Relaxed);
-                Ok(())
-            }
-            error => Err(error),
-        }
-    }
-
-    /// The RPC ends with this error. False if it does not wait yet: it gets it when it does.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::claim`].
-    pub(super) unsafe fn fail(data: *mut u8, error: Error) -> bool {
-        // SAFETY: The contract of this function has that of the other one in it.
-        let progress = unsafe { Self::progress(data) };
-        let waits = progress.load(Relaxed) == WAITS;
-        if !waits {
-            progress.store(error.to_errno(), Relaxed);
-        }
-        waits
+    pub(super) unsafe fn progress_of<'a>(data: *mut u8) -> &'a Progress {
+        // SAFETY: `into_raw` gave out what is behind the prefix.
+        let progress = unsafe { &raw const (*data.cast::<Prefix<C>>().sub(1)).progress };
+        // SAFETY: It is not freed for `'a`, and nobody has an exclusive reference to it.
+        unsafe { &*progress }
     }
 }
 

@@ -355,10 +355,7 @@ impl<T: Transport> PinnedRqst<T> {
                 // Where the Call was sent a moment ago, its task has the outcome of that before it, and
                 // would take it for all.
                 let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
-                if RpcBuffer::<T::Call>::fail(buffer, e) {
-                    (*task).tk_status = e.to_errno();
-                    bindings::xprt_complete_rqst(task, 0);
-                }
+                RpcBuffer::<T::Call>::progress_of(buffer).end_with(task, e);
             },
         };
         // SAFETY: `this` is not dropped, nor used afterwards.

@@ -297,7 +297,7 @@ impl<T: Transport> XprtOps<T> {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
             let rqst = unsafe {
-                RpcBuffer::<T::Call>::begin((*rqst).rq_buffer.cast());
+                RpcBuffer::<T::Call>::progress_of((*rqst).rq_buffer.cast()).begin();
                 Rqst::from_raw(raw)
             };
             transport.send(xprt, rqst)
@@ -328,16 +328,12 @@ impl<T: Transport> XprtOps<T> {
             let end = &raw mut (*(*task).tk_rqstp).rq_majortimeo;
             let period = (*(*(*task).tk_client).cl_timeout).to_initval;
             *end = end_of_patience(time::jiffies(), *end, period);
-            bindings::xprt_wait_for_reply_request_def(task);
         }
         // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which is in
         // the receive queue. The lock of that is held.
         unsafe {
             let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
-            if let Err(error) = RpcBuffer::<T::Call>::wait(buffer) {
-                (*task).tk_status = error;
-                bindings::xprt_complete_rqst(task, 0);
-            }
+            RpcBuffer::<T::Call>::progress_of(buffer).wait_for_reply(task);
         }
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: one at a time has the Reply of an RPC, whatever a server sends; and the error of one that
-//! does not wait yet is not lost.
+//! Protects: one at a time has the Reply of an RPC, whatever a server sends.
 
 use super::*;
 use crate::kunit::claim;
@@ -25,27 +24,5 @@ mod suite {
         claim(first, "the first has it")?;
         claim(!second, "the second does not")?;
         claim(third, "the next has it")
-    }
-
-    #[test]
-    fn an_error_waits_for_its_rpc() -> Result {
-        let buffer = RpcBuffer::new(64, Arc::new(0u32, GFP_KERNEL)?)?;
-        let data = buffer.into_raw();
-        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
-        let wait = || unsafe { RpcBuffer::<u32>::wait(data) };
-        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
-        let fail = || unsafe { RpcBuffer::<u32>::fail(data, EIO) };
-        let early = (fail(), wait(), wait());
-        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
-        let another = unsafe { RpcBuffer::<u32>::claim(data) };
-        // SAFETY: The bytes are of a buffer.
-        unsafe { RpcBuffer::<u32>::begin(data) };
-        let late = (wait(), fail(), wait());
-        // SAFETY: The bytes are not used afterwards.
-        drop(unsafe { RpcBuffer::<u32>::from_raw(data) });
-        let error = Err(EIO.to_errno());
-        claim(early == (false, error, error), "it is kept")?;
-        claim(!another, "and no Reply is taken beside it")?;
-        claim(late == (Ok(()), true, Ok(())), "who waits has it at once")
     }
 }

@@ -17,6 +17,7 @@ use super::{
             free_address_strings,
             set_address_strings, //
         },
+        progress::Progress,
         rqst::Message,
         xprt::Xprt,
         xprt_ops::DEFAULT_TIMEOUT, //
@@ -210,6 +211,22 @@ struct Private<T: Service> {
     data: Option<(Arc<Link<T::Connection>>, ModuleRef)>,
 }
 
+/// In front of the memory for a Call and its Reply; a multiple of the alignment that `kmalloc` gives.
+#[repr(C, align(16))]
+struct Prefix(Progress);
+
+/// How far a request is.
+///
+/// # Safety
+///
+/// Its memory must be of [`ReverseOps::buf_alloc`], and not freed for `'a`.
+unsafe fn progress_of<'a>(rqst: *const bindings::rpc_rqst) -> &'a Progress {
+    // SAFETY: `buf_alloc` gave out what is behind the prefix.
+    let progress = unsafe { &raw const (*(*rqst).rq_buffer.cast::<Prefix>().sub(1)).0 };
+    // SAFETY: It is not freed for `'a`, and nobody has an exclusive reference to it.
+    unsafe { &*progress }
+}
+
 /// The table of calls of the RPC layer into the reverse direction of a service.
 struct ReverseOps<T: Service>(PhantomData<T>);
 
@@ -230,7 +247,7 @@ impl<T: Service> ReverseOps<T> {
         prepare_request: None,
         send_request: Some(Self::send_request),
         abort_send_request: None,
-        wait_for_reply_request: Some(bindings::xprt_wait_for_reply_request_def),
+        wait_for_reply_request: Some(Self::wait_for_reply),
         timer: None,
         release_request: Some(Self::release_request),
         close: Some(Self::close),
@@ -375,15 +392,19 @@ impl<T: Service> ReverseOps<T> {
         if call > LARGEST {
             return EINVAL.to_errno();
         }
+        let size = size_of::<Prefix>().saturating_add(call);
+        let size = size.saturating_add(reply);
         // SAFETY: Allocating has no further requirement.
-        let data =
-            unsafe { bindings::kmalloc(call.saturating_add(reply), bindings::rpc_task_gfp_mask()) };
-        if data.is_null() {
+        let prefix = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
+        if prefix.is_null() {
             return ENOMEM.to_errno();
         }
-        // SAFETY: The request is the task's, which calls.
+        let prefix = prefix.cast::<Prefix>();
+        let data = prefix.wrapping_add(1);
+        // SAFETY: There is room for the prefix. The request is the task's, which calls.
         unsafe {
-            (*rqst).rq_buffer = data;
+            prefix.write(Prefix(Progress::new()));
+            (*rqst).rq_buffer = data.cast();
             (*rqst).rq_rbuffer = data.cast::<u8>().wrapping_add(call).cast();
         }
         0
@@ -398,7 +419,7 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: The request has a buffer of `buf_alloc`. What was sent of it was copied.
         unsafe {
             let rqst = (*task).tk_rqstp;
-            bindings::kfree((*rqst).rq_buffer);
+            bindings::kfree((*rqst).rq_buffer.cast::<Prefix>().sub(1).cast());
             (*rqst).rq_buffer = core::ptr::null_mut();
             (*rqst).rq_rbuffer = core::ptr::null_mut();
         }
@@ -431,11 +452,25 @@ impl<T: Service> ReverseOps<T> {
         }
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
-        let message = unsafe { Message::from_raw(raw) };
+        let message = unsafe {
+            progress_of(rqst).begin();
+            Message::from_raw(raw)
+        };
         match T::call(&connection, &message) {
             Ok(()) => 0,
             Err(e) => e.to_errno(),
         }
+    }
+
+    /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone.
+    unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
+        // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which is in
+        // the receive queue. The lock of that is held.
+        unsafe { progress_of((*task).tk_rqstp).wait_for_reply(task) };
     }
 
     /// An RPC is over. From its task, with the lock of the transport's state held.
@@ -566,8 +601,7 @@ pub(super) unsafe fn fail(xprt: *mut bindings::rpc_xprt, xid: u32) {
         unsafe {
             let rqst = bindings::xprt_lookup_rqst(xprt, xid.to_be());
             if !rqst.is_null() {
-                (*(*rqst).rq_task).tk_status = EIO.to_errno();
-                bindings::xprt_complete_rqst((*rqst).rq_task, 0);
+                progress_of(rqst).end_with((*rqst).rq_task, EIO);
             }
         }
     });

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How far an RPC is with its Call. Its task has the outcome of sending that before it waits for the
+//! Reply, and the RPC layer takes no error in between: it would be forgotten.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
+use super::super::bindings;
+use core::ffi::c_int;
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+};
+
+/// The Call was sent, or is about to be.
+const SENT: i32 = 0;
+/// The task waits for the Reply.
+const WAITS: i32 = 1;
+
+/// [`SENT`], [`WAITS`], or the error that the RPC ends with as soon as its task waits.
+pub(super) struct Progress(Atomic<i32>);
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self(Atomic::new(SENT))
+    }
+
+    /// The Call is about to be sent, so that no answer to it can have come yet.
+    #[inline]
+    pub(super) fn begin(&self) {
+        self.0.store(SENT, Relaxed);
+    }
+
+    /// Whether the RPC has an error already.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.load(Relaxed) < SENT
+    }
+
+    /// The task waits from here on; or there is an error already.
+    #[inline]
+    fn wait(&self) -> Result<(), c_int> {
+        if self.has_failed() {
+            return Err(self.0.load(Relaxed));
+        }
+        self.0.store(WAITS, Relaxed);
+        Ok(())
+    }
+
+    /// The RPC ends with this error. False if its task does not wait yet.
+    fn fail(&self, error: Error) -> bool {
+        let waits = self.0.load(Relaxed) == WAITS;
+        if !waits {
+            self.0.store(error.to_errno(), Relaxed);
+        }
+        waits
+    }
+
+    /// Has the task wait, unless there is an error.
+    ///
+    /// # Safety
+    ///
+    /// To be called for a task whose request, of this progress, was sent and is in the receive queue, the
+    /// lock of which is held; by that task.
+    #[inline]
+    pub(super) unsafe fn wait_for_reply(&self, task: *mut bindings::rpc_task) {
+        // SAFETY: The contract of this function is that of the RPC layer's.
+        unsafe { bindings::xprt_wait_for_reply_request_def(task) };
+        if let Err(error) = self.wait() {
+            // SAFETY: The contract of this function has that of the other one in it.
+            unsafe { end(task, error) };
+        }
+    }
+
+    /// Ends the RPC with an error, as soon as its task waits.
+    ///
+    /// # Safety
+    ///
+    /// To be called for a task whose request, of this progress, is in the receive queue, the lock of which
+    /// is held.
+    #[cold]
+    pub(super) unsafe fn end_with(&self, task: *mut bindings::rpc_task, error: Error) {
+        if self.fail(error) {
+            // SAFETY: The contract of this function is that of the other one.
+            unsafe { end(task, error.to_errno()) };
+        }
+    }
+}
+
+/// # Safety
+///
+/// The request of the task must be in the receive queue, the lock of which must be held.
+unsafe fn end(task: *mut bindings::rpc_task, error: c_int) {
+    // SAFETY: A task stays as long as its request is in the queue.
+    unsafe {
+        (*task).tk_status = error;
+        bindings::xprt_complete_rqst(task, 0);
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: the error of an RPC that does not wait yet is not lost.
+
+use super::*;
+use crate::kunit::{
+    claim,
+    same, //
+};
+
+#[kunit_tests(rpcrdma_progress)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn an_error_waits_for_its_rpc() -> Result {
+        let progress = Progress::new();
+        let error = Err(EIO.to_errno());
+        claim(!progress.has_failed(), "no error")?;
+        claim(!progress.fail(EIO), "it does not wait yet")?;
+        claim(progress.has_failed(), "an error")?;
+        same("when it waits", progress.wait(), error)?;
+        progress.begin();
+        claim(!progress.has_failed(), "not of another Call")?;
+        same("when it waits", progress.wait(), Ok(()))?;
+        claim(progress.fail(EIO), "who waits has it at once")
+    }
+}
