@@ -66,10 +66,21 @@ mod suite {
         claim(credits.ended(4, at(160)), "a minute")?;
         claim(!credits.ended(4, at(161)), "it is said once")?;
         claim(credits.answered(2, Some(2)), "late")?;
-        claim(!credits.ended(4, at(300)), "there is a credit")?;
         claim(credits.take(5), "a Call")?;
-        claim(!credits.ended(5, at(400)), "and none again")?;
+        claim(!credits.ended(5, at(400)), "no credit again")?;
         claim(!credits.ended(6, at(459)), "from then on")?;
         claim(credits.ended(6, at(460)), "a minute")
+    }
+
+    #[test]
+    fn a_client_that_is_always_late_has_all_the_time() -> Result {
+        let mut credits = ReverseCredits::new(2)?;
+        for second in (0..1000).step_by(9) {
+            let xid = second as u32;
+            claim(credits.take(xid), "a Call")?;
+            claim(!credits.ended(xid, second * HZ), "nobody waits for it")?;
+            claim(credits.answered(xid, Some(1)), "late")?;
+        }
+        Ok(())
     }
 }

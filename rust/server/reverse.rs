@@ -24,8 +24,14 @@ use xdr::{
 
 /// Sends a Call. From an RPC task; may sleep.
 pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+    // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section 5.3),
+    // and has no answer. After an error nfsd would make it again at once, for ever.
+    let len = MIN_HEADER + message.send_buf().len();
+    if len > connection.longest_inline(true) {
+        return Ok(());
+    }
     take_credit(connection, message)?;
-    let sent = send(connection, message);
+    let sent = send(connection, message, len);
     if sent.is_err() {
         let credits = &connection.qp.handler().reverse;
         credits.lock().answered(message.xid(), None);
@@ -41,16 +47,18 @@ fn take_credit(connection: &Connection, message: &RpcMessage<'_>) -> Result {
     if credits.lock().take(xid) {
         return Ok(());
     }
-    message.xprt().wait_for_space();
-    // One may have come back before the sender was marked as waiting.
-    if !credits.lock().take(xid) {
+    let xprt = message.xprt();
+    xprt.wait_for_space();
+    // One may have come back, or the connection have ended, before the sender was marked as waiting.
+    let taken = credits.lock().take(xid);
+    if !taken && xprt.is_connected() {
         return Err(EAGAIN);
     }
-    message.xprt().space();
-    Ok(())
+    xprt.space();
+    taken.then_some(()).ok_or(ENOTCONN)
 }
 
-fn send(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+fn send(connection: &Connection, message: &RpcMessage<'_>, len: usize) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer();
     // Whoever waits for space waits for a credit.
@@ -58,16 +66,10 @@ fn send(connection: &Connection, message: &RpcMessage<'_>) -> Result {
     // What is asked for in credits is what can wait for a Reply at once.
     let room = encode_plain(buffer.bytes(), message.xid(), grant::REVERSE);
     let room = room.map_err(|_| EMSGSIZE)?;
-    let end = MIN_HEADER + body.len();
-    if end > connection.longest_inline(true) {
-        // No chunks here (RFC 8167, section 5.3). After an error that is final nfsd would make the same
-        // Call again at once, for ever.
-        return Err(ENOBUFS);
-    }
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
-        .reply(end, None, None, None, false)
+        .reply(len, None, None, None, false)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }

@@ -32,7 +32,7 @@ pub(crate) struct ReverseCredits {
     most: u32,
     grant: u32,
     unanswered: Unanswered,
-    /// Since when each credit is with a Call that nobody waits for.
+    /// Since when each credit has been with a Call that nobody waits for, and no Call was answered.
     stalled: Option<Jiffies>,
 }
 
@@ -67,6 +67,9 @@ impl ReverseCredits {
         if let (true, Some(wire)) = (known, grant) {
             // INVARIANT: Clamped.
             self.grant = wire.clamp(1, self.most);
+        }
+        if known {
+            self.stalled = None;
         }
         known
     }

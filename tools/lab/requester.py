@@ -17,7 +17,7 @@ REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
 # again and again without delay there are thousands.
-GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 4, 40
+GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 3, 40
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
 SILENT = Expected(1, re.compile(r"rpcrdma: connection from \S+ closed: the client answers no calls"), "the requester does not")

@@ -163,10 +163,11 @@ def never_answered(bench: Bench) -> None:
 
 
 def too_long(bench: Bench) -> None:
-    """A Call that is longer than the client receives is not sent, nor made again and again at once: here the server tells of
-    a lock whose owner has a long name."""
+    """A Call that is longer than the client receives is not sent, nor made again and again at once, nor does another wait for
+    it: here the server tells of a lock whose owner has a long name."""
     small = Session(bench, connection=Connection(bench.adapter, private_data(receive=1024)))
     holder = Session(bench)
+    delegation = delegated(bench, small)
     file = bench.make_file(FILE.format("locked"), b"")
     lock = holder.lock(file.handle, b"holder")
     if lock is None or small.lock(file.handle, bytes(LONGEST_NAME)) is not None:
@@ -174,6 +175,8 @@ def too_long(bench: Bench) -> None:
     holder.unlock(lock)
     if small.connection.has_received(TOO_LONG_SECONDS):
         raise Failure(f"a message of {len(small.connection.receive().message)} bytes")
+    small.answer(called(bench, small, delegation))
+    give_back(bench, small, delegation)
     for session in (small, holder):
         bench.works(session.connection)
         session.connection.close()
