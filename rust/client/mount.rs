@@ -21,6 +21,7 @@ use super::{
     marshal,
     region_plan::PAYLOAD_PAGES,
     reverse,
+    settle,
     stats::Stats, //
 };
 use crate::kapi::{
@@ -485,7 +486,7 @@ impl Transport for Mount {
         if unanswered && requester.id.0 == connection {
             requester.reverse.lock().answered();
             if self.shared.reverse_enabled() {
-                requester.alarm.raise(Reason::Unanswered);
+                settle::give_up(requester, Reason::Unanswered);
             }
         }
         reverse::room(requester);
