@@ -14,26 +14,24 @@ from collections import Counter
 
 def main() -> None:
     path, threads, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    ends: Counter[str] = Counter()
+    ends: list[str] = []
     readers = [threading.Thread(target=read, args=(path, reads, ends)) for _ in range(threads)]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join()
-    for end, count in ends.items():
+    for end, count in Counter(ends).items():
         print(count, end)
 
 
-def read(path: str, count: int, ends: Counter[str]) -> None:
+def read(path: str, count: int, ends: list[str]) -> None:
     file, page = os.open(path, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, mmap.PAGESIZE)
-    mine: Counter[str] = Counter()
     for _ in range(count):
         try:
             os.preadv(file, [page], 0)
-            mine["well"] += 1
+            ends.append("well")
         except OSError as error:
-            mine[errno.errorcode.get(error.errno or 0, "?")] += 1
-    ends.update(mine)
+            ends.append(errno.errorcode.get(error.errno or 0, "?"))
 
 
 main()
