@@ -173,21 +173,19 @@ impl CallState {
             .filter(|_| self.phase == Phase::Sent(id))
     }
 
-    /// A Call of this XID is to be made: takes out what it will offer, which is nothing yet, to be
-    /// filled without the lock. It has to be put back: the RPC layer lets no RPC end while it is being
-    /// sent, nor sends it twice at once. None if a peer can reach memory of the RPC.
+    /// A Call of this XID is to be made, which offers nothing yet. `ENOTCONN` if a peer can reach memory
+    /// of the RPC.
     #[inline]
-    pub(super) fn begin(&mut self, xid: u32) -> Option<KBox<Offer>> {
-        let mut offer = self.offer.take_if(|offer| {
-            // What an earlier connection knew of it is gone with that.
-            offer.regions.bury();
-            offer.regions.fenced().is_some()
-        })?;
+    pub(super) fn begin(&mut self, xid: u32) -> Result {
+        let offer = self.offer.as_mut().ok_or(ENOTCONN)?;
+        // What an earlier connection knew of it is gone with that.
+        offer.regions.bury();
+        offer.regions.fenced().ok_or(ENOTCONN)?;
         self.xid = xid;
         offer.read.clear();
         offer.write.clear();
         offer.reply.clear();
-        Some(offer)
+        Ok(())
     }
 }
 

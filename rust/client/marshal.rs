@@ -97,22 +97,26 @@ fn send_with_credit(
 
     let call = rqst.call();
     let mut state = call.state.lock();
-    let mut offer = state.begin(rqst.xid()).ok_or(ENOTCONN)?;
+    state.begin(rqst.xid())?;
     let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().room());
-    let encoded = if chunks::fit_inline(call_len, room, &requester.thresholds()) {
-        encode(requester, rqst, buffer.bytes())
-    } else {
-        // Covering memory may sleep. Nobody looks at what is offered before the Call is sent, and the
-        // RPC layer keeps the request until this function returns.
-        drop(state);
-        let encoded = encode_with_chunks(requester, rqst, &mut offer, &mut buffer);
-        state = call.state.lock();
-        encoded
-    };
+    if chunks::fit_inline(call_len, room, &requester.thresholds()) {
+        let len = encode(requester, rqst, buffer.bytes())
+            .inspect_err(|e| not_encoded(requester, xprt, rqst, *e))?;
+        rqst.note_sent();
+        // A Reply that comes at once waits for the lock.
+        state.phase = Phase::Sent(requester.id);
+        let posted = buffer.post_message(len, || rqst.task().id());
+        return posted.map_err(|_| ENOTCONN);
+    }
+    // Covering memory may sleep. Nobody looks at what is offered before the Call is sent; the RPC layer
+    // keeps the request until this function returns, and does not send it twice at once.
+    let mut offer = state.offer.take().ok_or(ENOTCONN)?;
+    drop(state);
+    let encoded = encode_with_chunks(requester, rqst, &mut offer, &mut buffer);
+    let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
             rqst.note_sent();
-            // A Reply that comes at once waits for the lock.
             state.phase = Phase::Sent(requester.id);
             buffer
                 .post(len, &mut offer.regions, || rqst.task().id())

@@ -97,6 +97,7 @@ impl Credits {
     }
 
     /// Takes a credit for a Call. False when all are in use.
+    #[inline(always)]
     pub(crate) fn take(&mut self, xid: u32) -> bool {
         self.used() < self.grant as usize
             && self.unanswered.len() < self.most()

@@ -337,7 +337,7 @@ impl<T: Transport> PinnedRqst<T> {
     /// ends inside a word the rest of that is added.
     ///
     /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
         let result = match result {
             Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
@@ -352,8 +352,6 @@ impl<T: Transport> PinnedRqst<T> {
             // SAFETY: The task stays until the request is unpinned. Its request is in the receive queue,
             // whose lock is held.
             Err(e) => unsafe {
-                // Where the Call was sent a moment ago, its task has the outcome of that before it, and
-                // would take it for all.
                 let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
                 RpcBuffer::<T::Call>::progress_of(buffer).end_with(task, e);
             },

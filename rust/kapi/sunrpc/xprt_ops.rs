@@ -87,11 +87,12 @@ unsafe fn was_sent_on(task: *const bindings::rpc_task, cookie: u32) -> bool {
 
 /// When the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was before, when
 /// `period` has passed since it was sent.
-fn end_of_patience(now: Jiffies, end: Jiffies, period: Jiffies) -> Jiffies {
+#[inline(always)]
+fn end_of_patience(now: Jiffies, end: Jiffies, period: impl FnOnce() -> Jiffies) -> Jiffies {
     if time::is_before(now, end) {
         end
     } else {
-        now.wrapping_add(period)
+        now.wrapping_add(period())
     }
 }
 
@@ -326,7 +327,7 @@ impl<T: Transport> XprtOps<T> {
         // nobody else looks at the times of its request.
         unsafe {
             let end = &raw mut (*(*task).tk_rqstp).rq_majortimeo;
-            let period = (*(*(*task).tk_client).cl_timeout).to_initval;
+            let period = || (*(*(*task).tk_client).cl_timeout).to_initval;
             *end = end_of_patience(time::jiffies(), *end, period);
         }
         // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which is in

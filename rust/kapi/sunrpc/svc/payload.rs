@@ -30,11 +30,11 @@ impl Payload {
 ///
 /// # Invariants
 ///
-/// The first `len` parts of `few` are written. They are in `many` if there is anything.
+/// The first `len` parts of `few` are written. They are in `many` if there is that.
 pub(super) struct Payloads {
     few: MaybeUninit<[Payload; FEW]>,
     len: usize,
-    many: KVec<Payload>,
+    many: Option<KVec<Payload>>,
 }
 
 impl Payloads {
@@ -44,7 +44,7 @@ impl Payloads {
         init!(Self {
             few <- pin_init::uninit::<_, Error>(),
             len: 0,
-            many: KVec::new(),
+            many: None,
         }? Error)
     }
 
@@ -55,7 +55,7 @@ impl Payloads {
         let last = self.as_mut_slice().last();
         if last.is_some_and(|last| offset <= last.offset) {
             self.len = 0;
-            self.many.clear();
+            self.many = None;
         }
         let part = Payload { offset, length };
         if self.len < FEW {
@@ -71,19 +71,23 @@ impl Payloads {
 
     #[cold]
     fn add_to_many(&mut self, part: Payload) -> Result {
-        if self.many.is_empty() {
-            let mut many = KVec::with_capacity(2 * FEW, GFP_KERNEL)?;
-            many.extend_from_slice(self.as_mut_slice(), GFP_KERNEL)?;
-            self.many = many;
-        }
-        self.many.push(part, GFP_KERNEL)?;
-        Ok(())
+        let mut many = match self.many.take() {
+            Some(many) => many,
+            None => {
+                let mut many = KVec::with_capacity(2 * FEW, GFP_KERNEL)?;
+                many.extend_from_slice(self.as_mut_slice(), GFP_KERNEL)?;
+                many
+            }
+        };
+        let added = many.push(part, GFP_KERNEL);
+        self.many = Some(many);
+        Ok(added?)
     }
 
     /// The parts.
     pub(super) fn as_mut_slice(&mut self) -> &mut [Payload] {
-        if !self.many.is_empty() {
-            return &mut self.many;
+        if let Some(many) = &mut self.many {
+            return many;
         }
         // SAFETY: So many are written, by the type invariant.
         unsafe { core::slice::from_raw_parts_mut(self.few.as_mut_ptr().cast(), self.len) }

@@ -45,11 +45,11 @@ mod suite {
         // The counter begins shortly before it wraps, too.
         for now in [1000, Jiffies::MAX - 5, Jiffies::MAX, 0] {
             for (left, expected) in [(1, 1), (30, 30), (0, 10)] {
-                let end = end_of_patience(now, now.wrapping_add(left), 10);
+                let end = end_of_patience(now, now.wrapping_add(left), || 10);
                 same("left", end.wrapping_sub(now), expected)?;
             }
             for over in [1, 9, 10, 11, 1_000_000] {
-                let end = end_of_patience(now, now.wrapping_sub(over), 10);
+                let end = end_of_patience(now, now.wrapping_sub(over), || 10);
                 same("left", end.wrapping_sub(now), 10)?;
             }
         }
