@@ -46,7 +46,8 @@ LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:
 LEAST_REQUESTS = 4
 # The fewest that a region of ours may have; so a WRITE of the largest of FEW_SIZES takes five.
 REGION_PAGES, SEGMENTS = 17, 5
-READ_SIZE = SEGMENTS * REGION_PAGES * 4096
+# Of so many regions, one of which may begin off a page boundary.
+READ_SIZE = SEGMENTS * (REGION_PAGES - 1) * 4096
 # In the line of mountstats.
 READ_SEGMENTS, WRITE_SEGMENTS, REPLY_SEGMENTS = 11, 12, 13
 # The end of a transport comes after umount has returned.
@@ -367,8 +368,8 @@ def tunables(cell: Cell) -> None:
                               f"{' '.join(taken.split())}")
         with cell.captured() as path, _small_regions(cell), cell.mounted():
             cell.written("out", FEW_SIZES)
-            segments = cell.counter(READ_SEGMENTS)
             _writes_counted(cell, directory)
+            segments = cell.counter(READ_SEGMENTS)
         counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
                                "rdma_stat_rq_poll").split()
     granted = capture.granted(path)
@@ -389,7 +390,8 @@ def _writes_counted(cell: Cell, directory: str) -> None:
     cell.client(f"dd if=/dev/zero of=/mnt/t/big bs={READ_SIZE} count=1 oflag=direct 2>&1")
     cell.server(f"{directory} && echo 0 > rdma_stat_write")
     before = offered()
-    cell.client("dd if=/mnt/t/big of=/dev/null bs=1M iflag=direct 2>&1")
+    # No more than there is, so that each segment is filled.
+    cell.client(f"dd if=/mnt/t/big of=/dev/null bs={READ_SIZE} count=1 iflag=direct 2>&1")
     segments, written = offered() - before, int(cell.server(f"{directory} && cat rdma_stat_write"))
     if written != segments or cell.client_module == OURS and segments < SEGMENTS:
         raise say.Failure(f"{written} RDMA Writes are counted, of {segments} segments of Write chunks sent")
