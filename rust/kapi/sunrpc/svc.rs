@@ -7,6 +7,7 @@
 
 mod class;
 mod handle;
+mod link;
 mod ops;
 mod payload;
 mod reply;

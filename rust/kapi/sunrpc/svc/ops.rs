@@ -24,9 +24,9 @@ use super::{
         Shared,
         SvcHandle, //
     },
+    link::Link,
     payload::Payloads,
     reply::SvcReply,
-    reverse::Link,
     rqst::{
         MessageBytes,
         SvcRqst, //

@@ -14,7 +14,10 @@ use super::super::super::{
         PageList, //
     },
 };
-use super::reverse;
+use super::{
+    link,
+    reverse, //
+};
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -120,7 +123,7 @@ impl SvcRqst<'_> {
     /// The reverse transport of the connection, if there is one.
     fn reverse(&self) -> Option<NonNull<bindings::rpc_xprt>> {
         // SAFETY: The request is valid, and its transport stays, by the type invariant.
-        NonNull::new(unsafe { reverse::published((*self.raw.as_ptr()).rq_xprt) })
+        NonNull::new(unsafe { link::published((*self.raw.as_ptr()).rq_xprt) })
     }
 
     /// A Call in the reverse direction that was sent cannot be served, says the client.
