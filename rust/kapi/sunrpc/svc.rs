@@ -107,7 +107,8 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     const REVERSE_CREDITS: u32;
     /// Where the class of the reverse direction is registered.
     fn reverse_class() -> &'static Class;
-    /// Sends a Call in the reverse direction. From an RPC task; may sleep.
+    /// Sends a Call in the reverse direction; one that can never be sent counts as sent, and its RPC ends
+    /// with its time. From an RPC task; may sleep.
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has space.
     /// `ENOBUFS`: to be tried again later.
