@@ -257,6 +257,9 @@ impl Handler for Responder {
 
     fn device_event(&self, event: &QueuePairEvent<'_>) {
         trace::svcrdma_qp_error(|| (event.number(), event.device(), self.peer));
+        if event.is_fatal() {
+            self.handle.close();
+        }
     }
 }
 

@@ -73,8 +73,7 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn disconnected(&self, told: Result) {
         let _ = told;
     }
-    /// The device has something to say of the queue pair. Nothing has to be done: if it is serious,
-    /// work requests fail. Any context, also with interrupts off.
+    /// The device has something to say of the queue pair. Any context, also with interrupts off.
     fn device_event(&self, event: &QueuePairEvent<'_>) {
         let _ = event;
     }
@@ -95,6 +94,18 @@ impl<'a> QueuePairEvent<'a> {
     /// What it is, as the verbs number it.
     pub(crate) fn number(&self) -> u32 {
         self.0.event
+    }
+
+    /// Whether nothing will go through the queue pair any more. As a rule its work requests fail then,
+    /// but a device that is at fault itself may never say so.
+    pub(crate) fn is_fatal(&self) -> bool {
+        !matches!(
+            self.0.event,
+            bindings::ib_event_type_IB_EVENT_PATH_MIG
+                | bindings::ib_event_type_IB_EVENT_COMM_EST
+                | bindings::ib_event_type_IB_EVENT_SQ_DRAINED
+                | bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED
+        )
     }
 
     /// Which device says so.
