@@ -192,6 +192,22 @@ impl Pieces<'_> {
         self.runs.iter().map(|run| run.len).sum()
     }
 
+    /// The first `n` bytes, which stay here, too.
+    #[inline]
+    pub(super) fn first(&self, mut n: usize) -> Self {
+        let runs = self.runs.map(|mut run| {
+            let part = run.take(n);
+            n -= part.len;
+            part
+        });
+        // INVARIANT: Parts of the same memory, kept by the same.
+        Self {
+            runs,
+            kept: self.kept(),
+            _memory: PhantomData,
+        }
+    }
+
     /// Leaves out the first `n` bytes.
     pub(crate) fn skip(&mut self, mut n: usize) {
         for run in &mut self.runs {

@@ -53,6 +53,9 @@ use kernel::{
 };
 use xdr::Segment;
 
+/// Bytes of a page, as regions count them.
+const PAGE: u32 = kernel::page::PAGE_SIZE as u32;
+
 /// What a peer may do to a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -360,7 +363,7 @@ impl Region<Idle> {
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
     /// the kernel gets on the wire. May sleep, as drivers may. `ENOBUFS` when the memory cannot be
-    /// mapped now, `EIO` when the device refuses it.
+    /// mapped, or placed, now; `EIO` when the device refuses it.
     ///
     /// # Safety
     ///
@@ -402,64 +405,22 @@ impl Mr {
         // A driver may allocate memory to cover some (hns_roce does).
         #[cfg(CONFIG_RPCRDMA_DEBUG)]
         kernel::task::might_sleep();
-        // SAFETY: The caller has the token of an idle region, and nobody kills it meanwhile: by the
-        // type invariant nobody else uses the list.
-        let List { sg, longest } = unsafe { &mut *self.list.get() };
-        let filled = pieces.fill(sg.as_mut_slice(), sg_gaps, *longest);
-        if filled == 0 {
-            return Err(EINVAL);
-        }
-        let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
-        let (mr, direction) = (self.mr.as_ptr(), access.direction());
-        // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
-        // this region is fenced, or the connection until it is dead, or that what the pieces keep
-        // does; the device is alive as long as the region is.
-        let mapped =
-            unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
-        let address = || sg.first().map_or(0, |element| element.dma_address);
-        let mapped_elements = u32::try_from(mapped).unwrap_or(0);
-        if mapped_elements == 0 {
-            trace::xprtrdma_frwr_sgerr(|| {
-                (self.id, address(), direction.as_raw().0, filled as u32)
-            });
-            // Bounce buffers are short: the RPC layer tries again later.
-            return Err(ENOBUFS);
-        }
-        ledger::mapped(list as u64, filled, direction.as_raw());
-
-        let page = kernel::page::PAGE_SIZE as u32;
-        // SAFETY: The region is valid, since nobody kills it, and the list is mapped for its device; no
-        // offset is given.
-        let placed =
-            unsafe { bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), page) };
-        let mut core = self.core.lock();
-        // INVARIANT: `filled` elements were mapped above.
-        core.mapped = filled as u32;
-        core.direction = direction;
-        core.kept = pieces.kept();
-        if placed < 0 || placed as u32 != mapped_elements {
-            trace::xprtrdma_frwr_maperr(|| {
-                (
-                    self.id,
-                    address(),
-                    direction.as_raw().0,
-                    placed,
-                    core.mapped,
-                )
-            });
-            // SAFETY: Nobody kills it.
-            self.unmap(&mut core, |direction, n| unsafe {
-                self.covered(n, direction)
-            });
-            return Err(EIO);
+        let whole = pieces.first(usize::MAX);
+        // SAFETY: The caller has the token of an idle region, and nobody kills it meanwhile.
+        unsafe {
+            if let Some(bytes) = self.place(pieces, sg_gaps, access)? {
+                *pieces = whole;
+                self.place_less(pieces, bytes, sg_gaps, access)?;
+            }
         }
 
+        let mr = self.mr.as_ptr();
         // A key is used once: the peer's late use of an old one must fail.
         // SAFETY: The region is valid, since nobody kills it, and nobody else uses it while the caller
         // has its token.
         let segment = unsafe {
             bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
-            let in_page = (*mr).iova & u64::from(page - 1);
+            let in_page = (*mr).iova & u64::from(PAGE - 1);
             (*mr).iova = (u64::from(tag) << 32) | in_page;
             Segment {
                 handle: (*mr).rkey,
@@ -468,6 +429,111 @@ impl Mr {
             }
         };
         Ok(segment)
+    }
+
+    /// Maps what one region can cover, and has the device place all of it. Says how many bytes the
+    /// device would take if it takes fewer, of which nothing is mapped then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::cover`].
+    #[inline]
+    unsafe fn place(
+        &self,
+        pieces: &mut Pieces<'_>,
+        sg_gaps: bool,
+        access: Access,
+    ) -> Result<Option<usize>> {
+        // SAFETY: The caller has the token of an idle region, and nobody kills it meanwhile: by the
+        // type invariant nobody else uses the list.
+        let List { sg, longest } = unsafe { &mut *self.list.get() };
+        let before = pieces.remaining();
+        let filled = pieces.fill(sg.as_mut_slice(), sg_gaps, *longest);
+        if filled == 0 {
+            return Err(EINVAL);
+        }
+        let bytes = before - pieces.remaining();
+        let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
+        let (mr, direction) = (self.mr.as_ptr(), access.direction());
+        // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
+        // this region is fenced, or the connection until it is dead, or that what the pieces keep
+        // does; the device is alive as long as the region is.
+        let mapped =
+            unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
+        let address = || sg.first().map_or(0, |element| element.dma_address);
+        if mapped <= 0 {
+            trace::xprtrdma_frwr_sgerr(|| {
+                (self.id, address(), direction.as_raw().0, filled as u32)
+            });
+            // Bounce buffers are short: the RPC layer tries again later.
+            return Err(ENOBUFS);
+        }
+        ledger::mapped(list as u64, filled, direction.as_raw());
+
+        // SAFETY: The region is valid, since nobody kills it, and the list is mapped for its device; no
+        // offset is given.
+        let placed =
+            unsafe { bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), PAGE) };
+        // SAFETY: The region is valid, since nobody kills it, and nobody else uses it while the caller
+        // has its token.
+        let length = unsafe { (*mr).length };
+        let mut core = self.core.lock();
+        // INVARIANT: `filled` elements were mapped above.
+        core.mapped = filled as u32;
+        core.direction = direction;
+        core.kept = pieces.kept();
+        let whole = length == bytes as u64;
+        if placed == mapped && whole {
+            return Ok(None);
+        }
+        trace::xprtrdma_frwr_maperr(|| {
+            (
+                self.id,
+                address(),
+                direction.as_raw().0,
+                placed,
+                core.mapped,
+            )
+        });
+        // SAFETY: Nobody kills it.
+        self.unmap(&mut core, |direction, n| unsafe {
+            self.covered(n, direction)
+        });
+        match usize::try_from(length) {
+            Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(Some(fewer)),
+            // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does): the
+            // RPC layer tries again later.
+            _ if placed == ENOMEM.to_errno() || (placed == 0 && whole) => Err(ENOBUFS),
+            _ => Err(EIO),
+        }
+    }
+
+    /// Covers no more than the first `bytes`, since the device takes fewer pieces than a region has room
+    /// for: where bounce buffers lose what is in front of a piece in its page, two may not join.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::cover`].
+    #[cold]
+    unsafe fn place_less(
+        &self,
+        pieces: &mut Pieces<'_>,
+        mut bytes: usize,
+        sg_gaps: bool,
+        access: Access,
+    ) -> Result {
+        loop {
+            let mut some = pieces.first(bytes);
+            // SAFETY: As the caller promises.
+            match unsafe { self.place(&mut some, sg_gaps, access)? } {
+                None => {
+                    pieces.skip(bytes - some.remaining());
+                    return Ok(());
+                }
+                // Fewer each time.
+                Some(fewer) => bytes = fewer,
+            }
+        }
     }
 }
 

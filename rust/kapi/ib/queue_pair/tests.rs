@@ -469,7 +469,7 @@ mod suite {
         // One that the device refuses goes back to the pool.
         bench.device.refuse(Request::MapMr, 0);
         let refused = poster.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
-        same("refused", refused.err(), Some(EIO))?;
+        same("refused", refused.err(), Some(ENOBUFS))?;
         drop(poster);
         same("requests", bench.device.sends(), 0)?;
         bench.shut_down(3)?;

@@ -23,7 +23,6 @@ use crate::kunit::{
 };
 use kernel::page::PAGE_SIZE;
 
-const PAGE: u32 = PAGE_SIZE as u32;
 const TAG: u32 = 0xfeed_beef;
 
 /// A region, and memory to cover.
@@ -629,14 +628,14 @@ mod suite {
         bench.memory.reorder(&[4, 2, 0])?;
         bench.device.refuse(fake::Request::MapMr, 0);
         let mut region = bench.idle();
-        // Three elements: a refusal, or fewer than that.
-        for placed in [u32::MAX, 0, 1, 2] {
-            bench.device.place_at_most(placed.min(100));
+        // For want of memory, and because it takes none at all.
+        for (placed, error) in [(100, ENOBUFS), (0, EIO)] {
+            bench.device.place_at_most(placed);
             let mut pieces = bench.memory.pieces((0, 0), (0, 3 * PAGE_SIZE), (0, 0))?;
             region = match cover(region, &mut pieces, false, Access::RemoteRead, TAG) {
                 Ok(_) => return claim(false, "it is not covered"),
                 Err((e, region)) => {
-                    same("error", e, EIO)?;
+                    same("error", e, error)?;
                     region
                 }
             };
@@ -648,6 +647,38 @@ mod suite {
         bench.balance.more(1)?;
         let _ = armed.disarm();
         bench.end()
+    }
+
+    #[test]
+    fn device_takes_fewer_pieces() -> Result {
+        for placed in [1, 2] {
+            let mut bench = Bench::new(false)?;
+            bench.memory.reorder(&[4, 2, 0])?;
+            bench.device.place_at_most(placed);
+            let mut pieces = bench.memory.pieces((0, 0), (100, 2 * PAGE_SIZE), (0, 0))?;
+            let mut region = bench.idle();
+            // Where each piece begins, and what is left behind those that one region covers.
+            let ends = [PAGE_SIZE - 100, 2 * PAGE_SIZE - 100, 2 * PAGE_SIZE];
+            let mut covered = 0;
+            while covered != 2 * PAGE_SIZE {
+                let left = ends.iter().filter(|end| **end > covered);
+                let end = left.clone().take(placed as usize).last().ok_or(EINVAL)?;
+                let taken = left.count().min(placed as usize);
+                let armed = cover(region, &mut pieces, false, Access::RemoteRead, TAG)
+                    .map_err(|(e, _)| e)?;
+                same("length", armed.segment().length as usize, end - covered)?;
+                same("remaining", pieces.remaining(), 2 * PAGE_SIZE - end)?;
+                // What is not covered is not mapped either.
+                same("mapped", armed.mr.core.lock().mapped as usize, taken)?;
+                bench.balance.more(1)?;
+                covered = *end;
+                region = armed.disarm();
+                bench.balance.more(0)?;
+            }
+            drop(region);
+            bench.end()?;
+        }
+        Ok(())
     }
 
     #[test]

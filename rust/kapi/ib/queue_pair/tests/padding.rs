@@ -153,7 +153,8 @@ mod suite {
 
     #[test]
     fn a_device_that_refuses() -> Result {
-        for (request, error, made) in [(Request::AllocMr, ENOMEM, 0), (Request::MapMr, EIO, 1)] {
+        for (request, error, made) in [(Request::AllocMr, ENOMEM, 0), (Request::MapMr, ENOBUFS, 1)]
+        {
             let bench = Bench::new()?;
             bench.device.refuse(request, 0);
             same("error", bench.qp.provide_padding(), Err(error))?;

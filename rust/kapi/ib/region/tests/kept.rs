@@ -78,7 +78,7 @@ mod suite {
         let bench = Bench::new(false)?;
         bench.device.refuse(fake::Request::MapMr, 0);
         let refused = bench.arm_kept(bench.idle()).err();
-        same("refused", refused, Some(EIO))?;
+        same("refused", refused, Some(ENOBUFS))?;
         same("after that", counts(&bench), ALONE)?;
         bench.end()
     }
