@@ -10,6 +10,7 @@
 //! that does not hold, and cleans up.
 
 mod class;
+pub(crate) mod drivers;
 mod xdr;
 
 use core::{

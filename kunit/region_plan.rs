@@ -8,6 +8,7 @@ use crate::kunit::{
     claim,
     same, //
 };
+use kernel::prelude::*;
 use xdr::header_size;
 
 /// What the smallest inline threshold leaves for the header.
@@ -92,21 +93,29 @@ mod suite {
                 claim(16 * plan.pages() >= pages(4095, MIB), "with its pages")?;
             }
         }
-        Ok(())
+        // One that begins with a page.
+        same(
+            "of the smallest regions",
+            RegionPlan::new(16, 0)?.aligned(),
+            16,
+        )
     }
 
     #[test]
     fn regions_that_are_too_small() -> Result {
-        for (device, allowed) in [(0, 0), (1, 0), (16, 0), (512, 16), (512, 1), (16, 257)] {
-            let refused = RegionPlan::new(device, allowed);
-            same("error", refused.err(), Some(EOPNOTSUPP))?;
+        for (device, allowed) in [(0, 0), (1, 0), (15, 0), (512, 15), (512, 1), (15, 257)] {
+            let refused = RegionPlan::new(device, allowed).err();
+            claim(
+                matches!(refused, Some(Unfit::FewPages { needed: 16, .. })),
+                "it is refused",
+            )?;
         }
         Ok(())
     }
 
     #[test]
     fn the_largest_header_fits_the_smallest_threshold() -> Result {
-        for allowed in [0, 17, 30, 256] {
+        for allowed in [0, 16, 17, 30, 256] {
             let plan = RegionPlan::new(512, allowed)?;
             let message = plan.message() as usize;
             let header = header_size(message, [], Some(message));

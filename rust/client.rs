@@ -17,6 +17,7 @@ mod region_plan;
 mod reply;
 mod reverse;
 mod settle;
+mod sizes;
 mod stats;
 mod trace;
 

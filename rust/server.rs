@@ -15,6 +15,7 @@ mod reply;
 mod request;
 mod reverse;
 mod segments;
+mod sizes;
 mod trace;
 mod waiting;
 

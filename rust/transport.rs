@@ -3,5 +3,7 @@
 //! What both ends share.
 
 pub(crate) mod credits;
+pub(crate) mod queues;
 pub(crate) mod reverse_credits;
 mod unanswered;
+pub(crate) mod unfit;

@@ -14,33 +14,30 @@ use super::{
         Shared,
         REVERSE_SLOTS, //
     },
-    region_plan::RegionPlan,
+    sizes::Sizes,
     trace::negotiated, //
 };
-use crate::{
-    kapi::{
-        ib::{
-            CmId,
-            ConnectParams,
-            DeviceLimits,
-            QueuePair,
-            QueuePairConfig,
-            UNSIGNALED_RUN, //
-        },
-        sunrpc::SocketAddress,
-        sys::{
-            log,
-            sysctl,
-            time::HZ,
-            trace,
-            workqueue::{
-                DelayedWork,
-                Timer,
-                WorkItem, //
-            }, //
-        },
+use crate::kapi::{
+    ib::{
+        CmId,
+        ConnectParams,
+        DeviceLimits,
+        QueuePair,
+        QueuePairConfig,
+        UNSIGNALED_RUN, //
     },
-    transport::credits::RECEIVE_BATCH,
+    sunrpc::SocketAddress,
+    sys::{
+        log,
+        sysctl,
+        time::HZ,
+        trace,
+        workqueue::{
+            DelayedWork,
+            Timer,
+            WorkItem, //
+        }, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -88,30 +85,19 @@ impl WorkItem for Connector {
     }
 }
 
-/// The sizes of a connection on a device; `EOPNOTSUPP` where its queues are too short.
-fn config(device: &DeviceLimits, plan: &RegionPlan, max_requests: u32) -> Result<QueuePairConfig> {
-    let regions = plan.rpc();
-    // A call as a rule: a Send, and the registration and invalidation of a payload. And once, the
-    // longest.
-    let usual = 1 + 2 * plan.aligned();
-    let longest = 4 * (regions + 1);
-    let queue = device.max_qp_wr.min(device.max_cqe);
-    let send_entries = (usual * max_requests + REVERSE_SLOTS + longest + 1).min(queue);
-    let receives = (max_requests + REVERSE_SLOTS + RECEIVE_BATCH).min(queue.saturating_sub(1));
-    if send_entries <= longest || receives <= REVERSE_SLOTS + RECEIVE_BATCH {
-        return Err(EOPNOTSUPP);
-    }
-    Ok(QueuePairConfig {
-        send_entries,
-        regions_per_call: regions,
+/// The sizes of a connection's queue pair.
+fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> QueuePairConfig {
+    QueuePairConfig {
+        send_entries: sizes.queues.sends,
+        regions_per_call: sizes.plan.rpc(),
         send_buffers: max_requests + REVERSE_SLOTS + UNSIGNALED_RUN,
         send_size: sysctl::max_inline_write() as usize,
-        receives,
+        receives: sizes.queues.receives,
         receive_size: sysctl::max_inline_read() as usize,
-        region_pages: plan.pages(),
+        region_pages: sizes.plan.pages(),
         sg_gaps: device.sg_gaps,
         transfers: None,
-    })
+    }
 }
 
 /// Makes a connection. Runs in the work item; sleeps.
@@ -140,15 +126,11 @@ fn attempt(
     events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
-    if !device.registers {
-        log::warn(format_args!(
-            "the device that leads to {address} cannot register memory by work request"
-        ));
-        return Err(EOPNOTSUPP);
-    }
-    let plan = RegionPlan::new(device.max_region_pages, sysctl::region_pages())?;
-    let config = config(&device, &plan, xprt.max_requests())?;
-    let max_calls = config.receives - REVERSE_SLOTS - RECEIVE_BATCH;
+    let max_requests = xprt.max_requests();
+    let sizes = Sizes::new(&device, sysctl::region_pages(), max_requests).inspect_err(|unfit| {
+        log::warn(format_args!("the device that leads to {address} {unfit}"))
+    })?;
+    let config = config(&device, &sizes, max_requests);
     let (own, peer) = id.addresses();
     let number = shared.next_id();
     let requester = Requester::new(
@@ -156,8 +138,8 @@ fn attempt(
         number,
         alarm.clone(),
         events.clone(),
-        max_calls,
-        plan,
+        sizes.queues.messages,
+        sizes.plan,
     )?;
     let connection = QueuePair::new(id, config, requester)?;
     if let Err(e) = bring_up(shared, &connection, events, &device) {

@@ -6,18 +6,21 @@
 #[path = "../../kunit/region_plan.rs"]
 mod tests;
 
+use crate::transport::unfit::Unfit;
 use core::num::NonZero;
-use kernel::prelude::*;
 
 /// Pages of the largest payload: 1 MiB that begins anywhere in a page.
 pub(crate) const PAYLOAD_PAGES: u32 = 257;
-/// Segments of a chunk that every server takes (RFC 8267, section 6.4.2).
-const SEGMENTS: u32 = 16;
+/// Segments of the largest payload, at most. Every server takes sixteen (RFC 8267, section 6.4.2), and so
+/// many a payload has that begins with a page; where regions are of 16 pages, one that does not has one more.
+const SEGMENTS: u32 = 17;
+/// Pages that a region has to cover for that.
+const LEAST_PAGES: u32 = PAYLOAD_PAGES.div_ceil(SEGMENTS);
 
 /// What the regions of a connection cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionPlan {
-    /// Of one region, 17 to 257.
+    /// Of one region, 16 to 257.
     pages: u32,
     /// Regions of the largest payload that begins with a page.
     aligned: u32,
@@ -29,14 +32,16 @@ impl RegionPlan {
     /// For a device whose regions cover up to `device` pages, of which `allowed` are to be used; 0 for
     /// all of them.
     ///
-    /// `EOPNOTSUPP` when the largest payload would need more segments than every server takes.
-    pub(crate) fn new(device: u32, allowed: u32) -> Result<Self> {
+    /// An error when that is too little.
+    pub(crate) fn new(device: u32, allowed: u32) -> Result<Self, Unfit> {
         let most = if allowed == 0 { PAYLOAD_PAGES } else { allowed };
-        let pages = NonZero::new(device.min(most).min(PAYLOAD_PAGES)).ok_or(EOPNOTSUPP)?;
+        let pages = device.min(most).min(PAYLOAD_PAGES);
+        let enough = NonZero::new(pages).filter(|pages| pages.get() >= LEAST_PAGES);
+        let pages = enough.ok_or(Unfit::FewPages {
+            pages,
+            needed: LEAST_PAGES,
+        })?;
         let payload = PAYLOAD_PAGES.div_ceil(pages.get());
-        if payload > SEGMENTS {
-            return Err(EOPNOTSUPP);
-        }
         Ok(Self {
             pages: pages.get(),
             aligned: (PAYLOAD_PAGES - 1).div_ceil(pages.get()),

@@ -17,6 +17,12 @@ use super::{
         Grant, //
     },
     poison::Poison,
+    sizes::{
+        Sizes,
+        CHUNKS,
+        LIST_SEGMENTS,
+        SEGMENTS, //
+    },
     waiting::{
         Turn,
         Waiting, //
@@ -26,7 +32,6 @@ use crate::{
     kapi::{
         ib::{
             AcceptParams,
-            CmId,
             Failure,
             Fetched,
             Handler,
@@ -36,8 +41,7 @@ use crate::{
             QueuePairEvent,
             Received,
             SendBuffer,
-            TransferConfig,
-            UNSIGNALED_RUN, //
+            TransferConfig, //
         },
         sunrpc::{
             SocketAddress,
@@ -64,7 +68,6 @@ use crate::{
 };
 use kernel::{
     new_mutex, new_spinlock,
-    page::PAGE_SIZE,
     prelude::*,
     sync::{
         atomic::{
@@ -91,20 +94,10 @@ use xdr::{
 pub(super) const BATCH: u32 = 17;
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const UNTOLD: u32 = 0;
-/// Segments of one chunk.
-const SEGMENTS: usize = 64;
-/// Segments of all Read chunks, and of all Write chunks beside the Reply chunk.
-const LIST_SEGMENTS: usize = 2 * SEGMENTS;
-/// Read chunks, and Write chunks.
-const CHUNKS: usize = 16;
-/// Elements of one work request, at most.
-const ELEMENTS: u32 = 30;
 /// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It
 /// has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
 /// themselves do have more room than 1024 bytes.
 const SILENT_PEER: usize = 4096;
-/// Work requests that the send queue holds at least.
-const SEND_ENTRIES: u32 = 128;
 
 /// The responder's part of a connection.
 #[pin_data]
@@ -263,45 +256,26 @@ impl Handler for Responder {
     }
 }
 
-/// Work requests that one Reply or Call may need of a queue, by its limits and with `elements` for
-/// each request.
-fn longest_chain(max_message: usize, elements: usize) -> u32 {
-    // Results, and what is left between them, end within segments.
-    let parts = LIST_SEGMENTS + SEGMENTS + 2 * CHUNKS + 1;
-    // Each part may begin and end within a page.
-    let pages = max_message / PAGE_SIZE + 2 * parts;
-    // Those of the parts, and the Send.
-    (pages / elements + parts + 1) as u32 + UNSIGNALED_RUN
-}
-
-/// The sizes of a connection.
-fn config(id: &CmId<Events>, credits: u32, max_message: usize) -> Result<QueuePairConfig> {
-    let device = id.limits()?;
-    let beside = id.requests_beside_reads(SEGMENTS as u32)?;
+/// The sizes of a connection's queue pair.
+fn config(sizes: &Sizes) -> QueuePairConfig {
     let size = svc_sysctl::max_request_size() as usize;
-    let elements = device.max_send_elements.clamp(1, ELEMENTS);
-    let fewest = elements.min(device.max_read_elements).max(1);
-    let send_entries = longest_chain(max_message, fewest as usize)
-        .max(SEND_ENTRIES)
-        .min(device.max_qp_wr.saturating_sub(beside))
-        .min(device.max_cqe.saturating_sub(beside));
-    let receives = credits + grant::BESIDE;
-    Ok(QueuePairConfig {
-        send_entries,
+    let queues = &sizes.queues;
+    QueuePairConfig {
+        send_entries: queues.sends,
         regions_per_call: 1,
         // One for each that is posted, and for each message that may be answered meanwhile.
-        send_buffers: send_entries + receives,
+        send_buffers: queues.sends.saturating_add(queues.receives),
         send_size: size,
-        receives,
+        receives: queues.receives,
         receive_size: size,
         region_pages: 1,
         sg_gaps: false,
         transfers: Some(TransferConfig {
-            elements,
+            elements: sizes.elements,
             contexts: SEGMENTS as u32,
-            reads: credits,
+            reads: queues.messages,
         }),
-    })
+    }
 }
 
 /// Tells who asks for it of a new connection; the line begins as that of the in-tree module.
@@ -370,18 +344,16 @@ impl Connection {
         let device = id.limits()?;
         let name = id.device_name()?;
         let addresses = id.addresses();
-        // Sinks of RDMA Reads have to be registered with iWARP, and with nothing else.
-        if device.iwarp && !device.registers {
+        let added = id.requests_beside_reads(SEGMENTS as u32)?;
+        let sizes = Sizes::new(&device, added, svc_sysctl::max_requests(), max_message);
+        let sizes = sizes.inspect_err(|unfit| {
             let peer = addresses.1;
             warn(format_args!(
-                "connection from {peer} refused: the device cannot register memory by work request"
-            ));
-            return Err(EOPNOTSUPP);
-        }
-        let most = svc_sysctl::max_requests()
-            .min(device.max_qp_wr.saturating_sub(grant::BESIDE + 1))
-            .max(1);
-        let config = config(&id, most, max_message)?;
+                "connection from {peer} refused: the device {unfit}"
+            ))
+        })?;
+        let config = config(&sizes);
+        let most = sizes.queues.messages;
         let grant = Grant::new(most);
         let receives = grant.receives();
         let waiting = Waiting::new(config.receives as usize)?;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What a connection has, by what its device can do, and by what a message may have at most.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/server_sizes.rs"]
+mod tests;
+
+use super::grant;
+use crate::{
+    kapi::ib::{
+        DeviceLimits,
+        UNSIGNALED_RUN, //
+    },
+    transport::{
+        queues::{
+            Queues,
+            Wish, //
+        },
+        unfit::Unfit, //
+    },
+};
+use kernel::page::PAGE_SIZE;
+
+/// Segments of one chunk.
+pub(super) const SEGMENTS: usize = 64;
+/// Segments of all Read chunks, and of all Write chunks beside the Reply chunk.
+pub(super) const LIST_SEGMENTS: usize = 2 * SEGMENTS;
+/// Read chunks, and Write chunks.
+pub(super) const CHUNKS: usize = 16;
+/// Elements of one work request, at most.
+const ELEMENTS: u32 = 30;
+/// Work requests that the send queue holds at least, where the device has so many.
+const SENDS: u32 = 128;
+
+/// Elements and queues.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Of one work request.
+    pub(super) elements: u32,
+    pub(super) queues: Queues,
+}
+
+impl Sizes {
+    /// For messages of up to `max_message` bytes, `max_requests` at once, and a core that adds so many
+    /// work requests.
+    pub(super) fn new(
+        device: &DeviceLimits,
+        added: u32,
+        max_requests: u32,
+        max_message: usize,
+    ) -> Result<Self, Unfit> {
+        // Sinks of RDMA Reads have to be registered with iWARP, and with nothing else.
+        if device.iwarp && !device.registers {
+            return Err(Unfit::CannotRegister);
+        }
+        let elements = device.max_send_elements.clamp(1, ELEMENTS);
+        // And such a sink is one element.
+        let fewest = match device.iwarp {
+            true => elements,
+            false => elements.min(device.max_read_elements).max(1),
+        };
+        let wish = Wish {
+            longest: longest_chain(max_message, fewest as usize),
+            usual: SENDS,
+            added,
+            messages: max_requests,
+            beside: grant::BESIDE,
+        };
+        let queues = Queues::new(device, &wish)?;
+        Ok(Self { elements, queues })
+    }
+}
+
+/// Work requests that one Reply or Call may need of a queue, by its limits and with `elements` for
+/// each request.
+fn longest_chain(max_message: usize, elements: usize) -> u32 {
+    // Results, and what is left between them, end within segments.
+    let parts = LIST_SEGMENTS + SEGMENTS + 2 * CHUNKS + 1;
+    // Each part may begin and end within a page.
+    let pages = max_message / PAGE_SIZE + 2 * parts;
+    // Those of the parts, in the last of which there may be a single element; and the Send.
+    let requests = (pages + parts * (elements - 1)) / elements + 1;
+    u32::try_from(requests).map_or(u32::MAX, |n| n.saturating_add(UNSIGNALED_RUN))
+}
