@@ -90,12 +90,12 @@ def patient(cell: Cell, lease: int = LONG_LEASE) -> Iterator[None]:
 
 @contextmanager
 def recorded(cell: Cell, *events: str) -> Iterator[list[str]]:
-    """These events of nfsd for the length of a block; their lines are in the list after it."""
+    """These events of the server for the length of a block; their lines are in the list after it."""
     lines: list[str] = []
     with say.undoing(lambda: cell.server(f"rmdir {TRACE}")):
         # A test that hung may have left it.
-        cell.server(f"{{ rmdir {TRACE} 2> /dev/null; mkdir {TRACE}; }} && cd {TRACE}/events/nfsd && for event in {' '.join(events)}; do "
-                    "echo 1 > $event/enable || exit 1; done")
+        cell.server(f"{{ rmdir {TRACE} 2> /dev/null; mkdir {TRACE}; }} && cd {TRACE}/events && for event in {' '.join(events)}; do "
+                    "echo 1 > $(echo */$event)/enable || exit 1; done")
         yield lines
         lines += cell.server(f"tail -n {MOST_LINES} {TRACE}/trace").splitlines()
 

@@ -17,6 +17,8 @@ REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
 # again and again without delay there are thousands.
+# A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
+SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
 GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 3, 40
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
@@ -62,12 +64,16 @@ def reverse(cell: Cell) -> None:
 
 def given_up(name: str, lease: int, cell: Cell) -> None:
     """The part for Calls that nfsd gives up, which it has to do, but not all the time."""
-    with callback_tests.patient(cell, lease), callback_tests.recorded(cell, CALL_ENDED) as lines:
+    with callback_tests.patient(cell, lease), callback_tests.recorded(cell, CALL_ENDED, SENT) as lines:
         cell.server(callback_tests.NO_GRACE)
         part(name, cell)
     ended = sum(f": {CALL_ENDED}: " in line for line in lines)
     if not LEAST_ENDED <= ended <= MOST_ENDED:
         raise say.Failure(f"nfsd has given up or had {ended} answers to its Calls")
+    # It would stand in the way of others until its time is over.
+    held = [line for line in lines if f": {SENT}: " in line and NO_BUFFERS.search(line)]
+    if held:
+        raise say.Failure(f"a Call is kept to be sent again: {held[0].strip()}")
 
 
 def dropped(cell: Cell) -> None:
