@@ -42,7 +42,7 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix soak setup bench
+	storm matrix adapters soak setup bench
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -61,6 +61,7 @@ help:
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names'
+	@echo '  make adapters    on devices that play adapters, what a mount makes of their limits; DEVICE=mlx5|cxgb4-iwarp|worst|...'
 	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (150 reach all);'
 	@echo '                   ends with what was done in numbers'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail (not part of check);'
@@ -68,15 +69,15 @@ help:
 	@echo '  make mutants     plants small mistakes in the protocol crate, which its host tests have to notice (not part of'
 	@echo '                   check); MUTANTS= takes one file of xdr/src'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
-	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw  VERS=3|4.0|4.1|4.2'
+	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw|dma|...  VERS=3|4.0|4.1|4.2'
 	@echo '  make requester   what no Linux client sends, from a requester of our own: every byte of the answers is compared'
-	@echo '                   SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw'
+	@echo '                   SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw|dma|...'
 	@echo '  make responder   a server of our own does what none should, to a client with our module'
-	@echo '                   KERNEL=debug|stock  DEVICE=rxe|siw'
-	@echo '  make life        connections, listeners and devices come and go under load; END=server|client  DEVICE=rxe|siw'
-	@echo '  make memory      allocations fail, processes get too little memory, swap on the mount; DEVICE=rxe|siw'
+	@echo '                   KERNEL=debug|stock  DEVICE=rxe|siw|dma|...'
+	@echo '  make life        connections, listeners and devices come and go under load; END=server|client  DEVICE=rxe|siw|dma|...'
+	@echo '  make memory      allocations fail, processes get too little memory, swap on the mount; DEVICE=rxe|siw|dma|...'
 	@echo '  make storm       everything is used at once while everything is broken, the power of the server included;'
-	@echo '                   DEVICE=rxe|siw  SOAK_MINUTES=30'
+	@echo '                   DEVICE=rxe|siw|dma|...  SOAK_MINUTES=30'
 	@echo '  make bench       what the module costs beside the in-tree one, by instruction count; BENCH=default|quick|full'
 	@echo '  make setup       fill the cache (tools, guests, kernels) without running a test'
 	@echo

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import adapters
 import bench
 import defects
 import demo
@@ -40,6 +41,7 @@ def main() -> int:
         "life": (single.run_life, "connections, listeners and devices that come and go"),
         "memory": (single.run_memory, "a client whose memory is short"),
         "storm": (single.run_storm, "everything at once, while everything is broken"),
+        "adapters": (adapters.run, "that all is well within the limits of adapters"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "bench": (bench.run, "what the module costs beside the in-tree one"),
         "check-tests": (defects.run, "that planted defects are found"),

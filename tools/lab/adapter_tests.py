@@ -16,6 +16,12 @@ REFUSED = "cannot register memory by work request"
 FORCED = "ib_core.force_mr=1"
 # READs and WRITEs at once, each of so many regions that there are not enough for all of them.
 AT_ONCE, FEWEST_PAGES = 8, 17
+# An adapter that is played says what is written there.
+EVENT = "/sys/module/{}/parameters/adapter_event"
+GOOD = ("established", "last_receive", "gid_change", "port_active", "device_fatal")
+FATAL = ("qp_fatal", "qp_request", "qp_access")
+# A server closes a connection at once, and the client has another one as soon as it is told.
+CLOSED_SECONDS = 30
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
 
 
@@ -72,9 +78,38 @@ def forced(cell: Cell) -> None:
                 raise say.Failure("there were regions enough for all")
 
 
-ANEW = Expected(100, re.compile(r"(infiniband )?rxe0: .*|rdma_rxe: .*|RPC: (Unr|R)egistered rdma .*|NFSD: (Using .* tracking"
-                                r".*|.*no clients to reclaim.*|starting .* grace period.*)"),
+def nothing_mapped(cell: Cell) -> None:
+    """By the time that the device goes everything is unmapped; one that plays an adapter says so if not."""
+    cell.load_modules()
+    with say.undoing(cell.guests.doubt):
+        cell.guests.unload()
+        cell.guests.both(f"rdma link delete {cell.device}0")
+
+
+def events(cell: Cell) -> None:
+    """What an adapter has to say of a queue pair for the worse ends the server's connection, whatever becomes of its work
+    requests; all else it says changes nothing at either end."""
+    cell.load_modules()
+    event = EVENT.format({"rxe": "rdma_rxe"}.get(cell.device, cell.device))
+    with cell.mounted():
+        for name in GOOD:
+            cell.guests.both(f"echo {name} > {event}")
+            cell.still_works()
+            if cell.connects() != 1:
+                raise say.Failure(f"the connection has ended after {name}")
+        for made, name in enumerate(FATAL, 2):
+            cell.server(f"echo {name} > {event}")
+            cell.await_connects(made, CLOSED_SECONDS)
+            cell.still_works()
+
+
+ANEW = Expected(100, re.compile(r"(infiniband )?(rxe|siw)0: .*|rdma_rxe: .*|RPC: (Unr|R)egistered rdma .*|NFSD: (Using .* "
+                                r"tracking.*|.*no clients to reclaim.*|starting .* grace period.*)"),
                 "modules and devices go and come anew, and nfsd with them")
+CLOSED = Expected(20, re.compile(r"rpcrdma: connection (to|from) \S+ lost: .*"), "the server closes its connections")
 CANNOT = Expected(10, re.compile(rf"rpcrdma: the device that leads to \S+ {REFUSED}"), "a client's device cannot do it")
 TESTS = [Test("an adapter without extensions", without_extensions, (ANEW, CANNOT))]
 FORCING = [Test("the core registers memory for all RDMA", forced, (ANEW, payload_tests.MOVED))]
+MAPPED = Test("nothing stays mapped", nothing_mapped, (ANEW,))
+EVENTS = Test("events of the adapter", events, (CLOSED,))
+PLAYED = [EVENTS, MAPPED]

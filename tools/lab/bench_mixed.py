@@ -11,6 +11,7 @@ from pathlib import Path
 
 import bench_costs
 import bench_guest
+import devices
 import kernels
 import pair
 import say
@@ -87,7 +88,7 @@ class _Cell:
     def measure(self) -> list[Mixed]:
         """All workloads."""
         guests = self.guests
-        guests.load(self.device, self.server, self.client)
+        guests.load(devices.named(self.device), self.server, self.client)
         guests.server.must(f"test -d /export/bench || {bench_guest.FILES}")
         words = bench_guest.mount_words(VERSION, bench_guest.RDMA)
         guests.client.must(f"{bench_guest.BENCH} mount {bench_guest.WHERE} {words}")

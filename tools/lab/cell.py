@@ -11,6 +11,7 @@ from pathlib import Path
 
 import repository
 import say
+from devices import Device
 from machine import CLIENT, SERVER, Machine
 from messages import Expected
 from monitor import Monitor
@@ -52,7 +53,7 @@ class Cell:
     """The guests, and what is mounted how."""
 
     guests: Pair
-    device: str
+    rdma: Device
     # None where nothing is to be mounted.
     version: str | None
     # Whose module runs where.
@@ -60,6 +61,11 @@ class Cell:
     client_module: str
     # The flavor of sec=.
     security: str
+
+    @property
+    def device(self) -> str:
+        """The kind of its RDMA device."""
+        return self.rdma.kind
 
     def client(self, command: str, seconds: float = LONG_SECONDS) -> str:
         return self.guests.client.must(command, seconds)
@@ -69,7 +75,7 @@ class Cell:
 
     def load_modules(self) -> None:
         """Have everything in place for a mount, also where an earlier test has removed it."""
-        self.guests.load(self.device, self.server_module, self.client_module)
+        self.guests.load(self.rdma, self.server_module, self.client_module)
 
     def mount_command(self, host: str = "server", option: str = "proto=rdma", security: str = "",
                       port: int = PORT) -> str:

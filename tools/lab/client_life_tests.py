@@ -53,11 +53,16 @@ SOME = Amounts(disconnects=100, removals=18)
 CHECK = Amounts(disconnects=10, removals=3)
 
 
-def tests(amounts: Amounts) -> list[Test]:
-    """All of them, and what shows that nothing is left."""
-    made = [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
+def lives(amounts: Amounts) -> list[Test]:
+    """Those that end connections, `amounts` times."""
+    return [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
             Test(f"client's device removed {amounts.removals} times under load",
                  functools.partial(device_removed, amounts.removals), (BROKEN, AWAY))]
+
+
+def tests(amounts: Amounts) -> list[Test]:
+    """All of them, and what shows that nothing is left."""
+    made = lives(amounts)
     if amounts != CHECK:
         # An NFS 4 client says good-bye twice, and waits three minutes for an answer each time.
         made.append(Test("client's device removed while connecting", removed_connecting, (BROKEN, AWAY)))

@@ -1,5 +1,6 @@
 """`make demo`: a mount over RDMA, shown from the build to rmmod."""
 
+import devices
 import kernels
 import module
 import say
@@ -29,7 +30,7 @@ def run() -> int:
     end = End(kernels.stock(), module.build(kernels.stock()), Build("2G"))
     with alone(), running(Setup("demo", end, end)) as guests:
         with say.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
-            guests.load("rxe", server, client)
+            guests.load(devices.named("rxe"), server, client)
         with say.step(MOUNT):
             guests.client.must(f"mkdir -p /mnt && {MOUNT}")
             say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")

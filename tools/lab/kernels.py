@@ -139,9 +139,10 @@ def _own(flavour: str) -> Kernel:
 
 
 def driver(kernel: Kernel, device: str) -> Path:
-    """The driver of a software RDMA device, from the kernel's own source with corrections."""
+    """The driver of a software RDMA device, from the kernel's own source with corrections, which can play adapters."""
     source, name = DRIVERS[device]
-    patch = FRAGMENTS / f"{device}.patch"
+    patches = sorted((FRAGMENTS / device).glob("*.patch"))
+    adapter = sorted((FRAGMENTS / "adapter").glob("*.[ch]"))
 
     def make(path: Path) -> None:
         log = cache.logs() / f"{device}-{kernel.flavour}.log"
@@ -150,7 +151,8 @@ def driver(kernel: Kernel, device: str) -> Path:
 mkdir {device}
 cp {kernel.kdir}/{source}/*.[ch] {kernel.kdir}/{source}/Makefile {device}
 rm -f {device}/*.mod.c
-patch -d {device} -p1 < {patch}
+cat {" ".join(map(str, patches))} | patch -d {device} -p1
+cp {" ".join(map(str, adapter))} {device}
 make -C {kernel.kdir} M={path}/{device} CONFIG_RDMA_{device.upper()}=m {compiler} -j{JOBS} modules
 mv {device}/{name} .
 rm -r {device}
@@ -158,7 +160,7 @@ rm -r {device}
         with say.step(f"building {device} for the {kernel.flavour} kernel", log):
             _shell(script, path, log, f"{device} could not be built")
 
-    recipe = f"{kernel.path.name}\n{patch.read_text()}"
+    recipe = "\n".join([kernel.path.name, *(file.read_text() for file in (*patches, *adapter))])
     return cache.entry(f"{device}-{kernel.flavour}", recipe, make) / name
 
 

@@ -4,13 +4,14 @@ import fnmatch
 import os
 import threading
 
+import devices
 import kernels
 import mount_tests
 import mounts
 import repository
 import say
 from cell import Test
-from mounts import DEVICES, Lane, Outcome, Plan
+from mounts import Lane, Outcome, Plan
 from pair import IN_TREE, OURS
 from results import Results
 
@@ -54,7 +55,7 @@ def _plans() -> list[Plan]:
                 and (client == OURS or test not in (mount_tests.TRACED_CLIENT, mount_tests.WATCHED))]
 
     plain = [Plan(device, version, server, client, fit(server, client, full[version]))
-             for device in DEVICES for server, client in whose for version in full]
+             for device in devices.KINDS for server, client in whose for version in full]
     # One version with each of the modules, and another one on the other device.
     secured = [*(("rxe", "4.2", server, client) for server, client in whose), ("siw", "3", OURS, OURS)]
 

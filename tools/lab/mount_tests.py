@@ -591,11 +591,12 @@ NAMED = Test("client named in trace events", named)
 TOLD = Test("connections told when asked for", told, (DEBUGGED,))
 DESCRIBED = Test("types for BPF", described)
 FROM_SERVER = Test("written by the server", from_server)
+DIRECTORY = Test("directory of 5,000", directory)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
-COMMON = [FROM_SERVER, Test("directory of 5,000", directory), OVER_IPV6,
+COMMON = [FROM_SERVER, DIRECTORY, OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
           NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.

@@ -15,6 +15,7 @@ import adapter_tests
 import callback_tests
 import client_life_tests
 import client_tests
+import devices
 import kernels
 import life_tests
 import load_tests
@@ -35,7 +36,6 @@ from pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 from tally import TALLY
 
-DEVICES = ("rxe", "siw")
 SOAK_MINUTES = 30
 # With about so many a soak comes to its last round.
 WHOLE_MINUTES = 150
@@ -136,10 +136,10 @@ def rounds(minutes: int) -> list[Round]:
     client_life = client_life_tests.tests(client_life_tests.SOAK)
 
     def ours(tests: list[Test]) -> list[Plan]:
-        return [Plan(device, version, OURS, OURS, tests) for device in DEVICES]
+        return [Plan(device, version, OURS, OURS, tests) for device in devices.KINDS]
 
     def each(setup: Callable[[str], Setup], version: str, tests: list[Test]) -> list[Lane]:
-        return [Lane(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in DEVICES]
+        return [Lane(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in devices.KINDS]
 
     return [Round("storms", each(server_rebooting, storm_tests.VERSION, storm_tests.tests(60 * minutes // STORM_PART))),
             Round("the client's life", each(client_stressed, version, client_life)),
@@ -148,7 +148,7 @@ def rounds(minutes: int) -> list[Round]:
                   [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
                    *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS,
                                                          life_tests.tests(life_tests.SOAK, device))])
-                     for device in DEVICES)]),
+                     for device in devices.KINDS)]),
             Round("the client alone",
                   [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
                                                  client_tests.TESTS + payload_tests.TESTS + client_tests.ROCE),
@@ -178,7 +178,9 @@ def cells() -> list[Lane]:
     smoke = mount_tests.SMOKE
     client = Lane(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
-        *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in DEVICES for version in smoke),
+        *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in devices.KINDS for version in smoke),
+        Plan("dma", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], *adapter_tests.PLAYED]),
+        Plan("bounce", "4.2", OURS, OURS, [*smoke["4.2"], mount_tests.DIRECTORY, adapter_tests.MAPPED]),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
         Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE]),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
@@ -189,9 +191,9 @@ def cells() -> list[Lane]:
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
     server = Lane(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
-        *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(DEVICES) for version in smoke),
+        *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
-        *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in DEVICES),
+        *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in devices.KINDS),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p"),
         # With the others nothing is placed.
@@ -315,10 +317,11 @@ def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> 
                 if guests is None:
                     guests = stack.enter_context(pair.running(lane.setup))
                 with say.step(f"{plan.name}: {len(plan.tests)} tests"):
-                    guests.load(plan.device, plan.server, plan.client)
+                    rdma = devices.named(plan.device)
+                    guests.load(rdma, plan.server, plan.client)
                     if plan.security != NO_SECURITY:
                         guests.begin_kerberos()
-                    cell = Cell(guests, plan.device, plan.version, plan.server, plan.client, plan.security)
+                    cell = Cell(guests, rdma, plan.version, plan.server, plan.client, plan.security)
                     whole = _cell(results, cell, plan)
             except (say.Failure, OSError) as error:
                 failure = error if isinstance(error, say.Failure) else say.Failure(str(error))
@@ -334,7 +337,7 @@ def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> 
 def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
     """Run the tests of a cell; False when its guests are of no more use."""
     for number, test in enumerate(plan.tests):
-        goodbyes = [mount_tests.siw_goodbyes(test)] if plan.device == "siw" else []
+        goodbyes = [mount_tests.siw_goodbyes(test)] if cell.device == "siw" else []
         hung, provokes = False, (*test.provokes, *goodbyes)
 
         def judged(test=test, provokes=provokes) -> None:

@@ -15,6 +15,7 @@ import repository
 import say
 from clock import Clock
 from counting import Counting
+from devices import Device
 from kernels import Kernel
 from machine import CLIENT, SERVER, Build, Machine, Role
 from messages import Expected, KernelLog
@@ -79,7 +80,7 @@ class Pair:
         # By the name of an end.
         self.modules: dict[str, str | None] = {}
         self.resources_before: dict[str, str] = {}
-        self._device = ""
+        self._device: Device | None = None
         self._serves = False
         self._kerberos = False
         try:
@@ -111,7 +112,7 @@ class Pair:
         server_said, client_said = (machine.succeeded(result, command) for machine, command, result in results)
         return server_said, client_said
 
-    def load(self, device: str, server: str, client: str) -> None:
+    def load(self, device: Device, server: str, client: str) -> None:
         """Have RDMA devices made, modules inserted and a directory exported, as far as it is not so; prove the modules."""
         if self._serves and (device != self._device or server != self.modules[SERVER.name]):
             self.stop_serving()
@@ -121,7 +122,7 @@ class Pair:
         if device != self._device:
             for machine in self.machines:
                 self._remove(machine)
-            self.both(f"/lab/rdma-device {device}")
+            self.both(device.command)
             self._device = device
         self._insert(self.server, server)
         self._insert(self.client, client)
@@ -155,7 +156,7 @@ class Pair:
 
     def doubt(self) -> None:
         """Nothing is known to be in place any more: `load` sets all of it up anew."""
-        self._device = ""
+        self._device = None
         self._serves = True
 
     def stop_serving(self) -> None:
@@ -174,7 +175,8 @@ class Pair:
         self.server.regain_power()
         whose, self.modules[SERVER.name] = self.modules[SERVER.name], None
         self.server.ready()
-        self.server.must(f"{REACHED}; {RECORD} && /lab/rdma-device {self._device}", 120)
+        made = self._device.command if self._device else "true"
+        self.server.must(f"{REACHED}; {RECORD} && {made}", 120)
         if whose is not None:
             self._insert(self.server, whose)
         self.server.must("/lab/nfs-server", 120)

@@ -1,5 +1,6 @@
 """`make try`: the shortest way to a mount, for the loop of a developer."""
 
+import devices
 import kernels
 import module
 import pair
@@ -17,7 +18,7 @@ COPY_IN = "dd if=/dev/urandom of=/export/in bs=1M count=8 status=none"
 def run() -> int:
     """Build, boot two guests, mount, copy a file each way, compare, unmount, remove the modules, read the logs."""
     client, server = (settings.choice(end, (pair.OURS, pair.IN_TREE)) for end in ("CLIENT", "SERVER"))
-    device = settings.choice("DEVICE", ("rxe", "siw"))
+    device = settings.choice("DEVICE", devices.NAMES)
     version = settings.choice("VERS", ("4.2", "4.1", "4.0", "3"))
     flavour = settings.choice("KERNEL", ("stock", "debug"))
     return _try(kernels.by_name(flavour), server, client, device, version)
@@ -29,7 +30,7 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
             for whose in (server, client)]
     with pair.alone(), pair.running(pair.Setup("try", *ends)) as guests:
         with say.step(f"setting up {device}, nfsd and the modules (server: {server}, client: {client})"):
-            guests.load(device, server, client)
+            guests.load(devices.named(device), server, client)
         with say.step(f"mounting with vers={version},proto=rdma"):
             more = V3 if version == "3" else {"more": "", "path": "/"}
             guests.client.must(MOUNT.format(version=version, **more))

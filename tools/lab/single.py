@@ -2,6 +2,7 @@
 the variables choose it."""
 
 import client_life_tests
+import devices
 import kernels
 import life_tests
 import memory_tests
@@ -12,7 +13,7 @@ import responder
 import settings
 import storm_tests
 from machine import CLIENT, SERVER, Build
-from mounts import DEVICES, Lane, Plan
+from mounts import Lane, Plan
 from pair import IN_TREE, OURS, End, Setup
 from results import Results
 from tally import TALLY
@@ -20,7 +21,7 @@ from tally import TALLY
 
 def run_requester() -> int:
     """All parts against one server, ours or the in-tree one; of the latter, the known differences are expected."""
-    device = settings.choice("DEVICE", DEVICES)
+    device = settings.choice("DEVICE", devices.NAMES)
     whose = settings.choice("SERVER", (OURS, IN_TREE))
     kernel = kernels.by_name(settings.choice("KERNEL", ("stock", "debug")))
     server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
@@ -32,7 +33,7 @@ def run_requester() -> int:
 
 def run_responder() -> int:
     """A client of ours against a server that breaks the protocol."""
-    device = settings.choice("DEVICE", DEVICES)
+    device = settings.choice("DEVICE", devices.NAMES)
     kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
     server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in (kernels.stock(), kernel))
     return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS),
@@ -41,9 +42,9 @@ def run_responder() -> int:
 
 def run_life() -> int:
     """The life cycle of one end, with a second processor there where that works."""
-    device = settings.choice("DEVICE", DEVICES)
+    device = settings.choice("DEVICE", devices.NAMES)
     if settings.choice("END", (SERVER.name, CLIENT.name)) == SERVER.name:
-        setup, tests = mounts.server_stressed(device), life_tests.tests(life_tests.CHECK, device)
+        setup, tests = mounts.server_stressed(device), life_tests.tests(life_tests.CHECK, devices.named(device).kind)
     else:
         setup, tests = mounts.client_stressed(device), client_life_tests.tests(client_life_tests.SOME)
     return _run_counting(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
@@ -51,14 +52,14 @@ def run_life() -> int:
 
 def run_memory() -> int:
     """What a client does whose memory is short."""
-    device = settings.choice("DEVICE", DEVICES)
+    device = settings.choice("DEVICE", devices.NAMES)
     plan = Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS)
     return _run_counting(mounts.client_accounted(device), plan)
 
 
 def run_storm() -> int:
     """Everything at once, for SOAK_MINUTES."""
-    device = settings.choice("DEVICE", DEVICES)
+    device = settings.choice("DEVICE", devices.NAMES)
     tests = storm_tests.tests(60 * mounts.soak_minutes())
     return _run_counting(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
 

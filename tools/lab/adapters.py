@@ -1,0 +1,99 @@
+"""`make adapters`: on each device that plays an adapter, what a mount makes of its limits, and that all is well within
+them."""
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+
+import adapter_tests
+import client_life_tests
+import devices
+import mount_tests
+import mounts
+import payload_tests
+import repository
+import say
+from cell import LONG_SECONDS, Cell, Test
+from mounts import Lane, Plan
+from pair import OURS
+from payload_tests import MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
+from results import Results
+
+TABLE = repository.BUILD / "adapters.txt"
+VERSION = "4.2"
+# Around what a page, a region, a message and a payload end with.
+SIZES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
+AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
+ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
+# Of a kernel's connection; that of the connection manager is polled elsewhere.
+QUEUE = re.compile(r"\bcqe (\d+) .*poll-ctx WORKQUEUE .*\[rpcrdma\]")
+HEADS = ("device", "keys of a READ", "of a WRITE", "of a READDIR", "client's queues", "server's send requests", "receives",
+         "reads at once")
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a mount made of a device, as a row of the table."""
+
+    device: str
+    values: tuple[str, ...]
+
+
+def run() -> int:
+    """Every device that plays an adapter, or the one that DEVICE names; the table, and the last line."""
+    names = [name for name, device in devices.ALL.items() if device.plays]
+    wanted = os.environ.get("DEVICE")
+    if wanted:
+        names = [name for name in names if name == wanted]
+        if not names:
+            raise say.Failure(f"DEVICE={wanted} plays no adapter", f"use one of: {', '.join(devices.ALL)}")
+    made: list[Made] = []
+    results = Results()
+    plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made)) for name in names]
+    mounts.run_lanes(results, mounts.chosen([Lane(mounts.client_debugged(), plans)]))
+    TABLE.parent.mkdir(exist_ok=True)
+    TABLE.write_text(_table(made))
+    say.line(_table(made).rstrip())
+    say.line(f"the table is in {TABLE}")
+    return results.finish()
+
+
+def _tests(name: str, made: list[Made]) -> list[Test]:
+    return [mount_tests.SMALL, Test("what it makes of the limits", functools.partial(_look, name, made),
+                                   (mount_tests.MOVED, mount_tests.DEBUGGED)),
+            Test("files of all sizes", _all_sizes, (mount_tests.MOVED,)), mount_tests.DIRECTORY,
+            *client_life_tests.lives(AMOUNTS), adapter_tests.MAPPED]
+
+
+def _look(name: str, made: list[Made], cell: Cell) -> None:
+    """Count the keys of 1 MiB and of a directory, and read the sizes of the queues."""
+    cell.load_modules()
+    cell.server("rpcdebug -m rpc -s svcsock")
+    with say.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), payload_tests.largest_payloads(cell):
+        with cell.mounted(prepare=f"truncate -s {MIB} in && mkdir d && cd d && touch $(seq 1000)"):
+            numbers = (WRITE_SEGMENTS, READ_SEGMENTS, REPLY_SEGMENTS)
+            before = [cell.counter(number) for number in numbers]
+            copy = "dd bs=1M count=1 status=none"
+            cell.client(f"{copy} if=/mnt/t/in of=/dev/null iflag=direct && {copy} if=/dev/zero of=/mnt/t/out oflag=direct && "
+                        "ls /mnt/t/d > /dev/null", LONG_SECONDS)
+            keys = [cell.counter(number) - then for number, then in zip(numbers, before)]
+            queues = QUEUE.findall(cell.client("rdma resource show cq"))
+            accepted = ACCEPTED.findall(cell.server("dmesg"))
+    if not accepted:
+        raise say.Failure("the server did not tell of the connection")
+    made.append(Made(name, (*map(str, keys), "/".join(queues), *accepted[-1])))
+
+
+def _all_sizes(cell: Cell) -> None:
+    """Files of all sizes, through the page cache and past it, on page boundaries and off them, in the largest pieces."""
+    cell.load_modules()
+    with payload_tests.largest_payloads(cell), cell.mounted():
+        for directory, mode in (("cached", ""), ("direct", "--direct"), ("odd", "--direct --odd")):
+            cell.written(directory, SIZES, mode)
+
+
+def _table(made: list[Made]) -> str:
+    rows = [HEADS, *((each.device, *each.values) for each in made)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
+    return "".join("  ".join(value.ljust(width) for value, width in zip(row, widths)).rstrip() + "\n" for row in rows)
