@@ -26,9 +26,9 @@ VERSION = "4.2"
 SIZES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
 ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
-# Of a kernel's connection; that of the connection manager is polled elsewhere.
-QUEUE = re.compile(r"\bcqe (\d+) .*poll-ctx WORKQUEUE .*\[rpcrdma\]")
-HEADS = ("device", "keys of a READ", "of a WRITE", "of a READDIR", "client's queues", "server's send requests", "receives",
+# Of the connection; that of the connection manager is the core's.
+QUEUE = re.compile(r"\bcqe (\d+) .*\[rpcrdma\]")
+HEADS = ("device", "keys of a READ", "of a WRITE", "of a READDIR", "client's completions", "server's send requests", "receives",
          "reads at once")
 
 
@@ -78,10 +78,13 @@ def _look(name: str, made: list[Made], cell: Cell) -> None:
             cell.client(f"{copy} if=/mnt/t/in of=/dev/null iflag=direct && {copy} if=/dev/zero of=/mnt/t/out oflag=direct && "
                         "ls /mnt/t/d > /dev/null", LONG_SECONDS)
             keys = [cell.counter(number) - then for number, then in zip(numbers, before)]
-            queues = QUEUE.findall(cell.client("rdma resource show cq"))
+            shown = cell.client("rdma resource show cq")
+            queues = QUEUE.findall(shown)
             accepted = ACCEPTED.findall(cell.server("dmesg"))
     if not accepted:
         raise say.Failure("the server did not tell of the connection")
+    if not queues:
+        raise say.Failure(f"the client's queues are not shown: {shown}")
     made.append(Made(name, (*map(str, keys), "/".join(queues), *accepted[-1])))
 
 

@@ -32,6 +32,8 @@ struct adapter_profile {
 	bool gaps;
 	/* Covering memory with a region takes a while, and may sleep. */
 	bool map_sleeps;
+	/* It has registration by work request, but no local invalidation. */
+	bool refuses_local_inv;
 	/* Of the elements that a region is asked to cover, it takes so many. */
 	int takes;
 	/* Completions come so many milliseconds late and all at once, those of Sends later than others. */
@@ -62,7 +64,7 @@ struct adapter *adapter_create(struct ib_device *device, const struct ib_device_
 void adapter_destroy(struct adapter *adapter);
 struct device *adapter_dma_device(struct adapter *adapter);
 
-struct page *adapter_page(struct adapter *adapter, u64 addr, size_t len, bool write);
+struct page *adapter_get_page(struct adapter *adapter, u64 addr, size_t len, bool write);
 int adapter_copy(struct adapter *adapter, u64 addr, void *buf, size_t len, bool write);
 void adapter_region_begin(struct adapter *adapter, u64 addr, u32 qpn);
 void adapter_region_end(struct adapter *adapter, u64 addr);

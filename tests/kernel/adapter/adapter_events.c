@@ -56,10 +56,14 @@ static int set_event(const char *value, const struct kernel_param *param)
 	list_for_each_entry(adapter, &adapters, all) {
 		struct ib_event event = { .device = adapter->device, .element.port_num = 1, .event = events[i].type };
 
+		/* It may be about to come, or to go. */
+		if (!ib_device_try_get(adapter->device))
+			continue;
 		if (events[i].of_queue_pairs)
 			tell_queue_pairs(adapter, events[i].type);
 		else
 			ib_dispatch_event(&event);
+		ib_device_put(adapter->device);
 	}
 	return 0;
 }

@@ -5,7 +5,7 @@
  * So a sync that is missing shows as wrong data, and each of these is told in the kernel's log, for tests to find:
  *
  *  - the device reaches what is not mapped (any more), more than that, or in the other direction,
- *  - what is unmapped is not mapped, or is under another direction,
+ *  - what is unmapped or synced is not mapped so: elsewhere, in another length or direction,
  *  - memory is unmapped while a region that covers it can still be reached through a queue pair,
  *  - memory stays mapped when the device is gone.
  *
@@ -126,20 +126,20 @@ static unsigned long pages_in(unsigned int offset, size_t size)
 	return DIV_ROUND_UP(offset + size, PAGE_SIZE);
 }
 
-static void unmap_page(struct adapter *adapter, unsigned long number, enum dma_data_direction dir, bool sync)
+/* Bytes that are in one page. */
+static void unmap_page(struct adapter *adapter, u64 addr, unsigned int len, enum dma_data_direction dir, bool sync)
 {
-	struct adapter_page *page = erase(adapter, number);
+	struct adapter_page *page = erase(adapter, addr >> PAGE_SHIFT);
 
 	if (!page) {
-		pr_err("unmapped at %#lx, where nothing is mapped\n", number << PAGE_SHIFT);
+		pr_err("unmapped at %#llx, where nothing is mapped\n", addr);
 		return;
 	}
-	if (page->dir != dir)
-		pr_err("unmapped at %#lx in direction %d what is mapped in direction %d\n", number << PAGE_SHIFT, dir,
-		       page->dir);
+	if (page->dir != dir || page->offset != offset_in_page(addr) || page->len != len)
+		pr_err("unmapped %u bytes at %#llx in direction %d, where %u are mapped at %#x in direction %d\n", len, addr,
+		       dir, page->len, page->offset, page->dir);
 	if (page->regions && adapter->is_ready(adapter->device, page->qpn))
-		pr_err("unmapped at %#lx what %u region(s) of queue pair %u cover\n", number << PAGE_SHIFT,
-		       page->regions, page->qpn);
+		pr_err("unmapped at %#llx what %u region(s) of queue pair %u cover\n", addr, page->regions, page->qpn);
 	if (sync && page->bounced && dir != DMA_TO_DEVICE)
 		memcpy(memory_of(page), seen_of(page), page->len);
 	page_destroy(page);
@@ -147,10 +147,21 @@ static void unmap_page(struct adapter *adapter, unsigned long number, enum dma_d
 
 static void unmap_range(struct adapter *adapter, u64 addr, size_t size, enum dma_data_direction dir, bool sync)
 {
-	unsigned long number = addr >> PAGE_SHIFT, end = number + pages_in(offset_in_page(addr), size);
+	while (size) {
+		unsigned int len = min_t(size_t, size, PAGE_SIZE - offset_in_page(addr));
 
-	for (; number < end; number++)
-		unmap_page(adapter, number, dir, sync);
+		unmap_page(adapter, addr, len, dir, sync);
+		addr += len;
+		size -= len;
+	}
+}
+
+/* As much as the kernel's own bounce buffers take at once. */
+static size_t adapter_max_mapping_size(struct device *dev)
+{
+	struct adapter *adapter = dev_get_drvdata(dev);
+
+	return adapter->profile->loses_offsets ? SZ_256K : SIZE_MAX;
 }
 
 static int map_range(struct adapter *adapter, u64 addr, phys_addr_t phys, size_t size, enum dma_data_direction dir,
@@ -158,6 +169,9 @@ static int map_range(struct adapter *adapter, u64 addr, phys_addr_t phys, size_t
 {
 	size_t done = 0;
 
+	/* As the kernel's own bounce buffers, which have no more room in a row. */
+	if (size > adapter_max_mapping_size(adapter_dma_device(adapter)))
+		return -ENOMEM;
 	while (done < size) {
 		unsigned int len = min_t(size_t, size - done, PAGE_SIZE - offset_in_page(addr + done));
 		struct adapter_page *page = page_create(addr + done, phys + done, len, dir, attrs);
@@ -274,15 +288,15 @@ static void adapter_unmap_sg(struct device *dev, struct scatterlist *list, int n
 }
 
 /* Bring the device up to date, or the memory. */
-static void sync(struct adapter *adapter, u64 addr, size_t size, bool device)
+static void sync(struct adapter *adapter, u64 addr, size_t size, enum dma_data_direction dir, bool device)
 {
 	while (size) {
 		size_t len = min_t(size_t, size, PAGE_SIZE - offset_in_page(addr));
 		struct adapter_page *page = page_of(adapter, addr, len);
 		size_t first;
 
-		if (!page) {
-			pr_err("synced %zu bytes at %#llx, where they are not mapped\n", len, addr);
+		if (!page || page->dir != dir) {
+			pr_err("synced %zu bytes at %#llx in direction %d, where they are not mapped so\n", len, addr, dir);
 			return;
 		}
 		first = offset_in_page(addr) - page->offset;
@@ -297,15 +311,16 @@ static void sync(struct adapter *adapter, u64 addr, size_t size, bool device)
 
 static void adapter_sync_for_cpu(struct device *dev, dma_addr_t addr, size_t size, enum dma_data_direction dir)
 {
-	sync(dev_get_drvdata(dev), addr, size, false);
+	sync(dev_get_drvdata(dev), addr, size, dir, false);
 }
 
 static void adapter_sync_for_device(struct device *dev, dma_addr_t addr, size_t size, enum dma_data_direction dir)
 {
-	sync(dev_get_drvdata(dev), addr, size, true);
+	sync(dev_get_drvdata(dev), addr, size, dir, true);
 }
 
-static void sync_list(struct adapter *adapter, struct scatterlist *list, int nents, bool device)
+static void sync_list(struct adapter *adapter, struct scatterlist *list, int nents, enum dma_data_direction dir,
+		      bool device)
 {
 	struct scatterlist *sg, *before = NULL;
 	u64 addr = sg_dma_address(list);
@@ -313,7 +328,7 @@ static void sync_list(struct adapter *adapter, struct scatterlist *list, int nen
 
 	for_each_sg(list, sg, nents, i) {
 		addr = place(adapter, addr, before, sg);
-		sync(adapter, addr, sg->length, device);
+		sync(adapter, addr, sg->length, dir, device);
 		before = sg;
 	}
 }
@@ -321,21 +336,13 @@ static void sync_list(struct adapter *adapter, struct scatterlist *list, int nen
 static void adapter_sync_sg_for_cpu(struct device *dev, struct scatterlist *list, int nents,
 				    enum dma_data_direction dir)
 {
-	sync_list(dev_get_drvdata(dev), list, nents, false);
+	sync_list(dev_get_drvdata(dev), list, nents, dir, false);
 }
 
 static void adapter_sync_sg_for_device(struct device *dev, struct scatterlist *list, int nents,
 				       enum dma_data_direction dir)
 {
-	sync_list(dev_get_drvdata(dev), list, nents, true);
-}
-
-/* As much as the kernel's own bounce buffers take at once. */
-static size_t adapter_max_mapping_size(struct device *dev)
-{
-	struct adapter *adapter = dev_get_drvdata(dev);
-
-	return adapter->profile->loses_offsets ? SZ_256K : SIZE_MAX;
+	sync_list(dev_get_drvdata(dev), list, nents, dir, true);
 }
 
 const struct dma_map_ops adapter_dma_ops = {
@@ -350,8 +357,16 @@ const struct dma_map_ops adapter_dma_ops = {
 	.max_mapping_size = adapter_max_mapping_size,
 };
 
-/* What the device sees of bytes that are in one page, with a reference; NULL if it may not, as told in the log. */
-static struct page *get_seen(struct adapter *adapter, u64 addr, size_t len, bool write)
+/**
+ * adapter_get_page() - What the device sees, with a reference.
+ * @adapter: of the device
+ * @addr: a DMA address
+ * @len: in bytes, all of which are in one page
+ * @write: whether the device writes
+ *
+ * Return: a page, in which the bytes are where the address says; NULL if the device may not, as told in the log.
+ */
+struct page *adapter_get_page(struct adapter *adapter, u64 addr, size_t len, bool write)
 {
 	struct page *seen = NULL;
 	struct adapter_page *page;
@@ -371,24 +386,6 @@ static struct page *get_seen(struct adapter *adapter, u64 addr, size_t len, bool
 }
 
 /**
- * adapter_page() - What the device sees, for as long as it is mapped.
- * @adapter: of the device
- * @addr: a DMA address
- * @len: in bytes, all of which are in one page
- * @write: whether the device writes
- *
- * Return: a page, in which the bytes are where the address says; NULL if the device may not, as told in the log.
- */
-struct page *adapter_page(struct adapter *adapter, u64 addr, size_t len, bool write)
-{
-	struct page *seen = get_seen(adapter, addr, len, write);
-
-	if (seen)
-		put_page(seen);
-	return seen;
-}
-
-/**
  * adapter_copy() - Let the device read or write memory.
  * @adapter: of the device
  * @addr: a DMA address
@@ -402,7 +399,7 @@ int adapter_copy(struct adapter *adapter, u64 addr, void *buf, size_t len, bool 
 {
 	while (len) {
 		size_t bytes = min_t(size_t, len, PAGE_SIZE - offset_in_page(addr));
-		struct page *seen = get_seen(adapter, addr, bytes, write);
+		struct page *seen = adapter_get_page(adapter, addr, bytes, write);
 
 		if (!seen)
 			return -EFAULT;

@@ -15,6 +15,8 @@ static const struct adapter_profile profiles[] = {
 	{ .name = "dma" },
 	/* In a confidential machine, whose kernel bounces for a driver that does not ask for more. */
 	{ .name = "bounce", .loses_offsets = true, .max_segment = SZ_64K },
+	/* One whose regions take fewer elements than they are asked to. */
+	{ .name = "short", .max_segment = SZ_4K, .takes = 200 },
 	{
 		.name = "mlx5",
 		.max_qp_wr = 8192, /* main.c:mlx5_ib_calc_max_qp_wr, with a firmware of log_max_qp_sz 15 */
@@ -76,6 +78,7 @@ static const struct adapter_profile profiles[] = {
 		.max_region_pages = 512, /* hns_roce_device.h:HNS_ROCE_FRMR_MAX_PA */
 		.max_segment = SZ_2G, /* hns_roce_main.c:hns_roce_register_device */
 		.map_sleeps = true, /* hns_roce_mr.c:hns_roce_map_mr_sg */
+		.refuses_local_inv = true, /* hns_roce_hw_v2.c:set_rc_opcode */
 	},
 	{
 		.name = "cxgb4",
@@ -121,7 +124,7 @@ static const struct adapter_profile profiles[] = {
 		.comp_vectors = 1,
 		.max_segment = SZ_4K,
 		.map_sleeps = true,
-		.late = 2,
+		.late = 10,
 	},
 };
 

@@ -98,17 +98,37 @@ static int adapter_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask
 	return adapter_of(qp->device)->below->modify_qp(qp, attr, mask, udata);
 }
 
+static bool refuses(struct ib_qp *qp, const struct ib_send_wr *wr)
+{
+	if (wr->opcode == IB_WR_LOCAL_INV && adapter_of(qp->device)->profile->refuses_local_inv) {
+		pr_info("refused: a local invalidation\n");
+		return true;
+	}
+	return wr->opcode == IB_WR_RDMA_READ &&
+	       exceeds("elements of an RDMA Read", wr->num_sge, qp->device->attrs.max_sge_rd);
+}
+
+/* Requests in front of one that is refused are posted, as drivers do. */
 static int adapter_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
-	const struct ib_device_attr *attrs = &qp->device->attrs;
-	const struct ib_send_wr *each;
+	const struct ib_device_ops *below = adapter_of(qp->device)->below;
+	const struct ib_send_wr *each, *last = NULL;
+	int err = 0;
 
-	for (each = wr; each; each = each->next)
-		if (each->opcode == IB_WR_RDMA_READ && exceeds("elements of an RDMA Read", each->num_sge, attrs->max_sge_rd)) {
-			*bad = wr;
-			return -EINVAL;
-		}
-	return adapter_of(qp->device)->below->post_send(qp, wr, bad);
+	for (each = wr; each && !refuses(qp, each); each = each->next)
+		last = each;
+	if (!each)
+		return below->post_send(qp, wr, bad);
+	if (last) {
+		/* The list is the caller's again when this returns, and nobody else's now. */
+		((struct ib_send_wr *)last)->next = NULL;
+		err = below->post_send(qp, wr, bad);
+		((struct ib_send_wr *)last)->next = (struct ib_send_wr *)each;
+	}
+	if (err)
+		return err;
+	*bad = each;
+	return -EINVAL;
 }
 
 static struct ib_mr *adapter_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 pages)
@@ -163,13 +183,21 @@ static int adapter_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *ini
 	return 0;
 }
 
+/* Its work is cancelled next, and must not come again. */
+static int adapter_pre_destroy_cq(struct ib_cq *cq)
+{
+	struct late_queue *late = xa_load(&adapter_of(cq->device)->queues, (unsigned long)cq);
+
+	if (late)
+		timer_shutdown_sync(&late->timer);
+	return 0;
+}
+
 static int adapter_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
 	struct adapter *adapter = adapter_of(cq->device);
 	struct late_queue *late = xa_erase(&adapter->queues, (unsigned long)cq);
 
-	if (late)
-		timer_shutdown_sync(&late->timer);
 	kfree(late);
 	return adapter->below->destroy_cq(cq, udata);
 }
@@ -211,6 +239,7 @@ const struct ib_device_ops adapter_device_ops = {
 	.map_mr_sg = adapter_map_mr_sg,
 	.modify_qp = adapter_modify_qp,
 	.poll_cq = adapter_poll_cq,
+	.pre_destroy_cq = adapter_pre_destroy_cq,
 	.post_send = adapter_post_send,
 	.query_device = adapter_query_device,
 	.req_notify_cq = adapter_req_notify_cq,
