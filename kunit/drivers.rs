@@ -17,6 +17,7 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
         max_read_elements: 1,
         max_send_elements: 2,
         sg_gaps: false,
+        bounces: false,
         iwarp: false,
     }
 }
@@ -25,6 +26,8 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
 /// an iWARP device.
 type Driver = (&'static str, [u32; 5], bool);
 
+/// The least of each.
+pub(crate) const WORST: &str = "the worst of all";
 const DRIVERS: &[Driver] = &[
     ("mlx5", [8192, 4_194_303, 65536, 30, 30], false),
     ("mlx4", [16351, 4_194_303, 511, 32, 30], false),
@@ -38,7 +41,7 @@ const DRIVERS: &[Driver] = &[
     ("erdma", [8192, 1_048_576, 512, 6, 1], true),
     ("rxe", [1_048_576, 32767, 512, 32, 32], false),
     ("siw", [32768, 102_400, 512, 6, 1], true),
-    ("the worst of all", [895, 1024, 16, 2, 1], false),
+    (WORST, [895, 1024, 16, 2, 1], false),
 ];
 
 /// The devices of all drivers, with their names.

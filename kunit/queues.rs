@@ -103,7 +103,7 @@ mod suite {
                 usual: any(&mut seed),
                 added: any(&mut seed),
                 messages: any(&mut seed),
-                beside: any(&mut seed) % 1000,
+                beside: any(&mut seed),
             };
             judge(&device, &wish).inspect_err(|_| pr_err!("# {device:?}, {wish:?}\n"))?;
         }

@@ -116,7 +116,7 @@ mod suite {
     #[test]
     fn the_largest_header_fits_the_smallest_threshold() -> Result {
         for allowed in [0, 16, 17, 30, 256] {
-            let plan = RegionPlan::new(512, allowed)?;
+            let plan = RegionPlan::new(512, allowed)?.bounced();
             let message = plan.message() as usize;
             let header = header_size(message, [], Some(message));
             claim(header <= LEAST_THRESHOLD, "whole messages both ways")?;
@@ -137,6 +137,14 @@ mod suite {
             same("of a chunk", plan.segments(), segments)?;
             // A READ's chunk with padding and a whole Call beside it are within that.
             claim(segments < plan.rpc() as usize, "a list has room for it")?;
+            // A head that ends a page, whole pages and a tail: each of the three parts may be two pieces that do not join,
+            // and the pages have one more in front of the whole ones, and one behind them.
+            same(
+                "where pieces do not join",
+                plan.bounced().message(),
+                message + 4,
+            )?;
+            same("of a chunk then", plan.bounced().segments(), segments + 2)?;
         }
         Ok(())
     }

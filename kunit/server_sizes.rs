@@ -10,8 +10,9 @@ use crate::kunit::{
 };
 use kernel::prelude::*;
 
-/// The largest payload, and a head.
+/// The payload of most servers, and a head; and the largest.
 const MESSAGE: usize = (1 << 20) + PAGE_SIZE;
+const LARGEST: usize = (4 << 20) + PAGE_SIZE;
 /// What the core adds where it registers the memory of 64 transfers: three requests each.
 const ADDED: u32 = 3 * SEGMENTS as u32;
 
@@ -28,6 +29,9 @@ mod suite {
                     .inspect_err(|unfit| pr_err!("# {name}: {unfit:?}\n"))?;
                 claim(sizes.elements <= device.max_send_elements, "elements")?;
                 claim(sizes.queues.messages <= requests, "messages")?;
+                let largest = Sizes::new(&device, added, requests, LARGEST);
+                // Its RDMA Reads have one element each.
+                same("for the largest", largest.is_ok(), name != drivers::WORST)?;
             }
         }
         Ok(())

@@ -296,6 +296,10 @@ fn encode_with_chunks(
         }
         Arguments::PositionZero => 0,
     };
+    // Chunks of more segments than were counted on may leave it too little room.
+    if header + copied > thresholds.send {
+        return Err(EMSGSIZE);
+    }
     encoded(rqst, header, arguments, results);
     Ok(header + copied)
 }

@@ -26,6 +26,8 @@ pub(crate) struct RegionPlan {
     aligned: u32,
     /// The same, wherever it begins.
     payload: u32,
+    /// Regions more of a payload whose pieces do not join, in front of its whole pages and behind them.
+    breaks: u32,
 }
 
 impl RegionPlan {
@@ -46,7 +48,13 @@ impl RegionPlan {
             pages: pages.get(),
             aligned: (PAYLOAD_PAGES - 1).div_ceil(pages.get()),
             payload,
+            breaks: 0,
         })
+    }
+
+    /// For a device whose bounce buffers may lose the place of a piece in its page.
+    pub(crate) fn bounced(self) -> Self {
+        Self { breaks: 2, ..self }
     }
 
     /// Pages that one region covers.
@@ -61,12 +69,13 @@ impl RegionPlan {
 
     /// Segments of a chunk that is one payload: its regions, and one for XDR padding.
     pub(crate) fn segments(&self) -> usize {
-        self.payload as usize + 1
+        (self.payload + self.breaks) as usize + 1
     }
 
-    /// Regions of a whole message: its head and its tail may need one each.
+    /// Regions of a whole message: its head and its tail may need one each, or two where they go over the
+    /// edge of a page and their pieces do not join.
     pub(crate) fn message(&self) -> u32 {
-        self.payload + 2
+        self.payload + 2 + 2 * self.breaks
     }
 
     /// Regions of one RPC, for a Call and a Reply.

@@ -37,6 +37,7 @@ impl Sizes {
             return Err(Unfit::CannotRegister);
         }
         let plan = RegionPlan::new(device.max_region_pages, pages)?;
+        let plan = if device.bounces { plan.bounced() } else { plan };
         // A Call as a rule: a Send, and the registration and invalidation of a payload. And once, the
         // longest.
         let usual = 1 + 2 * plan.aligned();

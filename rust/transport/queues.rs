@@ -44,12 +44,12 @@ impl Queues {
         let queue = device.max_qp_wr.min(device.max_cqe);
         let sends = wish.longest.saturating_add(wish.added);
         let receives = wish.beside.saturating_add(1);
-        let needed = sends.max(receives).saturating_add(1);
-        if queue < needed {
+        let least = sends.max(receives);
+        if queue <= least {
             return Err(Unfit::ShortQueues {
                 requests: device.max_qp_wr,
                 completions: device.max_cqe,
-                needed,
+                needed: least.saturating_add(1),
             });
         }
         let usual = wish.usual.max(wish.longest).saturating_add(1);

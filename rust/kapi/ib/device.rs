@@ -31,6 +31,8 @@ pub(crate) struct DeviceLimits {
     pub(crate) max_send_elements: u32,
     /// A region may have gaps: elements that begin or end off a page boundary.
     pub(crate) sg_gaps: bool,
+    /// What is mapped for it may be bounced.
+    pub(crate) bounces: bool,
     /// An iWARP device: it does not say which request it was when the peer refused one.
     pub(crate) iwarp: bool,
 }
@@ -62,6 +64,8 @@ impl DeviceLimits {
             sg_gaps: attrs.kernel_cap_flags
                 & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
                 != 0,
+            // SAFETY: The device is valid, as the caller promises.
+            bounces: unsafe { longest_piece(device.cast_mut()) }.get() == 1,
             // SAFETY: The device is valid and has that port, as the caller promises.
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
         }

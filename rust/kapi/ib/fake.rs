@@ -120,7 +120,8 @@ impl Device {
         self.books.records.lock().refuse_post = None;
     }
 
-    /// Places no more elements of a list in a region than so many.
+    /// Places no more elements of a list in a region than so many; with none does nothing at all, and with more than
+    /// there can be takes the list for a bad one.
     pub(super) fn place_at_most(&self, elements: u32) {
         self.books.records.lock().place_at_most = elements;
     }

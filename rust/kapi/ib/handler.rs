@@ -96,7 +96,7 @@ impl<'a> QueuePairEvent<'a> {
         self.0.event
     }
 
-    /// Whether nothing will go through the queue pair any more. As a rule its work requests fail then,
+    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after those,
     /// but a device that is at fault itself may never say so.
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(

@@ -56,6 +56,9 @@ use xdr::Segment;
 /// Bytes of a page, as regions count them.
 const PAGE: u32 = kernel::page::PAGE_SIZE as u32;
 
+/// How often the device may say that it takes less than it has just said.
+const TRIES: u32 = 8;
+
 /// What a peer may do to a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -471,12 +474,13 @@ impl Mr {
         ledger::mapped(list as u64, filled, direction.as_raw());
 
         // SAFETY: The region is valid, since nobody kills it, and the list is mapped for its device; no
-        // offset is given.
-        let placed =
-            unsafe { bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), PAGE) };
-        // SAFETY: The region is valid, since nobody kills it, and nobody else uses it while the caller
-        // has its token.
-        let length = unsafe { (*mr).length };
+        // offset is given. Nobody else uses the region while the caller has its token.
+        let (placed, length) = unsafe {
+            // A driver that fails early leaves what was there.
+            (*mr).length = 0;
+            let placed = bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), PAGE);
+            (placed, (*mr).length)
+        };
         let mut core = self.core.lock();
         // INVARIANT: `filled` elements were mapped above.
         core.mapped = filled as u32;
@@ -501,9 +505,10 @@ impl Mr {
         });
         match usize::try_from(length) {
             Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(Some(fewer)),
-            // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does): the
-            // RPC layer tries again later.
-            _ if placed == ENOMEM.to_errno() || (placed == 0 && whole) => Err(ENOBUFS),
+            // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does), before or
+            // after they have looked at the length: the RPC layer tries again later.
+            _ if placed == ENOMEM.to_errno() => Err(ENOBUFS),
+            _ if placed == 0 && (whole || length == 0) => Err(ENOBUFS),
             _ => Err(EIO),
         }
     }
@@ -522,7 +527,7 @@ impl Mr {
         sg_gaps: bool,
         access: Access,
     ) -> Result {
-        loop {
+        for _ in 0..TRIES {
             let mut some = pieces.first(bytes);
             // SAFETY: As the caller promises.
             match unsafe { self.place(&mut some, sg_gaps, access)? } {
@@ -534,6 +539,7 @@ impl Mr {
                 Some(fewer) => bytes = fewer,
             }
         }
+        Err(EIO)
     }
 }
 

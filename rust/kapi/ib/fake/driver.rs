@@ -176,6 +176,10 @@ unsafe extern "C" fn map_mr_sg(
         return rc;
     }
     let at_most = books.records.lock().place_at_most;
+    if at_most == 0 {
+        // As hns_roce does when it has no memory, before it looks at anything.
+        return 0;
+    }
     let elements = elements.min(at_most as c_int);
     // SAFETY: The region and the list are valid, and the list has as many elements.
     unsafe {

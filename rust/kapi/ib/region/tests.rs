@@ -626,10 +626,12 @@ mod suite {
     fn device_refuses_the_memory() -> Result {
         let mut bench = Bench::new(false)?;
         bench.memory.reorder(&[4, 2, 0])?;
-        bench.device.refuse(fake::Request::MapMr, 0);
         let mut region = bench.idle();
-        // For want of memory, and because it takes none at all.
-        for (placed, error) in [(100, ENOBUFS), (0, EIO)] {
+        // The region has a length from before.
+        region = bench.arm(region)?.disarm();
+        bench.device.refuse(fake::Request::MapMr, 0);
+        // For want of memory, in two ways, and because the list is bad.
+        for (placed, error) in [(100, ENOBUFS), (0, ENOBUFS), (u32::MAX, EIO)] {
             bench.device.place_at_most(placed);
             let mut pieces = bench.memory.pieces((0, 0), (0, 3 * PAGE_SIZE), (0, 0))?;
             region = match cover(region, &mut pieces, false, Access::RemoteRead, TAG) {
