@@ -10,6 +10,7 @@ from cell import LONG_SECONDS, Cell, Test
 from kernels import Kernel
 from messages import Expected
 from mount_tests import MOVED, SIW_GOODBYE
+from pair import OURS
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
@@ -68,7 +69,8 @@ def given_up(name: str, lease: int, cell: Cell) -> None:
         cell.server(callback_tests.NO_GRACE)
         part(name, cell)
     ended = sum(f": {CALL_ENDED}: " in line for line in lines)
-    if not LEAST_ENDED <= ended <= MOST_ENDED:
+    # How often the in-tree server tries to send is its own matter.
+    if cell.server_module == OURS and not LEAST_ENDED <= ended <= MOST_ENDED:
         raise say.Failure(f"nfsd has given up or had {ended} answers to its Calls")
     # It would stand in the way of others until its time is over.
     held = [line for line in lines if f": {SENT}: " in line and NO_BUFFERS.search(line)]

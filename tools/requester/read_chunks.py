@@ -279,4 +279,5 @@ CASES = [Case("two Read chunks", two_chunks, NO_PADDING), Case("Read chunk betwe
               Difference("takes as many Read chunks as a message can hold", r"17 Read chunks: \d{3} bytes")),
          Case("64 segments in a Read chunk", many_segments), Case("65 segments in a Read chunk", too_many_segments),
          Case("all segments of a Read list", whole_list), Case("large Read chunk", large),
-         Case("symbolic links by Read chunk", symlinks, NO_PADDING), Case("NFS 3 WRITE by Read chunk", writes_3)]
+         Case("symbolic links by Read chunk", symlinks, NO_PADDING),
+         Case("NFS 3 WRITE by Read chunk", writes_3, NO_PADDING)]
