@@ -139,6 +139,7 @@ impl Run {
 /// # Invariants
 ///
 /// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept`.
+#[derive(Clone)]
 pub(crate) struct Pieces<'a> {
     runs: [Run; 3],
     /// None where the owner of the memory waits until regions that cover it are fenced.
@@ -193,7 +194,6 @@ impl Pieces<'_> {
     }
 
     /// The first `n` bytes, which stay here, too.
-    #[inline]
     pub(super) fn first(&self, mut n: usize) -> Self {
         let runs = self.runs.map(|mut run| {
             let part = run.take(n);

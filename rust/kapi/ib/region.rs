@@ -408,7 +408,7 @@ impl Mr {
         // A driver may allocate memory to cover some (hns_roce does).
         #[cfg(CONFIG_RPCRDMA_DEBUG)]
         kernel::task::might_sleep();
-        let whole = pieces.first(usize::MAX);
+        let whole = pieces.clone();
         // SAFETY: The caller has the token of an idle region, and nobody kills it meanwhile.
         unsafe {
             if let Some(bytes) = self.place(pieces, sg_gaps, access)? {
