@@ -627,13 +627,16 @@ mod suite {
         let mut bench = Bench::new(false)?;
         bench.memory.reorder(&[4, 2, 0])?;
         let mut region = bench.idle();
-        // The region has a length from before.
-        region = bench.arm(region)?.disarm();
+        // The region has a length from before, and a longer one.
+        let mut pieces = bench.memory.pieces((0, 0), (0, 3 * PAGE_SIZE), (0, 0))?;
+        region = cover(region, &mut pieces, false, Access::RemoteRead, TAG)
+            .map_err(|(e, _)| e)?
+            .disarm();
         bench.device.refuse(fake::Request::MapMr, 0);
         // For want of memory, in two ways, and because the list is bad.
         for (placed, error) in [(100, ENOBUFS), (0, ENOBUFS), (u32::MAX, EIO)] {
             bench.device.place_at_most(placed);
-            let mut pieces = bench.memory.pieces((0, 0), (0, 3 * PAGE_SIZE), (0, 0))?;
+            let mut pieces = bench.memory.pieces((0, 0), (0, 2 * PAGE_SIZE), (0, 0))?;
             region = match cover(region, &mut pieces, false, Access::RemoteRead, TAG) {
                 Ok(_) => return claim(false, "it is not covered"),
                 Err((e, region)) => {
