@@ -3,6 +3,7 @@
 //! What both ends share.
 
 pub(crate) mod credits;
+pub(crate) mod endpoint;
 pub(crate) mod queues;
 pub(crate) mod reverse_credits;
 mod unanswered;

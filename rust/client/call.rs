@@ -78,6 +78,28 @@ pub(crate) enum Outcome {
         /// Bytes that the server has written into the Write chunk.
         written: usize,
     },
+    /// The same, when the Receive had to be given back.
+    Copied { part: KVec<u8>, written: usize },
+}
+
+impl Outcome {
+    /// One that keeps no Receive; none without memory for that. Gives the Receive back, which takes the
+    /// lock of its queue pair.
+    pub(super) fn detached(self) -> Option<Self> {
+        let Self::Inline {
+            message,
+            offset,
+            written,
+        } = self
+        else {
+            return Some(self);
+        };
+        let bytes = message.bytes().get(offset..).unwrap_or(&[]);
+        let mut part = KVec::new();
+        part.extend_from_slice(bytes, GFP_NOWAIT | __GFP_NOWARN)
+            .ok()?;
+        Some(Self::Copied { part, written })
+    }
 }
 
 /// The state of one RPC.

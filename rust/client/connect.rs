@@ -17,27 +17,29 @@ use super::{
     sizes::Sizes,
     trace::negotiated, //
 };
-use crate::kapi::{
-    ib::{
-        CmId,
-        ConnectParams,
-        DeviceLimits,
-        QueuePair,
-        QueuePairConfig,
-        UNSIGNALED_RUN, //
+use crate::{
+    kapi::{
+        ib::{
+            CmId,
+            ConnectParams,
+            DeviceLimits,
+            QueuePairConfig,
+            UNSIGNALED_RUN, //
+        },
+        sunrpc::SocketAddress,
+        sys::{
+            log,
+            sysctl,
+            time::HZ,
+            trace,
+            workqueue::{
+                DelayedWork,
+                Timer,
+                WorkItem, //
+            }, //
+        },
     },
-    sunrpc::SocketAddress,
-    sys::{
-        log,
-        sysctl,
-        time::HZ,
-        trace,
-        workqueue::{
-            DelayedWork,
-            Timer,
-            WorkItem, //
-        }, //
-    },
+    transport::endpoint, //
 };
 use kernel::{
     prelude::*,
@@ -126,22 +128,22 @@ fn attempt(
     events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
-    let max_requests = xprt.max_requests();
-    let sizes = Sizes::new(&device, sysctl::region_pages(), max_requests).inspect_err(|unfit| {
-        log::warn(format_args!("the device that leads to {address} {unfit}"))
-    })?;
-    let config = config(&device, &sizes, max_requests);
+    let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
     let (own, peer) = id.addresses();
     let number = shared.next_id();
-    let requester = Requester::new(
-        shared.clone(),
-        number,
-        alarm.clone(),
-        events.clone(),
-        sizes.queues.messages,
-        sizes.plan,
+    let connection = endpoint::make(
+        id,
+        |device| {
+            let sizes = Sizes::new(device, pages, max_requests)?;
+            Ok((config(device, &sizes, max_requests), sizes))
+        },
+        |Sizes { plan, queues }| {
+            let (alarm, events) = (alarm.clone(), events.clone());
+            let calls = queues.messages;
+            Requester::new(shared.clone(), number, alarm, events, calls, *plan)
+        },
+        |unfit| log::warn(format_args!("the device that leads to {address} {unfit}")),
     )?;
-    let connection = QueuePair::new(id, config, requester)?;
     if let Err(e) = bring_up(shared, &connection, events, &device) {
         connection.shutdown();
         return Err(e);

@@ -69,6 +69,9 @@ pub(crate) struct Requester {
     #[pin]
     pub(crate) reverse: SpinLock<Reverse>,
     pub(crate) watch: Watch,
+    /// RPCs whose Replies are in their place, and which wait for the end of the connection to be fenced.
+    #[pin]
+    put_off: SpinLock<KVec<Arc<Call>>>,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
@@ -88,6 +91,7 @@ impl Requester {
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
         let (credits, reverse) = (Credits::new(max_calls)?, Reverse::new()?);
+        let put_off = KVec::with_capacity(max_calls as usize, GFP_KERNEL)?;
         Ok(pin_init!(Self {
             shared,
             id,
@@ -97,6 +101,7 @@ impl Requester {
             plan,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
+            put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
             watch: Watch::new(),
             regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.3.
@@ -160,7 +165,14 @@ impl Handler for Requester {
     }
 
     fn invalidated(&self, connection: &Connection, call: Arc<Call>, done: Option<Invalidated>) {
-        reply::invalidated(self, connection, &call, done);
+        reply::invalidated(self, connection, call, done);
+    }
+
+    fn fenced(&self) {
+        let calls = core::mem::take(&mut *self.put_off.lock());
+        for call in calls {
+            reply::buried(self, &call);
+        }
     }
 
     fn send_space(&self, _connection: &Connection) {
@@ -180,6 +192,13 @@ impl Handler for Requester {
 }
 
 impl Requester {
+    /// An RPC has its result when the tear-down has taken its regions from the device. It comes back
+    /// where there is no room: more than may be under way.
+    pub(crate) fn put_off(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
+        let mut put_off = self.put_off.lock();
+        put_off.push_within_capacity(call).map_err(|full| full.0)
+    }
+
     /// Posts Receives that are there, until `wanted` are posted.
     pub(crate) fn post_receives(&self, connection: &Connection, wanted: u32) {
         match connection.post_receives(wanted) {

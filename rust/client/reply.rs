@@ -425,6 +425,8 @@ fn complete_fenced(
             requester.credits.lock().give_back(xid);
             placed
         }
+        // Its connection is over, and with that all credits.
+        Outcome::Copied { part, written } => place_inline(requester, &rqst, &part, written),
     };
     complete(rqst, fenced, placed);
 }
@@ -448,14 +450,12 @@ fn fence(
         None => Err((EINVAL, Some(call.clone()))),
     };
     if let Err((_, unposted)) = posted {
-        // The Reply is dropped: nobody knows what the regions are until the tear-down has taken
-        // them from the device. The RPC is sent again on the next connection.
-        let waiting = match &unposted {
-            Some(_) => state.waiting.take(),
-            None => None,
-        };
+        // Otherwise it comes back from what was posted.
+        let waiting = unposted.and_then(|_| state.waiting.take());
         drop(state);
-        drop(waiting);
+        if let Some(waiting) = waiting {
+            put_off(requester, call, waiting);
+        }
         requester.alarm.raise(Reason::NotFenced);
     }
 }
@@ -464,18 +464,18 @@ fn fence(
 pub(crate) fn invalidated(
     requester: &Requester,
     connection: &Connection,
-    call: &Call,
+    call: Arc<Call>,
     done: Option<Invalidated>,
 ) {
     let mut state = call.state.lock();
     if let (Some(done), Some(regions)) = (done, state.regions()) {
         connection.invalidation_completed(regions, done);
     }
-    let waiting = state.waiting.take();
     let fenced = state.fenced();
     if fenced.is_some() {
         state.phase = Phase::Idle;
     }
+    let waiting = state.waiting.take();
     if waiting.is_none() {
         // Under the lock, so that it cannot be a signal to the next user of the call's state.
         call.fenced.complete_all();
@@ -485,11 +485,43 @@ pub(crate) fn invalidated(
         (Some((rqst, outcome)), Some(fenced)) => {
             complete_fenced(requester, rqst, fenced, outcome);
         }
-        // The Reply is dropped, and the RPC sent again on the next connection.
-        (Some((rqst, _)), None) => drop(rqst),
+        (Some(waiting), None) => put_off(requester, call, waiting),
         (None, _) => (),
     }
     requester.shared.xprt.space();
+}
+
+/// Lets an RPC whose Reply is here wait for the tear-down: nobody knows what its regions are until that
+/// has taken them from the device. Without memory the Reply is dropped, and the RPC sent again on the
+/// next connection.
+#[cold]
+fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Mount>, Outcome)) {
+    let (rqst, outcome) = waiting;
+    let Some(outcome) = outcome.detached() else {
+        return;
+    };
+    call.state.lock().waiting = Some((rqst, outcome));
+    if let Err(call) = requester.put_off(call) {
+        let waiting = call.state.lock().waiting.take();
+        drop(waiting);
+    }
+}
+
+/// The tear-down has taken the regions from the device of an RPC that was put off.
+#[cold]
+pub(crate) fn buried(requester: &Requester, call: &Call) {
+    let mut state = call.state.lock();
+    if let Some(regions) = state.regions() {
+        regions.bury();
+    }
+    let (waiting, fenced) = (state.waiting.take(), state.fenced());
+    if fenced.is_some() {
+        state.phase = Phase::Idle;
+    }
+    drop(state);
+    if let (Some((rqst, outcome)), Some(fenced)) = (waiting, fenced) {
+        complete_fenced(requester, rqst, fenced, outcome);
+    }
 }
 
 /// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot

@@ -49,8 +49,10 @@ pub(crate) use self::{
     },
     ledger::Ledger,
     queue_pair::{
+        NotMade,
         QueuePair,
         QueuePairConfig,
+        Refused,
         TransferConfig, //
     },
     recv_queue::KeptReceive,

@@ -64,7 +64,10 @@ use crate::{
             },
         },
     },
-    transport::reverse_credits::ReverseCredits,
+    transport::{
+        endpoint,
+        reverse_credits::ReverseCredits, //
+    },
 };
 use kernel::{
     new_mutex, new_spinlock,
@@ -345,34 +348,38 @@ impl Connection {
         let name = id.device_name()?;
         let addresses = id.addresses();
         let added = id.requests_beside_reads(SEGMENTS as u32)?;
-        let sizes = Sizes::new(&device, added, svc_sysctl::max_requests(), max_message);
-        let sizes = sizes.inspect_err(|unfit| {
-            let peer = addresses.1;
-            warn(format_args!(
-                "connection from {peer} refused: the device {unfit}"
-            ))
-        })?;
-        let config = config(&sizes);
-        let most = sizes.queues.messages;
-        let grant = Grant::new(most);
-        let receives = grant.receives();
-        let waiting = Waiting::new(config.receives as usize)?;
-        let reverse = ReverseCredits::new(grant::REVERSE)?;
-        let qp = QueuePair::new(
+        let (max_requests, peer_address) = (svc_sysctl::max_requests(), addresses.1);
+        let qp = endpoint::make(
             id,
-            config,
-            pin_init!(Responder {
-                handle,
-                events,
-                peer: addresses.1,
-                poison,
-                names_faults: !device.iwarp,
-                calls: Atomic::new(0),
-                waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
-                grant <- new_mutex!(grant, "svcrdma_grant"),
-                reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
-            }),
+            |device| {
+                let sizes = Sizes::new(device, added, max_requests, max_message)?;
+                Ok((config(&sizes), sizes))
+            },
+            |sizes| {
+                let grant = Grant::new(sizes.queues.messages);
+                let waiting = Waiting::new(sizes.queues.receives as usize)?;
+                let reverse = ReverseCredits::new(grant::REVERSE)?;
+                let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
+                Ok(pin_init!(Responder {
+                    handle,
+                    events,
+                    peer: peer_address,
+                    poison,
+                    names_faults: !device.iwarp,
+                    calls: Atomic::new(0),
+                    waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
+                    grant <- new_mutex!(grant, "svcrdma_grant"),
+                    reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
+                }))
+            },
+            |unfit| {
+                warn(format_args!(
+                    "connection from {peer_address} refused: the device {unfit}"
+                ))
+            },
         )?;
+        let config = qp.config();
+        let receives = qp.handler().grant.lock().receives();
         qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
@@ -390,7 +397,7 @@ impl Connection {
         };
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
-        tell_accepted(&name, &addresses, &config, params.initiator_depth);
+        tell_accepted(&name, &addresses, config, params.initiator_depth);
 
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         let send_threshold = own.send_threshold(&theirs) as usize;

@@ -2,6 +2,7 @@
 
 //! Why a device is of no use.
 
+use crate::kapi::ib::Refused;
 use core::fmt;
 use kernel::prelude::*;
 
@@ -17,6 +18,12 @@ pub(crate) enum Unfit {
         requests: u32,
         completions: u32,
         needed: u32,
+    },
+    /// It refuses what is needed, though it is within its limits.
+    Refuses {
+        what: Refused,
+        size: u32,
+        error: Error,
     },
 }
 
@@ -35,12 +42,23 @@ impl fmt::Display for Unfit {
                 f,
                 "has queues for {requests} requests and {completions} completions, and {needed} are needed"
             ),
+            Self::Refuses { what, size, error } => {
+                let (what, of) = match what {
+                    Refused::Queues => ("queues", "requests"),
+                    Refused::Regions => ("regions", "pages"),
+                };
+                write!(f, "refuses {what} of {size} {of} ({error:?}), and fewer are not enough")
+            }
         }
     }
 }
 
 impl From<Unfit> for Error {
-    fn from(_: Unfit) -> Self {
-        EOPNOTSUPP
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            // There may be memory for it later.
+            Unfit::Refuses { error, .. } => error,
+            _ => EOPNOTSUPP,
+        }
     }
 }

@@ -48,10 +48,12 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// sleep.
     fn no_more(&self) {}
     /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of the
-    /// regions until the tear-down.
+    /// regions until [`Self::fenced`].
     fn invalidated(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, done: Option<Invalidated>) {
         let _ = (qp, cookie, done);
     }
+    /// All regions are dead: no peer can reach what they covered. From the tear-down; may sleep.
+    fn fenced(&self) {}
     /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
     fn read_ended(&self, qp: &QueuePair<Self>, cookie: Self::Cookie, memory: Fetched, ok: bool) {
         let _ = (qp, cookie, memory, ok);

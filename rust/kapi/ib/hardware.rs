@@ -13,6 +13,7 @@ use super::{
 };
 use core::{
     ffi::c_void,
+    mem::ManuallyDrop,
     ptr::NonNull, //
 };
 use kernel::{
@@ -171,6 +172,23 @@ impl<E: CmHandler> Hardware<E> {
         }
     }
 
+    /// The id alone, as it was.
+    pub(super) fn give_back(mut self) -> CmId<E> {
+        self.undo();
+        let this = ManuallyDrop::new(self);
+        // SAFETY: Read once: `this` is not dropped, and its other fields need not be.
+        unsafe { core::ptr::read(&this.id) }
+    }
+
+    /// Lets go of everything but the id. May sleep.
+    fn undo(&mut self) {
+        self.destroy_queues();
+        if let Some(pd) = self.pd.take() {
+            // SAFETY: Valid by the type invariant; its queue pair and its regions are gone.
+            unsafe { bindings::ib_dealloc_pd(pd.as_ptr()) };
+        }
+    }
+
     /// The id.
     pub(super) fn id(&self) -> &CmId<E> {
         &self.id
@@ -190,11 +208,7 @@ impl<E: CmHandler> Hardware<E> {
 
 impl<E: CmHandler> Drop for Hardware<E> {
     fn drop(&mut self) {
-        self.destroy_queues();
-        if let Some(pd) = self.pd {
-            // SAFETY: Valid by the type invariant; its queue pair and its regions are gone.
-            unsafe { bindings::ib_dealloc_pd(pd.as_ptr()) };
-        }
+        self.undo();
         // The id goes last, as a field: it pins the device, and no event handler runs afterwards.
     }
 }

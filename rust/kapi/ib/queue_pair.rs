@@ -25,6 +25,7 @@ use super::{
     },
     cm::{
         AcceptParams,
+        CmHandler,
         CmId,
         ConnectParams, //
     },
@@ -113,6 +114,28 @@ pub(crate) struct TransferConfig {
     pub(crate) reads: u32,
 }
 
+/// What a device has refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Queues that are so long.
+    Queues,
+    /// A region of so many pages.
+    Regions,
+}
+
+/// Why there is no queue pair.
+pub(crate) enum NotMade<E: CmHandler> {
+    /// The device refuses a size, and may take a lesser one. The id is as it was.
+    Refused(CmId<E>, Refused, Error),
+    Failed(Error),
+}
+
+impl<E: CmHandler> From<Error> for NotMade<E> {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
 /// A queue pair and all that belongs to it.
 ///
 /// Completion handlers borrow it; the drain in [`Self::shutdown`] proves that they have ended.
@@ -157,7 +180,7 @@ impl<H: Handler> QueuePair<H> {
         id: CmId<H::Cm>,
         config: QueuePairConfig,
         handler: impl PinInit<H>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Arc<Self>, NotMade<H::Cm>> {
         let slots = config.send_entries.checked_sub(1).ok_or(EINVAL)?;
         let chain = config.regions_per_call + 1;
         let reads = config.transfers.map_or(0, |transfers| transfers.reads);
@@ -185,9 +208,22 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
-    fn bring_up(&self, id: CmId<H::Cm>) -> Result {
-        let mut guard = self.hardware.lock();
-        let hw = guard.insert(Hardware::new(id));
+    fn bring_up(&self, id: CmId<H::Cm>) -> Result<(), NotMade<H::Cm>> {
+        let mut hw = Hardware::new(id);
+        let made = self.make_objects(&mut hw).map_err(|(what, e)| match e {
+            // What drivers say of sizes that they do not like, or have no memory for.
+            ENOMEM | EINVAL => Err((what, e)),
+            _ => Ok(e),
+        });
+        match made {
+            Ok(queues) => Ok(self.open(hw, queues)?),
+            Err(Ok(e)) => Err(NotMade::Failed(e)),
+            Err(Err((what, e))) => Err(NotMade::Refused(hw.give_back(), what, e)),
+        }
+    }
+
+    /// Makes the objects, and says on an error at what.
+    fn make_objects(&self, hw: &mut Hardware<H::Cm>) -> Result<Queues, (Refused, Error)> {
         let pointer: *const Self = self;
         let context = Context {
             pointer: pointer.cast_mut().cast(),
@@ -196,12 +232,35 @@ impl<H: Handler> QueuePair<H> {
         };
         let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
         // SAFETY: The context outlives the queues by the type invariant.
+        let queues =
+            unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers) };
+        let queues = queues.map_err(|e| (Refused::Queues, e))?;
+        self.try_region(hw).map_err(|e| (Refused::Regions, e))?;
+        Ok(queues)
+    }
+
+    /// Whether the device has regions of the size that is wanted shows when it makes one.
+    fn try_region(&self, hw: &Hardware<H::Cm>) -> Result {
+        if self.config.transfers.is_some() {
+            return Ok(());
+        }
+        let (pd, device) = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
+        // SAFETY: Both are valid, and stay so until the end of this function.
+        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps)? };
+        mr.kill();
+        Ok(())
+    }
+
+    /// Opens the queues. On an error dropping `self` undoes it.
+    fn open(&self, hw: Hardware<H::Cm>, queues: Queues) -> Result {
+        let mut guard = self.hardware.lock();
+        let hw = guard.insert(hw);
         let Queues {
             qp,
             lkey,
             send_cq,
             recv_cq,
-        } = unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers)? };
+        } = queues;
         let port = hw.id().port();
         let target = Target { qp, port };
         if let Some(TransferConfig { contexts, .. }) = self.config.transfers {

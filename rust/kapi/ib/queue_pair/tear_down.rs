@@ -74,6 +74,7 @@ impl<H: Handler> QueuePair<H> {
         if let Some(padding) = self.padding.as_ref() {
             padding.kill();
         }
+        self.handler.fenced();
         let send_buffers = self.send.lock().take_all_buffers();
         drop(send_buffers);
         let receive_buffers = self.recv.lock().take_all();

@@ -82,6 +82,7 @@ mod suite {
                 &[Request::DestroyCq, Request::DestroyCq, Request::DeallocPd],
             ),
             (Request::ModifyQp, 0, 4, &UNMADE),
+            (Request::AllocMr, 0, 5, &UNMADE),
         ] {
             let balance = Balance::begin();
             let device = Device::new()?;
@@ -95,6 +96,35 @@ mod suite {
             device.expect_all(&expected)?;
             // The id and its handler, and the queue pair's.
             same("gone", gone.load(Acquire), 2)?;
+            device.expect_nothing_left()?;
+            drop(device);
+            balance.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_refused_may_be_tried_again() -> Result {
+        for (request, expected) in [
+            (Request::CreateCq, Refused::Queues),
+            (Request::CreateQp, Refused::Queues),
+            (Request::AllocMr, Refused::Regions),
+        ] {
+            let balance = Balance::begin();
+            let device = Device::new()?;
+            let gone = counter()?;
+            device.refuse(request, 0);
+            let made = try_to_make(device.id(silent(&gone)?)?, CONFIG, &gone);
+            let Err(NotMade::Refused(id, refused, e)) = made else {
+                return Err(EINVAL);
+            };
+            same("refused", refused, expected)?;
+            same("error", e, ENOMEM)?;
+            device.expect_nothing_left()?;
+            // The queue pair's handler alone.
+            same("gone", gone.load(Acquire), 1)?;
+            let qp = make(id, CONFIG, &gone)?;
+            drop(qp);
             device.expect_nothing_left()?;
             drop(device);
             balance.end()?;
@@ -220,7 +250,7 @@ mod suite {
         claim(regions.fenced().is_none(), "the peer has two keys")?;
         let keys = [regions.registered[0].rkey(), regions.registered[1].rkey()];
         let qp = &bench.qp;
-        for key in [0, keys[0] + 1, keys[1] ^ 0x100] {
+        for key in [0, keys[0] + 1, keys[1] ^ 0x1000] {
             let found =
                 qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
             claim(!found, "another key says nothing")?;
@@ -509,16 +539,16 @@ mod suite {
         bench.device.refuse(Request::AllocMr, 2);
         // What was made before the device had no more counts.
         same("grown", bench.qp.grow_regions(5, 100)?, 2)?;
-        same("made", bench.device.count(Request::AllocMr), 2)?;
+        same("made", bench.device.count(Request::AllocMr), TRIED + 2)?;
         bench.device.refuse(Request::AllocMr, 0);
         let grown = bench.qp.grow_regions(5, 100);
         same("error", grown.err(), Some(ENOMEM))?;
         // No more than the most, however many are asked for.
         bench.qp.grow_regions(5, 4)?;
-        same("made", bench.device.count(Request::AllocMr), 4)?;
+        same("made", bench.device.count(Request::AllocMr), TRIED + 4)?;
         bench.qp.grow_regions(5, 4)?;
         bench.qp.grow_regions(u32::MAX, 0)?;
-        same("made", bench.device.count(Request::AllocMr), 4)?;
+        same("made", bench.device.count(Request::AllocMr), TRIED + 4)?;
         bench.shut_down(4)?;
         bench.end()
     }

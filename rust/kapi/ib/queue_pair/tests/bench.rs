@@ -35,13 +35,17 @@ pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
     transfers: None,
 };
 
+/// Regions that are made and let go while a queue pair is made.
+pub(super) const TRIED: usize = 1;
 /// What the device is asked for when a connection comes up, and when that fails or it goes.
-pub(super) const MADE: [Request; 5] = [
+pub(super) const MADE: [Request; 7] = [
     Request::CreateCq,
     Request::CreateCq,
     Request::AllocPd,
     Request::CreateQp,
     Request::ModifyQp,
+    Request::AllocMr,
+    Request::DeregMr,
 ];
 pub(super) const UNMADE: [Request; 4] = [
     Request::DestroyQp,
@@ -143,6 +147,22 @@ pub(super) fn make(
     config: QueuePairConfig,
     gone: &Arc<Atomic<u32>>,
 ) -> Result<Arc<QueuePair<Listener>>> {
+    try_to_make(id, config, gone).map_err(error)
+}
+
+/// The error alone; the id goes.
+pub(super) fn error<E: CmHandler>(not_made: NotMade<E>) -> Error {
+    match not_made {
+        NotMade::Refused(_, _, e) | NotMade::Failed(e) => e,
+    }
+}
+
+/// The same, and says what the device has refused.
+pub(super) fn try_to_make(
+    id: CmId<Silent>,
+    config: QueuePairConfig,
+    gone: &Arc<Atomic<u32>>,
+) -> Result<Arc<QueuePair<Listener>>, NotMade<Silent>> {
     let told = Told {
         messages: KVec::new(),
         cookies: KVec::new(),

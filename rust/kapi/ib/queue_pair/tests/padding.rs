@@ -142,7 +142,7 @@ mod suite {
             bench.device.refuse_post(refusal);
             same("error", bench.qp.provide_padding(), Err(error))?;
             // The device may have the registration until its queues are drained.
-            same("freed", bench.device.count(Request::DeregMr), 0)?;
+            same("freed", bench.device.count(Request::DeregMr), TRIED)?;
             bench.balance.more(1)?;
             bench.shut_down(1)?;
             bench.told(&[], flushed)?;
@@ -161,8 +161,8 @@ mod suite {
             same("segment", bench.qp.padding(3, nobody), None)?;
             same("posts", bench.device.posts(), 0)?;
             bench.balance.more(0)?;
-            same("made", bench.device.count(Request::AllocMr), made)?;
-            same("freed", bench.device.count(Request::DeregMr), made)?;
+            same("made", bench.device.count(Request::AllocMr), TRIED + made)?;
+            same("freed", bench.device.count(Request::DeregMr), TRIED + made)?;
             bench.shut_down(0)?;
             bench.end()?;
         }
@@ -177,7 +177,7 @@ mod suite {
         same("error", bench.qp.provide_padding(), Err(EINVAL))?;
         same("posts", bench.device.posts(), 1)?;
         same("segment", bench.qp.padding(3, nobody), offered)?;
-        same("freed", bench.device.count(Request::DeregMr), 1)?;
+        same("freed", bench.device.count(Request::DeregMr), TRIED + 1)?;
         bench.balance.more(1)?;
         bench.shut_down(1)?;
         bench.end()

@@ -121,7 +121,7 @@ impl Bench {
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
         Ok(Self {
-            qp: QueuePair::new(id, CONFIG, keeper)?,
+            qp: QueuePair::new(id, CONFIG, keeper).map_err(|_| EINVAL)?,
             pages: Pages::new(PAGES)?,
             balance,
             device,
