@@ -17,9 +17,16 @@ FORCED = "ib_core.force_mr=1"
 # READs and WRITEs at once, each of so many regions that there are not enough for all of them.
 AT_ONCE, FEWEST_PAGES = 8, 17
 # An adapter that is played says what is written there.
-EVENT = "/sys/module/{}/parameters/adapter_event"
+PARAMETER = "/sys/module/{}/parameters/{}"
 GOOD = ("established", "last_receive", "gid_change", "port_active", "device_fatal")
 FATAL = ("qp_fatal", "qp_request", "qp_access")
+# What fails, every how many times, and where it is ever asked for.
+FAULTS = (("post_send", 97, ("client", "server")), ("map_mr_sg", 7, ("client",)), ("alloc_mr", 3, ("client",)),
+          ("create_qp", 2, ("client", "server")))
+# That is asked for when a connection is made, so that some are broken.
+WHEN_CONNECTING, BREAKS = ("alloc_mr", "create_qp"), 4
+# The delay before a connection grows with each that fails.
+FAULTY_SECONDS = 120
 # A server closes a connection at once, and the client has another one as soon as it is told.
 CLOSED_SECONDS = 30
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
@@ -86,11 +93,34 @@ def nothing_mapped(cell: Cell) -> None:
         cell.guests.both(f"rdma link delete {cell.device}0")
 
 
+def faults(cell: Cell) -> None:
+    """What an adapter fails at costs a connection at most: all that was written is there, and all that is read is right."""
+    cell.load_modules()
+    fault = PARAMETER.format(cell.driver, "adapter_fault")
+    for call, every, ends in FAULTS:
+        for name in ends:
+            run = {"client": cell.client, "server": cell.server}[name]
+            with cell.mounted(), say.undoing(lambda: run(f"echo {call} 0 > {fault}")):
+                before = cell.connects()
+                run(f"echo {call} {every} > {fault}")
+                for made in range(BREAKS if call in WHEN_CONNECTING else 0):
+                    cell.server(f"echo qp_fatal > {PARAMETER.format(cell.driver, 'adapter_event')}")
+                    cell.await_connects(before + made + 1, FAULTY_SECONDS)
+                cell.written("direct", f"{FEW_SIZES} {LARGE}", "--direct")
+                cell.written("cached", f"{FEW_SIZES} {LARGE}")
+                failed = int(run(f"cat {fault}"))
+                run(f"echo {call} 0 > {fault}")
+                cell.still_works()
+                say.line(f"  {call} has failed {failed} times at the {name}: {cell.connects() - before} more connections")
+            if not failed:
+                raise say.Failure(f"{call} has never failed at the {name}")
+
+
 def events(cell: Cell) -> None:
     """What an adapter has to say of a queue pair for the worse ends the server's connection, whatever becomes of its work
     requests; all else it says changes nothing at either end."""
     cell.load_modules()
-    event = EVENT.format({"rxe": "rdma_rxe"}.get(cell.device, cell.device))
+    event = PARAMETER.format(cell.driver, "adapter_event")
     with cell.mounted():
         for name in GOOD:
             cell.guests.both(f"echo {name} > {event}")
@@ -111,5 +141,9 @@ CANNOT = Expected(10, re.compile(rf"rpcrdma: the device that leads to \S+ {REFUS
 TESTS = [Test("an adapter without extensions", without_extensions, (ANEW, CANNOT))]
 FORCING = [Test("the core registers memory for all RDMA", forced, (ANEW, payload_tests.MOVED))]
 MAPPED = Test("nothing stays mapped", nothing_mapped, (ANEW,))
+FAILED = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed|connection from "
+                                     r"\S+ refused: the device refuses queues of \d+ requests .*)"),
+                  "work requests are refused")
 EVENTS = Test("events of the adapter", events, (CLOSED,))
-PLAYED = [EVENTS, MAPPED]
+FAULTY = Test("faults of the adapter", faults, (FAILED,))
+PLAYED = [EVENTS, FAULTY, MAPPED]

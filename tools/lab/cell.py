@@ -67,6 +67,11 @@ class Cell:
         """The kind of its RDMA device."""
         return self.rdma.kind
 
+    @property
+    def driver(self) -> str:
+        """The name of that kind's module."""
+        return {"rxe": "rdma_rxe"}.get(self.device, self.device)
+
     def client(self, command: str, seconds: float = LONG_SECONDS) -> str:
         return self.guests.client.must(command, seconds)
 

@@ -26,7 +26,8 @@ KINDS = ("rxe", "siw")
 ROCE = ("mlx5", "mlx4", "bnxt_re", "irdma", "hns", "qedr")
 IWARP = ("irdma", "x722", "cxgb4", "erdma")
 ALL = {"rxe": Device("rxe"), "siw": Device("siw"), "dma": Device("rxe", "dma"), "dma-iwarp": Device("siw", "dma"),
-       "bounce": Device("rxe", "bounce"), "short": Device("rxe", "short"), "worst": Device("rxe", "worst"), "worst-iwarp": Device("siw", "worst"),
+       "bounce": Device("rxe", "bounce"), "short": Device("rxe", "short"), "boastful": Device("rxe", "boastful"),
+       "worst": Device("rxe", "worst"), "worst-iwarp": Device("siw", "worst"),
        **{name: Device("rxe", name) for name in ROCE},
        **{f"{name}-iwarp": Device("siw", name) for name in IWARP}}
 NAMES = tuple(ALL)

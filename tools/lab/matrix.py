@@ -1,4 +1,5 @@
-"""`make matrix`: the full list of tests in every cell that has our module, for a day when hours do not matter."""
+"""`make matrix`: the full list of tests in every cell that has our module, for a day when hours do not matter; on the
+software devices, or on the one that DEVICE names."""
 
 import fnmatch
 import os
@@ -10,6 +11,7 @@ import mount_tests
 import mounts
 import repository
 import say
+import settings
 from cell import Test
 from mounts import Lane, Outcome, Plan
 from pair import IN_TREE, OURS
@@ -46,6 +48,8 @@ def run() -> int:
 
 def _plans() -> list[Plan]:
     """All cells, in an order that changes modules and devices seldom, and has Kerberos last."""
+    wanted = os.environ.get("DEVICE")
+    kinds = (settings.choice("DEVICE", devices.NAMES),) if wanted else devices.KINDS
     whose = ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))
     full = mount_tests.FULL
 
@@ -55,9 +59,9 @@ def _plans() -> list[Plan]:
                 and (client == OURS or test not in (mount_tests.TRACED_CLIENT, mount_tests.WATCHED))]
 
     plain = [Plan(device, version, server, client, fit(server, client, full[version]))
-             for device in devices.KINDS for server, client in whose for version in full]
-    # One version with each of the modules, and another one on the other device.
-    secured = [*(("rxe", "4.2", server, client) for server, client in whose), ("siw", "3", OURS, OURS)]
+             for device in kinds for server, client in whose for version in full]
+    # One version with each of the modules, and another one on the other device, or on the only one.
+    secured = [*((kinds[0], "4.2", server, client) for server, client in whose), (kinds[-1], "3", OURS, OURS)]
 
     def fit_secured(version: str, server: str, client: str, security: str) -> list[Test]:
         tests = mount_tests.secured(fit(server, client, full[version]), version)
@@ -72,7 +76,7 @@ def _plans() -> list[Plan]:
 def _debugs_client(plan: Plan) -> bool:
     """Which end has the debugging kernel: ours, and where both are, one of them."""
     if plan.server == plan.client:
-        return (plan.device, plan.version) in CLIENT_DEBUGGED
+        return (devices.named(plan.device).kind, plan.version) in CLIENT_DEBUGGED
     return plan.client == OURS
 
 

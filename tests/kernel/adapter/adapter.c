@@ -57,7 +57,8 @@ struct adapter *adapter_create(struct ib_device *device, const struct ib_device_
 	if (!adapter)
 		return ERR_PTR(-ENOMEM);
 	xa_init_flags(&adapter->pages, XA_FLAGS_LOCK_IRQ);
-	xa_init(&adapter->queues);
+	xa_init_flags(&adapter->queues, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&adapter->unsignaled, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&adapter->queue_pairs, XA_FLAGS_LOCK_IRQ);
 	atomic64_set(&adapter->next, FIRST_PAGE);
 	adapter->below = below;
@@ -90,6 +91,7 @@ void adapter_destroy(struct adapter *adapter)
 	adapter_unhear(adapter);
 	adapter_forget(adapter);
 	xa_destroy(&adapter->queues);
+	xa_destroy(&adapter->unsignaled);
 	xa_destroy(&adapter->queue_pairs);
 	platform_device_unregister(adapter->dma);
 	kfree(adapter);

@@ -12,6 +12,20 @@
 struct dma_map_ops;
 struct platform_device;
 
+/* What an adapter may fail at. */
+enum adapter_call {
+	ADAPTER_ALLOC_MR,
+	ADAPTER_CREATE_QP,
+	ADAPTER_MAP_MR_SG,
+	ADAPTER_POST_SEND,
+};
+
+/* How late completions are, in milliseconds. */
+struct adapter_delay {
+	unsigned int sends;
+	unsigned int receives;
+};
+
 /* What is particular to an adapter. Of a limit that is 0 the adapter has as much as the device below it. */
 struct adapter_profile {
 	const char *name;
@@ -36,8 +50,14 @@ struct adapter_profile {
 	bool refuses_local_inv;
 	/* Of the elements that a region is asked to cover, it takes so many. */
 	int takes;
-	/* Completions come so many milliseconds late and all at once, those of Sends later than others. */
-	int late;
+	/* Of the requests of a queue, and the pages of a region, it grants fewer than it says. */
+	unsigned int grants_qp_wr;
+	unsigned int grants_region_pages;
+	/* Completions come late and all at once: always, and those of requests that are flushed. */
+	struct adapter_delay late;
+	struct adapter_delay flushes;
+	/* Unsignaled requests that are flushed have no completion. */
+	bool drops_unsignaled;
 };
 
 /* What the verbs of the device below are made into. */
@@ -50,6 +70,8 @@ struct adapter {
 	atomic64_t next;
 	/* The completion queues that are late, by their addresses. */
 	struct xarray queues;
+	/* The identifiers of unsignaled requests, where they are dropped. */
+	struct xarray unsignaled;
 	/* The kernel's queue pairs that hear of events, by their numbers. */
 	struct xarray queue_pairs;
 	struct list_head all;
@@ -72,9 +94,21 @@ void adapter_region_end(struct adapter *adapter, u64 addr);
 /* What the parts of an adapter know of each other. */
 extern const struct dma_map_ops adapter_dma_ops;
 extern const struct ib_device_ops adapter_device_ops;
+bool adapter_fails(enum adapter_call call);
 void adapter_forget(struct adapter *adapter);
 void adapter_hear(struct adapter *adapter);
 void adapter_unhear(struct adapter *adapter);
 const struct adapter_profile *adapter_profile(const char *name);
+bool adapter_exceeds(const char *what, u32 wanted, u32 most);
+
+/* Of completion queues. */
+int adapter_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *init, struct uverbs_attr_bundle *attrs);
+int adapter_pre_destroy_cq(struct ib_cq *cq);
+int adapter_destroy_cq(struct ib_cq *cq, struct ib_udata *udata);
+int adapter_poll_cq(struct ib_cq *cq, int entries, struct ib_wc *wc);
+int adapter_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+void adapter_complete_on(struct adapter *adapter, struct ib_cq *cq, u32 qpn, bool sends);
+void adapter_note_unsignaled(struct adapter *adapter, const struct ib_send_wr *wr);
+struct adapter *adapter_of(struct ib_device *device);
 
 #endif /* ADAPTER_H */

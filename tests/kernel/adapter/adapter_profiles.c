@@ -17,6 +17,8 @@ static const struct adapter_profile profiles[] = {
 	{ .name = "bounce", .loses_offsets = true, .max_segment = SZ_64K },
 	/* One whose regions take fewer elements than they are asked to. */
 	{ .name = "short", .max_segment = SZ_4K, .takes = 200 },
+	/* One that says more of itself than it has. */
+	{ .name = "boastful", .grants_qp_wr = 300, .grants_region_pages = 64 },
 	{
 		.name = "mlx5",
 		.max_qp_wr = 8192, /* main.c:mlx5_ib_calc_max_qp_wr, with a firmware of log_max_qp_sz 15 */
@@ -57,6 +59,7 @@ static const struct adapter_profile profiles[] = {
 		.max_sge_rd = 13, /* the same */
 		.max_qp_rd_atom = 127, /* icrdma_hw.c:icrdma_init_hw, ICRDMA_MAX_IRD_SIZE */
 		.max_qp_init_rd_atom = 128, /* the same has 255, the software device 128 */
+		.flushes = { 20, 20 }, /* verbs.h:IRDMA_FLUSH_DELAY_MS */
 	},
 	{
 		.name = "x722",
@@ -66,6 +69,7 @@ static const struct adapter_profile profiles[] = {
 		.max_sge_rd = 1, /* the same */
 		.max_qp_rd_atom = 63, /* the same */
 		.max_qp_init_rd_atom = 127, /* the same */
+		.flushes = { 20, 20 }, /* verbs.h:IRDMA_FLUSH_DELAY_MS */
 	},
 	{
 		.name = "hns",
@@ -124,7 +128,9 @@ static const struct adapter_profile profiles[] = {
 		.comp_vectors = 1,
 		.max_segment = SZ_4K,
 		.map_sleeps = true,
-		.late = 10,
+		.late = { .sends = 50, .receives = 10 },
+		.flushes = { .sends = 10, .receives = 50 },
+		.drops_unsignaled = true,
 	},
 };
 
