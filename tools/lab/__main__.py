@@ -17,6 +17,7 @@ import matrix
 import module
 import mounts
 import mutants
+import on_device
 import roots
 import say
 import shortest
@@ -42,6 +43,7 @@ def main() -> int:
         "memory": (single.run_memory, "a client whose memory is short"),
         "storm": (single.run_storm, "everything at once, while everything is broken"),
         "adapters": (adapters.run, "that all is well within the limits of adapters"),
+        "on-device": (on_device.run, "a mount between two real machines, over ssh"),
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "bench": (bench.run, "what the module costs beside the in-tree one"),
         "check-tests": (defects.run, "that planted defects are found"),

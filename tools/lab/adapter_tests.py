@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import on_device as tools_on_device
 import payload_tests
 import say
 from cell import FEW_SIZES, LONG_SECONDS, Cell, Test
@@ -116,6 +117,37 @@ def faults(cell: Cell) -> None:
                 raise say.Failure(f"{call} has never failed at the {name}")
 
 
+def unfenced(cell: Cell) -> None:
+    """The client's device invalidates nothing itself: an RPC with keys that the server leaves alone costs a connection, but
+    has the Reply that came on it."""
+    cell.load_modules()
+    make = "mkdir many && cd many && seq -f 'entry-with-a-name-of-some-length-%06g' 1000 | xargs touch"
+    names = "ls -A {} | sha256sum"
+    with cell.mounted(prepare=make):
+        before = cell.connects()
+        there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LONG_SECONDS)
+        if here != there:
+            raise say.Failure("the client lists other names than the server has")
+        calls, sent = cell.client("sed -n 's/^\tREADDIR: //p' /proc/self/mountstats").split()[:2]
+        if cell.connects() == before:
+            raise say.Failure("no connection was lost")
+        if calls != sent:
+            raise say.Failure(f"{calls} RPCs were sent {sent} times")
+
+
+def on_device(cell: Cell) -> None:
+    """What is for real machines works on a mount between guests, and says so in its report."""
+    cell.load_modules()
+    with cell.mounted(prepare="chmod 777 /export"):
+        found = tools_on_device.examine(cell.guests.client, cell.guests.server, "/mnt", "/export", "/lab/files.py")
+    if found.failed or not found.passed:
+        raise say.Failure(f"{found.failed} of its tests have failed")
+    report = tools_on_device.REPORT.read_text()
+    for word in (f"{cell.device}0: driver", "READ of 1 MiB: ", "ok      one connection", "addr=..."):
+        if word not in report:
+            raise say.Failure(f"the report does not say: {word}", log=tools_on_device.REPORT)
+
+
 def events(cell: Cell) -> None:
     """What an adapter has to say of a queue pair for the worse ends the server's connection, whatever becomes of its work
     requests; all else it says changes nothing at either end."""
@@ -146,4 +178,10 @@ FAILED = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: 
                   "work requests are refused")
 EVENTS = Test("events of the adapter", events, (CLOSED,))
 FAULTY = Test("faults of the adapter", faults, (FAILED,))
-PLAYED = [EVENTS, FAULTY, MAPPED]
+# It invalidates no memory itself: a connection goes with each RPC whose keys the server does not all invalidate.
+INVALIDATES_NOTHING = "hns"
+UNFENCED = Expected(10_000, re.compile(r"rpcrdma: (connection to \S+ lost: local invalidation failed|\d+ callbacks suppressed)"),
+                    "regions go with their connection")
+ALONE = Test("keys that nobody invalidates", unfenced, (UNFENCED,))
+ON_DEVICE = Test("tests for real machines", on_device)
+PLAYED = [EVENTS, FAULTY, ON_DEVICE, MAPPED]

@@ -15,7 +15,6 @@ import payload_tests
 import repository
 import say
 from cell import LONG_SECONDS, Cell, Test
-from messages import Expected
 from mounts import Lane, Plan
 from pair import OURS
 from payload_tests import MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
@@ -27,10 +26,6 @@ VERSION = "4.2"
 SIZES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
 ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
-# It invalidates no memory itself: a connection goes with each RPC whose keys the server does not all invalidate.
-INVALIDATES_NOTHING = "hns"
-UNFENCED = Expected(10_000, re.compile(r"rpcrdma: (connection to \S+ lost: local invalidation failed|\d+ callbacks suppressed)"),
-                    "regions go with their connection")
 # Of the connection; that of the connection manager is the core's.
 QUEUE = re.compile(r"\bcqe (\d+) .*\[rpcrdma\]")
 HEADS = ("device", "keys of a READ", "of a WRITE", "of a READDIR", "client's completions", "server's send requests", "receives",
@@ -69,9 +64,9 @@ def _tests(name: str, made: list[Made]) -> list[Test]:
                                     (mount_tests.MOVED, mount_tests.DEBUGGED)),
              Test("files of all sizes", _all_sizes, (mount_tests.MOVED,)), mount_tests.DIRECTORY,
              *client_life_tests.lives(AMOUNTS), adapter_tests.MAPPED]
-    if name != INVALIDATES_NOTHING:
+    if name != adapter_tests.INVALIDATES_NOTHING:
         return tests
-    return [replace(test, provokes=(*test.provokes, UNFENCED)) for test in tests]
+    return [replace(test, provokes=(*test.provokes, adapter_tests.UNFENCED)) for test in tests]
 
 
 def _look(name: str, made: list[Made], cell: Cell) -> None:

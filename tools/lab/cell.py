@@ -34,8 +34,9 @@ LOAD = 12
 PORT, OTHER_PORT = 20049, 20050
 # The flavor that is no security.
 NO_SECURITY = "sys"
-# The server's own view of a directory of test files.
-SUMS = "cd /export/t/{} && sha256sum *"
+# The server's own view of a directory of test files, and of one of the mount's.
+SUMS_OF = "cd {} && sha256sum *"
+SUMS = SUMS_OF.format("/export/t/{}")
 # The transports of a mount, a line each: name, port, and so on; the fifth word counts connections, the eighth Calls.
 TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
 CONNECTS, SENDS = 4, 7

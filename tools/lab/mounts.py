@@ -200,7 +200,9 @@ def cells() -> list[Lane]:
     # Beside what is left of the longer one of the first two.
     played = Lane(replace(client_debugged(), name="adapters"), [
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], *adapter_tests.PLAYED]),
-        Plan("bounce", "4.2", OURS, OURS, [*smoke["4.2"], mount_tests.DIRECTORY, adapter_tests.MAPPED])])
+        Plan("bounce", "4.2", OURS, OURS, [*smoke["4.2"], mount_tests.DIRECTORY, adapter_tests.MAPPED]),
+        Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),
+        Plan("boastful", "4.2", OURS, OURS, [mount_tests.SMALL, adapter_tests.MAPPED])])
     return [client, server, played, forced]
 
 
