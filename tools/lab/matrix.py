@@ -50,7 +50,10 @@ def _plans() -> list[Plan]:
     """All cells, in an order that changes modules and devices seldom, and has Kerberos last."""
     wanted = os.environ.get("DEVICE")
     kinds = (settings.choice("DEVICE", devices.NAMES),) if wanted else devices.KINDS
-    whose = ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))
+    whose = [(OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE)]
+    if devices.named(kinds[0]).plays:
+        # That server unmaps what it has read only when the request is over (svc_rdma_recv_ctxt_put()): nfsd does not find it.
+        whose.remove((IN_TREE, OURS))
     full = mount_tests.FULL
 
     def fit(server: str, client: str, tests: list[Test]) -> list[Test]:
