@@ -4,7 +4,10 @@
 
 use super::*;
 use crate::kunit::{
-    drivers::limits,
+    drivers::{
+        self,
+        limits, //
+    },
     same, //
 };
 
@@ -24,43 +27,54 @@ const CONFIG: QueuePairConfig = QueuePairConfig {
 mod suite {
     use super::*;
 
+    /// What a device without memory is asked for next, or what is said of it.
+    fn less(ask: &mut Ask, what: Refused) -> Result<(), Unfit> {
+        ask.less(what, &CONFIG, ENOMEM)
+    }
+
     #[test]
-    fn queues_are_halved() -> Result {
-        let mut device = limits(8192, 8192);
-        same(
-            "refused",
-            lessen(&mut device, Refused::Queues, &CONFIG),
-            400,
-        )?;
-        // The longer one of the two that were refused.
-        same("requests", device.max_qp_wr, 200)?;
-        same("completions", device.max_cqe, 8192)?;
-        // One that was asked for more than it has, for whatever reason.
-        lessen(&mut device, Refused::Queues, &CONFIG);
-        same("requests", device.max_qp_wr, 100)
+    fn messages_are_halved() -> Result {
+        let mut ask = Ask::new(limits(8192, 8192), 128);
+        for requests in [64, 32, 16, 8, 4, 2, 1] {
+            same("refused", less(&mut ask, Refused::Queues), Ok(()))?;
+            same("requests", ask.requests, requests)?;
+        }
+        // The longer one of the queues.
+        let refused = Unfit::Refuses {
+            what: Refused::Queues,
+            size: 400,
+            error: ENOMEM,
+        };
+        same("refused", less(&mut ask, Refused::Queues), Err(refused))?;
+        same("queue", ask.device.max_qp_wr, 8192)?;
+        same("error", Error::from(refused), ENOMEM)
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_was_refused() -> Result {
+        let mut ask = Ask::new(limits(8192, 8192), 16384);
+        same("refused", less(&mut ask, Refused::Queues), Ok(()))?;
+        same("requests", ask.requests, CONFIG.receives / 2)
     }
 
     #[test]
     fn regions_are_halved() -> Result {
-        let mut device = limits(8192, 8192);
-        device.max_region_pages = 4096;
-        same(
-            "refused",
-            lessen(&mut device, Refused::Regions, &CONFIG),
-            257,
-        )?;
-        same("pages", device.max_region_pages, 128)?;
-        same("requests", device.max_qp_wr, 8192)
+        let mut ask = Ask::new(limits(8192, 8192), 128);
+        ask.device.max_region_pages = 4096;
+        same("refused", less(&mut ask, Refused::Regions), Ok(()))?;
+        same("pages", ask.device.max_region_pages, 128)?;
+        same("requests", ask.requests, 128)
     }
 
     #[test]
-    fn it_comes_to_an_end() -> Result {
-        let mut device = limits(u32::MAX, 8192);
-        let mut config = CONFIG;
-        for _ in 0..32 {
-            config.send_entries = device.max_qp_wr;
-            lessen(&mut device, Refused::Queues, &config);
+    fn any_driver_may_refuse_all_but_the_least() -> Result {
+        for (_, device) in drivers::all() {
+            let mut ask = Ask::new(device, 128);
+            for _ in 0..7 {
+                same("refused", less(&mut ask, Refused::Queues), Ok(()))?;
+            }
+            same("requests", ask.requests, 1)?;
         }
-        same("requests", device.max_qp_wr, 0)
+        Ok(())
     }
 }

@@ -78,6 +78,8 @@ impl WorkItem for Connector {
         };
         match connect(&self.shared, address) {
             Ok(connection) => {
+                let requester = connection.handler();
+                requester.looked_after_by(self.keep_alive.clone());
                 self.shared.begin_connection(connection);
                 self.keep_alive.queue(KeepAlive::look());
                 connecting.succeeded();
@@ -133,9 +135,10 @@ fn attempt(
     let number = shared.next_id();
     let connection = endpoint::make(
         id,
-        |device| {
-            let sizes = Sizes::new(device, pages, max_requests)?;
-            Ok((config(device, &sizes, max_requests), sizes))
+        max_requests,
+        |device, requests| {
+            let sizes = Sizes::new(device, pages, requests)?;
+            Ok((config(device, &sizes, requests), sizes))
         },
         |Sizes { plan, queues }| {
             let (alarm, events) = (alarm.clone(), events.clone());

@@ -10,7 +10,10 @@ use super::{
     call::Call,
     chunks::Thresholds,
     events::Events,
-    keep_alive::Watch,
+    keep_alive::{
+        KeepAlive,
+        Watch, //
+    },
     mount::Shared,
     region_plan::RegionPlan,
     reply,
@@ -31,7 +34,8 @@ use crate::{
         },
         sys::{
             memalloc::MemoryScope,
-            trace, //
+            trace,
+            workqueue::DelayedWork, //
         },
     },
     transport::credits::Credits,
@@ -45,6 +49,7 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        SetOnce,
         SpinLock, //
     },
 };
@@ -69,9 +74,13 @@ pub(crate) struct Requester {
     #[pin]
     pub(crate) reverse: SpinLock<Reverse>,
     pub(crate) watch: Watch,
-    /// RPCs whose Replies are in their place, and which wait for the end of the connection to be fenced.
+    /// RPCs whose Replies are here, and which wait for the end of the connection to be fenced.
     #[pin]
     put_off: SpinLock<KVec<Arc<Call>>>,
+    /// There may be some.
+    putting_off: Atomic<bool>,
+    /// The work item that ends the connection then; none before it is up.
+    keep_alive: SetOnce<Arc<DelayedWork<KeepAlive>>>,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
@@ -91,7 +100,8 @@ impl Requester {
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
         let (credits, reverse) = (Credits::new(max_calls)?, Reverse::new()?);
-        let put_off = KVec::with_capacity(max_calls as usize, GFP_KERNEL)?;
+        let rpcs = shared.xprt.max_requests() as usize;
+        let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
         Ok(pin_init!(Self {
             shared,
             id,
@@ -102,6 +112,8 @@ impl Requester {
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
+            putting_off: Atomic::new(false),
+            keep_alive: SetOnce::new(),
             watch: Watch::new(),
             regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.3.
@@ -192,11 +204,30 @@ impl Handler for Requester {
 }
 
 impl Requester {
+    /// The connection is up: the work item that looks after it.
+    pub(super) fn looked_after_by(&self, keep_alive: Arc<DelayedWork<KeepAlive>>) {
+        // A connection comes up once.
+        let _ = self.keep_alive.populate(keep_alive);
+    }
+
     /// An RPC has its result when the tear-down has taken its regions from the device. It comes back
-    /// where there is no room: more than may be under way.
-    pub(crate) fn put_off(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
+    /// where there is no room: there is for as many as the transport has.
+    pub(super) fn put_off(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
         let mut put_off = self.put_off.lock();
         put_off.push_within_capacity(call).map_err(|full| full.0)
+    }
+
+    /// Has the connection ended for RPCs that wait for its tear-down. Any context.
+    pub(super) fn end_for_put_off(&self) {
+        self.putting_off.store(true, Relaxed);
+        if let Some(keep_alive) = self.keep_alive.as_ref() {
+            keep_alive.hasten();
+        }
+    }
+
+    /// Whether RPCs wait for its tear-down.
+    pub(super) fn has_put_off(&self) -> bool {
+        self.putting_off.load(Relaxed)
     }
 
     /// Posts Receives that are there, until `wanted` are posted.

@@ -134,7 +134,7 @@ enum Turn {
     GiveUp,
 }
 
-/// The work item that watches the server.
+/// The work item that watches the server, and ends a connection that RPCs with Replies wait for.
 pub(crate) struct KeepAlive(pub(super) Arc<Shared>);
 
 impl WorkItem for KeepAlive {
@@ -144,6 +144,11 @@ impl WorkItem for KeepAlive {
         let Some(connection) = self.0.connection() else {
             return;
         };
+        if connection.handler().has_put_off() {
+            // Not by the RPC layer, which an RPC that waits for this may keep from it.
+            self.0.end_connection();
+            return;
+        }
         watch(&connection);
         timer.queue(KeepAlive::look());
     }

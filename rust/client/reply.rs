@@ -457,6 +457,7 @@ fn fence(
             put_off(requester, call, waiting);
         }
         requester.alarm.raise(Reason::NotFenced);
+        requester.end_for_put_off();
     }
 }
 
@@ -485,7 +486,10 @@ pub(crate) fn invalidated(
         (Some((rqst, outcome)), Some(fenced)) => {
             complete_fenced(requester, rqst, fenced, outcome);
         }
-        (Some(waiting), None) => put_off(requester, call, waiting),
+        (Some(waiting), None) => {
+            put_off(requester, call, waiting);
+            requester.end_for_put_off();
+        }
         (None, _) => (),
     }
     requester.shared.xprt.space();

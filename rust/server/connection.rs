@@ -348,11 +348,12 @@ impl Connection {
         let name = id.device_name()?;
         let addresses = id.addresses();
         let added = id.requests_beside_reads(SEGMENTS as u32)?;
-        let (max_requests, peer_address) = (svc_sysctl::max_requests(), addresses.1);
+        let peer_address = addresses.1;
         let qp = endpoint::make(
             id,
-            |device| {
-                let sizes = Sizes::new(device, added, max_requests, max_message)?;
+            svc_sysctl::max_requests(),
+            |device, requests| {
+                let sizes = Sizes::new(device, added, requests, max_message)?;
                 Ok((config(&sizes), sizes))
             },
             |sizes| {
@@ -373,9 +374,12 @@ impl Connection {
                 }))
             },
             |unfit| {
-                warn(format_args!(
-                    "connection from {peer_address} refused: the device {unfit}"
-                ))
+                // The peer has gone already, and the device is not at fault.
+                if !events.is_over() {
+                    warn(format_args!(
+                        "connection from {peer_address} refused: the device {unfit}"
+                    ));
+                }
             },
         )?;
         let config = qp.config();

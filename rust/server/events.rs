@@ -106,6 +106,11 @@ impl Events {
         Ok(())
     }
 
+    /// Whether it is lost, or was never made: the id's calls fail then.
+    pub(super) fn is_over(&self) -> bool {
+        self.state.lock().over
+    }
+
     /// Whether messages may be sent.
     pub(super) fn is_up(&self) -> bool {
         self.state.lock().up

@@ -22,43 +22,71 @@ use kernel::{
 };
 
 /// Makes the queue pair of an id whose address and route are resolved, with what `sizes` and `handler`
-/// make of the device's limits. A device may refuse sizes that are within its limits, when it has no
-/// memory, or where one limit depends on another: then it is asked for half.
+/// make of the device's limits and of up to `requests` messages at once. A device may refuse sizes that
+/// are within its limits, when it has no memory, or where one limit depends on another: then it is asked
+/// for half.
 ///
 /// `tell` is told why the device is of no use. May sleep.
 pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
     mut id: CmId<H::Cm>,
-    sizes: impl Fn(&DeviceLimits) -> Result<(QueuePairConfig, S), Unfit>,
+    requests: u32,
+    sizes: impl Fn(&DeviceLimits, u32) -> Result<(QueuePairConfig, S), Unfit>,
     handler: impl Fn(&S) -> Result<I>,
     tell: impl Fn(Unfit),
 ) -> Result<Arc<QueuePair<H>>> {
-    let mut device = id.limits()?;
-    let mut refusal = None;
+    let mut ask = Ask::new(id.limits()?, requests);
     loop {
-        let (config, made) = sizes(&device)
-            .map_err(|unfit| refusal.unwrap_or(unfit))
+        let (config, made) = sizes(&ask.device, ask.requests)
+            .map_err(|unfit| ask.refusal.unwrap_or(unfit))
             .inspect_err(|unfit| tell(*unfit))?;
         match QueuePair::new(id, config, handler(&made)?) {
             Ok(qp) => return Ok(qp),
             Err(NotMade::Failed(e)) => return Err(e),
             Err(NotMade::Refused(back, what, error)) => {
                 id = back;
-                let size = lessen(&mut device, what, &config);
-                refusal = Some(Unfit::Refuses { what, size, error });
+                ask.less(what, &config, error)
+                    .inspect_err(|unfit| tell(*unfit))?;
             }
         }
     }
 }
 
-/// Takes a device that has refused so much for one that has half of it. Returns what it has refused.
-fn lessen(device: &mut DeviceLimits, refused: Refused, config: &QueuePairConfig) -> u32 {
-    let (size, limit) = match refused {
-        Refused::Queues => (
-            config.send_entries.max(config.receives),
-            &mut device.max_qp_wr,
-        ),
-        Refused::Regions => (config.region_pages, &mut device.max_region_pages),
-    };
-    *limit = size.min(*limit) / 2;
-    size
+/// What a device is asked for.
+struct Ask {
+    /// What it is taken for.
+    device: DeviceLimits,
+    /// Messages at once.
+    requests: u32,
+    /// What it has refused last.
+    refusal: Option<Unfit>,
+}
+
+impl Ask {
+    fn new(device: DeviceLimits, requests: u32) -> Self {
+        Self {
+            device,
+            requests,
+            refusal: None,
+        }
+    }
+
+    /// It has refused so much: half of it, or an error where that is nothing.
+    fn less(&mut self, what: Refused, config: &QueuePairConfig, error: Error) -> Result<(), Unfit> {
+        let size = match what {
+            Refused::Queues => config.send_entries.max(config.receives),
+            Refused::Regions => config.region_pages,
+        };
+        let refusal = Unfit::Refuses { what, size, error };
+        let (asked, limit) = match what {
+            // Both queues are longer than what a single message needs by what others need.
+            Refused::Queues => (config.receives, &mut self.requests),
+            Refused::Regions => (size, &mut self.device.max_region_pages),
+        };
+        *limit = asked.min(*limit) / 2;
+        self.refusal = Some(refusal);
+        if *limit == 0 {
+            return Err(refusal);
+        }
+        Ok(())
+    }
 }

@@ -128,7 +128,7 @@ def unfenced(cell: Cell) -> None:
         there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LONG_SECONDS)
         if here != there:
             raise say.Failure("the client lists other names than the server has")
-        calls, sent = cell.client("sed -n 's/^\tREADDIR: //p' /proc/self/mountstats").split()[:2]
+        calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
         if cell.connects() == before:
             raise say.Failure("no connection was lost")
         if calls != sent:

@@ -210,7 +210,9 @@ impl<H: Handler> QueuePair<H> {
     /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<H::Cm>) -> Result<(), NotMade<H::Cm>> {
         let mut hw = Hardware::new(id);
-        let made = self.make_objects(&mut hw).map_err(|(what, e)| match e {
+        // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
+        let made = unsafe { self.make_objects(&mut hw) };
+        let made = made.map_err(|(what, e)| match e {
             // What drivers say of sizes that they do not like, or have no memory for.
             ENOMEM | EINVAL => Err((what, e)),
             _ => Ok(e),
@@ -223,7 +225,11 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Makes the objects, and says on an error at what.
-    fn make_objects(&self, hw: &mut Hardware<H::Cm>) -> Result<Queues, (Refused, Error)> {
+    ///
+    /// # Safety
+    ///
+    /// The queues of `hw` must be destroyed before `self` goes, as those of the field `hardware` are.
+    unsafe fn make_objects(&self, hw: &mut Hardware<H::Cm>) -> Result<Queues, (Refused, Error)> {
         let pointer: *const Self = self;
         let context = Context {
             pointer: pointer.cast_mut().cast(),
@@ -231,7 +237,7 @@ impl<H: Handler> QueuePair<H> {
             role: H::ROLE,
         };
         let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
-        // SAFETY: The context outlives the queues by the type invariant.
+        // SAFETY: The context outlives the queues, as the caller promises.
         let queues =
             unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers) };
         let queues = queues.map_err(|e| (Refused::Queues, e))?;

@@ -51,7 +51,8 @@ struct adapter_profile {
 	/* Of the elements that a region is asked to cover, it takes so many. */
 	int takes;
 	/* Of the requests of a queue, and the pages of a region, it grants fewer than it says. */
-	unsigned int grants_qp_wr;
+	unsigned int grants_sends;
+	unsigned int grants_receives;
 	unsigned int grants_region_pages;
 	/* Completions come late and all at once: always, and those of requests that are flushed. */
 	struct adapter_delay late;

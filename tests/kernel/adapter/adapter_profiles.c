@@ -18,7 +18,7 @@ static const struct adapter_profile profiles[] = {
 	/* One whose regions take fewer elements than they are asked to. */
 	{ .name = "short", .max_segment = SZ_4K, .takes = 200 },
 	/* One that says more of itself than it has. */
-	{ .name = "boastful", .grants_qp_wr = 300, .grants_region_pages = 64 },
+	{ .name = "boastful", .grants_sends = 300, .grants_receives = 100, .grants_region_pages = 64 },
 	{
 		.name = "mlx5",
 		.max_qp_wr = 8192, /* main.c:mlx5_ib_calc_max_qp_wr, with a firmware of log_max_qp_sz 15 */

@@ -63,7 +63,8 @@ static bool has_no_room(const struct adapter *adapter, const struct ib_qp_cap *c
 	       adapter_exceeds("Receives", cap->max_recv_wr, attrs->max_qp_wr) ||
 	       adapter_exceeds("elements of a request", cap->max_send_sge, attrs->max_send_sge) ||
 	       adapter_exceeds("elements of a Receive", cap->max_recv_sge, attrs->max_recv_sge) ||
-	       max(cap->max_send_wr, cap->max_recv_wr) > lesser(adapter->profile->grants_qp_wr, attrs->max_qp_wr);
+	       cap->max_send_wr > lesser(adapter->profile->grants_sends, attrs->max_qp_wr) ||
+	       cap->max_recv_wr > lesser(adapter->profile->grants_receives, attrs->max_qp_wr);
 }
 
 static int adapter_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
