@@ -217,7 +217,7 @@ impl Requester {
         put_off.push_within_capacity(call).map_err(|full| full.0)
     }
 
-    /// Has the connection ended for RPCs that wait for its tear-down. Any context.
+    /// Has the connection ended for RPCs that wait for its tear-down, beside the alarm. Any context.
     pub(super) fn end_for_put_off(&self) {
         self.putting_off.store(true, Relaxed);
         if let Some(keep_alive) = self.keep_alive.as_ref() {

@@ -145,8 +145,9 @@ impl WorkItem for KeepAlive {
             return;
         };
         if connection.handler().has_put_off() {
-            // Not by the RPC layer, which an RPC that waits for this may keep from it.
-            self.0.end_connection();
+            // Not only by the RPC layer, which an RPC that waits for this may keep from it. The alarm is
+            // raised, and that has the transport closed.
+            connection.shutdown();
             return;
         }
         watch(&connection);
