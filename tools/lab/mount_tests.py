@@ -592,12 +592,13 @@ TOLD = Test("connections told when asked for", told, (DEBUGGED,))
 DESCRIBED = Test("types for BPF", described)
 FROM_SERVER = Test("written by the server", from_server)
 DIRECTORY = Test("directory of 5,000", directory)
+TUNABLES = Test("server's tunables", tunables)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
 COMMON = [FROM_SERVER, DIRECTORY, OVER_IPV6,
-          WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, Test("server's tunables", tunables),
+          WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, TUNABLES,
           NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
@@ -617,12 +618,12 @@ def siw_goodbyes(test: Test) -> Expected:
 def secured(tests: list[Test], version: str) -> list[Test]:
     """The tests that make sense with Kerberos, and what proves that it is used.
 
-    Its messages have other forms, since chunks carry no part of what is protected. An ACL names users by name, and the
+    Its messages have other forms, since chunks carry no part of what is protected, and others count. An ACL names users by name, and the
     guests have none. The realm knows the server by one address, and the server's daemon one network namespace. A client
     of NFS 4 closes files with the machine's credential (SP4_MACH_CRED), by a way of its own, on which `umount -f` ends
     nothing. The last put of an open file lets go of its mount before its credential, which then uses the mount's RPC
     client (__put_nfs_open_context() of Linux 7.3): many mounts in a row end in memory that was freed.
     """
-    without = [FORMS, TRACED, TRACED_CLIENT, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
+    without = [FORMS, TRACED, TRACED_CLIENT, TUNABLES, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
                *([] if version == "3" else [FORCED])]
     return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]
