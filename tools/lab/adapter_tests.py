@@ -30,6 +30,8 @@ WHEN_CONNECTING, BREAKS = ("alloc_mr", "create_qp"), 4
 FAULTY_SECONDS = 120
 # A server closes a connection at once, and the client has another one as soon as it is told.
 CLOSED_SECONDS = 30
+# It takes two or three connections.
+LISTED_SECONDS = 120
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
 
 
@@ -125,7 +127,7 @@ def unfenced(cell: Cell) -> None:
     names = "ls -A {} | sha256sum"
     with cell.mounted(prepare=make):
         before = cell.connects()
-        there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LONG_SECONDS)
+        there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LISTED_SECONDS)
         if here != there:
             raise say.Failure("the client lists other names than the server has")
         calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
