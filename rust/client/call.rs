@@ -108,7 +108,7 @@ pub(crate) struct CallState {
     pub(crate) xid: u32,
     /// What its Call offers; with the sender while that is being made.
     pub(super) offer: Option<KBox<Offer>>,
-    /// The request and its Reply, while its regions are being invalidated.
+    /// The request and its Reply, while its regions are being invalidated, or wait for the tear-down.
     pub(crate) waiting: Option<(PinnedRqst<Mount>, Outcome)>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,

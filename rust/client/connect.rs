@@ -135,6 +135,7 @@ fn attempt(
     let number = shared.next_id();
     let connection = endpoint::make(
         id,
+        device,
         max_requests,
         |device, requests| {
             let sizes = Sizes::new(device, pages, requests)?;

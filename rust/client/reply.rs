@@ -2,7 +2,8 @@
 
 //! From a received message to the RPC's result.
 //!
-//! Everything here runs in completion handlers, and trusts nothing that was received.
+//! Everything here runs in completion handlers, or in the tear-down for RPCs that wait for it, and
+//! trusts nothing that was received.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/reply.rs"]

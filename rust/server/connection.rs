@@ -351,6 +351,7 @@ impl Connection {
         let peer_address = addresses.1;
         let qp = endpoint::make(
             id,
+            device,
             svc_sysctl::max_requests(),
             |device, requests| {
                 let sizes = Sizes::new(device, added, requests, max_message)?;

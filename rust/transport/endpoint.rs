@@ -22,19 +22,20 @@ use kernel::{
 };
 
 /// Makes the queue pair of an id whose address and route are resolved, with what `sizes` and `handler`
-/// make of the device's limits and of up to `requests` messages at once. A device may refuse sizes that
+/// make of its device's limits and of up to `requests` messages at once. A device may refuse sizes that
 /// are within its limits, when it has no memory, or where one limit depends on another: then it is asked
-/// for half.
+/// for room for half the messages, or for half the pages of a region.
 ///
 /// `tell` is told why the device is of no use. May sleep.
 pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
     mut id: CmId<H::Cm>,
+    device: DeviceLimits,
     requests: u32,
     sizes: impl Fn(&DeviceLimits, u32) -> Result<(QueuePairConfig, S), Unfit>,
     handler: impl Fn(&S) -> Result<I>,
     tell: impl Fn(Unfit),
 ) -> Result<Arc<QueuePair<H>>> {
-    let mut ask = Ask::new(id.limits()?, requests);
+    let mut ask = Ask::new(device, requests);
     loop {
         let (config, made) = sizes(&ask.device, ask.requests)
             .map_err(|unfit| ask.refusal.unwrap_or(unfit))
@@ -72,17 +73,21 @@ impl Ask {
 
     /// It has refused so much: half of it, or an error where that is nothing.
     fn less(&mut self, what: Refused, config: &QueuePairConfig, error: Error) -> Result<(), Unfit> {
-        let size = match what {
-            Refused::Queues => config.send_entries.max(config.receives),
-            Refused::Regions => config.region_pages,
-        };
-        let refusal = Unfit::Refuses { what, size, error };
-        let (asked, limit) = match what {
+        let (size, asked, limit) = match what {
             // Both queues are longer than what a single message needs by what others need.
-            Refused::Queues => (config.receives, &mut self.requests),
-            Refused::Regions => (size, &mut self.device.max_region_pages),
+            Refused::Queues => (
+                config.send_entries.max(config.receives),
+                config.receives,
+                &mut self.requests,
+            ),
+            Refused::Regions => (
+                config.region_pages,
+                config.region_pages,
+                &mut self.device.max_region_pages,
+            ),
         };
         *limit = asked.min(*limit) / 2;
+        let refusal = Unfit::Refuses { what, size, error };
         self.refusal = Some(refusal);
         if *limit == 0 {
             return Err(refusal);

@@ -211,16 +211,11 @@ impl<H: Handler> QueuePair<H> {
     fn bring_up(&self, id: CmId<H::Cm>) -> Result<(), NotMade<H::Cm>> {
         let mut hw = Hardware::new(id);
         // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
-        let made = unsafe { self.make_objects(&mut hw) };
-        let made = made.map_err(|(what, e)| match e {
-            // What drivers say of sizes that they do not like, or have no memory for.
-            ENOMEM | EINVAL => Err((what, e)),
-            _ => Ok(e),
-        });
-        match made {
+        match unsafe { self.make_objects(&mut hw) } {
             Ok(queues) => Ok(self.open(hw, queues)?),
-            Err(Ok(e)) => Err(NotMade::Failed(e)),
-            Err(Err((what, e))) => Err(NotMade::Refused(hw.give_back(), what, e)),
+            // What drivers say of sizes that they do not like, or have no memory for.
+            Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.give_back(), what, e)),
+            Err((_, e)) => Err(NotMade::Failed(e)),
         }
     }
 
