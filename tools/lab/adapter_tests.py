@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import on_device as tools_on_device
 import payload_tests
 import say
-from cell import FEW_SIZES, LONG_SECONDS, Cell, Test
+from cell import FEW_SIZES, LONG_SECONDS, MANY, Cell, Test
 from messages import Expected
 from payload_tests import INVALIDATED, LARGE, MIB, REGION_PAGES
 
@@ -123,13 +123,9 @@ def unfenced(cell: Cell) -> None:
     """The client's device invalidates nothing itself: an RPC with keys that the server leaves alone costs a connection, but
     has the Reply that came on it."""
     cell.load_modules()
-    make = "mkdir many && cd many && seq -f 'entry-with-a-name-of-some-length-%06g' 1000 | xargs touch"
-    names = "ls -A {} | sha256sum"
-    with cell.mounted(prepare=make):
+    with cell.mounted(prepare=MANY.format(1000)):
         before = cell.connects()
-        there, here = cell.guests.together(names.format("/export/t/many"), names.format("/mnt/t/many"), LISTED_SECONDS)
-        if here != there:
-            raise say.Failure("the client lists other names than the server has")
+        cell.lists_the_same(LISTED_SECONDS)
         calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
         if cell.connects() == before:
             raise say.Failure("no connection was lost")

@@ -17,13 +17,11 @@ import say
 from cell import LONG_SECONDS, Cell, Test
 from mounts import Lane, Plan
 from pair import OURS
-from payload_tests import MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
+from payload_tests import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
 from results import Results
 
 TABLE = repository.BUILD / "adapters.txt"
 VERSION = "4.2"
-# Around what a page, a region, a message and a payload end with.
-SIZES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
 ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
 # Of the connection; that of the connection manager is the core's.
@@ -96,7 +94,7 @@ def _all_sizes(cell: Cell) -> None:
     cell.load_modules()
     with payload_tests.largest_payloads(cell), cell.mounted():
         for directory, mode in (("cached", ""), ("direct", "--direct"), ("odd", "--direct --odd")):
-            cell.written(directory, SIZES, mode)
+            cell.written(directory, EDGES, mode)
 
 
 def _table(made: list[Made]) -> str:

@@ -37,6 +37,10 @@ NO_SECURITY = "sys"
 # The server's own view of a directory of test files, and of one of the mount's.
 SUMS_OF = "cd {} && sha256sum *"
 SUMS = SUMS_OF.format("/export/t/{}")
+# A directory of so many names, and what it lists; it asks for nothing else, where find would for the type of each, which NFS
+# 3 does not say by itself.
+MANY = "mkdir many && cd many && seq -f 'entry-with-a-name-of-some-length-%06g' {} | xargs touch"
+NAMES = "ls -A {} | sha256sum"
 # The transports of a mount, a line each: name, port, and so on; the fifth word counts connections, the eighth Calls.
 TRANSPORTS = "grep 'xprt:.*rdma' /proc/self/mountstats"
 CONNECTS, SENDS = 4, 7
@@ -234,6 +238,12 @@ class Cell:
         path = f"/mnt/t/{directory} {mode}"
         self.client(f"/lab/files.py make {path} {sizes} then forget then check {path}", LONG_SECONDS)
         TALLY.add(Kind.BYTES, self.judge(directory, self.server(SUMS.format(directory), LONG_SECONDS)))
+
+    def lists_the_same(self, seconds: float = LONG_SECONDS) -> None:
+        """Fail unless both ends list the same names in the directory of MANY."""
+        there, here = self.guests.together(NAMES.format("/export/t/many"), NAMES.format("/mnt/t/many"), seconds)
+        if here != there:
+            raise say.Failure("the client lists other names than the server has")
 
     @staticmethod
     def judge(directory: str, sums: str) -> int:

@@ -12,21 +12,21 @@ from typing import Protocol
 import repository
 import say
 import statistics_line
-from cell import FEW_SIZES, LONG_SECONDS, SUMS_OF, Cell
-from payload_tests import MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
+from cell import FEW_SIZES, LONG_SECONDS, MANY, NAMES, SUMS_OF, Cell
+from payload_tests import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
 from results import Results
 
 REPORT = repository.BUILD / "on-device.txt"
 TOOL = repository.ROOT / "tests" / "guest" / "files.py"
-# Around what a page, a region, a message and a payload end with.
-SIZES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 LARGE = 16 * MIB
 ENTRIES, WORKERS, WORK_BYTES = 5000, 100, 60_000
 CONNECTS, BAD_REPLIES = 3, 20
 FACTS = """uname -srm; sed -n 's/^PRETTY_NAME=//p' /etc/os-release
-echo rpcrdma: taint $(cat /sys/module/rpcrdma/taint), build $(od -An -v -tx1 -j16 /sys/module/rpcrdma/notes/.note.gnu.build-id | tr -d ' \\n')
+cd /sys/module/rpcrdma
+echo rpcrdma: taint $(cat taint), build $(od -An -v -tx1 -j16 notes/.note.gnu.build-id | tr -d ' \\n')
 for device in /sys/class/infiniband/*; do test -e $device || continue
-echo $(basename $device): driver $(basename $(readlink -f $device/device/driver)), firmware $(cat $device/fw_ver 2> /dev/null)
+echo $(basename $device): driver $(basename $(readlink -f $device/device/driver)), \\
+firmware $(cat $device/fw_ver 2> /dev/null)
 for port in $device/ports/*; do echo "  port $(basename $port):" $(cat $port/link_layer $port/state $port/rate); done; done
 dmesg | grep 'rpcrdma: ' | tail -n 20
 cd /proc/sys/sunrpc && grep -s . *rdma* svc_rdma/* || true"""
@@ -89,16 +89,13 @@ class Place:
         """Through the page cache and past it, on page boundaries and off them."""
         for name, mode in (("cached", ""), ("direct", "--direct"), ("odd", "--direct --odd")):
             path = f"{self.here}/{name} {mode}"
-            self.client.must(f"{self.tool} make {path} {SIZES} {LARGE} then forget then check {path}", LONG_SECONDS)
+            self.client.must(f"{self.tool} make {path} {EDGES} {LARGE} then forget then check {path}", LONG_SECONDS)
             self._judge(name)
 
     def directory(self) -> None:
         """The names of many entries."""
-        names = "ls -A {} | sha256sum"
-        there = self.server.must(f"mkdir {self.there}/many && cd {self.there}/many && seq -f "
-                                 f"'entry-with-a-name-of-some-length-%06g' {ENTRIES} | xargs touch && "
-                                 f"{names.format('.')}", LONG_SECONDS)
-        if self.client.must(names.format(f"{self.here}/many"), LONG_SECONDS) != there:
+        there = self.server.must(f"cd {self.there} && {MANY.format(ENTRIES)} && {NAMES.format('.')}", LONG_SECONDS)
+        if self.client.must(NAMES.format(f"{self.here}/many"), LONG_SECONDS) != there:
             raise say.Failure("the client lists other names than the server has")
 
     def workers(self) -> None:
@@ -112,8 +109,8 @@ class Place:
         self.server.must(f"truncate -s {MIB} {self.there}/read", LONG_SECONDS)
         copy = "dd bs=1M count=1 status=none"
         before = counted()
-        self.client.must(f"{copy} if={self.here}/read of=/dev/null iflag=direct && {copy} if=/dev/zero of={self.here}/written "
-                         f"oflag=direct && ls {self.here}/many > /dev/null", LONG_SECONDS)
+        self.client.must(f"{copy} if={self.here}/read of=/dev/null iflag=direct && {copy} if=/dev/zero "
+                         f"of={self.here}/written oflag=direct && ls {self.here}/many > /dev/null", LONG_SECONDS)
         made = [now - then for now, then in zip(counted(), before)]
         words = ("READ of 1 MiB", "WRITE of 1 MiB", f"directory of {ENTRIES:,}")
         return ", ".join(f"{word}: {count}" for word, count in zip(words, made))

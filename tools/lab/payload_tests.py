@@ -11,6 +11,8 @@ from cell import LONG_SECONDS, Cell, Test
 from mount_tests import MOVED, ODD_SIZE
 
 MIB = 1 << 20
+# Around what a page, a region, a message and a payload end with.
+EDGES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 # What is read and written in the largest pieces.
 LARGE = 4 * MIB
 REGION_PAGES, PAD_OPTIMIZE, INLINE_READ = "rdma_region_pages", "rdma_pad_optimize", "rdma_max_inline_read"

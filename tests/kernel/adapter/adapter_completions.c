@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The completion queues of an adapter: those of the device below it, which may be late, and not tell of everything. */
 
-#define pr_fmt(fmt) "adapter: " fmt
-
 #include <linux/slab.h>
 #include <linux/timer.h>
 

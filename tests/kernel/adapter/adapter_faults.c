@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What an adapter does not do, when a test wants it to fail. */
 
-#define pr_fmt(fmt) "adapter: " fmt
-
 #include <linux/module.h>
 #include <linux/spinlock.h>
 
