@@ -107,7 +107,9 @@ void adapter_complete_on(struct adapter *adapter, struct ib_cq *cq, u32 qpn, boo
  */
 void adapter_note_unsignaled(struct adapter *adapter, const struct ib_send_wr *wr)
 {
-	bool unsignaled = !(wr->send_flags & IB_SEND_SIGNALED);
+	/* That of ib_drain_sq() is not signaled either, but waited for. */
+	bool drains = wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge;
+	bool unsignaled = !(wr->send_flags & IB_SEND_SIGNALED) && !drains;
 	unsigned long flags;
 
 	if (!adapter->profile->drops_unsignaled || !wr->wr_cqe)
