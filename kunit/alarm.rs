@@ -10,7 +10,7 @@ use crate::{
     kunit::{
         claim,
         same, //
-    }, //
+    },
 };
 
 /// The alarm of a new connection of this mount.

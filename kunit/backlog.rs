@@ -9,7 +9,7 @@ use crate::{
     kunit::{
         claim,
         same, //
-    }, //
+    },
 };
 
 /// More than there ever was room for in a list of fixed length.

@@ -10,7 +10,7 @@ use crate::{
         Service,
         Transport, //
     },
-    server::Server,
+    server::Server, //
 };
 use kernel::prelude::*;
 

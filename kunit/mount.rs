@@ -9,7 +9,7 @@ use crate::{
     kunit::{
         claim,
         same, //
-    }, //
+    },
 };
 
 /// How many RPCs can begin without memory.

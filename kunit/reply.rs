@@ -11,14 +11,14 @@ use crate::{
         events::Events,
         region_plan::RegionPlan, //
     },
-    kapi::sunrpc::{
-        SocketAddress,
-        Unmounted, //
+    kapi::{
+        sunrpc::Unmounted,
+        sys::address::SocketAddress, //
     },
     kunit::{
         claim,
         same, //
-    }, //
+    },
 };
 
 /// The requester's part of a connection that is not up.

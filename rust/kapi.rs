@@ -7,3 +7,4 @@ pub(crate) mod ib;
 pub(crate) mod page;
 pub(crate) mod sunrpc;
 pub(crate) mod sys;
+pub(crate) mod trace;

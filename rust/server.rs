@@ -25,18 +25,22 @@ use self::{
     listener::Listener,
     request::Request, //
 };
-use crate::kapi::sunrpc::{
-    Argument,
-    Class,
-    Net,
-    Payload,
-    RpcMessage,
-    Service,
-    SocketAddress,
-    SvcClass,
-    SvcHandle,
-    SvcReply,
-    SvcRqst, //
+use crate::kapi::{
+    sunrpc::{
+        Argument,
+        Class,
+        Payload,
+        RpcMessage,
+        Service,
+        SvcClass,
+        SvcHandle,
+        SvcReply,
+        SvcRqst, //
+    },
+    sys::{
+        address::SocketAddress,
+        net::Net, //
+    },
 };
 use core::ffi::{
     c_int,

@@ -6,20 +6,22 @@
 #[path = "../../kunit/alarm.rs"]
 mod tests;
 
-use super::{
-    events::OnLost,
-    mount::Mount, //
-};
-use crate::kapi::{
-    ib::{
-        CmEventKind,
-        Failure, //
+use crate::{
+    client::{
+        events::OnLost,
+        mount::Mount, //
     },
-    sunrpc::{
-        SocketAddress,
-        XprtHandle, //
+    kapi::{
+        ib::{
+            CmEventKind,
+            Failure, //
+        },
+        sunrpc::XprtHandle,
+        sys::{
+            address::SocketAddress,
+            log, //
+        },
     },
-    sys::log,
 };
 use core::fmt;
 use kernel::{

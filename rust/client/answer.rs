@@ -2,18 +2,20 @@
 
 //! A Reply between the message that it came in and its place.
 
-use super::{
-    call::{
-        Offer,
-        Placed, //
+use crate::{
+    client::{
+        call::{
+            Offer,
+            Placed, //
+        },
+        chunks,
+        connection::Requester,
+        mount::Mount, //
     },
-    chunks,
-    connection::Requester,
-    mount::Mount, //
-};
-use crate::kapi::{
-    sunrpc::PinnedRqst,
-    sys::trace::xprtrdma_fixup, //
+    kapi::{
+        sunrpc::PinnedRqst,
+        trace::xprtrdma_fixup, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{

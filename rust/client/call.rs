@@ -2,21 +2,23 @@
 
 //! The transport's state of one RPC.
 
-use super::{
-    connection::{
-        ConnectionId,
-        Requester, //
+use crate::{
+    client::{
+        connection::{
+            ConnectionId,
+            Requester, //
+        },
+        mount::Mount, //
     },
-    mount::Mount, //
-};
-use crate::kapi::{
-    ib::{
-        Fenced,
-        KeptReceive,
-        Regions, //
+    kapi::{
+        ib::{
+            Fenced,
+            KeptReceive,
+            Regions, //
+        },
+        sunrpc::PinnedRqst,
+        sys::completion::Completion, //
     },
-    sunrpc::PinnedRqst,
-    sys::completion::Completion, //
 };
 use kernel::{
     alloc::{

@@ -2,22 +2,22 @@
 
 //! Connecting to a server.
 
-use super::{
-    alarm::Alarm,
-    connection::{
-        Connection,
-        Requester, //
-    },
-    events::Events,
-    keep_alive::KeepAlive,
-    mount::{
-        Shared,
-        REVERSE_SLOTS, //
-    },
-    sizes::Sizes,
-    trace::negotiated, //
-};
 use crate::{
+    client::{
+        alarm::Alarm,
+        connection::{
+            Connection,
+            Requester, //
+        },
+        events::Events,
+        keep_alive::KeepAlive,
+        mount::{
+            Shared,
+            REVERSE_SLOTS, //
+        },
+        sizes::Sizes,
+        trace::negotiated, //
+    },
     kapi::{
         ib::{
             CmId,
@@ -26,18 +26,17 @@ use crate::{
             QueuePairConfig,
             UNSIGNALED_RUN, //
         },
-        sunrpc::SocketAddress,
         sys::{
-            log,
-            sysctl,
+            address::SocketAddress,
+            log, sysctl,
             time::HZ,
-            trace,
             workqueue::{
                 DelayedWork,
                 Timer,
                 WorkItem, //
-            }, //
+            },
         },
+        trace, //
     },
     transport::endpoint, //
 };

@@ -2,27 +2,27 @@
 
 //! One connection of a mount, from connect to tear-down.
 
-use super::{
-    alarm::{
-        Alarm,
-        Reason, //
-    },
-    call::Call,
-    chunks::Thresholds,
-    events::Events,
-    keep_alive::{
-        KeepAlive,
-        Watch, //
-    },
-    mount::Shared,
-    region_plan::RegionPlan,
-    reply,
-    reverse::{
-        self,
-        Reverse, //
-    },
-};
 use crate::{
+    client::{
+        alarm::{
+            Alarm,
+            Reason, //
+        },
+        call::Call,
+        chunks::Thresholds,
+        events::Events,
+        keep_alive::{
+            KeepAlive,
+            Watch, //
+        },
+        mount::Shared,
+        region_plan::RegionPlan,
+        reply,
+        reverse::{
+            self,
+            Reverse, //
+        },
+    },
     kapi::{
         ib::{
             Failure,
@@ -34,11 +34,11 @@ use crate::{
         },
         sys::{
             memalloc::MemoryScope,
-            trace,
             workqueue::DelayedWork, //
         },
+        trace, //
     },
-    transport::credits::Credits,
+    transport::credits::Credits, //
 };
 use kernel::{
     new_spinlock,

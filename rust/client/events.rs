@@ -8,10 +8,8 @@ use crate::kapi::{
         CmEventKind,
         CmHandler, //
     },
-    sys::{
-        completion::Completion,
-        trace::xprtrdma_device_removal, //
-    },
+    sys::completion::Completion,
+    trace::xprtrdma_device_removal, //
 };
 use kernel::{
     new_spinlock,
@@ -20,7 +18,7 @@ use kernel::{
         Arc,
         SpinLock, //
     },
-    time::Jiffies,
+    time::Jiffies, //
 };
 use xdr::PrivateData;
 

@@ -6,22 +6,24 @@
 //! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that may
 //! take very long, or when the server is alive and executes nothing any more, there is a limit.
 
-use super::{
-    alarm::Reason,
-    connection::Connection,
-    marshal,
-    mount::Shared, //
-};
-use crate::kapi::sys::{
-    sysctl,
-    time::{
-        self,
-        HZ, //
+use crate::{
+    client::{
+        alarm::Reason,
+        connection::Connection,
+        marshal,
+        mount::Shared, //
     },
-    workqueue::{
-        Timer,
-        WorkItem, //
-    }, //
+    kapi::sys::{
+        sysctl,
+        time::{
+            self,
+            HZ, //
+        },
+        workqueue::{
+            Timer,
+            WorkItem, //
+        },
+    },
 };
 use kernel::{
     prelude::*,
@@ -32,7 +34,7 @@ use kernel::{
         },
         Arc, //
     },
-    time::Jiffies,
+    time::Jiffies, //
 };
 
 /// How long the server may take to answer a probe: as long as RPCs wait unless the mount says

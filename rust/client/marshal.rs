@@ -2,46 +2,48 @@
 
 //! From an RPC to a posted message.
 
-use super::{
-    alarm::Reason,
-    call::{
-        Offer,
-        Phase, //
+use crate::{
+    client::{
+        alarm::Reason,
+        call::{
+            Offer,
+            Phase, //
+        },
+        chunks::{
+            self,
+            Arguments,
+            Results,
+            Shape, //
+        },
+        connection::{
+            Connection,
+            Requester, //
+        },
+        mount::{
+            Mount,
+            REVERSE_SLOTS, //
+        },
+        trace::{
+            encoded,
+            offered, //
+        },
     },
-    chunks::{
-        self,
-        Arguments,
-        Results,
-        Shape, //
-    },
-    connection::{
-        Connection,
-        Requester, //
-    },
-    mount::{
-        Mount,
-        REVERSE_SLOTS, //
-    },
-    trace::{
-        encoded,
-        offered, //
-    }, //
-};
-use crate::kapi::{
-    ib::{
-        Access,
-        SendBuffer, //
-    },
-    page::Pieces,
-    sunrpc::{
-        ReverseRqst,
-        Rqst,
-        XdrBuf,
-        Xprt, //
-    },
-    sys::trace::{
-        self,
-        TaskId, //
+    kapi::{
+        ib::{
+            Access,
+            SendBuffer, //
+        },
+        page::Pieces,
+        sunrpc::{
+            ReverseRqst,
+            Rqst,
+            XdrBuf,
+            Xprt, //
+        },
+        trace::{
+            self,
+            TaskId, //
+        },
     },
 };
 use kernel::prelude::*;

@@ -6,53 +6,55 @@
 #[path = "../../kunit/mount.rs"]
 mod tests;
 
-use super::{
-    alarm::Reason,
-    call::{
-        Call,
-        Phase, //
+use crate::{
+    client::{
+        alarm::Reason,
+        call::{
+            Call,
+            Phase, //
+        },
+        connect::Connector,
+        connection::{
+            Connection,
+            ConnectionId, //
+        },
+        keep_alive::KeepAlive,
+        marshal,
+        region_plan::PAYLOAD_PAGES,
+        reverse,
+        settle,
+        stats::Stats, //
     },
-    connect::Connector,
-    connection::{
-        Connection,
-        ConnectionId, //
-    },
-    keep_alive::KeepAlive,
-    marshal,
-    region_plan::PAYLOAD_PAGES,
-    reverse,
-    settle,
-    stats::Stats, //
-};
-use crate::kapi::{
-    ib::{
-        Fenced,
-        Waiter, //
-    },
-    sunrpc::{
-        Class,
-        Connecting,
-        ReverseRqst,
-        RpcBuffer,
-        Rqst,
-        SocketAddress,
-        Task,
-        Transport,
-        Xprt,
-        XprtHandle, //
-    },
-    sys::{
-        memalloc::MemoryScope,
-        sysctl,
-        time::HZ,
-        trace,
-        workqueue::{
-            work_class,
-            DelayedWork,
-            OwnedQueue,
-            Timer,
-            WorkItem, //
-        }, //
+    kapi::{
+        ib::{
+            Fenced,
+            Waiter, //
+        },
+        sunrpc::{
+            Class,
+            Connecting,
+            ReverseRqst,
+            RpcBuffer,
+            Rqst,
+            Task,
+            Transport,
+            Xprt,
+            XprtHandle, //
+        },
+        sys::{
+            address::SocketAddress,
+            memalloc::MemoryScope,
+            sysctl,
+            time::HZ,
+            workqueue::{
+                work_class,
+                DelayedWork,
+                OwnedQueue,
+                Timer,
+                WorkItem, //
+            },
+        },
+        trace, //
     },
 };
 use core::ffi::{
@@ -74,7 +76,7 @@ use kernel::{
         ArcBorrow,
         SpinLock, //
     },
-    time::Jiffies,
+    time::Jiffies, //
 };
 
 /// Reverse Calls that a server may have under way at once: the credits that we grant it.

@@ -9,48 +9,50 @@
 #[path = "../../kunit/reply.rs"]
 mod tests;
 
-use super::{
-    alarm::Reason,
-    answer::{
-        place_inline,
-        Answer, //
+use crate::{
+    client::{
+        alarm::Reason,
+        answer::{
+            place_inline,
+            Answer, //
+        },
+        call::{
+            Call,
+            CallState,
+            Offer,
+            Outcome,
+            Phase,
+            Placed, //
+        },
+        connection::{
+            Connection,
+            Requester, //
+        },
+        mount::{
+            Mount,
+            REVERSE_SLOTS, //
+        },
+        refusal,
+        reverse,
+        settle::{
+            bad_reply,
+            foreign_key,
+            give_up,
+            settle,
+            unawaited, //
+        },
+        trace, //
     },
-    call::{
-        Call,
-        CallState,
-        Offer,
-        Outcome,
-        Phase,
-        Placed, //
+    kapi::{
+        ib::{
+            Fenced,
+            Invalidated,
+            Received,
+            Waiter, //
+        },
+        sunrpc::PinnedRqst,
+        trace::TaskId, //
     },
-    connection::{
-        Connection,
-        Requester, //
-    },
-    mount::{
-        Mount,
-        REVERSE_SLOTS, //
-    },
-    refusal,
-    reverse,
-    settle::{
-        bad_reply,
-        foreign_key,
-        give_up,
-        settle,
-        unawaited, //
-    },
-    trace, //
-};
-use crate::kapi::{
-    ib::{
-        Fenced,
-        Invalidated,
-        Received,
-        Waiter, //
-    },
-    sunrpc::PinnedRqst,
-    sys::trace::TaskId, //
 };
 use kernel::{
     prelude::*,

@@ -6,19 +6,22 @@
 #[path = "../../kunit/reverse.rs"]
 mod tests;
 
-use super::{
-    alarm::Reason,
-    connection::{
-        Connection,
-        Requester, //
-    },
-    mount::REVERSE_SLOTS,
-    reply::send_error,
-    settle::give_up,
-};
 use crate::{
-    kapi::{ib::KeptReceive, sys::trace},
-    transport::credits::RECEIVE_BATCH,
+    client::{
+        alarm::Reason,
+        connection::{
+            Connection,
+            Requester, //
+        },
+        mount::REVERSE_SLOTS,
+        reply::send_error,
+        settle::give_up, //
+    },
+    kapi::{
+        ib::KeptReceive,
+        trace, //
+    },
+    transport::credits::RECEIVE_BATCH, //
 };
 use kernel::{
     page::PAGE_SIZE,

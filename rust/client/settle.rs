@@ -2,15 +2,17 @@
 
 //! What any message settles with the server: grants and credits; and what came to nothing.
 
-use super::{
-    alarm::Reason,
-    connection::Requester,
-    trace, //
-};
-use crate::kapi::{
-    ib::Received,
-    sunrpc::NotFound,
-    sys::log, //
+use crate::{
+    client::{
+        alarm::Reason,
+        connection::Requester,
+        trace, //
+    },
+    kapi::{
+        ib::Received,
+        sunrpc::NotFound,
+        sys::log, //
+    },
 };
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),

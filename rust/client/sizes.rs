@@ -6,11 +6,11 @@
 #[path = "../../kunit/client_sizes.rs"]
 mod tests;
 
-use super::{
-    mount::REVERSE_SLOTS,
-    region_plan::RegionPlan, //
-};
 use crate::{
+    client::{
+        mount::REVERSE_SLOTS,
+        region_plan::RegionPlan, //
+    },
     kapi::ib::DeviceLimits,
     transport::{
         credits::RECEIVE_BATCH,

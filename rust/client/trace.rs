@@ -2,26 +2,28 @@
 
 //! What trace events say of messages.
 
-use super::{
-    chunks::{
-        Arguments,
-        Results,
-        Thresholds, //
+use crate::{
+    client::{
+        chunks::{
+            Arguments,
+            Results,
+            Thresholds, //
+        },
+        connection::Requester,
+        marshal::Chunk,
+        mount::Mount, //
     },
-    connection::Requester,
-    marshal::Chunk,
-    mount::Mount, //
-};
-use crate::kapi::{
-    ib::Regions,
-    sunrpc::{
-        PinnedRqst,
-        Rqst,
-        SocketAddress, //
-    },
-    sys::trace::{
-        self,
-        Carriage, //
+    kapi::{
+        ib::Regions,
+        sunrpc::{
+            PinnedRqst,
+            Rqst, //
+        },
+        sys::address::SocketAddress,
+        trace::{
+            self,
+            Carriage, //
+        },
     },
 };
 use xdr::{

@@ -26,6 +26,8 @@
 #![cfg_attr(not(CONFIG_RUSTC_HAS_UNNECESSARY_TRANSMUTES), allow(unknown_lints))]
 #![allow(unnecessary_transmutes)]
 
+pub(super) use kernel::bindings::*;
+
 use kernel::ffi;
 use pin_init::{
     MaybeZeroable,
@@ -33,7 +35,6 @@ use pin_init::{
 };
 
 // Items of the generated file take precedence over those of the glob.
-pub(super) use kernel::bindings::*;
 
 type __kernel_size_t = usize;
 type __kernel_ssize_t = isize;

@@ -40,7 +40,10 @@ pub(crate) use self::{
         ListenHandler,
         ListenId, //
     },
-    device::DeviceLimits,
+    device::{
+        DeviceLimits,
+        DeviceName, //
+    },
     handler::{
         Failure,
         Handler,

@@ -19,7 +19,7 @@ use self::pattern::{
     in_a_row,
     FLAT_MAP, //
 };
-use super::bindings;
+use crate::kapi::bindings;
 use core::{
     marker::PhantomData,
     num::NonZero,

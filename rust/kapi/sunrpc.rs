@@ -5,7 +5,6 @@
 //! C headers: [`include/linux/sunrpc/xprt.h`](srctree/include/linux/sunrpc/xprt.h),
 //! [`include/linux/sunrpc/xdr.h`](srctree/include/linux/sunrpc/xdr.h).
 
-mod address;
 mod backchannel;
 mod buffer;
 mod class;
@@ -21,20 +20,7 @@ mod xprt;
 mod xprt_handle;
 mod xprt_ops;
 
-pub(crate) use super::page::Gathered as Memory;
-
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 pub(crate) use self::{
-    class::find_transport_ident,
-    xprt_ops::Unmounted, //
-};
-
-pub(crate) use self::{
-    address::{
-        Net,
-        NetRef,
-        SocketAddress, //
-    },
     buffer::RpcBuffer,
     class::{
         Class,
@@ -65,3 +51,9 @@ pub(crate) use self::{
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(crate) use self::{
+    class::find_transport_ident,
+    xprt_ops::Unmounted, //
+};
+pub(crate) use crate::kapi::page::Gathered as Memory;

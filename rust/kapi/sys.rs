@@ -2,6 +2,7 @@
 
 //! What the `kernel` crate lacks.
 
+pub(crate) mod address;
 pub(in crate::kapi) mod bit;
 pub(crate) mod completion;
 pub(crate) mod fifo;
@@ -9,9 +10,9 @@ pub(crate) mod log;
 pub(crate) mod memalloc;
 pub(crate) mod memory;
 pub(crate) mod module;
+pub(crate) mod net;
 pub(in crate::kapi) mod single;
 pub(crate) mod svc_sysctl;
 pub(crate) mod sysctl;
 pub(crate) mod time;
-pub(crate) mod trace;
 pub(crate) mod workqueue;

@@ -2,13 +2,15 @@
 
 //! What came by a connection and waits for a service thread.
 
-use super::{
-    connection::Responder,
-    request::Request, //
-};
-use crate::kapi::ib::{
-    Fetched,
-    KeptReceive, //
+use crate::{
+    kapi::ib::{
+        Fetched,
+        KeptReceive, //
+    },
+    server::{
+        connection::Responder,
+        request::Request, //
+    },
 };
 use kernel::prelude::*;
 

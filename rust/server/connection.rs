@@ -2,36 +2,11 @@
 
 //! One connection of a client.
 
-use super::{
-    arrival::{
-        Arrival,
-        Message,
-        Reading, //
-    },
-    events::{
-        Events,
-        Pending, //
-    },
-    grant::{
-        self,
-        Grant, //
-    },
-    poison::Poison,
-    sizes::{
-        Sizes,
-        CHUNKS,
-        LIST_SEGMENTS,
-        SEGMENTS, //
-    },
-    waiting::{
-        Turn,
-        Waiting, //
-    },
-};
 use crate::{
     kapi::{
         ib::{
             AcceptParams,
+            DeviceName,
             Failure,
             Fetched,
             Handler,
@@ -43,11 +18,9 @@ use crate::{
             SendBuffer,
             TransferConfig, //
         },
-        sunrpc::{
-            SocketAddress,
-            SvcHandle, //
-        },
+        sunrpc::SvcHandle,
         sys::{
+            address::SocketAddress,
             log::{
                 debug_server,
                 warn, //
@@ -58,10 +31,33 @@ use crate::{
                 count_all,
                 Counter, //
             },
-            trace::{
-                self,
-                DeviceName, //
-            },
+        },
+        trace, //
+    },
+    server::{
+        arrival::{
+            Arrival,
+            Message,
+            Reading, //
+        },
+        events::{
+            Events,
+            Pending, //
+        },
+        grant::{
+            self,
+            Grant, //
+        },
+        poison::Poison,
+        sizes::{
+            Sizes,
+            CHUNKS,
+            LIST_SEGMENTS,
+            SEGMENTS, //
+        },
+        waiting::{
+            Turn,
+            Waiting, //
         },
     },
     transport::{

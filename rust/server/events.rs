@@ -2,19 +2,21 @@
 
 //! A connection that a peer has asked for, and its events.
 
-use super::{
-    backlog::Backlog,
-    poison::Poison, //
-};
-use crate::kapi::{
-    ib::{
-        CmEvent,
-        CmEventKind,
-        CmHandler,
-        CmId, //
+use crate::{
+    kapi::{
+        ib::{
+            CmEvent,
+            CmEventKind,
+            CmHandler,
+            CmId, //
+        },
+        sunrpc::SvcHandle,
+        trace::svcrdma_device_removal, //
     },
-    sunrpc::SvcHandle,
-    sys::trace::svcrdma_device_removal, //
+    server::{
+        backlog::Backlog,
+        poison::Poison, //
+    },
 };
 use kernel::{
     new_spinlock,

@@ -7,7 +7,7 @@
 #[path = "../../kunit/grant.rs"]
 mod tests;
 
-use super::connection::BATCH;
+use crate::server::connection::BATCH;
 
 /// Credits to begin with, and to come back to.
 pub(super) const FIRST: u32 = 16;

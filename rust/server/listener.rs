@@ -2,38 +2,40 @@
 
 //! Taking connections.
 
-use super::{
-    backlog::Backlog,
-    events::{
-        Events,
-        Pending, //
-    },
-    poison::Poison, //
-};
-use crate::kapi::{
-    ib::{
-        ConnectRequest,
-        ListenHandler,
-        ListenId, //
-    },
-    sunrpc::{
-        Net,
-        NetRef,
-        SocketAddress,
-        SvcHandle, //
-    },
-    sys::{
-        log::warn,
-        memory::total_pages,
-        time::HZ,
-        trace::svcrdma_initdepth_err,
-        workqueue::{
-            work_class,
-            DelayedWork,
-            OwnedQueue,
-            Timer,
-            WorkItem, //
+use crate::{
+    kapi::{
+        ib::{
+            ConnectRequest,
+            ListenHandler,
+            ListenId, //
         },
+        sunrpc::SvcHandle,
+        sys::{
+            address::SocketAddress,
+            log::warn,
+            memory::total_pages,
+            net::{
+                Net,
+                NetRef, //
+            },
+            time::HZ,
+            workqueue::{
+                work_class,
+                DelayedWork,
+                OwnedQueue,
+                Timer,
+                WorkItem, //
+            },
+        },
+        trace::svcrdma_initdepth_err, //
+    },
+    server::{
+        backlog::Backlog,
+        events::{
+            Events,
+            Pending, //
+        },
+        poison::Poison, //
     },
 };
 use kernel::{

@@ -6,29 +6,31 @@
 #[path = "../../kunit/plan.rs"]
 mod tests;
 
-use super::{
-    connection::{
-        Answer,
-        Connection,
-        Responder,
-        UNTOLD, //
+use crate::{
+    kapi::{
+        ib::{
+            NewTransfer,
+            TransferKind, //
+        },
+        sunrpc::{
+            Payload,
+            SvcReply, //
+        },
+        trace::{
+            self,
+            CompletionId, //
+        },
     },
-    request::Outline,
-    segments::Rest,
-    trace::returned, //
-};
-use crate::kapi::{
-    ib::{
-        NewTransfer,
-        TransferKind, //
-    },
-    sunrpc::{
-        Payload,
-        SvcReply, //
-    },
-    sys::trace::{
-        self,
-        CompletionId, //
+    server::{
+        connection::{
+            Answer,
+            Connection,
+            Responder,
+            UNTOLD, //
+        },
+        request::Outline,
+        segments::Rest,
+        trace::returned, //
     },
 };
 use kernel::prelude::*;

@@ -12,9 +12,9 @@
 #[path = "../../kunit/poison.rs"]
 mod tests;
 
-use crate::kapi::{
-    sunrpc::SocketAddress,
-    sys::time::{
+use crate::kapi::sys::{
+    address::SocketAddress,
+    time::{
         self,
         HZ, //
     },

@@ -6,40 +6,19 @@
 #[path = "../../kunit/arguments.rs"]
 mod tests;
 
-use super::{
-    arrival::{
-        Arrival,
-        Message,
-        Place,
-        Reading, //
-    },
-    connection::{
-        Connection,
-        Responder,
-        UNTOLD, //
-    },
-    request::{
-        Outline,
-        Request, //
-    },
-    reverse,
-    segments::Rest,
-    trace,
-    waiting::Turn, //
-};
-use crate::kapi::{
-    ib::{
-        Fetched,
-        NewTransfer,
-        TransferKind, //
-    },
-    sunrpc::{
-        Argument,
-        Memory,
-        SvcRqst, //
-    },
-    sys::{
-        svc_sysctl::{
+use crate::{
+    kapi::{
+        ib::{
+            Fetched,
+            NewTransfer,
+            TransferKind, //
+        },
+        sunrpc::{
+            Argument,
+            Memory,
+            SvcRqst, //
+        },
+        sys::svc_sysctl::{
             count_all,
             Counter, //
         },
@@ -47,6 +26,27 @@ use crate::kapi::{
             svcrdma_page_overrun_err,
             svcrdma_read_finished, //
         },
+    },
+    server::{
+        arrival::{
+            Arrival,
+            Message,
+            Place,
+            Reading, //
+        },
+        connection::{
+            Connection,
+            Responder,
+            UNTOLD, //
+        },
+        request::{
+            Outline,
+            Request, //
+        },
+        reverse,
+        segments::Rest,
+        trace,
+        waiting::Turn, //
     },
 };
 use kernel::{

@@ -2,32 +2,34 @@
 
 //! From the result of a request to its Reply.
 
-use super::{
-    arrival::Message,
-    connection::{
-        Answer,
-        Connection,
-        UNTOLD, //
+use crate::{
+    kapi::{
+        ib::TransferKind,
+        sunrpc::{
+            Payload,
+            SvcReply,
+            XdrBuf, //
+        },
+        trace, //
     },
-    plan::{
-        Around,
-        Plan, //
+    server::{
+        arrival::Message,
+        connection::{
+            Answer,
+            Connection,
+            UNTOLD, //
+        },
+        plan::{
+            Around,
+            Plan, //
+        },
+        request::{
+            Outline,
+            Request, //
+        },
+        segments::Rest,
+        trace::returned, //
     },
-    request::{
-        Outline,
-        Request, //
-    },
-    segments::Rest,
-    trace::returned, //
-};
-use crate::kapi::{
-    ib::TransferKind,
-    sunrpc::{
-        Payload,
-        SvcReply,
-        XdrBuf, //
-    },
-    sys::trace,
 };
 use kernel::prelude::*;
 use xdr::{

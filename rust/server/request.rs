@@ -2,7 +2,7 @@
 
 //! A Call that is to be executed.
 
-use super::arrival::Message;
+use crate::server::arrival::Message;
 use kernel::prelude::*;
 use xdr::{
     Call,

@@ -2,18 +2,20 @@
 
 //! Calls to the client by its own connection (RFC 8167).
 
-use super::{
-    connection::Connection,
-    grant, //
-};
-use crate::kapi::{
-    sunrpc::{
-        RpcMessage,
-        SvcRqst, //
+use crate::{
+    kapi::{
+        sunrpc::{
+            RpcMessage,
+            SvcRqst, //
+        },
+        sys::{
+            log::warn,
+            time::jiffies, //
+        },
     },
-    sys::{
-        log::warn,
-        time::jiffies, //
+    server::{
+        connection::Connection,
+        grant, //
     },
 };
 use kernel::prelude::*;

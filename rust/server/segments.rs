@@ -2,8 +2,10 @@
 
 //! Running through the segments of a chunk.
 
-use super::connection::Responder;
-use crate::kapi::ib::NewTransfer;
+use crate::{
+    kapi::ib::NewTransfer,
+    server::connection::Responder, //
+};
 use kernel::prelude::*;
 use xdr::Segment;
 

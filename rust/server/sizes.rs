@@ -6,12 +6,12 @@
 #[path = "../../kunit/server_sizes.rs"]
 mod tests;
 
-use super::grant;
 use crate::{
     kapi::ib::{
         DeviceLimits,
         UNSIGNALED_RUN, //
     },
+    server::grant,
     transport::{
         queues::{
             Queues,

@@ -2,10 +2,12 @@
 
 //! What trace events say of messages.
 
-use super::arrival::Message;
-use crate::kapi::sys::trace::{
-    self,
-    CompletionId, //
+use crate::{
+    kapi::trace::{
+        self,
+        CompletionId, //
+    },
+    server::arrival::Message, //
 };
 use xdr::{
     Call,

@@ -3,11 +3,13 @@
 //! What waits for service threads. Nothing is dropped here, since that takes the lock of the Receives,
 //! and the one around this is held.
 
-use super::arrival::{
-    Arrival,
-    Message, //
+use crate::{
+    kapi::sys::fifo::Fifo,
+    server::arrival::{
+        Arrival,
+        Message, //
+    },
 };
-use crate::kapi::sys::fifo::Fifo;
 use kernel::prelude::*;
 
 /// What waits for service threads.

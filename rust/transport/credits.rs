@@ -6,7 +6,7 @@
 #[path = "../../kunit/credits.rs"]
 mod tests;
 
-use super::unanswered::{
+use crate::transport::unanswered::{
     Owner,
     Unanswered, //
 };

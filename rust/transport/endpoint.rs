@@ -6,15 +6,17 @@
 #[path = "../../kunit/endpoint.rs"]
 mod tests;
 
-use super::unfit::Unfit;
-use crate::kapi::ib::{
-    CmId,
-    DeviceLimits,
-    Handler,
-    NotMade,
-    QueuePair,
-    QueuePairConfig,
-    Refused, //
+use crate::{
+    kapi::ib::{
+        CmId,
+        DeviceLimits,
+        Handler,
+        NotMade,
+        QueuePair,
+        QueuePairConfig,
+        Refused, //
+    },
+    transport::unfit::Unfit, //
 };
 use kernel::{
     prelude::*,

@@ -7,8 +7,10 @@
 #[path = "../../kunit/queues.rs"]
 mod tests;
 
-use super::unfit::Unfit;
-use crate::kapi::ib::DeviceLimits;
+use crate::{
+    kapi::ib::DeviceLimits,
+    transport::unfit::Unfit, //
+};
 
 /// What a connection would like to have, and what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

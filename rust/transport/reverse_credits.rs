@@ -6,11 +6,13 @@
 #[path = "../../kunit/reverse_credits.rs"]
 mod tests;
 
-use super::unanswered::{
-    Owner,
-    Unanswered, //
+use crate::{
+    kapi::sys::time::HZ,
+    transport::unanswered::{
+        Owner,
+        Unanswered, //
+    },
 };
-use crate::kapi::sys::time::HZ;
 use kernel::{
     prelude::*,
     time::Jiffies, //

@@ -2,13 +2,13 @@
 
 //! Message buffers that stay mapped for a device.
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::trace::CompletionId, //
-};
-use super::{
-    ledger,
-    trace, //
+    ib::{
+        ledger,
+        trace, //
+    },
+    trace::CompletionId, //
 };
 use core::{
     ffi::c_void,

@@ -4,15 +4,17 @@
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sunrpc::{
-        Net,
-        SocketAddress, //
+    ib::device::{
+        DeviceLimits,
+        DeviceName, //
     },
-    sys::trace::DeviceName, //
+    sys::{
+        address::SocketAddress,
+        net::Net, //
+    },
 };
-use super::device::DeviceLimits;
 use core::{
     cell::Cell,
     ffi::c_void,

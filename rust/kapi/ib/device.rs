@@ -5,9 +5,18 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::bindings;
-use core::num::NonZero;
-use kernel::page::PAGE_SIZE;
+use crate::kapi::bindings;
+use core::{
+    fmt::{
+        self,
+        Write, //
+    },
+    num::NonZero, //
+};
+use kernel::{
+    ffi::c_char,
+    page::PAGE_SIZE, //
+};
 
 /// The limits of one device, copied when an id is bound to it.
 #[derive(Clone, Copy, Debug)]
@@ -92,4 +101,42 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
 pub(super) unsafe fn fast_pages(device: *const bindings::ib_device) -> u32 {
     // SAFETY: The device is valid, as the caller promises. The core takes as many, for it counts them.
     unsafe { (*device).attrs.max_fast_reg_page_list_len.min(256) }
+}
+
+/// A copy of a device's name.
+///
+/// # Invariants
+///
+/// The last byte is 0.
+pub(crate) struct DeviceName([c_char; bindings::IB_DEVICE_NAME_MAX as usize]);
+
+impl DeviceName {
+    /// # Safety
+    ///
+    /// `device` must be a valid device.
+    pub(super) unsafe fn of(device: *const bindings::ib_device) -> Self {
+        // SAFETY: The device is valid, as the caller promises. The name may be changed meanwhile, which
+        // at worst mixes both.
+        let mut name = unsafe { (&raw const (*device).name).read_volatile() };
+        if let Some(last) = name.last_mut() {
+            *last = 0;
+        }
+        // INVARIANT: Set above.
+        Self(name)
+    }
+
+    /// Where the name is: it ends with a 0.
+    #[inline]
+    pub(in crate::kapi) fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr()
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .take_while(|byte| **byte != 0)
+            .try_for_each(|byte| f.write_char(char::from(*byte)))
+    }
 }

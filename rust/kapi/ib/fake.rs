@@ -30,19 +30,19 @@ use self::{
     books::Books,
     driver::Raw, //
 };
-use super::{
-    super::{
+use crate::{
+    kapi::{
         bindings,
-        sunrpc::Net, //
+        ib::cm::{
+            CmHandler,
+            CmId, //
+        },
+        sys::net::Net, //
     },
-    cm::{
-        CmHandler,
-        CmId, //
+    kunit::{
+        claim,
+        same, //
     },
-};
-use crate::kunit::{
-    claim,
-    same, //
 };
 use core::{
     mem::size_of,

@@ -6,13 +6,13 @@
 //! Such a transfer takes regions of a pool that belongs to the queue pair. Who finds none waits for
 //! those of transfers that are under way, so a peer that does not let them end keeps a service thread.
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    ib::{
+        device::fast_pages,
+        send_queue::Target, //
+    },
     sys::completion::Completion, //
-};
-use super::{
-    device::fast_pages,
-    send_queue::Target, //
 };
 use kernel::{
     error::to_result,

@@ -2,22 +2,18 @@
 
 //! What a queue pair tells its user.
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::{
-        memalloc::MemoryScope,
-        trace::{
-            CompletionId,
-            DeviceName, //
-        }, //
+    ib::{
+        cm::CmHandler,
+        device::DeviceName,
+        queue_pair::QueuePair,
+        recv_queue::KeptReceive,
+        regions::Invalidated,
+        transfer::Fetched, //
     },
-};
-use super::{
-    cm::CmHandler,
-    queue_pair::QueuePair,
-    recv_queue::KeptReceive,
-    regions::Invalidated,
-    transfer::Fetched, //
+    sys::memalloc::MemoryScope,
+    trace::CompletionId, //
 };
 use core::{
     cell::Cell,

@@ -2,14 +2,16 @@
 
 //! The objects of ib_core and rdma_cm under a queue pair.
 
-use super::super::bindings;
-use super::{
-    cm::{
-        CmHandler,
-        CmId, //
+use crate::kapi::{
+    bindings,
+    ib::{
+        cm::{
+            CmHandler,
+            CmId, //
+        },
+        queue_pair::TransferConfig,
+        trace, //
     },
-    queue_pair::TransferConfig,
-    trace, //
 };
 use core::{
     ffi::c_void,
@@ -21,7 +23,7 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    prelude::*,
+    prelude::*, //
 };
 use xdr::Role;
 

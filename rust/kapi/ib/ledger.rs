@@ -10,7 +10,17 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::bindings::dma_data_direction;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(super) use self::book::{
+    count,
+    FAULTS, //
+};
+pub(super) use self::book::{
+    mapped,
+    unmapped, //
+};
+
+use crate::kapi::bindings::dma_data_direction;
 use kernel::{
     prelude::*,
     sync::SetOnce, //
@@ -142,16 +152,6 @@ mod book {
     #[inline]
     pub(crate) fn unmapped(_addr: u64, _len: usize, _direction: dma_data_direction) {}
 }
-
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(super) use self::book::{
-    count,
-    FAULTS, //
-};
-pub(super) use self::book::{
-    mapped,
-    unmapped, //
-};
 
 /// The ledger is open while this lives.
 pub(crate) struct Ledger(());

@@ -11,16 +11,16 @@
 //! so the proof that an RPC's memory is [fenced](super::region::Fenced) says nothing of it, and the
 //! tear-down takes it from the device.
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    ib::region::{
+        Access,
+        Mr,
+        Region,
+        Registration, //
+    },
     page::Pieces,
-    sys::trace::CoveredRegion, //
-};
-use super::region::{
-    Access,
-    Mr,
-    Region,
-    Registration, //
+    trace::CoveredRegion, //
 };
 use core::{
     mem::size_of,

@@ -7,60 +7,58 @@ mod tear_down;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    ib::{
+        buffer::{
+            Direction,
+            DmaBuffer, //
+        },
+        cm::{
+            AcceptParams,
+            CmHandler,
+            CmId,
+            ConnectParams, //
+        },
+        forced::Forced,
+        handler::{
+            Failure,
+            Handler, //
+        },
+        hardware::{
+            Context,
+            Hardware,
+            Queues, //
+        },
+        padding::Padding,
+        recv_queue::{
+            KeptReceive,
+            RecvQueue, //
+        },
+        region::Mr,
+        send_buffer::{
+            Poster,
+            SendBuffer, //
+        },
+        send_queue::{
+            Gate,
+            Handlers,
+            SendQueue,
+            Target,
+            Turn,
+            Work, //
+        },
+        trace,
+        transfer::{
+            NewTransfer,
+            TransferKind, //
+        },
+    },
     page::Gathered,
-    sys::{
-        completion::Completion,
-        trace::{
-            self as events,
-            TaskId, //
-        }, //
-    }, //
-};
-use super::{
-    buffer::{
-        Direction,
-        DmaBuffer, //
-    },
-    cm::{
-        AcceptParams,
-        CmHandler,
-        CmId,
-        ConnectParams, //
-    },
-    forced::Forced,
-    handler::{
-        Failure,
-        Handler, //
-    },
-    hardware::{
-        Context,
-        Hardware,
-        Queues, //
-    },
-    padding::Padding,
-    recv_queue::{
-        KeptReceive,
-        RecvQueue, //
-    },
-    region::Mr,
-    send_buffer::{
-        Poster,
-        SendBuffer, //
-    },
-    send_queue::{
-        Gate,
-        Handlers,
-        SendQueue,
-        Target,
-        Turn,
-        Work, //
-    },
-    trace,
-    transfer::{
-        NewTransfer,
-        TransferKind, //
+    sys::completion::Completion,
+    trace::{
+        self as events,
+        TaskId, //
     },
 };
 use core::ptr::NonNull;

@@ -5,14 +5,14 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::trace::CompletionId, //
-};
-use super::{
-    buffer::DmaBuffer,
-    handler::Handler,
-    queue_pair::QueuePair, //
+    ib::{
+        buffer::DmaBuffer,
+        handler::Handler,
+        queue_pair::QueuePair, //
+    },
+    trace::CompletionId, //
 };
 use core::ptr::NonNull;
 use kernel::{

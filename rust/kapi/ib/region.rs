@@ -17,21 +17,21 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    ib::{
+        buffer::Direction,
+        device::longest_piece,
+        ledger, //
+    },
     page::{
         KeptPages,
         Pieces, //
     },
-    sys::trace::{
+    trace::{
         self,
         CoveredRegion, //
-    }, //
-};
-use super::{
-    buffer::Direction,
-    device::longest_piece,
-    ledger, //
+    },
 };
 use core::{
     cell::UnsafeCell,

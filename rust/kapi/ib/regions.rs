@@ -3,24 +3,26 @@
 //! The regions of one RPC, from the post that registers them to the proof that no peer can reach
 //! what they cover.
 
-use super::super::sys::trace::{
-    self,
-    CoveredRegion,
-    TaskId, //
-};
-use super::{
-    handler::{
-        Handler,
-        InvalidatedKey, //
+use crate::kapi::{
+    ib::{
+        handler::{
+            Handler,
+            InvalidatedKey, //
+        },
+        queue_pair::QueuePair,
+        region::{
+            Armed,
+            Invalidating,
+            Region,
+            Registered, //
+        },
+        trace::Waiter, //
     },
-    queue_pair::QueuePair,
-    region::{
-        Armed,
-        Invalidating,
-        Region,
-        Registered, //
+    trace::{
+        self,
+        CoveredRegion,
+        TaskId, //
     },
-    trace::Waiter, //
 };
 use kernel::{
     alloc::Flags,

@@ -2,31 +2,31 @@
 
 //! Buffers that are filled and sent, and those whom the tear-down waits for.
 
-use super::super::{
+use crate::kapi::{
+    ib::{
+        buffer::DmaBuffer,
+        handler::Handler,
+        queue_pair::QueuePair,
+        region::{
+            Access,
+            Armed,
+            Region, //
+        },
+        regions::Regions,
+        send_queue::{
+            Reply,
+            SendQueue,
+            Target,
+            Work, //
+        },
+        transfer::NewTransfer, //
+    },
     page::Pieces,
-    sys::trace::{
+    trace::{
         self,
         CompletionId,
         TaskId, //
-    }, //
-};
-use super::{
-    buffer::DmaBuffer,
-    handler::Handler,
-    queue_pair::QueuePair,
-    region::{
-        Access,
-        Armed,
-        Region, //
     },
-    regions::Regions,
-    send_queue::{
-        Reply,
-        SendQueue,
-        Target,
-        Work, //
-    },
-    transfer::NewTransfer, //
 };
 use kernel::prelude::*;
 use xdr::Segment;

@@ -18,25 +18,23 @@ pub(super) use self::responder::{
     Work, //
 };
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::{
-        fifo::Fifo,
-        trace::CompletionId, //
+    ib::{
+        buffer::DmaBuffer,
+        region::{
+            Idle,
+            Mr,
+            Region, //
+        },
+        trace::{
+            Purpose,
+            Waiter, //
+        },
+        transfer::Transfer, //
     },
-};
-use super::{
-    buffer::DmaBuffer,
-    region::{
-        Idle,
-        Mr,
-        Region, //
-    },
-    trace::{
-        Purpose,
-        Waiter, //
-    },
-    transfer::Transfer, //
+    sys::fifo::Fifo,
+    trace::CompletionId, //
 };
 use core::mem::MaybeUninit;
 use kernel::{

@@ -2,10 +2,10 @@
 
 //! The trace events that an end has of its work requests, under names of its own.
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sunrpc::SocketAddress,
-    sys::trace::{
+    sys::address::SocketAddress,
+    trace::{
         self,
         CompletionId, //
     },

@@ -8,28 +8,28 @@
 mod tests;
 mod trace;
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    ib::{
+        device::longest_piece,
+        forced::Forced,
+        handler::Handler,
+        queue_pair::QueuePair,
+        send_buffer::Poster,
+        send_queue::{
+            Read,
+            Target,
+            Work, //
+        },
+    },
     page::{
         Gathered,
         Pattern, //
     },
-    sys::trace::{
+    trace::{
         svcrdma_dma_map_rw_err,
         svcrdma_rwctx_empty,
         CompletionId, //
-    },
-};
-use super::{
-    device::longest_piece,
-    forced::Forced,
-    handler::Handler,
-    queue_pair::QueuePair,
-    send_buffer::Poster,
-    send_queue::{
-        Read,
-        Target,
-        Work, //
     },
 };
 use core::{

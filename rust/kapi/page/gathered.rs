@@ -2,11 +2,13 @@
 
 //! Messages whose memory stays by references to its pages.
 
-use super::{
-    super::bindings,
-    PageList,
-    Pattern,
-    Pieces, //
+use crate::kapi::{
+    bindings,
+    page::{
+        PageList,
+        Pattern,
+        Pieces, //
+    },
 };
 use core::num::NonZero;
 use kernel::{

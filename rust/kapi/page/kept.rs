@@ -2,9 +2,9 @@
 
 //! Pages that stay longer than their owner keeps them.
 
-use super::{
-    super::bindings,
-    PageList, //
+use crate::kapi::{
+    bindings,
+    page::PageList, //
 };
 use core::ptr::NonNull;
 use kernel::{

@@ -2,7 +2,7 @@
 
 //! Pages that are to be put into a list of elements, of which one may be several pages.
 
-use super::super::bindings;
+use crate::kapi::bindings;
 use core::mem::size_of;
 use kernel::page::PAGE_SIZE;
 

@@ -3,10 +3,12 @@
 //! Protects: a page that changes hands has one owner at any time, and what is gathered from pages
 //! is in them.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::page::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 /// An array of pages such as a service thread has, each with a reference that the test keeps.

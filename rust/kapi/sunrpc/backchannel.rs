@@ -5,11 +5,11 @@
 //!
 //! C header: [`include/linux/sunrpc/bc_xprt.h`](srctree/include/linux/sunrpc/bc_xprt.h)
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    sunrpc::xprt::Xprt,
     sys::bit::test_bit, //
 };
-use super::xprt::Xprt;
 use core::{
     mem::offset_of,
     ptr::NonNull, //

@@ -5,9 +5,9 @@
 //! In front of it stands a reference to the transport's state of the RPC, so that one finds the
 //! other without a table.
 
-use super::{
-    super::bindings,
-    progress::Progress, //
+use crate::kapi::{
+    bindings,
+    sunrpc::progress::Progress, //
 };
 use core::{
     marker::PhantomData,

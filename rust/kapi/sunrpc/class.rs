@@ -8,19 +8,19 @@ mod lookup;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 pub(crate) use self::lookup::find_transport_ident;
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    sunrpc::{
+        transport::Transport,
+        xprt_ops::XprtOps, //
+    },
     sys::{
         single::{
             Single,
             Taken, //
         },
         workqueue::OwnedQueue, //
-    }, //
-};
-use super::{
-    transport::Transport,
-    xprt_ops::XprtOps, //
+    },
 };
 use core::{
     ffi::{

@@ -2,7 +2,7 @@
 
 //! Attempts to connect.
 
-use super::super::{
+use crate::kapi::{
     bindings,
     sys::time, //
 };

@@ -2,8 +2,10 @@
 
 //! The strings by which the RPC layer shows the address of a transport.
 
-use super::super::bindings;
-use super::address::SocketAddress;
+use crate::kapi::{
+    bindings,
+    sys::address::SocketAddress, //
+};
 use core::ffi::{
     c_void,
     CStr, //

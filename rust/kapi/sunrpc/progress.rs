@@ -6,7 +6,7 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::bindings;
+use crate::kapi::bindings;
 use core::ffi::c_int;
 use kernel::{
     prelude::*,

@@ -2,18 +2,18 @@
 
 //! Requests of the RPC layer.
 
-use super::super::{
+use crate::kapi::{
     bindings,
     ib::Fenced,
+    sunrpc::{
+        backchannel::Backchannel,
+        buffer::RpcBuffer,
+        task::Task,
+        transport::Transport,
+        xdr_buf::XdrBuf,
+        xprt::Xprt, //
+    },
     sys::bit::test_bit, //
-};
-use super::{
-    backchannel::Backchannel,
-    buffer::RpcBuffer,
-    task::Task,
-    transport::Transport,
-    xdr_buf::XdrBuf,
-    xprt::Xprt, //
 };
 use core::{
     marker::PhantomData,

@@ -29,11 +29,16 @@ pub(crate) use self::{
         SvcRqst, //
     },
 };
-use super::{
-    class::Class,
-    rqst::Message as RpcMessage,
-    Net,
-    SocketAddress, //
+
+use crate::kapi::{
+    sunrpc::{
+        class::Class,
+        rqst::Message as RpcMessage, //
+    },
+    sys::{
+        address::SocketAddress,
+        net::Net, //
+    },
 };
 use core::ffi::{
     c_int,

@@ -2,9 +2,9 @@
 
 //! Tasks of the RPC layer.
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::trace::TaskId, //
+    trace::TaskId, //
 };
 use core::marker::PhantomData;
 

@@ -2,22 +2,24 @@
 
 //! What a client transport does for the RPC layer.
 
-use super::{
-    address::SocketAddress,
-    buffer::RpcBuffer,
-    class::Class,
-    connecting::Connecting,
-    rqst::{
-        ReverseRqst,
-        Rqst, //
-    },
-    task::Task,
-    xprt::Xprt,
-    xprt_handle::XprtHandle, //
-};
 use crate::kapi::{
     ib::Fenced,
-    sys::workqueue::OwnedQueue, //
+    sunrpc::{
+        buffer::RpcBuffer,
+        class::Class,
+        connecting::Connecting,
+        rqst::{
+            ReverseRqst,
+            Rqst, //
+        },
+        task::Task,
+        xprt::Xprt,
+        xprt_handle::XprtHandle, //
+    },
+    sys::{
+        address::SocketAddress,
+        workqueue::OwnedQueue, //
+    },
 };
 use core::ffi::{
     c_int,

@@ -5,12 +5,12 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::{
+use crate::kapi::{
     bindings,
     page::{
         KeptPages,
         Pieces, //
-    }, //
+    },
 };
 use core::{
     marker::PhantomData,

@@ -2,23 +2,21 @@
 
 //! The RPC layer's view of a transport, and what a transport may do with it.
 
-use super::super::{
+use crate::kapi::{
     bindings,
+    sunrpc::{
+        backchannel::Backchannel,
+        xprt_ops::INITIAL_BACKOFF, //
+    },
     sys::{
+        address::SocketAddress,
         bit::test_bit,
+        net::Net,
         time::{
             self,
             HZ, //
-        }, //
+        },
     },
-};
-use super::{
-    address::{
-        Net,
-        SocketAddress, //
-    },
-    backchannel::Backchannel,
-    xprt_ops::INITIAL_BACKOFF, //
 };
 use kernel::{
     container_of,

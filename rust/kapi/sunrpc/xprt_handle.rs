@@ -2,18 +2,18 @@
 
 //! Handles of a transport, for its connections and work items.
 
-use super::super::{
+use crate::kapi::{
     bindings,
-    sys::completion::Completion, //
-};
-use super::{
-    backchannel::Backchannel,
-    rqst::{
-        NotFound,
-        PinnedRqst, //
+    sunrpc::{
+        backchannel::Backchannel,
+        rqst::{
+            NotFound,
+            PinnedRqst, //
+        },
+        transport::Transport,
+        xprt::Xprt, //
     },
-    transport::Transport,
-    xprt::Xprt, //
+    sys::completion::Completion, //
 };
 use core::{
     marker::PhantomData,

@@ -15,31 +15,30 @@ use self::life::{
     Data,
     Private, //
 };
-
-use super::super::{
+use crate::kapi::{
     bindings,
     ib::Fenced,
+    sunrpc::{
+        backchannel::Backchannel,
+        buffer::RpcBuffer,
+        connecting::Connecting,
+        display::set_port_strings,
+        rqst::{
+            ReverseRqst,
+            Rqst, //
+        },
+        task::Task,
+        transport::Transport,
+        xprt::Xprt, //
+    },
     sys::{
+        address::SocketAddress,
         time::{
             self,
             HZ, //
         },
-        trace, //
     },
-};
-use super::{
-    address::SocketAddress,
-    backchannel::Backchannel,
-    buffer::RpcBuffer,
-    connecting::Connecting,
-    display::set_port_strings,
-    rqst::{
-        ReverseRqst,
-        Rqst, //
-    },
-    task::Task,
-    transport::Transport,
-    xprt::Xprt,
+    trace, //
 };
 use core::{
     ffi::{

@@ -22,7 +22,7 @@ use kernel::{
         LockClassKey, //
     },
     time::Jiffies,
-    types::Opaque,
+    types::Opaque, //
 };
 
 /// Any processor.

@@ -2,13 +2,15 @@
 
 //! Protects: a device without the memory-management extensions is known as such, and is no error.
 
-use super::{
-    super::fake::Device,
-    *, //
-};
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::ib::{
+        device::*,
+        fake::Device, //
+    },
+    kunit::{
+        claim,
+        same, //
+    },
 };
 use kernel::prelude::*;
 

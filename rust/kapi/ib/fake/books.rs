@@ -2,7 +2,7 @@
 
 //! What the fake driver was asked for, what was posted, and what it is to refuse.
 
-use super::super::super::bindings;
+use crate::kapi::bindings;
 use kernel::{
     ffi::c_int,
     new_spinlock,

@@ -7,16 +7,16 @@
     reason = "ib_core alone calls these, with valid objects of a fake device"
 )]
 
-use super::{
-    super::{
-        super::bindings,
+use crate::kapi::{
+    bindings,
+    ib::{
+        fake::books::{
+            Books,
+            Posted,
+            Refusal,
+            Request, //
+        },
         ledger, //
-    },
-    books::{
-        Books,
-        Posted,
-        Refusal,
-        Request, //
     },
 };
 use core::{

@@ -2,26 +2,28 @@
 
 //! Memory to send from and to receive into, and whether all of it was unmapped.
 
-use super::super::{
-    super::{
+use crate::{
+    kapi::{
         bindings,
+        ib::{
+            ledger,
+            region::{
+                Access,
+                Armed,
+                Idle,
+                Region, //
+            },
+        },
         page::{
             Gathered,
             PageList,
             Pieces, //
         },
     },
-    ledger,
-    region::{
-        Access,
-        Armed,
-        Idle,
-        Region, //
+    kunit::{
+        claim,
+        same, //
     },
-};
-use crate::kunit::{
-    claim,
-    same, //
 };
 use core::{
     ffi::c_void,

@@ -2,8 +2,10 @@
 
 //! Protects: the ledger that is in use is not made anew.
 
-use super::*;
-use crate::kunit::same;
+use crate::{
+    kapi::ib::ledger::*,
+    kunit::same, //
+};
 
 #[kunit_tests(rpcrdma_ledger)]
 mod suite {

@@ -2,20 +2,22 @@
 
 //! What the worker of the completion queues calls.
 
-use super::super::{
-    super::bindings,
-    handler::{
-        Failure,
-        Handler,
-        QueuePairEvent,
-        Received, //
-    },
-    trace::{
-        self,
-        Fault, //
+use crate::kapi::{
+    bindings,
+    ib::{
+        handler::{
+            Failure,
+            Handler,
+            QueuePairEvent,
+            Received, //
+        },
+        queue_pair::QueuePair,
+        trace::{
+            self,
+            Fault, //
+        },
     },
 };
-use super::QueuePair;
 use core::{
     cell::Cell,
     ffi::c_void, //

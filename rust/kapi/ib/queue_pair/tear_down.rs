@@ -2,20 +2,22 @@
 
 //! The end of a connection, in one order, by one thread.
 
-use super::super::{
-    super::bindings,
-    handler::Handler,
-    hardware::Hardware,
-    regions::Invalidated,
-    send_queue::{
-        Gate,
-        Read,
-        Retired,
-        Work, //
+use crate::kapi::{
+    bindings,
+    ib::{
+        handler::Handler,
+        hardware::Hardware,
+        queue_pair::QueuePair,
+        regions::Invalidated,
+        send_queue::{
+            Gate,
+            Read,
+            Retired,
+            Work, //
+        },
+        trace, //
     },
-    trace, //
 };
-use super::QueuePair;
 
 impl<H: Handler> QueuePair<H> {
     /// Ends the connection and lets everything go. May sleep, for as long as the adapter takes to

@@ -4,43 +4,46 @@
 //! order, every handler has ended before, every cookie has come back, and no peer can reach
 //! memory that is given back.
 
-use super::super::{
-    cm::{
-        CmEvent,
-        CmHandler, //
-    },
-    fake::{
-        self,
-        Balance,
-        Device,
-        Memory,
-        Refusal,
-        Request, //
-    },
-    handler::InvalidatedKey,
-    region::Access,
-    regions::{
-        Fenced,
-        Invalidated,
-        Regions, //
-    },
-    send_queue::Gate,
-    trace::Waiter, //
-};
-use super::*;
 use crate::{
-    kapi::sys::workqueue::{
-        work_class,
-        DelayedWork,
-        OwnedQueue,
-        Timer,
-        WorkItem, //
+    kapi::{
+        ib::{
+            cm::{
+                CmEvent,
+                CmHandler, //
+            },
+            fake::{
+                self,
+                Balance,
+                Device,
+                Memory,
+                Refusal,
+                Request, //
+            },
+            handler::InvalidatedKey,
+            queue_pair::*,
+            region::Access,
+            regions::{
+                Fenced,
+                Invalidated,
+                Regions, //
+            },
+            send_queue::Gate,
+            trace::Waiter, //
+        },
+        sys::workqueue::{
+            work_class,
+            DelayedWork,
+            OwnedQueue,
+            Timer,
+            WorkItem, //
+        },
     },
     kunit::{
         claim,
         same, //
     },
 };
+use bench::*;
 use kernel::{
     page::PAGE_SIZE,
     sync::atomic::{
@@ -58,7 +61,6 @@ use kernel::{
 mod bench;
 mod ownership;
 mod padding;
-use bench::*;
 
 #[kunit_tests(rpcrdma_queue_pair)]
 mod suite {

@@ -3,20 +3,22 @@
 //! Protects: every receive buffer is free, posted or with its handler, whatever fails, and none
 //! is lost or posted twice.
 
-use super::super::{
-    buffer::Direction,
-    fake::{
-        self,
-        Balance,
-        Device,
-        PlainQp,
-        Refusal, //
+use crate::{
+    kapi::ib::{
+        buffer::Direction,
+        fake::{
+            self,
+            Balance,
+            Device,
+            PlainQp,
+            Refusal, //
+        },
+        recv_queue::*, //
     },
-};
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+    kunit::{
+        claim,
+        same, //
+    },
 };
 use xdr::Role;
 

@@ -6,20 +6,24 @@
 
 mod kept;
 
-use super::super::fake::{
-    self,
-    cover,
-    Balance,
-    Device,
-    Memory,
-    Payload,
-    Pd, //
-};
-use super::super::regions::Regions;
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::ib::{
+        fake::{
+            self,
+            cover,
+            Balance,
+            Device,
+            Memory,
+            Payload,
+            Pd, //
+        },
+        region::*,
+        regions::Regions, //
+    },
+    kunit::{
+        claim,
+        same, //
+    },
 };
 use kernel::page::PAGE_SIZE;
 

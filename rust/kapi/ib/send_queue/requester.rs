@@ -2,31 +2,31 @@
 
 //! What a requester posts: registrations with the Send that tells of them, and local invalidations.
 
-use super::super::{
-    super::{
-        bindings,
-        sys::trace::{
-            self,
-            TaskId, //
+use crate::kapi::{
+    bindings,
+    ib::{
+        buffer::DmaBuffer,
+        region::{
+            Armed,
+            Invalidation,
+            Region,
+            Registration, //
+        },
+        send_queue::{
+            Gate,
+            Held,
+            SendQueue,
+            WorkRequest, //
+        },
+        trace::{
+            Purpose,
+            Waiter, //
         },
     },
-    buffer::DmaBuffer,
-    region::{
-        Armed,
-        Invalidation,
-        Region,
-        Registration, //
-    },
     trace::{
-        Purpose,
-        Waiter, //
+        self,
+        TaskId, //
     },
-};
-use super::{
-    Gate,
-    Held,
-    SendQueue,
-    WorkRequest, //
 };
 use kernel::prelude::*;
 

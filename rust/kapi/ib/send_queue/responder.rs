@@ -5,30 +5,28 @@
 //! Who has something to post never waits for room: it takes its turn, and completions post what is
 //! next. So nobody polls, no wakeup can be lost, and a lost connection has no one to wake.
 
-use super::super::{
-    super::{
-        bindings,
-        sys::{
-            fifo::Fifo,
-            trace::{
-                self,
-                CompletionId, //
-            },
+use crate::kapi::{
+    bindings,
+    ib::{
+        buffer::DmaBuffer,
+        send_queue::{
+            invalidation,
+            Gate,
+            Held,
+            SendQueue,
+            UNSIGNALED_RUN, //
+        },
+        trace::Purpose,
+        transfer::{
+            Fetched,
+            Transfer, //
         },
     },
-    buffer::DmaBuffer,
-    trace::Purpose,
-    transfer::{
-        Fetched,
-        Transfer, //
+    sys::fifo::Fifo,
+    trace::{
+        self,
+        CompletionId, //
     },
-};
-use super::{
-    invalidation,
-    Gate,
-    Held,
-    SendQueue,
-    UNSIGNALED_RUN, //
 };
 use kernel::{
     error::to_result,

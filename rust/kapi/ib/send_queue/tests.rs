@@ -4,28 +4,31 @@
 //! buffer and cookie comes back exactly once, whatever part of a chain was posted; a completion
 //! is always in reach, and a local invalidation always has room.
 
-use super::super::{
-    buffer::Direction,
-    fake::{
-        self,
-        Balance,
-        Device,
-        Memory,
-        Pd,
-        PlainQp,
-        Refusal, //
+use crate::{
+    kapi::ib::{
+        buffer::Direction,
+        fake::{
+            self,
+            Balance,
+            Device,
+            Memory,
+            Pd,
+            PlainQp,
+            Refusal, //
+        },
+        region::{
+            Access,
+            Armed,
+            Invalidation, //
+        },
+        send_queue::*, //
     },
-    region::{
-        Access,
-        Armed,
-        Invalidation, //
+    kunit::{
+        claim,
+        same, //
     },
 };
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
-};
+use bench::*;
 use kernel::page::PAGE_SIZE;
 
 const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
@@ -33,7 +36,6 @@ const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
 const INV: u32 = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
 
 mod bench;
-use bench::*;
 
 #[kunit_tests(rpcrdma_send_ring)]
 mod suite {

@@ -4,43 +4,46 @@
 //! whatever fails; what finds no room is posted later; and into a received message that is kept
 //! nothing is received.
 
-use super::super::{
-    cm::{
-        CmEvent,
-        CmHandler, //
-    },
-    fake::{
-        Balance,
-        Device,
-        Memory,
-        Pages,
-        Refusal, //
-    },
-    handler::{
-        Failure,
-        Received, //
-    },
-    queue_pair::{
-        QueuePairConfig,
-        TransferConfig, //
-    },
-    recv_queue::KeptReceive,
-    send_queue::Retired,
-};
-use super::*;
 use crate::{
-    kapi::sys::workqueue::{
-        work_class,
-        DelayedWork,
-        OwnedQueue,
-        Timer,
-        WorkItem, //
+    kapi::{
+        ib::{
+            cm::{
+                CmEvent,
+                CmHandler, //
+            },
+            fake::{
+                Balance,
+                Device,
+                Memory,
+                Pages,
+                Refusal, //
+            },
+            handler::{
+                Failure,
+                Received, //
+            },
+            queue_pair::{
+                QueuePairConfig,
+                TransferConfig, //
+            },
+            recv_queue::KeptReceive,
+            send_queue::Retired,
+            transfer::*, //
+        },
+        sys::workqueue::{
+            work_class,
+            DelayedWork,
+            OwnedQueue,
+            Timer,
+            WorkItem, //
+        },
     },
     kunit::{
         claim,
         same, //
     },
 };
+use bench::*;
 use kernel::{
     new_spinlock,
     page::PAGE_SIZE,
@@ -61,7 +64,6 @@ use kernel::{
 use xdr::Role;
 
 mod bench;
-use bench::*;
 
 /// Shuts a queue pair down, on another thread.
 struct Closer {

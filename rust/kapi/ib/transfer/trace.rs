@@ -2,16 +2,18 @@
 
 //! The trace events of a transfer.
 
-use super::super::{
-    super::sys::trace::{
+use crate::kapi::{
+    ib::{
+        trace::Purpose,
+        transfer::{
+            Transfer,
+            TransferKind, //
+        },
+    },
+    trace::{
         self,
         CompletionId, //
     },
-    trace::Purpose, //
-};
-use super::{
-    Transfer,
-    TransferKind, //
 };
 use kernel::time::{
     Instant,

@@ -3,10 +3,12 @@
 //! Protects: after its end a backchannel hands nothing to a callback service that may be gone, and
 //! keeps no request that comes back then.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::sunrpc::backchannel::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 const SLOTS: usize = 2;

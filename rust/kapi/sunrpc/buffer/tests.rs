@@ -2,8 +2,10 @@
 
 //! Protects: one at a time has the Reply of an RPC, whatever a server sends.
 
-use super::*;
-use crate::kunit::claim;
+use crate::{
+    kapi::sunrpc::buffer::*,
+    kunit::claim, //
+};
 
 #[kunit_tests(rpcrdma_claim)]
 mod suite {

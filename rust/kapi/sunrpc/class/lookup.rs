@@ -2,7 +2,7 @@
 
 //! How the RPC layer finds classes, for tests.
 
-use super::*;
+use crate::kapi::sunrpc::class::*;
 
 impl Class {
     /// Network identifiers of the class, which must be registered: as many as are in front of the

@@ -2,8 +2,10 @@
 
 //! Protects: a failed attempt to connect ends no RPC of a hard mount.
 
-use super::*;
-use crate::kunit::same;
+use crate::{
+    kapi::sunrpc::connecting::*,
+    kunit::same, //
+};
 
 #[kunit_tests(rpcrdma_retriable)]
 mod suite {

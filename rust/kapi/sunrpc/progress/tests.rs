@@ -2,10 +2,12 @@
 
 //! Protects: the error of an RPC that does not wait yet is not lost.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::sunrpc::progress::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 #[kunit_tests(rpcrdma_progress)]

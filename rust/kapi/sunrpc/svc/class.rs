@@ -2,19 +2,19 @@
 
 //! Server transport classes.
 
-use super::{
-    super::super::{
-        bindings,
-        sys::{
-            single::{
-                Single,
-                Taken, //
-            },
-            workqueue::OwnedQueue, //
-        },
+use crate::kapi::{
+    bindings,
+    sunrpc::svc::{
+        ops::SvcOps,
+        Service, //
     },
-    ops::SvcOps,
-    Service, //
+    sys::{
+        single::{
+            Single,
+            Taken, //
+        },
+        workqueue::OwnedQueue, //
+    },
 };
 use core::marker::PhantomData;
 use kernel::{

@@ -2,12 +2,12 @@
 
 //! Handles of a server transport, for its event handlers.
 
-use super::super::super::{
+use crate::kapi::{
     bindings,
     sys::{
         bit::test_bit,
         completion::Completion, //
-    }, //
+    },
 };
 use core::ptr::NonNull;
 use kernel::sync::Arc;

@@ -5,7 +5,7 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use super::super::super::bindings;
+use crate::kapi::bindings;
 use core::ptr::NonNull;
 use kernel::{
     new_spinlock,

@@ -2,36 +2,34 @@
 
 //! The calls of the RPC layer into a server transport.
 
-use super::{
-    super::{
-        super::{
-            bindings,
-            sys::{
-                completion::Completion,
-                trace::svcrdma_send_err,
-                workqueue::{
-                    init_plain_work,
-                    queue_plain_work,
-                    work_class, //
-                },
-            },
+use crate::kapi::{
+    bindings,
+    sunrpc::svc::{
+        handle::{
+            is_dead,
+            Shared,
+            SvcHandle, //
         },
-        Net,
-        SocketAddress, //
+        link::Link,
+        payload::Payloads,
+        reply::SvcReply,
+        rqst::{
+            MessageBytes,
+            SvcRqst, //
+        },
+        Service, //
     },
-    handle::{
-        is_dead,
-        Shared,
-        SvcHandle, //
+    sys::{
+        address::SocketAddress,
+        completion::Completion,
+        net::Net,
+        workqueue::{
+            init_plain_work,
+            queue_plain_work,
+            work_class, //
+        },
     },
-    link::Link,
-    payload::Payloads,
-    reply::SvcReply,
-    rqst::{
-        MessageBytes,
-        SvcRqst, //
-    },
-    Service, //
+    trace::svcrdma_send_err, //
 };
 use core::{
     marker::PhantomData,

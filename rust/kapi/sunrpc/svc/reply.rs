@@ -2,16 +2,14 @@
 
 //! Results of a service thread.
 
-use super::super::{
-    super::{
-        bindings,
-        page::{
-            Ends,
-            Gathered,
-            PageList, //
-        },
+use crate::kapi::{
+    bindings,
+    page::{
+        Ends,
+        Gathered,
+        PageList, //
     },
-    XdrBuf, //
+    sunrpc::XdrBuf, //
 };
 use core::{
     marker::PhantomData,

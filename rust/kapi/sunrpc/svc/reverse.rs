@@ -5,13 +5,9 @@
 //! The RPC layer makes a client transport of a class of its own for that. It outlives the
 //! connection, of which it keeps nothing but a [`Link`].
 
-use super::{
-    super::{
-        super::{
-            bindings,
-            sys::module::ModuleRef, //
-        },
-        address::SocketAddress,
+use crate::kapi::{
+    bindings,
+    sunrpc::{
         class::Registered,
         display::{
             free_address_strings,
@@ -19,12 +15,18 @@ use super::{
         },
         progress::Progress,
         rqst::Message,
+        svc::{
+            link::Link,
+            ops::SvcOps,
+            Service, //
+        },
         xprt::Xprt,
         xprt_ops::DEFAULT_TIMEOUT, //
     },
-    link::Link,
-    ops::SvcOps,
-    Service, //
+    sys::{
+        address::SocketAddress,
+        module::ModuleRef, //
+    },
 };
 use core::{
     ffi::{

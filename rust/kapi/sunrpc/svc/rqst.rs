@@ -2,7 +2,7 @@
 
 //! Requests of a service thread.
 
-use super::super::super::{
+use crate::kapi::{
     bindings,
     ib::{
         Fetched,
@@ -13,10 +13,10 @@ use super::super::super::{
         Gathered,
         PageList, //
     },
-};
-use super::{
-    link,
-    reverse, //
+    sunrpc::svc::{
+        link,
+        reverse, //
+    },
 };
 use core::{
     marker::PhantomData,

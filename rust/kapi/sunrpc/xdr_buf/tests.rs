@@ -4,10 +4,12 @@
 //! much as fits, and no byte beyond; nor does a chunk cover one. Pages of an encrypted Call stay as
 //! long as a region covers them, whatever its request does.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::sunrpc::xdr_buf::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 /// Bytes in front of head and tail, and behind them.

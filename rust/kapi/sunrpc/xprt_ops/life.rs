@@ -2,12 +2,8 @@
 
 //! How a transport of the RPC layer is made, and destroyed.
 
-use super::{
-    super::{
-        super::sys::{
-            completion::Completion,
-            module::ModuleRef, //
-        },
+use crate::kapi::{
+    sunrpc::{
         backchannel::Backchannel,
         display::{
             free_address_strings,
@@ -16,9 +12,13 @@ use super::{
         xprt_handle::{
             Shared,
             XprtHandle, //
-        }, //
+        },
+        xprt_ops::*, //
     },
-    *, //
+    sys::{
+        completion::Completion,
+        module::ModuleRef, //
+    },
 };
 use kernel::sync::Arc;
 

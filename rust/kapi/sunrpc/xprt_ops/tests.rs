@@ -3,8 +3,10 @@
 //! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent, nor of
 //! one on which it has only just been sent.
 
-use super::*;
-use crate::kunit::same;
+use crate::{
+    kapi::sunrpc::xprt_ops::*,
+    kunit::same, //
+};
 
 /// Whether an RPC that was last sent on the connection `sent` makes the connection `present`
 /// suspect.

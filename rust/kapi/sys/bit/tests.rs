@@ -2,9 +2,11 @@
 
 //! Protects: a bit that C code sets is the one that is looked at here.
 
-use super::*;
 use crate::{
-    kapi::bindings,
+    kapi::{
+        bindings,
+        sys::bit::*, //
+    },
     kunit::claim, //
 };
 use kernel::prelude::*;

@@ -2,10 +2,12 @@
 
 //! Protects: what is put into a queue comes out once and in order, and what finds no room comes back.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::sys::fifo::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 use core::cell::Cell;
 

@@ -3,8 +3,10 @@
 //! Protects: what is allocated on behalf of NFS does not wait for NFS, may take the kernel's reserves
 //! where something is swapped to it, and nowhere else.
 
-use super::*;
-use crate::kunit::same;
+use crate::{
+    kapi::sys::memalloc::*,
+    kunit::same, //
+};
 use kernel::prelude::*;
 
 /// What the current thread's allocations must not enter, and may take: file systems, reserves.

@@ -2,8 +2,10 @@
 
 //! Protects: what is registered with the kernel once cannot be registered, nor written to, again.
 
-use super::*;
-use crate::kunit::claim;
+use crate::{
+    kapi::sys::single::*,
+    kunit::claim, //
+};
 
 static THING: Single = Single::new();
 

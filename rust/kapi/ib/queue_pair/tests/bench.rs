@@ -2,13 +2,13 @@
 
 //! A queue pair over a device without hardware, and what it tells its user.
 
-use super::*;
 use crate::kapi::{
-    ib::handler::Received,
-    sys::{
-        memalloc::MemoryScope,
-        trace::TaskId, //
-    }, //
+    ib::{
+        handler::Received,
+        queue_pair::tests::*, //
+    },
+    sys::memalloc::MemoryScope,
+    trace::TaskId, //
 };
 use xdr::Role;
 

@@ -3,7 +3,7 @@
 //! Protects: the end of one RPC's local invalidations says nothing of another's, and nothing that
 //! belongs to one queue pair is posted to another, or given to its pool.
 
-use super::*;
+use crate::kapi::ib::queue_pair::tests::*;
 
 #[kunit_tests(rpcrdma_ownership)]
 mod suite {

@@ -3,7 +3,7 @@
 //! Protects: padding that a peer writes behind a result gets into memory of the connection alone,
 //! which it can reach from the first Call to the tear-down and not afterwards; no RPC waits for it.
 
-use super::*;
+use crate::kapi::ib::queue_pair::tests::*;
 
 const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
 const INV: u32 = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;

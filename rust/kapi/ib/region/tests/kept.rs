@@ -3,7 +3,7 @@
 //! Protects: pages that their owner lets go of stay as long as a peer can reach them, and no
 //! longer.
 
-use super::*;
+use crate::kapi::ib::region::tests::*;
 
 /// References to each of the pages that are covered, and to one more.
 fn counts(bench: &Bench) -> [i32; PAGES + 1] {

@@ -2,8 +2,10 @@
 
 //! A send ring over a device without hardware.
 
-use super::*;
-use crate::kapi::sys::trace::TaskId;
+use crate::kapi::{
+    ib::send_queue::tests::*,
+    trace::TaskId, //
+};
 use core::cell::RefCell;
 use xdr::Role;
 

@@ -2,7 +2,7 @@
 
 //! A responder over a device without hardware, and what it tells its user.
 
-use super::*;
+use crate::kapi::ib::transfer::tests::*;
 
 pub(super) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
 pub(super) const BROKEN: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;

@@ -3,10 +3,12 @@
 //! Protects: the reverse transport of a connection leads to it as long as somebody may look there, and no
 //! longer.
 
-use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kapi::sunrpc::svc::link::*,
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 #[kunit_tests(rpcrdma_link)]

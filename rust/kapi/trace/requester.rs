@@ -2,17 +2,17 @@
 
 //! The trace events of the requester.
 
-use super::{
-    Argument,
-    Carriage,
-    CompletionId,
-    CoveredRegion,
-    DeviceName,
-    TaskId, //
-};
 use crate::kapi::{
     bindings,
-    sunrpc::SocketAddress, //
+    ib::DeviceName,
+    sys::address::SocketAddress,
+    trace::{
+        Argument,
+        Carriage,
+        CompletionId,
+        CoveredRegion,
+        TaskId, //
+    },
 };
 use kernel::prelude::*;
 

@@ -2,14 +2,14 @@
 
 //! The trace events of the responder.
 
-use super::{
-    Argument,
-    CompletionId,
-    DeviceName, //
-};
 use crate::kapi::{
     bindings,
-    sunrpc::SocketAddress, //
+    ib::DeviceName,
+    sys::address::SocketAddress,
+    trace::{
+        Argument,
+        CompletionId, //
+    },
 };
 use kernel::prelude::*;
 

@@ -5,10 +5,10 @@
 //! All of it is copied from where it is, at the moment of the event: of what may be gone soon, a
 //! task or a region, only the numbers are left.
 
-use crate::kapi::bindings;
-use core::fmt::{
-    self,
-    Write, //
+use crate::kapi::{
+    bindings,
+    ib::DeviceName,
+    sys::address::SocketAddress, //
 };
 use kernel::{
     ffi::c_char,
@@ -95,35 +95,12 @@ unsafe impl Argument for CompletionId {
     }
 }
 
-/// A copy of a device's name.
-///
-/// # Invariants
-///
-/// The last byte is 0.
-pub(crate) struct DeviceName([c_char; bindings::IB_DEVICE_NAME_MAX as usize]);
+// SAFETY: A pointer to the borrowed address, which is initialised by the type invariant.
+unsafe impl Argument for SocketAddress {
+    type Raw = *const bindings::sockaddr;
 
-impl DeviceName {
-    /// # Safety
-    ///
-    /// `device` must be a valid device.
-    pub(in crate::kapi) unsafe fn of(device: *const bindings::ib_device) -> Self {
-        // SAFETY: The device is valid, as the caller promises. The name may be changed meanwhile, which
-        // at worst mixes both.
-        let mut name = unsafe { (&raw const (*device).name).read_volatile() };
-        if let Some(last) = name.last_mut() {
-            *last = 0;
-        }
-        // INVARIANT: Set above.
-        Self(name)
-    }
-}
-
-impl fmt::Display for DeviceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .take_while(|byte| **byte != 0)
-            .try_for_each(|byte| f.write_char(char::from(*byte)))
+    fn raw(&self) -> Self::Raw {
+        self.as_raw()
     }
 }
 
@@ -133,7 +110,7 @@ unsafe impl Argument for DeviceName {
 
     #[inline]
     fn raw(&self) -> Self::Raw {
-        self.0.as_ptr()
+        self.as_ptr()
     }
 }
 

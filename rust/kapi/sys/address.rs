@@ -1,71 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Network namespaces and socket addresses.
+//! Socket addresses.
 
-use super::super::{
-    bindings,
-    sys::trace::Argument, //
-};
-use core::{
-    fmt,
-    ops::Deref,
-    ptr::NonNull, //
-};
-use kernel::types::Opaque;
-
-/// A network namespace.
-#[repr(transparent)]
-pub(crate) struct Net(Opaque<bindings::net>);
-
-impl Net {
-    /// # Safety
-    ///
-    /// `net` must be valid for `'a`.
-    pub(super) unsafe fn from_raw<'a>(net: *mut bindings::net) -> &'a Self {
-        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque.
-        unsafe { &*net.cast::<Self>() }
-    }
-
-    pub(in crate::kapi) fn as_raw(&self) -> *mut bindings::net {
-        self.0.get()
-    }
-
-    /// Takes a reference.
-    pub(crate) fn hold(&self) -> NetRef {
-        // SAFETY: The namespace is valid while borrowed.
-        unsafe { bindings::get_net(self.as_raw()) };
-        // INVARIANT: Taken above.
-        NetRef(NonNull::from(self))
-    }
-}
-
-/// A reference to a network namespace.
-///
-/// # Invariants
-///
-/// Owns one reference to a valid namespace.
-pub(crate) struct NetRef(NonNull<Net>);
-
-// SAFETY: A namespace may be used, and let go, by any thread.
-unsafe impl Send for NetRef {}
-// SAFETY: A namespace may be used by several threads at once.
-unsafe impl Sync for NetRef {}
-
-impl Deref for NetRef {
-    type Target = Net;
-
-    fn deref(&self) -> &Net {
-        // SAFETY: Valid by the type invariant.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for NetRef {
-    fn drop(&mut self) {
-        // SAFETY: Ours by the type invariant.
-        unsafe { bindings::put_net(self.as_raw()) };
-    }
-}
+use crate::kapi::bindings;
+use core::fmt;
 
 /// A copy of a socket address, IPv4 or IPv6.
 ///
@@ -91,7 +29,7 @@ impl SocketAddress {
     /// # Safety
     ///
     /// `to` must be valid, and nobody else's.
-    pub(super) unsafe fn write_to(&self, to: *mut bindings::__kernel_sockaddr_storage) {
+    pub(in crate::kapi) unsafe fn write_to(&self, to: *mut bindings::__kernel_sockaddr_storage) {
         // SAFETY: Valid by the contract of this function.
         unsafe { to.write(self.0) };
     }
@@ -121,19 +59,19 @@ impl SocketAddress {
     }
 
     /// Whether it is of IPv6.
-    pub(super) fn is_ipv6(&self) -> bool {
+    pub(in crate::kapi) fn is_ipv6(&self) -> bool {
         // SAFETY: By the type invariant it is a socket address, which begins with the family.
         unsafe { u32::from((*self.as_raw()).sa_family) == bindings::AF_INET6 }
     }
 
     /// Bytes of the address, which must be of IPv4 or IPv6.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::kapi) fn len(&self) -> usize {
         // SAFETY: By the type invariant it is a socket address.
         unsafe { bindings::svc_addr_len(self.as_raw()) }
     }
 
     /// The port in host byte order; 0 where none is known.
-    pub(super) fn port(&self) -> u16 {
+    pub(in crate::kapi) fn port(&self) -> u16 {
         // SAFETY: By the type invariant it is a socket address.
         unsafe { bindings::rpc_get_port(self.as_raw()) }
     }
@@ -152,7 +90,7 @@ impl SocketAddress {
     }
 
     /// The address in hexadecimal, as the RPC layer shows it: its bytes in network order.
-    pub(super) fn hex<'a>(&self, buffer: &'a mut [u8; 32]) -> &'a str {
+    pub(in crate::kapi) fn hex<'a>(&self, buffer: &'a mut [u8; 32]) -> &'a str {
         let bytes = self.host_bytes();
         let len = bytes.len();
         for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
@@ -168,18 +106,9 @@ impl SocketAddress {
     }
 
     /// The address without port, as text.
-    pub(super) fn host(&self, buffer: &mut [u8; 128]) -> usize {
+    pub(in crate::kapi) fn host(&self, buffer: &mut [u8; 128]) -> usize {
         // SAFETY: By the type invariant it is a socket address; the buffer is of the given length.
         unsafe { bindings::rpc_ntop(self.as_raw(), buffer.as_mut_ptr().cast(), buffer.len()) }
-    }
-}
-
-// SAFETY: A pointer to the borrowed address, which is initialised by the type invariant.
-unsafe impl Argument for SocketAddress {
-    type Raw = *const bindings::sockaddr;
-
-    fn raw(&self) -> Self::Raw {
-        self.as_raw()
     }
 }
 

@@ -72,11 +72,10 @@ pub(crate) use self::{
         Carriage,
         CompletionId,
         CoveredRegion,
-        DeviceName,
         TaskId, //
     },
     requester::*,
-    responder::*,
+    responder::*, //
 };
 
 /// Whether an event is on, for what takes more than one call to say.
