@@ -9,6 +9,7 @@ import bench_tools
 import cache
 import defects
 import kernels
+import layers
 import module
 import repository
 import roots
@@ -53,6 +54,7 @@ def check(results: Results) -> None:
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
+    results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: planted defects can be planted", defects.stale)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
