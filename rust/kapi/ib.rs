@@ -19,10 +19,13 @@ mod handler;
 mod hardware;
 mod ledger;
 mod padding;
+mod qp;
 mod queue_pair;
 mod recv_queue;
 mod region;
 mod regions;
+mod ring;
+mod rw;
 mod send_buffer;
 mod send_queue;
 mod trace;
@@ -65,12 +68,12 @@ pub(crate) use self::{
         Invalidated,
         Regions, //
     },
+    rw::{
+        Fetched,
+        TransferKind, //
+    },
     send_buffer::SendBuffer,
     send_queue::UNSIGNALED_RUN,
     trace::Waiter,
-    transfer::{
-        Fetched,
-        NewTransfer,
-        TransferKind, //
-    },
+    transfer::NewTransfer,
 };

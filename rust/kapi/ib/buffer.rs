@@ -48,7 +48,7 @@ impl Direction {
 /// A piece of kernel memory, mapped for one device for as long as it lives.
 ///
 /// It is slab memory up to two pages, which siw copies from where it would otherwise send in
-/// place (see [`Self::is_slab`]). Of the size of a pointer, since it changes hands for every
+/// place (see [`Mapped::is_sent_in_place`]). Of the size of a pointer, since it changes hands for every
 /// message.
 ///
 /// # Invariants
@@ -190,10 +190,12 @@ impl Mapped {
         self.addr
     }
 
-    /// Whether the memory is of a slab. `kmalloc` serves up to two pages from one.
+    /// Whether some devices send the first `len` bytes in place, and call an unsignaled Send done before the
+    /// peer has them. siw does so from a page on; but it copies what is slab memory, from which `kmalloc`
+    /// serves up to two pages.
     #[inline]
-    pub(super) fn is_slab(&self) -> bool {
-        self.len <= 2 * kernel::page::PAGE_SIZE
+    pub(super) fn is_sent_in_place(&self, len: usize) -> bool {
+        len >= kernel::page::PAGE_SIZE && self.len > 2 * kernel::page::PAGE_SIZE
     }
 
     /// The bytes, for the processor to write. Only for a buffer that is not posted.

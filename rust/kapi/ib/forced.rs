@@ -10,7 +10,7 @@ use crate::kapi::{
     bindings,
     ib::{
         device::fast_pages,
-        send_queue::Target, //
+        qp::Target, //
     },
     sys::completion::Completion, //
 };

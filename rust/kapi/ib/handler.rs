@@ -10,7 +10,7 @@ use crate::kapi::{
         queue_pair::QueuePair,
         recv_queue::KeptReceive,
         regions::Invalidated,
-        transfer::Fetched, //
+        rw::Fetched, //
     },
     sys::memalloc::MemoryScope,
     trace::CompletionId, //

@@ -15,9 +15,9 @@ use crate::kapi::{
     bindings,
     ib::region::{
         Access,
+        Armed,
         Mr,
-        Region,
-        Registration, //
+        Region, //
     },
     page::Pieces,
     trace::CoveredRegion, //
@@ -48,9 +48,9 @@ pub(super) struct Padding {
 unsafe impl Sync for Padding {}
 
 impl Padding {
-    /// Makes it, and says what registration is to be posted. May sleep.
+    /// Makes it, with the region whose registration is to be posted. May sleep.
     ///
-    /// The region counts as registered from here on. `ENOMEM`, `ENOBUFS` or `EIO` when the device
+    /// Nobody shall ever invalidate that: it is not to be given back. `ENOMEM`, `ENOBUFS` or `EIO` when the device
     /// has no more regions, or refuses the memory.
     ///
     /// # Safety
@@ -60,7 +60,7 @@ impl Padding {
     pub(super) unsafe fn new(
         pd: NonNull<bindings::ib_pd>,
         device: NonNull<bindings::ib_device>,
-    ) -> Result<(Self, Registration)> {
+    ) -> Result<(Self, Region<Armed>)> {
         let unit = KBox::new(Opaque::new(0), GFP_KERNEL)?;
         let mut padding = Self {
             // SAFETY: The caller promises that both stay valid until it is killed.
@@ -84,10 +84,7 @@ impl Padding {
         };
         let armed = armed.map_err(|(e, _)| e)?;
         padding.segment = armed.segment();
-        let registration = armed.registration();
-        // Nobody shall ever invalidate it, and so nobody has the right to.
-        drop(armed.posted());
-        Ok((padding, registration))
+        Ok((padding, armed))
     }
 
     /// How a Write chunk names room for `len` bytes of padding.

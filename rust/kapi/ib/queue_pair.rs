@@ -31,28 +31,25 @@ use crate::kapi::{
             Queues, //
         },
         padding::Padding,
+        qp::Target,
         recv_queue::{
             KeptReceive,
             RecvQueue, //
         },
         region::Mr,
+        ring::Handlers,
+        rw::TransferKind,
         send_buffer::{
             Poster,
             SendBuffer, //
         },
         send_queue::{
-            Gate,
-            Handlers,
             SendQueue,
-            Target,
             Turn,
             Work, //
         },
         trace,
-        transfer::{
-            NewTransfer,
-            TransferKind, //
-        },
+        transfer::NewTransfer, //
     },
     page::Gathered,
     sys::completion::Completion,
@@ -391,14 +388,14 @@ impl<H: Handler> QueuePair<H> {
         let (pd, device) = self.domain()?;
         // SAFETY: Both are valid, and stay so until `shutdown` has killed the padding; it waits for
         // posters before it begins to let them go.
-        let (padding, registration) = unsafe { Padding::new(pd, device)? };
+        let (padding, armed) = unsafe { Padding::new(pd, device)? };
         // Whatever comes of the post, the tear-down finds it.
         if !self.padding.populate(padding) {
             return Err(EINVAL);
         }
         // The lock is to be let go before the poster is.
         let mut send = self.send.lock();
-        send.post_registration(&registration)
+        send.post_registration(&armed)
     }
 
     /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
@@ -512,7 +509,7 @@ impl<H: Handler> QueuePair<H> {
 
     /// Whether nobody may post any more but invalidations.
     pub(super) fn is_ending(&self) -> bool {
-        self.send.lock().gate != Gate::Open
+        !self.send.lock().ring.is_open()
     }
 
     /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.

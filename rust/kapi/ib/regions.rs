@@ -224,7 +224,7 @@ impl<H: Handler> QueuePair<H> {
         let keys = regions.registered.iter().map(Region::invalidation);
         let mut send = self.send.lock();
         let result = send.post_invalidations(keys, cookie, waiter);
-        let until = send.head();
+        let until = send.ring.head();
         drop(send);
         if let Err((e, _)) = &result {
             trace::xprtrdma_post_linv_err(|| (task(), *e));

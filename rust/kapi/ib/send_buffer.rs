@@ -6,6 +6,7 @@ use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
         handler::Handler,
+        qp::Target,
         queue_pair::QueuePair,
         region::{
             Access,
@@ -16,7 +17,6 @@ use crate::kapi::{
         send_queue::{
             Reply,
             SendQueue,
-            Target,
             Work, //
         },
         transfer::NewTransfer, //
@@ -52,7 +52,7 @@ impl<'a, H: Handler> Poster<'a, H> {
         let mut queue = qp.send.lock();
         queue.enter()?;
         // INVARIANT: Counted above.
-        Ok((Self(qp), queue.next_id(), queue.target()))
+        Ok((Self(qp), queue.next_id(), queue.ring.target()))
     }
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.

@@ -122,11 +122,11 @@ fn receive_outcome(id: CompletionId, len: u32, fault: Fault) -> (CompletionId, u
 /// A request of a send queue has ended well, other than RDMA Reads and Writes.
 #[inline]
 pub(super) fn ended(role: Role, purpose: Purpose, id: CompletionId) {
-    match role {
-        Role::Responder => trace::svcrdma_wc_send(|| id),
-        // Nobody asks for the completion of a registration.
-        Role::Requester if purpose == Purpose::Registration => (),
-        Role::Requester => completed(purpose, id, Fault::NONE),
+    match (role, purpose) {
+        // Their transfer tells of them, and nobody asks for the completion of a registration.
+        (_, Purpose::WriteChunk | Purpose::ReplyChunk | Purpose::Registration) => (),
+        (Role::Responder, _) => trace::svcrdma_wc_send(|| id),
+        (Role::Requester, _) => completed(purpose, id, Fault::NONE),
     }
 }
 

@@ -80,6 +80,17 @@ impl<T> Fifo<T> {
         }
     }
 
+    /// Whether there is no room for another.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == self.places.len()
+    }
+
+    /// All items, in no order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().flatten()
+    }
+
     /// The item that was put in first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {

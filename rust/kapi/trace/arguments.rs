@@ -74,7 +74,6 @@ impl CompletionId {
     }
 
     /// The number alone.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     pub(in crate::kapi) fn number(&self) -> u32 {
         self.0.ci_completion_id as u32
     }

@@ -40,9 +40,8 @@ impl<H: Handler> QueuePair<H> {
         let ok = this.is_ok(status);
 
         let send = this.send.lock();
-        let index = send.index_of(entry);
-        let position = index.and_then(|i| send.position_of(i));
-        let tag = index.and_then(|i| send.tag_of_slot(i));
+        let position = send.ring.position_of(entry);
+        let tag = position.and_then(|position| send.tag_of(position));
         if !ok {
             if let Some((purpose, id)) = position.and_then(|position| send.purpose_of(position)) {
                 // SAFETY: The completion is valid for the time of this call.

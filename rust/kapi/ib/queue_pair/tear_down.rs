@@ -9,8 +9,12 @@ use crate::kapi::{
         hardware::Hardware,
         queue_pair::QueuePair,
         regions::Invalidated,
+        ring::{
+            QpState,
+            Reading, //
+        },
+        rw::RwCtx,
         send_queue::{
-            Gate,
             Read,
             Retired,
             Work, //
@@ -26,11 +30,11 @@ impl<H: Handler> QueuePair<H> {
     /// Never to be called from a completion or connection manager handler: it waits for them.
     pub(crate) fn shutdown(&self) {
         let mut send = self.send.lock();
-        match send.gate {
+        match send.ring.state {
             // It did not come up all the way: nobody can have posted.
-            Gate::New => return,
-            Gate::Open => send.gate = Gate::Fencing,
-            Gate::Fencing | Gate::Closed => {
+            QpState::New => return,
+            QpState::Open => send.ring.state = QpState::Draining,
+            QpState::Draining | QpState::Closed => {
                 drop(send);
                 self.ended.wait();
                 return;
@@ -49,17 +53,17 @@ impl<H: Handler> QueuePair<H> {
         self.handler.disconnected(self.disconnect());
         // Receives first: their handlers may still post local invalidations.
         self.drain(bindings::ib_drain_rq);
-        self.send.lock().gate = Gate::Closed;
+        self.send.lock().ring.state = QpState::Closed;
         self.drain(bindings::ib_drain_sq);
         self.end_transfers();
         // A device that is dying may fail to drain: without its queues it uses nothing either.
         if let Some(hw) = &mut *self.hardware.lock() {
             hw.destroy_queues();
         }
-        let head = self.send.lock().head();
+        let head = self.send.lock().ring.head();
         self.retire(head, false);
         loop {
-            let read = self.send.lock().take_read();
+            let read = self.send.lock().ring.take_read();
             match read {
                 Some(read) => self.end_read(read, false),
                 None => break,
@@ -109,12 +113,12 @@ impl<H: Handler> QueuePair<H> {
                 Work::Reply(reply) => drop(reply),
             }
         }
-        self.send.lock().unmap_transfers();
+        self.send.lock().ring.unmap_transfers();
     }
 
-    pub(super) fn end_read(&self, read: Read<H::Cookie>, ok: bool) {
-        let (cookie, memory) = read.into_parts();
-        self.handler.read_ended(self, cookie, memory, ok);
+    pub(super) fn end_read(&self, read: Reading<Read<H::Cookie>>, ok: bool) {
+        let memory = RwCtx::into_fetched(read.transfer);
+        self.handler.read_ended(self, read.owned.cookie, memory, ok);
     }
 
     /// Waits until the adapter has completed all that was posted to one of the queues.
@@ -132,10 +136,9 @@ impl<H: Handler> QueuePair<H> {
             let each = |purpose, id| trace::ended(H::ROLE, purpose, id);
             let retired = self.send.lock().retire(end, ok, each);
             match retired {
-                // The completion of a later request says nothing of one that was not posted.
-                Some(Retired::Cookie { cookie, whole, end }) => {
+                Some(Retired::Cookie { cookie, end }) => {
                     let owner = self.number;
-                    let done = (ok && whole).then_some(Invalidated { owner, end });
+                    let done = ok.then_some(Invalidated { owner, end });
                     self.handler.invalidated(self, cookie, done)
                 }
                 Some(Retired::Transfer(transfer)) => drop(transfer),

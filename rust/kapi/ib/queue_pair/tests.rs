@@ -27,7 +27,7 @@ use crate::{
                 Invalidated,
                 Regions, //
             },
-            send_queue::Gate,
+            ring::QpState,
             trace::Waiter, //
         },
         sys::workqueue::{
@@ -269,7 +269,10 @@ mod suite {
         claim(regions.fenced().is_some(), "fenced")?;
         bench.balance.more(1)?;
         // The Reply proves nothing of the send buffer.
-        same("pool", qp.send.lock().position_of(0), Some(0))?;
+        let send = qp.send.lock();
+        let entry = send.ring.entry(0);
+        same("pool", send.ring.position_of(entry), Some(0))?;
+        drop(send);
         bench.shut_down(2)?;
         bench.end()
     }
@@ -335,20 +338,18 @@ mod suite {
             let mut regions = bench.call(3)?;
             bench.device.refuse_post(Refusal::After(taken));
             let result = bench.invalidation(&mut regions, 5);
-            let at_once = (taken == 0).then_some(5);
-            same("result", result, Err((ENOMEM, at_once)))?;
-            // Before the connection is dropped somebody else's Send succeeds.
+            same("result", result, Err((ENOMEM, None)))?;
+            // Nobody else's Send can succeed before the connection is dropped.
             for _ in 0..16 {
-                drop(bench.call(0));
+                claim(bench.call(0).is_err(), "nothing more is posted")?;
                 let n = bench.device.sends();
                 bench.device.complete_sends(n)?;
             }
-            let cookies: &[_] = if taken == 0 { &[] } else { &[(5, false)] };
-            bench.told(cookies, &[])?;
+            bench.told(&[], &[])?;
             regions.bury();
             claim(regions.fenced().is_none(), "nobody knows")?;
             bench.shut_down(3)?;
-            bench.told(cookies, &[])?;
+            bench.told(&[(5, false)], &[])?;
             bench.expect_dead(regions)?;
             bench.end()?;
         }
@@ -596,7 +597,7 @@ mod suite {
 
         first = Closer::start(&bench.qp, &queue)?;
         wait_for("the gate closes", || {
-            bench.qp.send.lock().gate == Gate::Fencing
+            bench.qp.send.lock().ring.state == QpState::Draining
         })?;
         second = Closer::start(&bench.qp, &queue)?;
         wait_for("the second runs", || second.state.load(Acquire) == CLOSING)?;
@@ -633,7 +634,7 @@ mod suite {
         let buffer = bench.qp.send_buffer()?;
         closer = Closer::start(&bench.qp, &queue)?;
         wait_for("the gate closes", || {
-            bench.qp.send.lock().gate == Gate::Fencing
+            bench.qp.send.lock().ring.state == QpState::Draining
         })?;
         // Replies that came before the end still fence.
         bench.invalidate(&mut regions, 5)?;

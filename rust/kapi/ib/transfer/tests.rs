@@ -6,6 +6,7 @@
 
 use crate::{
     kapi::{
+        bindings,
         ib::{
             cm::{
                 CmEvent,
@@ -113,7 +114,7 @@ mod suite {
             let mut transfer = bench.qp.transfer(kind, memory.gather(5 * PAGE_SIZE)?, 1)?;
             transfer.add(100, 4 * PAGE_SIZE, &segment(1))?;
             let mut found = KVec::new();
-            for element in transfer.transfer.elements.iter() {
+            for element in transfer.transfer.elements().iter() {
                 found.push((element.bv_offset, element.bv_len), GFP_KERNEL)?;
             }
             same("elements", &found[..], expected)?;
@@ -287,7 +288,7 @@ mod suite {
         bench.reply(3)?;
         let retired = bench.qp.send.lock().retire(4, true, |_, _| ());
         let written = match &retired {
-            Some(Retired::Transfer(transfer)) => transfer.parts.len(),
+            Some(Retired::Transfer(transfer)) => transfer.pieces(),
             _ => usize::MAX,
         };
         same("parts of the RDMA Writes", written, 0)?;
@@ -296,7 +297,7 @@ mod suite {
         let last = bench.device.send(bench.device.sends() - 1)?;
         let ended = bench.qp.send.lock().end_read(last.entry, true);
         let left = ended.map_or(usize::MAX, |read| {
-            let left = read.transfer.parts.len();
+            let left = read.transfer.pieces();
             drop(read);
             left
         });
@@ -404,20 +405,24 @@ mod suite {
     #[test]
     fn a_post_that_fails_keeps_the_memory() -> Result {
         for taken in 0..4 {
-            let bench = Bench::new()?;
-            bench.device.refuse_post(Refusal::After(taken));
-            bench.reply(3)?;
-            // Nobody knows what the device has, so it is kept until the tear-down.
-            same("references", bench.pages.references(), PAGES)?;
-            bench.device.refuse_post(Refusal::After(taken));
-            bench.read(2, 7)?;
-            bench.told(&[], &[None, None])?;
-            same("references", bench.pages.references(), 2 * PAGES)?;
-            bench.qp.shutdown();
-            let reads = bench.qp.handler().told.lock().reads.len();
-            same("reads", reads, 1)?;
-            bench.forget_memory();
-            bench.end()?;
+            for reads in 0..2 {
+                let bench = Bench::new()?;
+                bench.device.refuse_post(Refusal::After(taken));
+                if reads == 0 {
+                    bench.reply(3)?;
+                } else {
+                    bench.read(2, 7)?;
+                }
+                // Nobody knows what the device has, so it is kept until the tear-down.
+                bench.told(&[], &[None])?;
+                same("references", bench.pages.references(), PAGES)?;
+                same("another", bench.reply(3), Err(ENOTCONN))?;
+                bench.qp.shutdown();
+                let ended = bench.qp.handler().told.lock().reads.len();
+                same("reads", ended, reads)?;
+                bench.forget_memory();
+                bench.end()?;
+            }
         }
         Ok(())
     }

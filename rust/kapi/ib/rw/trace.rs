@@ -3,12 +3,9 @@
 //! The trace events of a transfer.
 
 use crate::kapi::{
-    ib::{
-        trace::Purpose,
-        transfer::{
-            Transfer,
-            TransferKind, //
-        },
+    ib::rw::{
+        RwCtx,
+        TransferKind, //
     },
     trace::{
         self,
@@ -20,7 +17,7 @@ use kernel::time::{
     Monotonic, //
 };
 
-impl Transfer {
+impl RwCtx {
     /// What its requests are called in events.
     pub(in super::super) fn id(&self) -> CompletionId {
         self.id
@@ -65,14 +62,9 @@ impl Transfer {
         trace::svcrdma_cc_release(|| (self.id, self.requests as u32));
     }
 
-    /// What the request is for that has so many behind it.
-    pub(in super::super) fn purpose(&self, behind: usize) -> Purpose {
-        let number = self.requests.saturating_sub(behind + 1);
-        if number < self.reply_chunk_from {
-            Purpose::WriteChunk
-        } else {
-            Purpose::ReplyChunk
-        }
+    /// How many of its requests are not for the Reply chunk: those come first.
+    pub(in super::super) fn reply_chunk_from(&self) -> usize {
+        self.reply_chunk_from
     }
 
     /// Calls each with the number of requests, if there are any.

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The ring of posted work: every work request has a slot, which owns what the request uses.
+//!
+//! Requests of a reliable connection complete in order, so a completion at one position retires
+//! every slot up to it, and most requests need no completion of their own. RDMA Reads alone
+//! complete out of order with some devices: they have no slot in the ring, but entries of their own.
+
+use crate::kapi::{
+    bindings,
+    ib::{
+        buffer::DmaBuffer,
+        qp::Target,
+        region::{
+            Armed,
+            Invalidation,
+            Region, //
+        },
+        rw::RwCtx, //
+    },
+    sys::fifo::Fifo, //
+};
+use core::mem::MaybeUninit;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+/// A completion handler.
+pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+
+/// The completion handlers of a ring.
+pub(super) struct Handlers {
+    /// Of the slots.
+    pub(super) done: Done,
+    /// Of the last RDMA Read of a transfer.
+    pub(super) read_done: Done,
+    /// Of those before, which are not signaled, so only when they fail.
+    pub(super) read_failed: Done,
+}
+
+/// What can be posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum QpState {
+    /// Nothing yet.
+    New,
+    /// Everything.
+    Open,
+    /// Only local invalidations: what was received before the end still needs them.
+    Draining,
+    /// Nothing.
+    Closed,
+}
+
+/// A work request.
+pub(super) enum Wr<'a> {
+    /// The registration of a region.
+    RegMr(&'a Region<Armed>),
+    /// A local invalidation.
+    LocalInv(Invalidation),
+    /// A Send of the first `len` bytes. `invalidate` is a key of the peer's.
+    Send {
+        buffer: DmaBuffer,
+        len: usize,
+        invalidate: Option<u32>,
+    },
+}
+
+/// What a slot has of a posted request.
+pub(super) struct Posted<T> {
+    /// What it sends from.
+    pub(super) buffer: Option<DmaBuffer>,
+    pub(super) owned: Option<T>,
+}
+
+impl<T> Posted<T> {
+    const NOTHING: Self = Self {
+        buffer: None,
+        owned: None,
+    };
+}
+
+/// What a retired slot gives back.
+pub(super) struct Retired<T> {
+    pub(super) posted: Posted<T>,
+    /// It was the last of this transfer's RDMA Writes.
+    pub(super) transfer: Option<KBox<RwCtx>>,
+}
+
+/// The RDMA Reads of a transfer, and what goes with them.
+pub(super) struct Reading<R> {
+    pub(super) transfer: KBox<RwCtx>,
+    pub(super) owned: R,
+}
+
+/// Room for one work request of a chain.
+///
+/// # Invariants
+///
+/// `registration.wr` is the first member, so that a pointer to it is one to `plain`.
+#[repr(C)]
+union WorkRequest {
+    plain: bindings::ib_send_wr,
+    registration: bindings::ib_reg_wr,
+}
+
+/// The ring, and room for one chain.
+///
+/// `T` is what a slot owns beside the memory that its request uses, `R` the same of RDMA Reads.
+///
+/// # Invariants
+///
+/// - Positions `tail..head` are posted and not retired; each has a slot and the completion entry of
+///   the same index, which do not move. That of `tail` is `oldest`, and the others follow it around
+///   the ring. Slots without position hold nothing.
+/// - `head - tail + reads <= slots.len()`, which is one less than the device's queue holds (the drain
+///   needs one). `reads` counts the requests of all of `reading`, each of which has the entry of
+///   `read_entries` with its index.
+/// - `target` is valid while `state` is `Open` or `Draining`.
+/// - After a post that failed nothing is posted any more, so that no completion is of a request
+///   behind one that the device may not have taken.
+pub(super) struct Ring<T, R> {
+    target: Target,
+    lkey: u32,
+    pub(super) state: QpState,
+    /// A post has failed.
+    broken: bool,
+    slots: KVVec<Posted<T>>,
+    /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it.
+    writes: Fifo<(u64, KBox<RwCtx>)>,
+    entries: KVVec<bindings::ib_cqe>,
+    head: u64,
+    tail: u64,
+    oldest: usize,
+    chain: KVec<MaybeUninit<WorkRequest>>,
+    /// What the Send of a chain sends.
+    element: bindings::ib_sge,
+    reads: u32,
+    reading: KVVec<Option<Reading<R>>>,
+    /// Where there is none in `reading`.
+    not_reading: KVVec<u32>,
+    read_entries: KVVec<bindings::ib_cqe>,
+    /// Of those RDMA Reads that are not the last of their transfer.
+    earlier_entries: KVVec<bindings::ib_cqe>,
+}
+
+// SAFETY: The raw pointers are to objects of ib_core that may be used from any thread, and are
+// used under the lock that holds this object.
+unsafe impl<T: Send, R: Send> Send for Ring<T, R> {}
+
+impl<T, R> Ring<T, R> {
+    /// Room for `slots` work requests, `chain` of them in one post beside those of a transfer, and for
+    /// the RDMA Reads of `reads` transfers; without any there can be no RDMA Writes either. Nothing can
+    /// be posted until [`Self::open`]. May sleep.
+    pub(super) fn new(slots: u32, chain: u32, reads: u32) -> Result<Self> {
+        // Behind each of them is a Send.
+        let writes = if reads == 0 { 0 } else { slots as usize / 2 };
+        let mut ring = Self {
+            target: Target {
+                qp: core::ptr::null_mut(),
+                port: 0,
+            },
+            lkey: 0,
+            state: QpState::New,
+            broken: false,
+            slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            writes: Fifo::with_capacity(writes)?,
+            entries: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            head: 0,
+            tail: 0,
+            oldest: 0,
+            chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
+            element: bindings::ib_sge::default(),
+            reads: 0,
+            reading: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
+            not_reading: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
+            read_entries: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
+            earlier_entries: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
+        };
+        for _ in 0..slots {
+            ring.slots.push(Posted::NOTHING, GFP_KERNEL)?;
+        }
+        for _ in 0..chain {
+            ring.chain.push(MaybeUninit::uninit(), GFP_KERNEL)?;
+        }
+        for index in (0..reads).rev() {
+            ring.reading.push(None, GFP_KERNEL)?;
+            ring.not_reading.push(index, GFP_KERNEL)?;
+        }
+        Ok(ring)
+    }
+
+    /// Lets posters in.
+    ///
+    /// # Safety
+    ///
+    /// The queue pair must be valid, with a send queue of more entries than this has slots, until
+    /// [`QpState::Closed`] is set. `lkey` must be that of its protection domain. The handlers must expect
+    /// completions of this ring's entries.
+    pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
+        let reads = self.reading.len();
+        for (entries, n, done) in [
+            (&mut self.entries, self.slots.len(), handlers.done),
+            (&mut self.read_entries, reads, handlers.read_done),
+            (&mut self.earlier_entries, reads, handlers.read_failed),
+        ] {
+            for _ in 0..n {
+                entries
+                    .push_within_capacity(bindings::ib_cqe { done: Some(done) })
+                    .map_err(|_| EINVAL)?;
+            }
+        }
+        // INVARIANT: The caller promises that it is valid.
+        self.target = target;
+        self.lkey = lkey;
+        self.state = QpState::Open;
+        Ok(())
+    }
+
+    /// Where it posts. The queue pair is valid while the state is open or draining.
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    /// The end of what is posted.
+    pub(super) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The beginning of what is not retired.
+    pub(super) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// How many work requests there is room for in all.
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many of a chain there is room for, beside those of a transfer.
+    pub(super) fn longest_chain(&self) -> usize {
+        self.chain.len()
+    }
+
+    /// Slots that hold no request.
+    pub(super) fn sq_avail(&self) -> u64 {
+        let used = self.head - self.tail + u64::from(self.reads);
+        (self.slots.len() as u64).saturating_sub(used)
+    }
+
+    /// Whether everything can be posted.
+    pub(super) fn is_open(&self) -> bool {
+        self.state == QpState::Open && !self.broken
+    }
+
+    /// Whether something can be posted.
+    pub(super) fn can_post(&self) -> bool {
+        matches!(self.state, QpState::Open | QpState::Draining) && !self.broken
+    }
+
+    /// The slot of a position that is not retired. At most all others are in front of it, so it is
+    /// less than two rounds away.
+    fn slot_of(&self, position: u64) -> usize {
+        let slot = self
+            .oldest
+            .wrapping_add(position.wrapping_sub(self.tail) as usize);
+        slot.checked_sub(self.slots.len()).unwrap_or(slot)
+    }
+
+    /// The position whose completion entry is at `entry`, if it is posted.
+    pub(super) fn position_of(&self, entry: *const bindings::ib_cqe) -> Option<u64> {
+        let index = index_in(&self.entries, entry)?;
+        let ahead = match index.checked_sub(self.oldest) {
+            Some(ahead) => ahead,
+            None => (index + self.slots.len()).checked_sub(self.oldest)?,
+        };
+        let position = self.tail + ahead as u64;
+        (position < self.head).then_some(position)
+    }
+
+    /// What the slot of a position has that is posted.
+    pub(super) fn posted_at(&self, position: u64) -> Option<&Posted<T>> {
+        self.slots.get(self.slot_of(position))
+    }
+
+    /// Posts at most `n` requests in one chain; the last is signaled if that is said.
+    ///
+    /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
+    /// without room for so many. Then all that was to be posted is dropped. After another error, the
+    /// device's own, all of it counts as posted, and the connection is to be dropped.
+    #[inline(always)]
+    pub(super) fn post<'a>(
+        &mut self,
+        n: usize,
+        requests: impl Iterator<Item = (Wr<'a>, Option<T>)>,
+        signaled: bool,
+    ) -> Result {
+        let writes = None::<(KBox<RwCtx>, fn(usize) -> Option<T>)>;
+        self.post_behind(writes, n, requests, signaled)
+    }
+
+    /// As [`Self::post`], behind the RDMA Writes of a transfer if there is one; the slot of each of those
+    /// owns what goes with it. `EINVAL` for a transfer that has none, or in a ring that has no room for
+    /// any.
+    #[inline(always)]
+    pub(super) fn post_behind<'a>(
+        &mut self,
+        writes: Option<(KBox<RwCtx>, impl Fn(usize) -> Option<T>)>,
+        n: usize,
+        requests: impl Iterator<Item = (Wr<'a>, Option<T>)>,
+        signaled: bool,
+    ) -> Result {
+        let before = writes
+            .as_ref()
+            .map_or(0, |(transfer, _)| transfer.requests());
+        if !self.can_post() {
+            return Err(ENOTCONN);
+        }
+        if n > self.chain.len() || n == 0 || (n + before) as u64 > self.sq_avail() {
+            return Err(EAGAIN);
+        }
+        if writes.is_some() && (before == 0 || self.writes.is_full()) {
+            return Err(EINVAL);
+        }
+        let begin = self.head + before as u64;
+        let mut end = begin;
+        for (i, (request, owned)) in requests.take(n).enumerate() {
+            self.write(i, self.slot_of(end), request, owned);
+            end += 1;
+        }
+        let mut first = self.link((end - begin) as usize, signaled);
+        if let Some((transfer, each)) = writes {
+            first = self.link_writes(transfer, before, first, each);
+        }
+        // INVARIANT: What they use is in their slots.
+        self.head = end;
+        self.post_list(first)
+    }
+
+    /// Writes the request at chain index `i`, and lets the slot own what it uses.
+    #[inline(always)]
+    fn write(&mut self, i: usize, slot: usize, request: Wr<'_>, owned: Option<T>) {
+        let mut wr = bindings::ib_send_wr::default();
+        // The entry does not move: the vector is never resized after `open`.
+        wr.__bindgen_anon_1.wr_cqe = self.entries.as_ptr().wrapping_add(slot).cast_mut();
+        let mut sent = None;
+        let request = match request {
+            Wr::RegMr(region) => {
+                wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
+                let registration = region.registration();
+                WorkRequest {
+                    registration: bindings::ib_reg_wr {
+                        wr,
+                        mr: registration.mr,
+                        key: registration.rkey,
+                        access: registration.access.as_raw() as i32,
+                    },
+                }
+            }
+            Wr::LocalInv(invalidation) => {
+                wr.opcode = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
+                wr.ex.invalidate_rkey = invalidation.rkey;
+                WorkRequest { plain: wr }
+            }
+            Wr::Send {
+                buffer,
+                len,
+                invalidate,
+            } => {
+                let len = len.min(buffer.len());
+                buffer.sync_for_device(len);
+                wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
+                if let Some(rkey) = invalidate {
+                    wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+                    wr.ex.invalidate_rkey = rkey;
+                }
+                self.element = bindings::ib_sge {
+                    addr: buffer.dma_addr(),
+                    length: len as u32,
+                    lkey: self.lkey,
+                };
+                wr.sg_list = &mut self.element;
+                wr.num_sge = 1;
+                sent = Some(buffer);
+                WorkRequest { plain: wr }
+            }
+        };
+        if let Some(room) = self.chain.get_mut(i) {
+            room.write(request);
+        }
+        let buffer = sent;
+        self.hold(slot, Posted { buffer, owned });
+    }
+
+    /// Lets a slot own what its request uses; it is that of a position from the head on.
+    #[inline(always)]
+    fn hold(&mut self, slot: usize, posted: Posted<T>) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            // Nothing is forgotten: such a slot holds nothing, by the type invariant.
+            core::mem::forget(core::mem::replace(slot, posted));
+        }
+    }
+
+    /// Links the first `n` requests, which were written, and returns the first. The last may be signaled.
+    #[inline(always)]
+    fn link(&mut self, n: usize, signaled: bool) -> *mut bindings::ib_send_wr {
+        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
+        let mut flags = match signaled {
+            true => bindings::ib_send_flags_IB_SEND_SIGNALED,
+            false => 0,
+        };
+        let requests = self.chain.get_mut(..n).unwrap_or(&mut []);
+        for request in requests.iter_mut().rev() {
+            let this: *mut bindings::ib_send_wr = request.as_mut_ptr().cast();
+            // SAFETY: The caller has written the first `n` requests; all begin with `plain`.
+            unsafe {
+                (*this).next = next;
+                (*this).send_flags = core::mem::take(&mut flags);
+            }
+            next = this;
+        }
+        next
+    }
+
+    /// Links the RDMA Writes of a transfer, which has so many, before `last`, and lets their slots own it
+    /// and what `each` says.
+    fn link_writes(
+        &mut self,
+        mut transfer: KBox<RwCtx>,
+        n: usize,
+        last: *mut bindings::ib_send_wr,
+        each: impl Fn(usize) -> Option<T>,
+    ) -> *mut bindings::ib_send_wr {
+        // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
+        // completed, or all was flushed.
+        let first = unsafe { transfer.link(last, core::ptr::null_mut()) };
+        let entry = |i| {
+            let slot = self.slot_of(self.head + i as u64);
+            self.entries.as_ptr().wrapping_add(slot).cast_mut()
+        };
+        // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
+        unsafe { name(first, last, entry) };
+        for i in 0..n {
+            let (slot, owned) = (self.slot_of(self.head + i as u64), each(i));
+            let buffer = None;
+            self.hold(slot, Posted { buffer, owned });
+        }
+        // The caller has found room for it, and that there is a request.
+        let last = self.head + (n as u64).saturating_sub(1);
+        let _ = self.writes.push((last, transfer));
+        first
+    }
+
+    /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Self::can_read`].
+    ///
+    /// Errors as those of [`Self::post`].
+    pub(super) fn post_reads(&mut self, transfer: KBox<RwCtx>, owned: R) -> Result {
+        if !self.can_post() {
+            return Err(ENOTCONN);
+        }
+        let n = transfer.requests();
+        if n as u64 > self.sq_avail() || n == 0 {
+            return Err(EAGAIN);
+        }
+        let index = self.not_reading.pop().ok_or(EAGAIN)? as usize;
+        let entry = self.read_entries.as_ptr().wrapping_add(index).cast_mut();
+        let earlier = self.earlier_entries.as_ptr().wrapping_add(index).cast_mut();
+        let place = self.reading.get_mut(index).ok_or(EINVAL)?;
+        let reading = place.insert(Reading { transfer, owned });
+        // SAFETY: The transfer stays in its box, which is in `reading` until the last request has
+        // completed, or all were flushed.
+        let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
+        // SAFETY: The requests are valid as long as the transfer.
+        unsafe { name(first, core::ptr::null_mut(), |_| earlier) };
+        // INVARIANT: They are in `reading`.
+        self.reads += n as u32;
+        self.post_list(first)
+    }
+
+    /// Whether the RDMA Reads of one more transfer can be under way, room for the requests apart.
+    pub(super) fn can_read(&self) -> bool {
+        !self.not_reading.is_empty()
+    }
+
+    /// How many transfers can be read at once.
+    pub(super) fn most_reads(&self) -> usize {
+        self.reading.len()
+    }
+
+    /// Hands a list of requests to the device.
+    fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
+        let mut bad: *const bindings::ib_send_wr = core::ptr::null();
+        // SAFETY: The queue pair is valid while the state is open or draining, which the callers
+        // have checked under the lock. The list is linked and ends with a null `next`; it and what
+        // it points to (completion entries, the scatter element) live until the call returns,
+        // which is as long as ib_core needs the requests; the entries live longer.
+        let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
+        // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
+        self.broken |= posted.is_err();
+        posted
+    }
+
+    /// Takes back what the oldest slot has, if it is below `end`.
+    #[inline(always)]
+    pub(super) fn retire(&mut self, end: u64) -> Option<Retired<T>> {
+        if self.tail >= end.min(self.head) {
+            return None;
+        }
+        let slot = self.slots.get_mut(self.oldest)?;
+        // INVARIANT: The slot holds nothing now.
+        let posted = core::mem::replace(slot, Posted::NOTHING);
+        let transfer = match self.writes.first() {
+            Some((last, _)) if *last == self.tail => self.writes.pop(),
+            _ => None,
+        };
+        self.oldest = self.slot_of(self.tail + 1);
+        self.tail += 1;
+        Some(Retired {
+            posted,
+            transfer: transfer.map(|(_, transfer)| transfer),
+        })
+    }
+
+    /// The RDMA Reads whose completion entry is at `entry`, the last of a transfer or not.
+    pub(super) fn reading_at(&self, entry: *const bindings::ib_cqe) -> Option<&Reading<R>> {
+        let tables = [&self.read_entries, &self.earlier_entries];
+        let index = tables.iter().find_map(|table| index_in(table, entry))?;
+        self.reading.get(index)?.as_ref()
+    }
+
+    /// All RDMA Reads that are under way.
+    pub(super) fn all_reading(&self) -> impl Iterator<Item = &Reading<R>> {
+        self.reading.iter().flatten()
+    }
+
+    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended.
+    pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
+        let index = index_in(&self.read_entries, entry)?;
+        let reading = self.reading.get_mut(index)?.take()?;
+        // INVARIANT: They are not in `reading` any more.
+        let _ = self.not_reading.push_within_capacity(index as u32);
+        self.reads = self
+            .reads
+            .saturating_sub(reading.transfer.requests() as u32);
+        Some(reading)
+    }
+
+    /// Takes RDMA Reads whose end was not reported, for tear-down.
+    pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
+        self.reading.iter_mut().find_map(Option::take)
+    }
+
+    /// Takes the memory of all transfers from the device, for tear-down: the queue is drained.
+    pub(super) fn unmap_transfers(&mut self) {
+        for (_, transfer) in self.writes.iter_mut() {
+            transfer.unmap();
+        }
+        for reading in self.reading.iter_mut().flatten() {
+            reading.transfer.unmap();
+        }
+    }
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+impl<T, R> Ring<T, R> {
+    /// Whether no slot holds anything.
+    pub(super) fn holds_nothing(&self) -> bool {
+        let nothing = |slot: &Posted<T>| slot.buffer.is_none() && slot.owned.is_none();
+        self.slots.iter().all(nothing) && self.writes.is_empty()
+    }
+
+    /// The completion entry of a slot, or of what is beside them.
+    pub(super) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
+        self.entries.as_ptr().wrapping_offset(slot)
+    }
+}
+
+/// Where in a table the entry is.
+fn index_in(table: &[bindings::ib_cqe], entry: *const bindings::ib_cqe) -> Option<usize> {
+    let offset = (entry as usize).checked_sub(table.as_ptr() as usize)?;
+    let index = offset / core::mem::size_of::<bindings::ib_cqe>();
+    (index < table.len()).then_some(index)
+}
+
+/// Gives requests that are not signaled a completion entry each, so that their failure is known.
+/// The last before `end` keeps what it has if `end` is null.
+///
+/// # Safety
+///
+/// `first` must be a list of valid requests that ends with `end`.
+unsafe fn name(
+    first: *mut bindings::ib_send_wr,
+    end: *mut bindings::ib_send_wr,
+    entry: impl Fn(usize) -> *mut bindings::ib_cqe,
+) {
+    let (mut at, mut i) = (first, 0);
+    while !at.is_null() && !core::ptr::eq(at, end) {
+        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this one is in
+        // front of that.
+        unsafe {
+            let last = (*at).next.is_null();
+            if !last {
+                (*at).__bindgen_anon_1.wr_cqe = entry(i);
+            }
+            at = (*at).next;
+        }
+        i += 1;
+    }
+}
