@@ -4,7 +4,22 @@
 //!
 //! Requests of a reliable connection complete in order, so a completion at one position retires
 //! every slot up to it, and most requests need no completion of their own. RDMA Reads alone
-//! complete out of order with some devices: they have no slot in the ring, but entries of their own.
+//! complete out of order with some devices: they have no slot in the ring, but a place of their own.
+
+mod cqe;
+mod reads;
+
+use self::cqe::{
+    name,
+    Cqes, //
+};
+pub(super) use self::{
+    cqe::Handlers,
+    reads::{
+        Reading,
+        Reads, //
+    }, //
+};
 
 use crate::kapi::{
     bindings,
@@ -25,19 +40,6 @@ use kernel::{
     error::to_result,
     prelude::*, //
 };
-
-/// A completion handler.
-pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
-
-/// The completion handlers of a ring.
-pub(super) struct Handlers {
-    /// Of the slots.
-    pub(super) done: Done,
-    /// Of the last RDMA Read of a transfer.
-    pub(super) read_done: Done,
-    /// Of those before, which are not signaled, so only when they fail.
-    pub(super) read_failed: Done,
-}
 
 /// What can be posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,12 +89,6 @@ pub(super) struct Retired<T> {
     pub(super) transfer: Option<KBox<RwCtx>>,
 }
 
-/// The RDMA Reads of a transfer, and what goes with them.
-pub(super) struct Reading<R> {
-    pub(super) transfer: KBox<RwCtx>,
-    pub(super) owned: R,
-}
-
 /// Room for one work request of a chain.
 ///
 /// # Invariants
@@ -111,11 +107,10 @@ union WorkRequest {
 /// # Invariants
 ///
 /// - Positions `tail..head` are posted and not retired; each has a slot and the completion entry of
-///   the same index, which do not move. That of `tail` is `oldest`, and the others follow it around
+///   the same index. That of `tail` is `oldest`, and the others follow it around
 ///   the ring. Slots without position hold nothing.
-/// - `head - tail + reads <= slots.len()`, which is one less than the device's queue holds (the drain
-///   needs one). `reads` counts the requests of all of `reading`, each of which has the entry of
-///   `read_entries` with its index.
+/// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
+///   the device's queue holds (the drain needs one).
 /// - `target` is valid while `state` is `Open` or `Draining`.
 /// - After a post that failed nothing is posted any more, so that no completion is of a request
 ///   behind one that the device may not have taken.
@@ -128,20 +123,14 @@ pub(super) struct Ring<T, R> {
     slots: KVVec<Posted<T>>,
     /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it.
     writes: Fifo<(u64, KBox<RwCtx>)>,
-    entries: KVVec<bindings::ib_cqe>,
+    entries: Cqes,
     head: u64,
     tail: u64,
     oldest: usize,
     chain: KVec<MaybeUninit<WorkRequest>>,
     /// What the Send of a chain sends.
     element: bindings::ib_sge,
-    reads: u32,
-    reading: KVVec<Option<Reading<R>>>,
-    /// Where there is none in `reading`.
-    not_reading: KVVec<u32>,
-    read_entries: KVVec<bindings::ib_cqe>,
-    /// Of those RDMA Reads that are not the last of their transfer.
-    earlier_entries: KVVec<bindings::ib_cqe>,
+    reads: Reads<R>,
 }
 
 // SAFETY: The raw pointers are to objects of ib_core that may be used from any thread, and are
@@ -165,27 +154,19 @@ impl<T, R> Ring<T, R> {
             broken: false,
             slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             writes: Fifo::with_capacity(writes)?,
-            entries: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            entries: Cqes::new(slots)?,
             head: 0,
             tail: 0,
             oldest: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
             element: bindings::ib_sge::default(),
-            reads: 0,
-            reading: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
-            not_reading: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
-            read_entries: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
-            earlier_entries: KVVec::with_capacity(reads as usize, GFP_KERNEL)?,
+            reads: Reads::new(reads)?,
         };
         for _ in 0..slots {
             ring.slots.push(Posted::NOTHING, GFP_KERNEL)?;
         }
         for _ in 0..chain {
             ring.chain.push(MaybeUninit::uninit(), GFP_KERNEL)?;
-        }
-        for index in (0..reads).rev() {
-            ring.reading.push(None, GFP_KERNEL)?;
-            ring.not_reading.push(index, GFP_KERNEL)?;
         }
         Ok(ring)
     }
@@ -198,18 +179,8 @@ impl<T, R> Ring<T, R> {
     /// [`QpState::Closed`] is set. `lkey` must be that of its protection domain. The handlers must expect
     /// completions of this ring's entries.
     pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
-        let reads = self.reading.len();
-        for (entries, n, done) in [
-            (&mut self.entries, self.slots.len(), handlers.done),
-            (&mut self.read_entries, reads, handlers.read_done),
-            (&mut self.earlier_entries, reads, handlers.read_failed),
-        ] {
-            for _ in 0..n {
-                entries
-                    .push_within_capacity(bindings::ib_cqe { done: Some(done) })
-                    .map_err(|_| EINVAL)?;
-            }
-        }
+        self.entries.open(handlers.done)?;
+        self.reads.open(handlers)?;
         // INVARIANT: The caller promises that it is valid.
         self.target = target;
         self.lkey = lkey;
@@ -244,7 +215,7 @@ impl<T, R> Ring<T, R> {
 
     /// Slots that hold no request.
     pub(super) fn sq_avail(&self) -> u64 {
-        let used = self.head - self.tail + u64::from(self.reads);
+        let used = self.head - self.tail + u64::from(self.reads.requests());
         (self.slots.len() as u64).saturating_sub(used)
     }
 
@@ -269,7 +240,7 @@ impl<T, R> Ring<T, R> {
 
     /// The position whose completion entry is at `entry`, if it is posted.
     pub(super) fn position_of(&self, entry: *const bindings::ib_cqe) -> Option<u64> {
-        let index = index_in(&self.entries, entry)?;
+        let index = self.entries.index_of(entry)?;
         let ahead = match index.checked_sub(self.oldest) {
             Some(ahead) => ahead,
             None => (index + self.slots.len()).checked_sub(self.oldest)?,
@@ -341,8 +312,7 @@ impl<T, R> Ring<T, R> {
     #[inline(always)]
     fn write(&mut self, i: usize, slot: usize, request: Wr<'_>, owned: Option<T>) {
         let mut wr = bindings::ib_send_wr::default();
-        // The entry does not move: the vector is never resized after `open`.
-        wr.__bindgen_anon_1.wr_cqe = self.entries.as_ptr().wrapping_add(slot).cast_mut();
+        wr.__bindgen_anon_1.wr_cqe = self.entries.at(slot);
         let mut sent = None;
         let request = match request {
             Wr::RegMr(region) => {
@@ -434,10 +404,7 @@ impl<T, R> Ring<T, R> {
         // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
         // completed, or all was flushed.
         let first = unsafe { transfer.link(last, core::ptr::null_mut()) };
-        let entry = |i| {
-            let slot = self.slot_of(self.head + i as u64);
-            self.entries.as_ptr().wrapping_add(slot).cast_mut()
-        };
+        let entry = |i| self.entries.at(self.slot_of(self.head + i as u64));
         // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
         unsafe { name(first, last, entry) };
         for i in 0..n {
@@ -451,40 +418,33 @@ impl<T, R> Ring<T, R> {
         first
     }
 
-    /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Self::can_read`].
+    /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Reads::is_full`].
     ///
     /// Errors as those of [`Self::post`].
     pub(super) fn post_reads(&mut self, transfer: KBox<RwCtx>, owned: R) -> Result {
         if !self.can_post() {
             return Err(ENOTCONN);
         }
-        let n = transfer.requests();
-        if n as u64 > self.sq_avail() || n == 0 {
+        if transfer.requests() as u64 > self.sq_avail() {
             return Err(EAGAIN);
         }
-        let index = self.not_reading.pop().ok_or(EAGAIN)? as usize;
-        let entry = self.read_entries.as_ptr().wrapping_add(index).cast_mut();
-        let earlier = self.earlier_entries.as_ptr().wrapping_add(index).cast_mut();
-        let place = self.reading.get_mut(index).ok_or(EINVAL)?;
-        let reading = place.insert(Reading { transfer, owned });
-        // SAFETY: The transfer stays in its box, which is in `reading` until the last request has
-        // completed, or all were flushed.
-        let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
-        // SAFETY: The requests are valid as long as the transfer.
-        unsafe { name(first, core::ptr::null_mut(), |_| earlier) };
-        // INVARIANT: They are in `reading`.
-        self.reads += n as u32;
+        let first = self.reads.begin(transfer, owned)?;
         self.post_list(first)
     }
 
-    /// Whether the RDMA Reads of one more transfer can be under way, room for the requests apart.
-    pub(super) fn can_read(&self) -> bool {
-        !self.not_reading.is_empty()
+    /// The RDMA Reads that are under way.
+    pub(super) fn reads(&self) -> &Reads<R> {
+        &self.reads
     }
 
-    /// How many transfers can be read at once.
-    pub(super) fn most_reads(&self) -> usize {
-        self.reading.len()
+    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended.
+    pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
+        self.reads.end(entry)
+    }
+
+    /// Takes RDMA Reads whose end was not reported, for tear-down.
+    pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
+        self.reads.take()
     }
 
     /// Hands a list of requests to the device.
@@ -521,43 +481,12 @@ impl<T, R> Ring<T, R> {
         })
     }
 
-    /// The RDMA Reads whose completion entry is at `entry`, the last of a transfer or not.
-    pub(super) fn reading_at(&self, entry: *const bindings::ib_cqe) -> Option<&Reading<R>> {
-        let tables = [&self.read_entries, &self.earlier_entries];
-        let index = tables.iter().find_map(|table| index_in(table, entry))?;
-        self.reading.get(index)?.as_ref()
-    }
-
-    /// All RDMA Reads that are under way.
-    pub(super) fn all_reading(&self) -> impl Iterator<Item = &Reading<R>> {
-        self.reading.iter().flatten()
-    }
-
-    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended.
-    pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
-        let index = index_in(&self.read_entries, entry)?;
-        let reading = self.reading.get_mut(index)?.take()?;
-        // INVARIANT: They are not in `reading` any more.
-        let _ = self.not_reading.push_within_capacity(index as u32);
-        self.reads = self
-            .reads
-            .saturating_sub(reading.transfer.requests() as u32);
-        Some(reading)
-    }
-
-    /// Takes RDMA Reads whose end was not reported, for tear-down.
-    pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
-        self.reading.iter_mut().find_map(Option::take)
-    }
-
     /// Takes the memory of all transfers from the device, for tear-down: the queue is drained.
     pub(super) fn unmap_transfers(&mut self) {
         for (_, transfer) in self.writes.iter_mut() {
             transfer.unmap();
         }
-        for reading in self.reading.iter_mut().flatten() {
-            reading.transfer.unmap();
-        }
+        self.reads.unmap();
     }
 }
 
@@ -571,39 +500,6 @@ impl<T, R> Ring<T, R> {
 
     /// The completion entry of a slot, or of what is beside them.
     pub(super) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
-        self.entries.as_ptr().wrapping_offset(slot)
-    }
-}
-
-/// Where in a table the entry is.
-fn index_in(table: &[bindings::ib_cqe], entry: *const bindings::ib_cqe) -> Option<usize> {
-    let offset = (entry as usize).checked_sub(table.as_ptr() as usize)?;
-    let index = offset / core::mem::size_of::<bindings::ib_cqe>();
-    (index < table.len()).then_some(index)
-}
-
-/// Gives requests that are not signaled a completion entry each, so that their failure is known.
-/// The last before `end` keeps what it has if `end` is null.
-///
-/// # Safety
-///
-/// `first` must be a list of valid requests that ends with `end`.
-unsafe fn name(
-    first: *mut bindings::ib_send_wr,
-    end: *mut bindings::ib_send_wr,
-    entry: impl Fn(usize) -> *mut bindings::ib_cqe,
-) {
-    let (mut at, mut i) = (first, 0);
-    while !at.is_null() && !core::ptr::eq(at, end) {
-        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this one is in
-        // front of that.
-        unsafe {
-            let last = (*at).next.is_null();
-            if !last {
-                (*at).__bindgen_anon_1.wr_cqe = entry(i);
-            }
-            at = (*at).next;
-        }
-        i += 1;
+        self.entries.at(0).cast_const().wrapping_offset(slot)
     }
 }

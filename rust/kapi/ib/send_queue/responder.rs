@@ -85,13 +85,13 @@ impl<C> Work<C> {
 impl<C> SendQueue<C> {
     /// Whether this is a responder's.
     pub(super) fn takes_turns(&self) -> bool {
-        self.ring.most_reads() != 0
+        self.ring.reads().capacity() != 0
     }
 
     #[inline]
     fn fits(&self, work: &Work<C>) -> bool {
         let ready = match work {
-            Work::Read(_) => self.ring.can_read(),
+            Work::Read(_) => !self.ring.reads().is_full(),
             Work::Reply(_) => true,
         };
         ready && work.requests() as u64 <= self.room()
@@ -224,12 +224,12 @@ impl<C> SendQueue<C> {
         &self,
         entry: *const bindings::ib_cqe,
     ) -> Option<CompletionId> {
-        Some(self.ring.reading_at(entry)?.transfer.id())
+        Some(self.ring.reads().at(entry)?.transfer.id())
     }
 
     /// For whom the RDMA Reads are that `entry` belongs to, the last of a message or not.
     pub(in super::super) fn tag_of_read(&self, entry: *const bindings::ib_cqe) -> Option<u32> {
-        self.ring.reading_at(entry)?.owned.tag
+        self.ring.reads().at(entry)?.owned.tag
     }
 
     /// The RDMA Reads whose completion entry is at `entry` have ended, well or not; their memory was
@@ -256,7 +256,7 @@ impl<C> SendQueue<C> {
     /// The tag of the transfer, or of the Send that may be refused, that may be under way, if there is
     /// one only.
     pub(in super::super) fn alone(&self) -> Option<u32> {
-        let reads = self.ring.all_reading().filter_map(|read| read.owned.tag);
+        let reads = self.ring.reads().iter().filter_map(|read| read.owned.tag);
         // A device may call an RDMA Write or a Send done when it is on its way.
         let mut tags = Iterator::chain(reads, self.written.iter().copied().flatten());
         let first = tags.next()?;

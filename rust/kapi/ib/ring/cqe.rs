@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Completion entries, by which the core finds the handler of a completed request.
+
+use crate::kapi::bindings;
+use kernel::prelude::*;
+
+/// A completion handler.
+pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+
+/// The completion handlers of a ring.
+pub(in super::super) struct Handlers {
+    /// Of the slots.
+    pub(in super::super) done: Done,
+    /// Of the last RDMA Read of a transfer.
+    pub(in super::super) read_done: Done,
+    /// Of those before, which are not signaled, so only when they fail.
+    pub(in super::super) read_failed: Done,
+}
+
+/// A table of completion entries.
+///
+/// # Invariants
+///
+/// Once there are any, the entries do not move: the vector is not resized.
+pub(super) struct Cqes(KVVec<bindings::ib_cqe>);
+
+impl Cqes {
+    /// Room for `n` of them. May sleep.
+    pub(super) fn new(n: u32) -> Result<Self> {
+        // INVARIANT: There is none.
+        Ok(Self(KVVec::with_capacity(n as usize, GFP_KERNEL)?))
+    }
+
+    /// Makes all that there is room for, once. Does not sleep.
+    pub(super) fn open(&mut self, done: Done) -> Result {
+        if !self.0.is_empty() {
+            return Err(EBUSY);
+        }
+        while self.0.len() < self.0.capacity() {
+            // INVARIANT: There is room for it.
+            self.0
+                .push_within_capacity(bindings::ib_cqe { done: Some(done) })
+                .map_err(|_| EINVAL)?;
+        }
+        Ok(())
+    }
+
+    /// The entry with that index.
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> *mut bindings::ib_cqe {
+        self.0.as_ptr().wrapping_add(index).cast_mut()
+    }
+
+    /// The index of an entry that is in the table.
+    #[inline]
+    pub(super) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
+        let offset = (entry as usize).checked_sub(self.0.as_ptr() as usize)?;
+        let index = offset / core::mem::size_of::<bindings::ib_cqe>();
+        (index < self.0.len()).then_some(index)
+    }
+}
+
+/// Gives requests that are not signaled a completion entry each, so that their failure is known.
+/// The last before `end` keeps what it has if `end` is null.
+///
+/// # Safety
+///
+/// `first` must be a list of valid requests that ends with `end`.
+pub(super) unsafe fn name(
+    first: *mut bindings::ib_send_wr,
+    end: *mut bindings::ib_send_wr,
+    entry: impl Fn(usize) -> *mut bindings::ib_cqe,
+) {
+    let (mut at, mut i) = (first, 0);
+    while !at.is_null() && !core::ptr::eq(at, end) {
+        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this one is in
+        // front of that.
+        unsafe {
+            let last = (*at).next.is_null();
+            if !last {
+                (*at).__bindgen_anon_1.wr_cqe = entry(i);
+            }
+            at = (*at).next;
+        }
+        i += 1;
+    }
+}

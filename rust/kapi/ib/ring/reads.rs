@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The RDMA Reads that are under way, which retire on their own.
+
+use crate::kapi::{
+    bindings,
+    ib::{
+        ring::cqe::{
+            name,
+            Cqes,
+            Handlers, //
+        },
+        rw::RwCtx, //
+    }, //
+};
+use kernel::prelude::*;
+
+/// The RDMA Reads of a transfer, and what goes with them.
+pub(in super::super) struct Reading<R> {
+    pub(in super::super) transfer: KBox<RwCtx>,
+    pub(in super::super) owned: R,
+}
+
+/// The RDMA Reads of as many transfers as there is room for.
+///
+/// # Invariants
+///
+/// - `requests` counts those of all of `under_way`, each of which has the entries with its index.
+/// - `free` has the indices where there is none in `under_way`.
+pub(in super::super) struct Reads<R> {
+    requests: u32,
+    under_way: KVVec<Option<Reading<R>>>,
+    free: KVVec<u32>,
+    /// Of the last RDMA Read of a transfer.
+    last_entries: Cqes,
+    /// Of the others.
+    earlier_entries: Cqes,
+}
+
+impl<R> Reads<R> {
+    /// Room for those of `n` transfers. May sleep.
+    pub(super) fn new(n: u32) -> Result<Self> {
+        let size = n as usize;
+        let mut reads = Self {
+            requests: 0,
+            under_way: KVVec::with_capacity(size, GFP_KERNEL)?,
+            free: KVVec::with_capacity(size, GFP_KERNEL)?,
+            last_entries: Cqes::new(n)?,
+            earlier_entries: Cqes::new(n)?,
+        };
+        for index in (0..n).rev() {
+            reads.under_way.push(None, GFP_KERNEL)?;
+            reads.free.push(index, GFP_KERNEL)?;
+        }
+        Ok(reads)
+    }
+
+    /// Makes the completion entries.
+    pub(super) fn open(&mut self, handlers: &Handlers) -> Result {
+        self.last_entries.open(handlers.read_done)?;
+        self.earlier_entries.open(handlers.read_failed)
+    }
+
+    /// Keeps a transfer until its end, and links its requests, of which it returns the first. `EAGAIN`
+    /// without room, `EINVAL` for a transfer that has none.
+    pub(super) fn begin(
+        &mut self,
+        transfer: KBox<RwCtx>,
+        owned: R,
+    ) -> Result<*mut bindings::ib_send_wr> {
+        let n = transfer.requests() as u32;
+        if n == 0 {
+            return Err(EINVAL);
+        }
+        let index = self.free.pop().ok_or(EAGAIN)? as usize;
+        let entry = self.last_entries.at(index);
+        let earlier = self.earlier_entries.at(index);
+        let place = self.under_way.get_mut(index).ok_or(EINVAL)?;
+        // INVARIANT: It is counted below.
+        let reading = place.insert(Reading { transfer, owned });
+        // SAFETY: The transfer stays in its box, which is here until the last request has completed, or
+        // all were flushed.
+        let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
+        // SAFETY: The requests are valid as long as the transfer.
+        unsafe { name(first, core::ptr::null_mut(), |_| earlier) };
+        self.requests += n;
+        Ok(first)
+    }
+
+    /// Takes back those whose last completion entry is at `entry`.
+    pub(super) fn end(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
+        let index = self.last_entries.index_of(entry)?;
+        let reading = self.under_way.get_mut(index)?.take()?;
+        // INVARIANT: They are not in `under_way` any more.
+        let _ = self.free.push_within_capacity(index as u32);
+        let requests = reading.transfer.requests() as u32;
+        self.requests = self.requests.saturating_sub(requests);
+        Some(reading)
+    }
+
+    /// Takes some of those whose end was not reported, for tear-down.
+    pub(super) fn take(&mut self) -> Option<Reading<R>> {
+        self.under_way.iter_mut().find_map(Option::take)
+    }
+
+    /// Takes the memory of all from the device, for tear-down.
+    pub(super) fn unmap(&mut self) {
+        for reading in self.under_way.iter_mut().flatten() {
+            reading.transfer.unmap();
+        }
+    }
+
+    /// How many work requests are under way.
+    pub(in super::super) fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Of how many transfers there is room for.
+    pub(in super::super) fn capacity(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether those of no other transfer can be posted.
+    pub(in super::super) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Those whose completion entry is at `entry`, the last of a transfer or not.
+    pub(in super::super) fn at(&self, entry: *const bindings::ib_cqe) -> Option<&Reading<R>> {
+        let tables = [&self.last_entries, &self.earlier_entries];
+        let index = tables.iter().find_map(|table| table.index_of(entry))?;
+        self.under_way.get(index)?.as_ref()
+    }
+
+    /// All of them.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = &Reading<R>> {
+        self.under_way.iter().flatten()
+    }
+}
