@@ -203,7 +203,7 @@ impl CallState {
     pub(super) fn begin(&mut self, xid: u32) -> Result {
         let offer = self.offer.as_mut().ok_or(ENOTCONN)?;
         // What an earlier connection knew of it is gone with that.
-        offer.regions.bury();
+        offer.regions.drop_dead();
         offer.regions.fenced().ok_or(ENOTCONN)?;
         self.xid = xid;
         offer.read.clear();

@@ -125,7 +125,7 @@ fn send_with_credit(
                 .map_err(|_| ENOTCONN)
         }
         Err(e) => {
-            connection.disarm(&mut offer.regions);
+            connection.unmap(&mut offer.regions);
             not_encoded(requester, xprt, rqst, e);
             Err(e)
         }
@@ -184,7 +184,7 @@ fn add_chunk(
     let (access, xid) = (chunk.access(), rqst.xid());
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
-        let segment = buffer.arm(&mut offer.regions, pieces, access, xid, task)?;
+        let segment = buffer.map(&mut offer.regions, pieces, access, xid, task)?;
         chunk
             .segments(offer)
             .push_within_capacity(segment)
@@ -205,7 +205,7 @@ fn encode(requester: &Requester, rqst: &Rqst<'_, Mount>, to: &mut [u8]) -> Resul
 }
 
 /// As [`encode`], for a message that does not fit inline one way or the other: decides on the chunks
-/// and arms their regions. May sleep.
+/// and maps their regions. May sleep.
 ///
 /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
 /// can be.

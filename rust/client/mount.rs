@@ -271,7 +271,7 @@ impl Mount {
             let connection = self.shared.connection();
             let mut state = call.state.lock();
             if let Some(regions) = state.regions() {
-                regions.bury();
+                regions.drop_dead();
             }
             let sent = match (&connection, state.phase) {
                 (Some(c), Phase::Sent(id)) => c.handler().id == id,

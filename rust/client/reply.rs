@@ -519,7 +519,7 @@ fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Mount>, 
 pub(crate) fn buried(requester: &Requester, call: &Call) {
     let mut state = call.state.lock();
     if let Some(regions) = state.regions() {
-        regions.bury();
+        regions.drop_dead();
     }
     let (waiting, fenced) = (state.waiting.take(), state.fenced());
     if fenced.is_some() {

@@ -18,6 +18,7 @@ mod forced;
 mod handler;
 mod hardware;
 mod ledger;
+mod mr;
 mod padding;
 mod qp;
 mod queue_pair;
@@ -54,6 +55,10 @@ pub(crate) use self::{
         Received, //
     },
     ledger::Ledger,
+    mr::{
+        Access,
+        Covered, //
+    },
     queue_pair::{
         NotMade,
         QueuePair,
@@ -62,7 +67,6 @@ pub(crate) use self::{
         TransferConfig, //
     },
     recv_queue::KeptReceive,
-    region::Access,
     regions::{
         Fenced,
         Invalidated,

@@ -4,11 +4,7 @@
 
 use crate::kapi::{
     bindings,
-    ib::{
-        ledger,
-        trace, //
-    },
-    trace::CompletionId, //
+    ib::ledger, //
 };
 use core::{
     ffi::c_void,
@@ -19,7 +15,6 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::prelude::*;
-use xdr::Role;
 
 /// How buffers are allocated: the task's memory scope narrows it down. Not to be retried for ever,
 /// since the sender may be the one who is to write dirty memory out.
@@ -27,9 +22,10 @@ const FLAGS: bindings::gfp_t =
     bindings::GFP_KERNEL | bindings::__GFP_ZERO | bindings::__GFP_NORETRY | bindings::__GFP_NOWARN;
 
 /// Which way data may flow between a buffer and the device.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Direction {
     /// The device reads.
+    #[default]
     ToDevice,
     /// The device writes.
     FromDevice,
@@ -37,7 +33,7 @@ pub(super) enum Direction {
 
 impl Direction {
     /// The kernel's constant for it.
-    pub(super) fn as_raw(self) -> bindings::dma_data_direction {
+    pub(in super::super) fn as_raw(self) -> bindings::dma_data_direction {
         match self {
             Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
             Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
@@ -65,8 +61,8 @@ pub(super) struct DmaBuffer(NonNull<Mapped>);
 /// `addr` for `device`, which outlives the buffer: buffers belong to a queue pair and are
 /// dropped by its shutdown, before the id that pins the device is destroyed.
 pub(super) struct Mapped {
-    /// What work requests with this buffer are called in trace events.
-    pub(super) id: CompletionId,
+    /// A number that its user gives it.
+    pub(super) id: u32,
     data: NonNull<u8>,
     len: usize,
     addr: u64,
@@ -99,8 +95,8 @@ impl DerefMut for DmaBuffer {
 }
 
 impl DmaBuffer {
-    /// Allocates and maps `len` bytes, zeroed, for a message of this end. May sleep, as the memory
-    /// scope of the task allows.
+    /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now. May sleep, as the
+    /// memory scope of the task allows.
     ///
     /// # Safety
     ///
@@ -109,7 +105,6 @@ impl DmaBuffer {
         device: NonNull<bindings::ib_device>,
         len: usize,
         direction: Direction,
-        role: Role,
     ) -> Result<Self> {
         // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
         // meant to be sent or was not received is ever seen.
@@ -126,15 +121,14 @@ impl DmaBuffer {
         };
         // SAFETY: `addr` was returned by the mapping call for this device.
         if unsafe { bindings::ib_dma_mapping_error(device.as_ptr(), addr) } != 0 {
-            trace::buffer_not_mapped(role, addr);
             // SAFETY: The allocation above, not used elsewhere.
             unsafe { bindings::kfree(data.as_ptr().cast::<c_void>()) };
-            // Bounce buffers may be short for a moment. The RPC layer tries again later.
+            // Bounce buffers may be short for a moment.
             return Err(ENOBUFS);
         }
         // INVARIANT: Allocated and mapped above; the device outlives it, as the caller promises.
         let mapped = Mapped {
-            id: CompletionId::default(),
+            id: 0,
             data,
             len,
             addr,

@@ -4,13 +4,9 @@
 
 use crate::kapi::{
     bindings,
-    ib::{
-        cm::{
-            CmHandler,
-            CmId, //
-        },
-        queue_pair::TransferConfig,
-        trace, //
+    ib::cm::{
+        CmHandler,
+        CmId, //
     },
 };
 use core::{
@@ -25,7 +21,6 @@ use kernel::{
     },
     prelude::*, //
 };
-use xdr::Role;
 
 /// Who is told of completions and of what the device says.
 pub(super) struct Context {
@@ -33,8 +28,26 @@ pub(super) struct Context {
     pub(super) pointer: *mut c_void,
     /// Is called with it, in any context.
     pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
-    /// Whose trace events are told of failures here.
-    pub(super) role: Role,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct QueueSizes {
+    /// Work requests, beside those that RDMA Reads need for registered sinks.
+    pub(super) send_entries: u32,
+    pub(super) recv_entries: u32,
+    /// Elements of one work request.
+    pub(super) elements: u32,
+    /// Segments that are transferred at once where the core has to register memory for that.
+    pub(super) contexts: u32,
+}
+
+/// What could not be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    CompletionQueue,
+    ProtectionDomain,
+    QueuePair,
 }
 
 /// What was made.
@@ -87,11 +100,10 @@ impl<E: CmHandler> Hardware<E> {
     pub(super) unsafe fn make_queues(
         &mut self,
         context: &Context,
-        mut send_entries: u32,
-        recv_entries: u32,
-        transfers: Option<TransferConfig>,
-    ) -> Result<Queues> {
-        let device = self.id.device()?;
+        sizes: QueueSizes,
+    ) -> Result<Queues, (Part, Error)> {
+        let no_cq = |e| (Part::CompletionQueue, e);
+        let device = self.id.device().map_err(no_cq)?;
         let new_cq = |entries: u32| {
             // SAFETY: The device is valid, pinned by the id. The pointer is valid for the handlers until
             // the queues are destroyed, as the caller promises.
@@ -105,22 +117,21 @@ impl<E: CmHandler> Hardware<E> {
             })?;
             NonNull::new(cq).ok_or(ENOMEM)
         };
-        let (elements, contexts) = transfers.map_or((1, 0), |t| (t.elements, t.contexts));
-        let beside = self.id.requests_beside_reads(contexts)?;
+        let beside = self.id.requests_beside_reads(sizes.contexts);
+        let beside = beside.map_err(no_cq)?;
         // Where none are needed, the core shall make no regions for them either.
-        let contexts = if beside == 0 { 0 } else { contexts };
+        let contexts = if beside == 0 { 0 } else { sizes.contexts };
         // The core makes room for them in the queue, but not for their completions.
-        let wanted = send_entries;
-        send_entries = send_entries.checked_add(beside).ok_or(EINVAL)?;
-        let send_cq = new_cq(send_entries)?;
+        let completions = sizes.send_entries.saturating_add(beside);
+        let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
-        let recv_cq = new_cq(recv_entries)?;
+        let recv_cq = new_cq(sizes.recv_entries).map_err(no_cq)?;
         self.recv_cq = Some(recv_cq);
 
         // SAFETY: The device is valid, pinned by the id.
         let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(device.as_ptr(), 0) })
-            .inspect_err(|e| trace::no_pd(context.role, || (self.id.addresses().1, *e)))?;
-        let pd = NonNull::new(pd).ok_or(ENOMEM)?;
+            .and_then(|pd| NonNull::new(pd).ok_or(ENOMEM))
+            .map_err(|e| (Part::ProtectionDomain, e))?;
         self.pd = Some(pd);
 
         let mut attr = bindings::ib_qp_init_attr {
@@ -129,9 +140,9 @@ impl<E: CmHandler> Hardware<E> {
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {
-                max_send_wr: wanted,
-                max_recv_wr: recv_entries,
-                max_send_sge: elements,
+                max_send_wr: sizes.send_entries,
+                max_recv_wr: sizes.recv_entries,
+                max_send_sge: sizes.elements,
                 max_recv_sge: 1,
                 max_rdma_ctxs: contexts,
                 ..Default::default()
@@ -143,7 +154,7 @@ impl<E: CmHandler> Hardware<E> {
         };
         // SAFETY: The id is bound to the device of the protection domain and the queues.
         to_result(unsafe { bindings::rdma_create_qp(self.id.as_raw(), pd.as_ptr(), &mut attr) })
-            .inspect_err(|e| trace::no_qp(context.role, || (self.id.addresses().1, *e)))?;
+            .map_err(|e| (Part::QueuePair, e))?;
         // INVARIANT: Since the call above.
         self.has_qp = true;
         // SAFETY: The id has a queue pair; the others are valid.

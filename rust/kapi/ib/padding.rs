@@ -13,14 +13,20 @@
 
 use crate::kapi::{
     bindings,
-    ib::region::{
-        Access,
-        Armed,
-        Mr,
-        Region, //
+    ib::{
+        mr::{
+            Access,
+            Covered,
+            Mr,
+            RemoteKey, //
+        },
+        region::{
+            Mapped,
+            Region, //
+        },
+        trace::deregister, //
     },
-    page::Pieces,
-    trace::CoveredRegion, //
+    page::Pieces, //
 };
 use core::{
     mem::size_of,
@@ -31,7 +37,6 @@ use kernel::{
     sync::Arc,
     types::Opaque, //
 };
-use xdr::Segment;
 
 /// One unit of XDR, which has room for the longest padding.
 type Unit = u32;
@@ -39,8 +44,8 @@ type Unit = u32;
 /// Memory for padding, and the region that covers it.
 pub(super) struct Padding {
     mr: Arc<Mr>,
-    segment: Segment,
-    /// Goes after `drop` has killed the region.
+    key: RemoteKey,
+    /// Goes after `drop` has deregistered the region.
     unit: KBox<Opaque<Unit>>,
 }
 
@@ -56,16 +61,16 @@ impl Padding {
     /// # Safety
     ///
     /// `pd` must be a valid protection domain of `device`, and both must stay so until
-    /// [`Self::kill`] has returned.
+    /// [`Self::deregister`] has returned.
     pub(super) unsafe fn new(
         pd: NonNull<bindings::ib_pd>,
         device: NonNull<bindings::ib_device>,
-    ) -> Result<(Self, Region<Armed>)> {
+    ) -> Result<(Self, Region<Mapped>)> {
         let unit = KBox::new(Opaque::new(0), GFP_KERNEL)?;
         let mut padding = Self {
-            // SAFETY: The caller promises that both stay valid until it is killed.
+            // SAFETY: The caller promises that both stay valid until it is deregistered.
             mr: unsafe { Mr::new(pd, device, 1, false)? },
-            segment: Segment::default(),
+            key: RemoteKey::default(),
             unit,
         };
         let room = (
@@ -79,39 +84,43 @@ impl Padding {
         // There is no XID to tag the address with: it is that of many RPCs.
         // SAFETY: The region was made above and has no other token; nobody else knows of it yet, so
         // nobody kills it.
-        let armed = unsafe {
-            Region::new(padding.mr.clone()).arm(&mut pieces, false, Access::RemoteWrite, 0)
+        let mapped = unsafe {
+            Region::new(padding.mr.clone()).map(&mut pieces, false, Access::RemoteWrite, 0)
         };
-        let armed = armed.map_err(|(e, _)| e)?;
-        padding.segment = armed.segment();
-        Ok((padding, armed))
+        let mapped = mapped.map_err(|(why, _)| why.error)?;
+        padding.key = mapped.key();
+        Ok((padding, mapped))
     }
 
-    /// How a Write chunk names room for `len` bytes of padding.
-    pub(super) fn segment(&self, len: usize) -> Segment {
-        Segment {
+    /// How a peer names room for `len` bytes of padding.
+    pub(super) fn key(&self, len: usize) -> RemoteKey {
+        RemoteKey {
             length: len.min(size_of::<Unit>()) as u32,
-            ..self.segment
+            ..self.key
         }
     }
 
-    /// The same for trace events.
-    pub(super) fn covered(&self, len: usize) -> CoveredRegion {
-        let direction = Access::RemoteWrite.direction().as_raw();
-        CoveredRegion::new(self.mr.id, 1, self.segment(len), direction)
+    /// What trace events say of that.
+    pub(super) fn covered(&self, len: usize) -> Covered {
+        Covered {
+            id: self.mr.id,
+            elements: 1,
+            key: self.key(len),
+            direction: Access::RemoteWrite.direction(),
+        }
     }
 
     /// Takes the region from the device: afterwards no peer can reach the memory. May sleep.
     ///
     /// To be called when both queues are drained, so that no work request names it any more.
-    pub(super) fn kill(&self) {
-        self.mr.kill();
+    pub(super) fn deregister(&self) {
+        deregister(&self.mr);
     }
 }
 
 impl Drop for Padding {
     fn drop(&mut self) {
         // Nothing is left to do unless making it has failed.
-        self.kill();
+        self.deregister();
     }
 }

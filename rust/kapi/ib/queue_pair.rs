@@ -28,18 +28,20 @@ use crate::kapi::{
         hardware::{
             Context,
             Hardware,
+            QueueSizes,
             Queues, //
         },
+        mr::Mr,
         padding::Padding,
         qp::Target,
         recv_queue::{
             KeptReceive,
             RecvQueue, //
         },
-        region::Mr,
         ring::Handlers,
         rw::TransferKind,
         send_buffer::{
+            segment,
             Poster,
             SendBuffer, //
         },
@@ -224,13 +226,23 @@ impl<H: Handler> QueuePair<H> {
         let context = Context {
             pointer: pointer.cast_mut().cast(),
             event: Self::device_event,
-            role: H::ROLE,
         };
-        let (send_entries, recv_entries) = (self.config.send_entries, self.config.receives + 1);
+        let (elements, contexts) = match self.config.transfers {
+            Some(transfers) => (transfers.elements, transfers.contexts),
+            None => (1, 0),
+        };
+        let sizes = QueueSizes {
+            send_entries: self.config.send_entries,
+            recv_entries: self.config.receives + 1,
+            elements,
+            contexts,
+        };
         // SAFETY: The context outlives the queues, as the caller promises.
-        let queues =
-            unsafe { hw.make_queues(&context, send_entries, recv_entries, self.config.transfers) };
-        let queues = queues.map_err(|e| (Refused::Queues, e))?;
+        let queues = unsafe { hw.make_queues(&context, sizes) };
+        let queues = queues.map_err(|(part, e)| {
+            trace::no_queue(H::ROLE, part, || (hw.id().addresses().1, e));
+            (Refused::Queues, e)
+        })?;
         self.try_region(hw).map_err(|e| (Refused::Regions, e))?;
         Ok(queues)
     }
@@ -242,8 +254,9 @@ impl<H: Handler> QueuePair<H> {
         }
         let (pd, device) = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
-        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps)? };
-        mr.kill();
+        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
+        let mr = mr.inspect_err(|e| events::xprtrdma_frwr_alloc(|| (0, *e)))?;
+        trace::deregister(&mr);
         Ok(())
     }
 
@@ -334,8 +347,8 @@ impl<H: Handler> QueuePair<H> {
         let device = self.device().ok_or(ENOTCONN)?;
         // SAFETY: The buffer goes to the send queue, which `shutdown` empties before it lets the
         // device go; it waits for posters before that.
-        let mut buffer =
-            unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice, H::ROLE)? };
+        let buffer = unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice) };
+        let mut buffer = buffer.inspect_err(|e| trace::no_buffer(H::ROLE, *e))?;
         buffer.id = self.send.lock().next_id();
         Ok(buffer)
     }
@@ -371,11 +384,12 @@ impl<H: Handler> QueuePair<H> {
         // that is waited for here.
         let _poster = Poster::enter(self)?;
         let (pd, device) = self.domain()?;
-        // SAFETY: Both are valid, and stay so until `shutdown` has killed all regions of the
+        // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
         // table; it waits for posters before it begins to let them go.
-        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps)? };
+        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
+        let mr = mr.inspect_err(|e| events::xprtrdma_frwr_alloc(|| (0, *e)))?;
         let added = self.send.lock().add_region(mr.clone());
-        added.inspect_err(|_| mr.kill())
+        added.inspect_err(|_| trace::deregister(&mr))
     }
 
     /// Makes and registers room for XDR padding behind results. To be called once, when the
@@ -386,24 +400,24 @@ impl<H: Handler> QueuePair<H> {
         // Not under the lock of `hardware`; see `make_region`.
         let _poster = Poster::enter(self)?;
         let (pd, device) = self.domain()?;
-        // SAFETY: Both are valid, and stay so until `shutdown` has killed the padding; it waits for
+        // SAFETY: Both are valid, and stay so until `shutdown` has deregistered the padding; it waits for
         // posters before it begins to let them go.
-        let (padding, armed) = unsafe { Padding::new(pd, device)? };
+        let (padding, mapped) = unsafe { Padding::new(pd, device)? };
         // Whatever comes of the post, the tear-down finds it.
         if !self.padding.populate(padding) {
             return Err(EINVAL);
         }
         // The lock is to be let go before the poster is.
         let mut send = self.send.lock();
-        send.post_registration(&armed)
+        send.post_registration(&mapped)
     }
 
     /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
     /// provided, or is not needed.
     pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
         let padding = self.padding.as_ref().filter(|_| len != 0)?;
-        events::xprtrdma_chunk_wp(|| (task(), padding.covered(len), true));
-        Some(padding.segment(len))
+        events::xprtrdma_chunk_wp(|| (task(), padding.covered(len).into(), true));
+        Some(segment(padding.key(len)))
     }
 
     /// How many regions are idle.
@@ -425,7 +439,8 @@ impl<H: Handler> QueuePair<H> {
             let size = self.config.receive_size;
             // SAFETY: The buffer goes to the receive queue, which `shutdown` empties before it
             // lets the device go; it waits for posters before that.
-            let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice, H::ROLE)? };
+            let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice) };
+            let buffer = buffer.inspect_err(|e| trace::no_buffer(H::ROLE, *e))?;
             let added = self.recv.lock().add(buffer);
             if let Err(buffer) = added {
                 drop(buffer);

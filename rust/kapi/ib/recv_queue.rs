@@ -135,7 +135,7 @@ impl RecvQueue {
                 buffer: None,
             });
         }
-        buffer.id = self.id_of(index as u32);
+        buffer.id = index as u32;
         let lkey = self.lkey;
         let Some(slot) = self.slots.get_mut(index) else {
             return Err(buffer);
@@ -181,7 +181,7 @@ impl RecvQueue {
                 break;
             };
             let Some(buffer) = &slot.buffer else { break };
-            each(buffer.id);
+            each(CompletionId::new(self.completion_queue, index));
             buffer.sync_for_device(buffer.len());
             slot.request.next = first;
             first = &mut slot.request;

@@ -11,12 +11,15 @@ use crate::kapi::{
         },
         queue_pair::QueuePair,
         region::{
-            Armed,
             Invalidating,
+            Mapped,
             Region,
             Registered, //
         },
-        trace::Waiter, //
+        trace::{
+            unmapped,
+            Waiter, //
+        },
     },
     trace::{
         self,
@@ -37,7 +40,7 @@ use kernel::{
 /// - The local invalidations of those in `invalidating` were posted at positions of its send queue
 ///   below `until`.
 pub(crate) struct Regions {
-    pub(super) armed: KVec<Region<Armed>>,
+    pub(super) mapped: KVec<Region<Mapped>>,
     pub(super) registered: KVec<Region<Registered>>,
     pub(super) invalidating: KVec<Region<Invalidating>>,
     owner: u64,
@@ -46,7 +49,7 @@ pub(crate) struct Regions {
 
 impl Drop for Regions {
     fn drop(&mut self) {
-        self.bury();
+        self.drop_dead();
         // The RPC's memory may be reused while a peer can reach it.
         kernel::warn_on!(self.fenced().is_none());
     }
@@ -67,7 +70,7 @@ impl Regions {
     /// Room for `n` regions. May sleep as `flags` say.
     pub(crate) fn new(n: usize, flags: Flags) -> Result<Self> {
         Ok(Self {
-            armed: KVec::with_capacity(n, flags)?,
+            mapped: KVec::with_capacity(n, flags)?,
             registered: KVec::with_capacity(n, flags)?,
             invalidating: KVec::with_capacity(n, flags)?,
             owner: 0,
@@ -77,8 +80,8 @@ impl Regions {
 
     /// Makes room for `n` regions in all, where there is less. May sleep as `flags` say.
     pub(crate) fn make_room(&mut self, n: usize, flags: Flags) -> Result {
-        self.armed
-            .reserve(n.saturating_sub(self.armed.len()), flags)?;
+        self.mapped
+            .reserve(n.saturating_sub(self.mapped.len()), flags)?;
         self.registered
             .reserve(n.saturating_sub(self.registered.len()), flags)?;
         self.invalidating
@@ -106,10 +109,10 @@ impl Regions {
         self.owner == qp.number
     }
 
-    /// The registration of those that were armed was posted, or may have been.
+    /// The registration of those that were mapped was posted, or may have been.
     #[inline(always)]
     pub(super) fn posted(&mut self) {
-        for region in self.armed.drain_all() {
+        for region in self.mapped.drain_all() {
             // All three lists have room for all regions of the RPC.
             let _ = self.registered.push_within_capacity(region.posted());
         }
@@ -117,32 +120,33 @@ impl Regions {
 
     /// How many regions there are.
     pub(super) fn count(&self) -> usize {
-        self.armed.len() + self.registered.len() + self.invalidating.len()
+        self.mapped.len() + self.registered.len() + self.invalidating.len()
     }
 
     /// How many more regions there is room for: each may come to be in any of the lists.
     pub(crate) fn room(&self) -> usize {
-        let least = self.armed.capacity().min(self.registered.capacity());
+        let least = self.mapped.capacity().min(self.registered.capacity());
         let least = least.min(self.invalidating.capacity());
         least.saturating_sub(self.count())
     }
 
-    /// What trace events say of the region that was armed last.
-    pub(crate) fn last_armed(&self) -> CoveredRegion {
-        self.armed.last().map(Region::covered).unwrap_or_default()
+    /// What trace events say of the region that was mapped last.
+    pub(crate) fn last_mapped(&self) -> CoveredRegion {
+        let last = self.mapped.last().map(Region::covered);
+        last.unwrap_or_default().into()
     }
 
     /// Lets go of the regions that tear-down has taken from the device.
     #[inline]
-    pub(crate) fn bury(&mut self) {
+    pub(crate) fn drop_dead(&mut self) {
         // As a rule there are none any more.
         if self.fenced().is_none() {
-            self.bury_dead();
+            self.drop_those_dead();
         }
     }
 
     #[cold]
-    fn bury_dead(&mut self) {
+    fn drop_those_dead(&mut self) {
         self.registered.retain(|region| !region.is_dead());
         self.invalidating.retain(|region| !region.is_dead());
     }
@@ -156,11 +160,11 @@ impl Regions {
 }
 
 impl<H: Handler> QueuePair<H> {
-    /// Gives armed regions back: nothing was posted.
-    pub(crate) fn disarm(&self, regions: &mut Regions) {
+    /// Gives mapped regions back: nothing was posted.
+    pub(crate) fn unmap(&self, regions: &mut Regions) {
         let ours = regions.are_of(self);
-        for region in regions.armed.drain_all() {
-            let idle = region.disarm();
+        for region in regions.mapped.drain_all() {
+            let idle = region.unmap(unmapped);
             // One of another queue pair is of no use, and goes with that.
             if ours {
                 self.send.lock().give_back_region(idle, false);
@@ -188,8 +192,8 @@ impl<H: Handler> QueuePair<H> {
         let (Some(region), Some(key)) = (region, key) else {
             return false;
         };
-        trace::xprtrdma_mr_reminv(|| (task(), region.covered()));
-        match region.invalidated_by(key) {
+        trace::xprtrdma_mr_reminv(|| (task(), region.covered().into()));
+        match region.invalidated_by(key, unmapped) {
             Ok(idle) => {
                 self.send.lock().give_back_region(idle, true);
                 true
@@ -215,7 +219,7 @@ impl<H: Handler> QueuePair<H> {
     ) -> Result<(), (Error, Option<H::Cookie>)> {
         if trace::on::xprtrdma_mr_localinv() {
             for region in regions.registered.iter() {
-                trace::xprtrdma_mr_localinv(|| (task(), region.covered()));
+                trace::xprtrdma_mr_localinv(|| (task(), region.covered().into()));
             }
         }
         if !regions.are_of(self) {
@@ -247,7 +251,7 @@ impl<H: Handler> QueuePair<H> {
             return;
         }
         for region in regions.invalidating.drain_all() {
-            let idle = region.completed();
+            let idle = region.completed(unmapped);
             self.send.lock().give_back_region(idle, false);
         }
     }

@@ -9,26 +9,26 @@
 mod cqe;
 mod reads;
 
-use self::cqe::{
-    name,
-    Cqes, //
-};
 pub(super) use self::{
     cqe::Handlers,
     reads::{
         Reading,
         Reads, //
-    }, //
+    },
 };
 
+use self::cqe::{
+    name,
+    Cqes, //
+};
 use crate::kapi::{
     bindings,
     ib::{
         buffer::DmaBuffer,
         qp::Target,
         region::{
-            Armed,
             Invalidation,
+            Mapped,
             Region, //
         },
         rw::RwCtx, //
@@ -57,7 +57,7 @@ pub(super) enum QpState {
 /// A work request.
 pub(super) enum Wr<'a> {
     /// The registration of a region.
-    RegMr(&'a Region<Armed>),
+    RegMr(&'a Region<Mapped>),
     /// A local invalidation.
     LocalInv(Invalidation),
     /// A Send of the first `len` bytes. `invalidate` is a key of the peer's.

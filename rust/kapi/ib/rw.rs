@@ -37,7 +37,6 @@ use kernel::{
         Monotonic, //
     },
 };
-use xdr::Segment;
 
 /// Which way data go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,9 +144,14 @@ impl RwCtx {
         self.parts.len()
     }
 
-    /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and says how many.
-    /// `EMSGSIZE` if there is no room, or no memory.
-    pub(super) fn add(&mut self, offset: usize, len: usize, segment: &Segment) -> Result<usize> {
+    /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and as many of the peer's
+    /// from that address on; says how many. `EMSGSIZE` if there is no room, or no memory.
+    pub(super) fn add(
+        &mut self,
+        offset: usize,
+        len: usize,
+        (rkey, iova): (u32, u64),
+    ) -> Result<usize> {
         let first = self.elements.len();
         let elements = &mut self.elements;
         // What an adapter is to see as one piece must be without gaps.
@@ -177,11 +181,10 @@ impl RwCtx {
         };
         let (context, n) = (&raw mut part.context, part.count as u32);
         let (Target { qp, port }, way) = (self.target, self.kind.as_raw());
-        let (at_peer, key) = (segment.offset, segment.handle);
         // SAFETY: The queue pair is valid: its owner's `Poster` is held. The elements name memory
         // that stays as long as `self`. Neither they nor the context move.
         let requests = unsafe {
-            bindings::rdma_rw_ctx_init_bvec(context, qp, port, elements, n, iter, at_peer, key, way)
+            bindings::rdma_rw_ctx_init_bvec(context, qp, port, elements, n, iter, iova, rkey, way)
         };
         if requests < 0 {
             let elements = part.count as u32;
@@ -189,8 +192,7 @@ impl RwCtx {
             let _ = self.parts.pop();
             self.elements.truncate(first);
             return to_result(requests).map(|()| 0).inspect_err(|e| {
-                let (handle, offset) = (segment.handle, segment.offset);
-                svcrdma_dma_map_rw_err(|| (self.id.queue(), handle, offset, elements, *e));
+                svcrdma_dma_map_rw_err(|| (self.id.queue(), rkey, iova, elements, *e));
             });
         }
         // INVARIANT: Initialised above.

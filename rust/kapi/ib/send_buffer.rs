@@ -6,11 +6,14 @@ use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
         handler::Handler,
+        mr::{
+            Access,
+            RemoteKey, //
+        },
         qp::Target,
         queue_pair::QueuePair,
         region::{
-            Access,
-            Armed,
+            Mapped,
             Region, //
         },
         regions::Regions,
@@ -19,6 +22,7 @@ use crate::kapi::{
             SendQueue,
             Work, //
         },
+        trace::not_mapped,
         transfer::NewTransfer, //
     },
     page::Pieces,
@@ -30,6 +34,15 @@ use crate::kapi::{
 };
 use kernel::prelude::*;
 use xdr::Segment;
+
+/// How a chunk names what a region covers.
+pub(super) fn segment(key: RemoteKey) -> Segment {
+    Segment {
+        handle: key.rkey,
+        length: key.length,
+        offset: key.iova,
+    }
+}
 
 /// Somebody whom tear-down waits for.
 ///
@@ -52,7 +65,8 @@ impl<'a, H: Handler> Poster<'a, H> {
         let mut queue = qp.send.lock();
         queue.enter()?;
         // INVARIANT: Counted above.
-        Ok((Self(qp), queue.next_id(), queue.ring.target()))
+        let number = queue.next_id();
+        Ok((Self(qp), queue.id_of(number), queue.ring.target()))
     }
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
@@ -63,9 +77,9 @@ impl<'a, H: Handler> Poster<'a, H> {
             .or_else(|e| self.0.send.lock().not_made().ok_or(e))
     }
 
-    /// As [`SendBuffer::arm`].
+    /// As [`SendBuffer::map`].
     #[inline(always)]
-    pub(super) fn arm(
+    pub(super) fn map(
         &self,
         regions: &mut Regions,
         pieces: &mut Pieces<'_>,
@@ -85,17 +99,18 @@ impl<'a, H: Handler> Poster<'a, H> {
         let region = self.0.send.lock().take_region().ok_or(EAGAIN)?;
         // SAFETY: The tear-down kills the regions of its queue pair after all posters have left, and
         // this one is still there.
-        match unsafe { region.arm(pieces, config.sg_gaps, access, tag) } {
-            Ok(armed) => {
-                trace::xprtrdma_mr_map(|| (task(), armed.covered()));
-                let segment = armed.segment();
+        match unsafe { region.map(pieces, config.sg_gaps, access, tag) } {
+            Ok(mapped) => {
+                trace::xprtrdma_mr_map(|| (task(), mapped.covered().into()));
+                let segment = segment(mapped.key());
                 // There is room, by the check above.
-                let _ = regions.armed.push_within_capacity(armed);
+                let _ = regions.mapped.push_within_capacity(mapped);
                 Ok(segment)
             }
-            Err((e, region)) => {
+            Err((why, region)) => {
+                not_mapped(&why);
                 self.0.send.lock().give_back_region(region, false);
-                Err(e)
+                Err(why.error)
             }
         }
     }
@@ -173,12 +188,12 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         })
     }
 
-    /// What its Send is called in trace events.
+    /// What its Send is called in trace events. Takes the lock of the send queue.
     pub(crate) fn id(&self) -> CompletionId {
-        self.buffer
-            .as_ref()
-            .map(|buffer| buffer.id)
-            .unwrap_or_default()
+        match (&self.buffer, &self.poster) {
+            (Some(buffer), Some(poster)) => poster.owner().send.lock().id_of(buffer.id),
+            _ => CompletionId::default(),
+        }
     }
 
     /// The bytes to fill.
@@ -197,7 +212,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it or the
     /// memory cannot be mapped now, `EIO` when the device refuses it. `task` is that of the RPC.
     #[inline(always)]
-    pub(crate) fn arm(
+    pub(crate) fn map(
         &self,
         regions: &mut Regions,
         pieces: &mut Pieces<'_>,
@@ -206,7 +221,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         let poster = self.poster.as_ref().ok_or(EINVAL)?;
-        poster.arm(regions, pieces, access, tag, task)
+        poster.map(regions, pieces, access, tag, task)
     }
 
     /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None if
@@ -251,7 +266,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         QueuePair::submit(poster, Work::Reply(reply))
     }
 
-    /// Posts the registration of the armed regions and the Send of the first `len` bytes, in one
+    /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
     /// chain, for a task.
     ///
     /// The regions count as registered even after an error, when nobody knows what was posted: then
@@ -263,10 +278,10 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         task: impl Fn() -> TaskId,
     ) -> Result {
         let poster = self.poster.as_ref().ok_or(EINVAL)?;
-        if !regions.armed.is_empty() && !regions.are_of(poster.0) {
+        if !regions.mapped.is_empty() && !regions.are_of(poster.0) {
             return Err(EINVAL);
         }
-        let result = self.send(&regions.armed, len, task);
+        let result = self.send(&regions.mapped, len, task);
         regions.posted();
         result
     }
@@ -277,10 +292,10 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.send(&[], len, task)
     }
 
-    fn send(self, armed: &[Region<Armed>], len: usize, task: impl Fn() -> TaskId) -> Result {
+    fn send(self, mapped: &[Region<Mapped>], len: usize, task: impl Fn() -> TaskId) -> Result {
         let (buffer, poster) = self.into_parts()?;
         let len = len.min(buffer.len());
-        let posted = poster.post(|queue| queue.post_send(armed, buffer, len, task));
+        let posted = poster.post(|queue| queue.post_send(mapped, buffer, len, task));
         posted.map_err(|(e, _)| e)
     }
 

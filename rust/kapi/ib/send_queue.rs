@@ -17,10 +17,10 @@ pub(super) use self::responder::{
 use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
+        mr::Mr,
         qp::Target,
         region::{
             Idle,
-            Mr,
             Region, //
         },
         ring::{
@@ -149,14 +149,14 @@ impl<C> SendQueue<C> {
         unsafe { self.ring.open(target, lkey, handlers) }
     }
 
-    /// A name for trace events that no other buffer or transfer has.
-    pub(super) fn next_id(&mut self) -> CompletionId {
+    /// A number that no other buffer or transfer has.
+    pub(super) fn next_id(&mut self) -> u32 {
         self.last_id = self.last_id.wrapping_add(1);
-        self.id_of(self.last_id)
+        self.last_id
     }
 
     /// What trace events call the requests of that buffer, transfer or region.
-    fn id_of(&self, number: u32) -> CompletionId {
+    pub(super) fn id_of(&self, number: u32) -> CompletionId {
         CompletionId::new(self.completion_queue, number)
     }
 
@@ -292,8 +292,8 @@ impl<C> SendQueue<C> {
     fn name(&self, owned: &Owned<C>, buffer: Option<&DmaBuffer>) -> (Purpose, CompletionId) {
         let (purpose, number) = match owned {
             Owned::Send { .. } => {
-                let id = buffer.map(|buffer| buffer.id).unwrap_or_default();
-                return (Purpose::Send, id);
+                let number = buffer.map_or(0, |buffer| buffer.id);
+                return (Purpose::Send, self.id_of(number));
             }
             Owned::Write {
                 transfer,
@@ -339,7 +339,7 @@ impl<C> SendQueue<C> {
         let _ = self.idle.push_within_capacity(region);
     }
 
-    /// Adds a region to the table. On an error the region must be killed by the caller.
+    /// Adds a region to the table. On an error the region must be deregistered by the caller.
     pub(super) fn add_region(&mut self, mr: Arc<Mr>) -> Result {
         // SAFETY: The region was made for this table, and nobody has a token for it yet.
         let token = unsafe { Region::new(mr.clone()) };

@@ -4,6 +4,14 @@
 
 use crate::kapi::{
     bindings,
+    ib::{
+        hardware::Part,
+        mr::{
+            Covered,
+            Mr,
+            NotMapped, //
+        },
+    },
     sys::address::SocketAddress,
     trace::{
         self,
@@ -66,24 +74,52 @@ impl Fault {
     }
 }
 
-/// There is no protection domain for a connection.
-pub(super) fn no_pd(role: Role, failure: impl FnOnce() -> (SocketAddress, Error)) {
-    if role == Role::Responder {
-        trace::svcrdma_pd_err(failure);
+/// Takes a region from the device, and tells of it. May sleep.
+///
+/// To be called as [`Mr::deregister`].
+pub(super) fn deregister(mr: &Mr) {
+    if let Err((covered, e)) = mr.deregister(unmapped) {
+        trace::xprtrdma_frwr_dereg(|| (covered.into(), e));
     }
 }
 
-/// There is no queue pair for a connection.
-pub(super) fn no_qp(role: Role, failure: impl FnOnce() -> (SocketAddress, Error)) {
-    if role == Role::Responder {
-        trace::svcrdma_qp_err(failure);
+/// Memory was taken from the device.
+pub(super) fn unmapped(covered: Covered) {
+    trace::xprtrdma_mr_unmap(|| covered.into());
+}
+
+/// Memory could not be covered.
+pub(super) fn not_mapped(why: &NotMapped) {
+    let Covered {
+        id,
+        elements,
+        key,
+        direction,
+    } = why.covered;
+    let (address, direction) = (key.iova, direction.as_raw().0);
+    match why.placed {
+        _ if elements == 0 => (),
+        None => trace::xprtrdma_frwr_sgerr(|| (id, address, direction, elements)),
+        Some(placed) => {
+            trace::xprtrdma_frwr_maperr(|| (id, address, direction, placed, elements));
+        }
     }
 }
 
-/// A message buffer could not be mapped at that address of the device's.
-pub(super) fn buffer_not_mapped(role: Role, address: u64) {
-    if role == Role::Requester {
-        trace::xprtrdma_dma_maperr(|| address);
+/// A part of a connection's queues could not be made.
+pub(super) fn no_queue(role: Role, part: Part, failure: impl FnOnce() -> (SocketAddress, Error)) {
+    match (role, part) {
+        (Role::Responder, Part::ProtectionDomain) => trace::svcrdma_pd_err(failure),
+        (Role::Responder, Part::QueuePair) => trace::svcrdma_qp_err(failure),
+        (Role::Responder, Part::CompletionQueue) | (Role::Requester, _) => (),
+    }
+}
+
+/// There is no message buffer.
+pub(super) fn no_buffer(role: Role, error: Error) {
+    if role == Role::Requester && error == ENOBUFS {
+        // It could not be mapped, and so has no address of the device's: all ones.
+        trace::xprtrdma_dma_maperr(|| u64::MAX);
     }
 }
 

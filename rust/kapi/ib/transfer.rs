@@ -74,7 +74,10 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
         let mut segment = *segment;
         while len != 0 {
             let part = match self.turn {
-                None => self.transfer.add(offset, len, &segment)?,
+                None => {
+                    let at_peer = (segment.handle, segment.offset);
+                    self.transfer.add(offset, len, at_peer)?
+                }
                 Some(_) => self.add_when_free(offset, len, &segment)?,
             };
             // The peer's addresses may end anywhere.
@@ -98,7 +101,10 @@ impl<'a, H: Handler> NewTransfer<'a, H> {
             }
             // Nobody takes any but whose turn it is.
             let alone = self.transfer.is_only_user();
-            match self.transfer.add(offset, len, segment) {
+            match self
+                .transfer
+                .add(offset, len, (segment.handle, segment.offset))
+            {
                 Err(e) if e == EAGAIN && alone => return Err(EMSGSIZE),
                 Err(e) if e == EAGAIN => forced.wait(),
                 other => return other,

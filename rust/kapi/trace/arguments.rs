@@ -7,14 +7,16 @@
 
 use crate::kapi::{
     bindings,
-    ib::DeviceName,
+    ib::{
+        Covered,
+        DeviceName, //
+    },
     sys::address::SocketAddress, //
 };
 use kernel::{
     ffi::c_char,
     prelude::*, //
 };
-use xdr::Segment;
 
 /// What an event takes, as C has it.
 ///
@@ -147,27 +149,15 @@ unsafe impl Argument for TaskId {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CoveredRegion(bindings::rpcrdma_rs_region);
 
-impl CoveredRegion {
-    /// The region that has that number, and covers so many elements, into which data go in that
-    /// direction.
-    pub(in crate::kapi) fn new(
-        id: u32,
-        elements: u32,
-        segment: Segment,
-        direction: bindings::dma_data_direction,
-    ) -> Self {
-        let Segment {
-            handle,
-            length,
-            offset,
-        } = segment;
+impl From<Covered> for CoveredRegion {
+    fn from(covered: Covered) -> Self {
         Self(bindings::rpcrdma_rs_region {
-            offset,
-            length,
-            handle,
-            id,
-            elements,
-            direction: direction.0,
+            offset: covered.key.iova,
+            length: covered.key.length,
+            handle: covered.key.rkey,
+            id: covered.id,
+            elements: covered.elements,
+            direction: covered.direction.as_raw().0,
         })
     }
 }

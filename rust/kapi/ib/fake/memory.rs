@@ -7,10 +7,10 @@ use crate::{
         bindings,
         ib::{
             ledger,
+            mr::Access,
             region::{
-                Access,
-                Armed,
                 Idle,
+                Mapped,
                 Region, //
             },
         },
@@ -233,7 +233,7 @@ pub(in crate::kapi::ib) fn cover(
     gaps: bool,
     access: Access,
     tag: u32,
-) -> Result<Region<Armed>, (Error, Region<Idle>)> {
-    // SAFETY: No test does two things at a time, or covers anything with a region that it has killed.
-    unsafe { region.arm(pieces, gaps, access, tag) }
+) -> Result<Region<Mapped>, (Error, Region<Idle>)> {
+    // SAFETY: No test does two things at a time, or covers anything with a region that it has deregistered.
+    unsafe { region.map(pieces, gaps, access, tag) }.map_err(|(e, region)| (e.error, region))
 }

@@ -75,10 +75,10 @@ impl<H: Handler> QueuePair<H> {
         let (regions, idle) = self.send.lock().take_all_regions();
         drop(idle);
         for mr in &regions {
-            mr.kill();
+            trace::deregister(mr);
         }
         if let Some(padding) = self.padding.as_ref() {
-            padding.kill();
+            padding.deregister();
         }
         self.handler.fenced();
         let send_buffers = self.send.lock().take_all_buffers();

@@ -20,8 +20,8 @@ use crate::{
                 Request, //
             },
             handler::InvalidatedKey,
+            mr::Access,
             queue_pair::*,
-            region::Access,
             regions::{
                 Fenced,
                 Invalidated,
@@ -307,7 +307,7 @@ mod suite {
         bench.device.complete_sends(2)?;
         bench.device.fail_send(BROKEN)?;
         bench.told(&[(5, false)], &[BROKEN])?;
-        regions.bury();
+        regions.drop_dead();
         claim(regions.fenced().is_none(), "nobody knows")?;
         bench.shut_down(1)?;
         bench.expect_dead(regions)?;
@@ -346,7 +346,7 @@ mod suite {
                 bench.device.complete_sends(n)?;
             }
             bench.told(&[], &[])?;
-            regions.bury();
+            regions.drop_dead();
             claim(regions.fenced().is_none(), "nobody knows")?;
             bench.shut_down(3)?;
             bench.told(&[(5, false)], &[])?;
@@ -365,14 +365,14 @@ mod suite {
         bench.invalidate(&mut invalidating, 5)?;
         let mut also = bench.call(2)?;
         bench.invalidate(&mut also, 6)?;
-        let armed = bench.arm(1)?;
+        let mapped = bench.map(1)?;
         bench.qp.grow_regions(2, u32::MAX)?;
         let requests = bench.device.sends();
         same("requests", requests, 3 + 2 + 1 + 3 + 2)?;
 
         bench.shut_down(2 + 1 + 2 + 1 + 2)?;
         bench.told(&[(5, false), (6, false)], &[FLUSHED; 5 + 11])?;
-        for regions in [registered, invalidating, also, armed] {
+        for regions in [registered, invalidating, also, mapped] {
             bench.expect_dead(regions)?;
         }
         bench.end()
@@ -402,7 +402,7 @@ mod suite {
         bench.invalidate(&mut regions, 5)?;
         // It goes with `end`, and the regions go after it.
         bench.end()?;
-        regions.bury();
+        regions.drop_dead();
         claim(regions.fenced().is_some(), "fenced")
     }
 
@@ -427,13 +427,13 @@ mod suite {
     fn partial_posts() -> Result {
         for taken in 0..3 {
             let bench = Bench::new()?;
-            let mut regions = bench.arm(2)?;
+            let mut regions = bench.map(2)?;
             bench.device.refuse_post(Refusal::After(taken));
             let buffer = bench.qp.send_buffer()?;
             let posted = buffer.post(100, &mut regions, nobody);
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
-            regions.bury();
+            regions.drop_dead();
             claim(regions.fenced().is_none(), "not before the end")?;
             bench.shut_down(2)?;
             bench.told(&[], &[FLUSHED; 3][..taken])?;
@@ -450,7 +450,7 @@ mod suite {
         bench.device.refuse_post(Refusal::Nameless);
         bench.qp.grow_receives(4)?;
         same("error", bench.qp.post_receives(4).err(), Some(EIO))?;
-        let mut regions = bench.arm(2)?;
+        let mut regions = bench.map(2)?;
         bench.device.refuse_post(Refusal::Nameless);
         let buffer = bench.qp.send_buffer()?;
         let posted = buffer.post(100, &mut regions, nobody);
@@ -479,29 +479,29 @@ mod suite {
     #[test]
     fn regions_that_were_not_posted() -> Result {
         let bench = Bench::new()?;
-        let mut regions = bench.arm(3)?;
+        let mut regions = bench.map(3)?;
         same("room", regions.room(), 0)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let (qp, poster) = (&bench.qp, Poster::enter(&bench.qp)?);
-        let more = poster.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        let more = poster.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
         same("too many", more.err(), Some(EMSGSIZE))?;
         bench.balance.more(3)?;
-        qp.disarm(&mut regions);
+        qp.unmap(&mut regions);
         bench.balance.more(0)?;
         same("room", regions.room(), 3)?;
         // All three can be had again.
         for _ in 0..3 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            poster.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
+            poster.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
         }
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mut others = Regions::new(3, GFP_KERNEL)?;
-        let none = poster.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let none = poster.map(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("none is idle", none.err(), Some(EAGAIN))?;
-        qp.disarm(&mut regions);
+        qp.unmap(&mut regions);
         // One that the device refuses goes back to the pool.
         bench.device.refuse(Request::MapMr, 0);
-        let refused = poster.arm(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let refused = poster.map(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
         same("refused", refused.err(), Some(ENOBUFS))?;
         drop(poster);
         same("requests", bench.device.sends(), 0)?;
@@ -517,7 +517,7 @@ mod suite {
         let mut regions = Regions::new(8, GFP_KERNEL)?;
         for taken in 0..8 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            let armed = Poster::enter(&bench.qp)?.arm(
+            let mapped = Poster::enter(&bench.qp)?.map(
                 &mut regions,
                 &mut pieces,
                 Access::RemoteRead,
@@ -525,13 +525,13 @@ mod suite {
                 nobody,
             );
             let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
-            same("error", armed.err(), refused)?;
+            same("error", mapped.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer()?;
         buffer.post(100, &mut regions, nobody)?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
-        regions.bury();
+        regions.drop_dead();
         claim(regions.fenced().is_some(), "fenced")?;
         bench.end()
     }
@@ -589,7 +589,7 @@ mod suite {
     fn tear_down_waits_for_posters() -> Result {
         let bench = Bench::new()?;
         let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
-        let mut regions = bench.arm(2)?;
+        let mut regions = bench.map(2)?;
         let (first, second);
         // On a failure it goes before the closers are waited for.
         let buffer = bench.qp.send_buffer()?;

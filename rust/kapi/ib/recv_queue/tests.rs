@@ -58,8 +58,7 @@ impl Bench {
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
         // SAFETY: The device lives as long as the queue.
-        let buffer =
-            unsafe { DmaBuffer::new(self.device.as_ptr(), SIZE, Direction::FromDevice, ROLE)? };
+        let buffer = unsafe { DmaBuffer::new(self.device.as_ptr(), SIZE, Direction::FromDevice)? };
         Ok(self.queue.add(buffer).is_ok())
     }
 

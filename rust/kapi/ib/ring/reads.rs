@@ -11,7 +11,7 @@ use crate::kapi::{
             Handlers, //
         },
         rw::RwCtx, //
-    }, //
+    },
 };
 use kernel::prelude::*;
 

@@ -7,8 +7,8 @@ use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
         region::{
-            Armed,
             Invalidation,
+            Mapped,
             Region, //
         },
         ring::Wr,
@@ -34,40 +34,45 @@ impl<C> SendQueue<C> {
     /// error the connection is to be dropped: part of the chain may have been posted.
     pub(in super::super) fn post_send(
         &mut self,
-        armed: &[Region<Armed>],
+        mapped: &[Region<Mapped>],
         buffer: DmaBuffer,
         len: usize,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let registrations = armed.len();
+        let registrations = mapped.len();
         let n = registrations + 1;
         let fits = n <= self.ring.longest_chain() && self.room() >= (n + registrations) as u64;
         if !self.ring.is_open() || !fits {
             self.give_back_buffer(buffer);
             return Err(ENOTCONN);
         }
-        for region in armed {
-            trace::xprtrdma_mr_fastreg(|| (task(), region.covered()));
+        for region in mapped {
+            trace::xprtrdma_mr_fastreg(|| (task(), region.covered().into()));
         }
         let signaled = self.signal(n, buffer.is_sent_in_place(len));
         trace::xprtrdma_post_send(|| {
             let flag = bindings::ib_send_flags_IB_SEND_SIGNALED;
-            (buffer.id, task(), 1, if signaled { flag } else { 0 })
+            (
+                self.id_of(buffer.id),
+                task(),
+                1,
+                if signaled { flag } else { 0 },
+            )
         });
         // Nobody else asks for their names.
         let named = trace::on::xprtrdma_wc_fastreg();
-        let regions = armed.iter().map(|region| {
+        let regions = mapped.iter().map(|region| {
             let (region, registers) = (region.id(), true);
             named.then_some(Owned::Region { region, registers })
         });
-        let registrations = armed.iter().map(Wr::RegMr).zip(regions);
+        let registrations = mapped.iter().map(Wr::RegMr).zip(regions);
         let send = Wr::Send {
             buffer,
             len,
             invalidate: None,
         };
         let send = once((send, Some(Owned::Send { tag: None })));
-        self.reserved += armed.len() as u32;
+        self.reserved += mapped.len() as u32;
         self.ring
             .post(n, Iterator::chain(registrations, send), signaled)
             .inspect_err(|e| {
@@ -78,7 +83,7 @@ impl<C> SendQueue<C> {
     /// Posts the registration of a region that is never invalidated, alone.
     ///
     /// On an error the connection is to be dropped: it may have been posted.
-    pub(in super::super) fn post_registration(&mut self, region: &Region<Armed>) -> Result {
+    pub(in super::super) fn post_registration(&mut self, region: &Region<Mapped>) -> Result {
         if !self.ring.is_open() || self.room() == 0 {
             return Err(ENOTCONN);
         }

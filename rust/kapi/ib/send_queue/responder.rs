@@ -71,15 +71,6 @@ impl<C> Work<C> {
             Self::Reply(reply) => 1 + reply.transfer.as_ref().map_or(0, |t| t.requests()),
         }
     }
-
-    /// What it is called in trace events.
-    #[inline]
-    fn id(&self) -> CompletionId {
-        match self {
-            Self::Read(read) => read.transfer.id(),
-            Self::Reply(reply) => reply.buffer.id,
-        }
-    }
 }
 
 impl<C> SendQueue<C> {
@@ -117,7 +108,7 @@ impl<C> SendQueue<C> {
             let posted = self.post_work(work);
             return Ok(posted.map_or(Turn::Failed, |()| Turn::Posted));
         }
-        trace::svcrdma_sq_full(|| self.trace_room(work.id()));
+        trace::svcrdma_sq_full(|| self.trace_room(self.id_of_work(&work)));
         match self.turns.push(work) {
             Ok(()) => Ok(Turn::Waits),
             Err(work) => Err((ENOBUFS, work)),
@@ -139,11 +130,20 @@ impl<C> SendQueue<C> {
                 _ => break,
             }
             if let Some(work) = self.turns.pop() {
-                trace::svcrdma_sq_retry(|| self.trace_room(work.id()));
+                trace::svcrdma_sq_retry(|| self.trace_room(self.id_of_work(&work)));
                 self.post_work(work)?;
             }
         }
         Ok(waited && !self.has_waiting())
+    }
+
+    /// What trace events call it.
+    #[inline]
+    fn id_of_work(&self, work: &Work<C>) -> CompletionId {
+        match work {
+            Work::Read(read) => read.transfer.id(),
+            Work::Reply(reply) => self.id_of(reply.buffer.id),
+        }
     }
 
     /// What trace events say of the queue, beside whom they are about.
@@ -152,7 +152,7 @@ impl<C> SendQueue<C> {
     }
 
     fn post_work(&mut self, work: Work<C>) -> Result {
-        let id = work.id();
+        let id = self.id_of_work(&work);
         let result = match work {
             Work::Read(read) => self.post_read(read),
             Work::Reply(reply) => self.post_reply(reply),
@@ -196,7 +196,7 @@ impl<C> SendQueue<C> {
                 *latest = tag;
             }
         }
-        trace::svcrdma_post_send(|| (buffer.id, 1, invalidate.unwrap_or(0)));
+        trace::svcrdma_post_send(|| (self.id_of(buffer.id), 1, invalidate.unwrap_or(0)));
         let send = Wr::Send {
             buffer,
             len,

@@ -18,10 +18,10 @@ use crate::{
                 PlainQp,
                 Refusal, //
             },
+            mr::Access,
             region::{
-                Access,
-                Armed,
-                Invalidation, //
+                Invalidation,
+                Mapped, //
             },
             send_queue::*, //
         },
@@ -47,13 +47,13 @@ mod suite {
     #[test]
     fn a_send_as_posted() -> Result {
         let mut bench = Bench::new(64, 2, 8)?;
-        let armed = bench.armed(2)?;
-        bench.post(&armed, 100)?;
+        let mapped = bench.mapped(2)?;
+        bench.post(&mapped, 100)?;
         bench.expect(&[(REG, false), (REG, false), (SEND, false)])?;
         same("calls", bench.device.posts(), 1)?;
-        for (i, region) in armed.iter().enumerate() {
+        for (i, region) in mapped.iter().enumerate() {
             let posted = bench.device.send(i)?;
-            same("key", posted.key, region.segment().handle)?;
+            same("key", posted.key, region.key().rkey)?;
             same("access", posted.access as u32, Access::RemoteRead.as_raw())?;
         }
         let (_, len, lkey) = bench.device.send(2)?.sge;
@@ -80,9 +80,9 @@ mod suite {
     #[test]
     fn registrations_count_in_a_run() -> Result {
         let mut bench = Bench::new(256, 3, 64)?;
-        let armed = bench.armed(3)?;
+        let mapped = bench.mapped(3)?;
         for _ in 0..8 {
-            bench.post(&armed, 100)?;
+            bench.post(&mapped, 100)?;
         }
         for i in 0..32 {
             // Never a registration, and of the Sends every third.
@@ -96,15 +96,15 @@ mod suite {
         for slots in [8, 9, 16, 31, 32, 33, 64, 100] {
             for registrations in 0..2 {
                 let mut bench = Bench::new(slots, 1, 1000)?;
-                let armed = bench.armed(registrations)?;
+                let mapped = bench.mapped(registrations)?;
                 let mut without = 0;
                 for _ in 0..4 * slots {
-                    if bench.post(&armed, 100).is_err() {
+                    if bench.post(&mapped, 100).is_err() {
                         bench.queue.reserved = 0;
                         let _ = bench.retire_all()?;
-                        bench.post(&armed, 100)?;
+                        bench.post(&mapped, 100)?;
                     }
-                    without += armed.len() as u32 + 1;
+                    without += mapped.len() as u32 + 1;
                     let last = bench.device.send(bench.device.sends() - 1)?;
                     if last.signaled {
                         without = 0;
@@ -237,10 +237,10 @@ mod suite {
             (Refusal::Nameless, EIO),
         ] {
             let mut bench = Bench::new(64, 3, 8)?;
-            let armed = bench.armed(3)?;
+            let mapped = bench.mapped(3)?;
             bench.sends(2)?;
             bench.device.refuse_post(refusal);
-            same("error", bench.post(&armed, 100).err(), Some(error))?;
+            same("error", bench.post(&mapped, 100).err(), Some(error))?;
             same("head", bench.queue.ring.head(), 6)?;
             same("reserved", bench.queue.reserved, 3)?;
             same("buffers in the pool", bench.queue.buffers.len(), 0)?;
@@ -352,8 +352,8 @@ mod suite {
         same("first", name(&bench, 0), None)?;
         same("last", name(&bench, 2), Some((last, 7)))?;
         same("names", &bench.names()[..], &[(last, 7)])?;
-        let armed = bench.armed(1)?;
-        bench.post(&armed, 100)?;
+        let mapped = bench.mapped(1)?;
+        bench.post(&mapped, 100)?;
         same("registration", name(&bench, 3), None)?;
         let sent = name(&bench, 4);
         same("sent", sent.map(|name| name.0), Some(Purpose::Send))?;
@@ -367,9 +367,9 @@ mod suite {
         // none of their Sends is known to be complete.
         for slots in [16, 17, 40, 64] {
             let mut bench = Bench::new(slots, 3, 64)?;
-            let armed = bench.armed(3)?;
+            let mapped = bench.mapped(3)?;
             let mut calls = 0;
-            while bench.post(&armed, 100).is_ok() {
+            while bench.post(&mapped, 100).is_ok() {
                 calls += 1;
             }
             claim(calls >= 2, "some calls were posted")?;
@@ -391,13 +391,13 @@ mod suite {
     #[test]
     fn remote_invalidation_frees_the_reservation() -> Result {
         let mut bench = Bench::new(64, 1, 8)?;
-        let armed = bench.armed(1)?;
-        bench.post(&armed, 100)?;
+        let mapped = bench.mapped(1)?;
+        bench.post(&mapped, 100)?;
         same("reserved", bench.queue.reserved, 1)?;
         same("room", bench.queue.room(), 61)?;
         // No reservation is given up that there is not.
         for _ in 0..2 {
-            let idle = bench.armed(1)?.pop().ok_or(ENOENT)?.disarm();
+            let idle = bench.mapped(1)?.pop().ok_or(ENOENT)?.unmap(drop);
             bench.queue.give_back_region(idle, true);
             same("reserved", bench.queue.reserved, 0)?;
         }
@@ -495,9 +495,8 @@ mod suite {
             bench.sends(1)?;
             let _ = bench.retire_all()?;
             // SAFETY: The device lives as long as the ring.
-            let buffer = unsafe {
-                DmaBuffer::new(bench.device.as_ptr(), bench.size, Direction::ToDevice, ROLE)?
-            };
+            let buffer =
+                unsafe { DmaBuffer::new(bench.device.as_ptr(), bench.size, Direction::ToDevice)? };
             bench.queue.made += 1;
             bench.queue.ring.state = state;
 
@@ -537,7 +536,7 @@ mod suite {
     fn table_of_regions() -> Result {
         let mut bench = Bench::new(64, 1, 4)?;
         claim(bench.queue.take_region().is_none(), "none yet")?;
-        drop(bench.armed(5)?);
+        drop(bench.mapped(5)?);
         for i in 0..5 {
             let mr = bench.mrs[i].clone();
             bench.queue.add_region(mr)?;
@@ -548,7 +547,7 @@ mod suite {
         }
         same("regions", taken.len(), 5)?;
         // There is room for all that are out, whatever is added meanwhile.
-        drop(bench.armed(1)?);
+        drop(bench.mapped(1)?);
         let mr = bench.mrs[5].clone();
         bench.queue.add_region(mr)?;
         for region in taken.drain_all() {

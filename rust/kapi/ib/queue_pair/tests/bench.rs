@@ -215,13 +215,13 @@ impl Bench {
     }
 
     /// Covers `n` pages with a region each.
-    pub(super) fn arm(&self, n: usize) -> Result<Regions> {
+    pub(super) fn map(&self, n: usize) -> Result<Regions> {
         let mut regions = Regions::new(3, GFP_KERNEL)?;
         self.qp.grow_regions(n as u32, u32::MAX)?;
         for i in 0..n {
             let page = (i * PAGE_SIZE, PAGE_SIZE);
             let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
-            Poster::enter(&self.qp)?.arm(
+            Poster::enter(&self.qp)?.map(
                 &mut regions,
                 &mut pieces,
                 Access::RemoteWrite,
@@ -234,7 +234,7 @@ impl Bench {
 
     /// Posts a call with `n` regions.
     pub(super) fn call(&self, n: usize) -> Result<Regions> {
-        let mut regions = self.arm(n)?;
+        let mut regions = self.map(n)?;
         let mut buffer = self.qp.send_buffer()?;
         buffer.bytes().fill(0x55);
         buffer.post(100, &mut regions, nobody)?;
@@ -275,8 +275,8 @@ impl Bench {
 
     /// Checks that the regions are dead after a tear-down, and so no obstacle.
     pub(super) fn expect_dead(&self, mut regions: Regions) -> Result {
-        self.qp.disarm(&mut regions);
-        regions.bury();
+        self.qp.unmap(&mut regions);
+        regions.drop_dead();
         same("room", regions.room(), 3)?;
         claim(matches!(regions.fenced(), Some(Fenced { .. })), "fenced")
     }

@@ -73,13 +73,13 @@ mod suite {
     #[test]
     fn regions_stay_with_their_connection() -> Result {
         let (one, other) = (Bench::new()?, Bench::new()?);
-        let mut regions = one.arm(1)?;
+        let mut regions = one.map(1)?;
         // Neither covers more, nor posts, nor invalidates, nor takes into its pool what is not its own.
         other.qp.grow_regions(1, 1)?;
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let armed =
-            Poster::enter(&other.qp)?.arm(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
-        same("arming", armed.err(), Some(EINVAL))?;
+        let mapped =
+            Poster::enter(&other.qp)?.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        same("arming", mapped.err(), Some(EINVAL))?;
         let posted = other.qp.send_buffer()?.post(100, &mut regions, nobody);
         same("posting", posted.err(), Some(EINVAL))?;
         same("requests", other.device.sends(), 0)?;
@@ -88,7 +88,7 @@ mod suite {
         let posted = other.invalidation(&mut registered, 9);
         same("invalidating", posted, Err((EINVAL, Some(9))))?;
         same("requests", other.device.sends(), 0)?;
-        other.qp.disarm(&mut regions);
+        other.qp.unmap(&mut regions);
         same("idle", other.qp.idle_regions(), 1)?;
         drop(regions);
         other.qp.shutdown();

@@ -3,7 +3,10 @@
 //! Protects: pages that their owner lets go of stay as long as a peer can reach them, and no
 //! longer.
 
-use crate::kapi::ib::region::tests::*;
+use crate::kapi::{
+    ib::region::tests::*,
+    page::KeptPages, //
+};
 
 /// References to each of the pages that are covered, and to one more.
 fn counts(bench: &Bench) -> [i32; PAGES + 1] {
@@ -21,8 +24,8 @@ const ALONE: [i32; PAGES + 1] = [1, 1, 1, 1];
 const KEPT: [i32; PAGES + 1] = [2, 2, 2, 1];
 
 impl Bench {
-    /// As `arm`, of pages that are to be kept.
-    fn arm_kept(&self, region: Region<Idle>) -> Result<Region<Armed>> {
+    /// As `map`, of pages that are to be kept.
+    fn map_kept(&self, region: Region<Idle>) -> Result<Region<Mapped>> {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
         let kept = unsafe { KeptPages::new(entries) }?;
@@ -43,29 +46,29 @@ mod suite {
         let bench = Bench::new(false)?;
         same("before", counts(&bench), ALONE)?;
 
-        let armed = bench.arm_kept(bench.idle())?;
-        same("armed", counts(&bench), KEPT)?;
-        let idle = armed.disarm();
-        same("disarmed", counts(&bench), ALONE)?;
+        let mapped = bench.map_kept(bench.idle())?;
+        same("mapped", counts(&bench), KEPT)?;
+        let idle = mapped.unmap(drop);
+        same("unmapped", counts(&bench), ALONE)?;
 
-        let registered = bench.arm_kept(idle)?.posted();
+        let registered = bench.map_kept(idle)?.posted();
         let rkey = registered.rkey();
-        let registered = match registered.invalidated_by(rkey ^ 1) {
+        let registered = match registered.invalidated_by(rkey ^ 1, drop) {
             Ok(_) => return same("invalidated by another key", true, false),
             Err(registered) => registered,
         };
         same("registered", counts(&bench), KEPT)?;
-        let Ok(idle) = registered.invalidated_by(rkey) else {
+        let Ok(idle) = registered.invalidated_by(rkey, drop) else {
             return same("invalidated", false, true);
         };
         same("remotely invalidated", counts(&bench), ALONE)?;
 
-        let invalidating = bench.arm_kept(idle)?.posted().invalidation_posted();
+        let invalidating = bench.map_kept(idle)?.posted().invalidation_posted();
         same("invalidation posted", counts(&bench), KEPT)?;
-        let idle = invalidating.completed();
+        let idle = invalidating.completed(drop);
         same("locally invalidated", counts(&bench), ALONE)?;
 
-        let registered = bench.arm_kept(idle)?.posted();
+        let registered = bench.map_kept(idle)?.posted();
         same("registered again", counts(&bench), KEPT)?;
         bench.end()?;
         same("dead", counts(&bench), ALONE)?;
@@ -77,7 +80,7 @@ mod suite {
     fn not_when_nothing_was_mapped() -> Result {
         let bench = Bench::new(false)?;
         bench.device.refuse(fake::Request::MapMr, 0);
-        let refused = bench.arm_kept(bench.idle()).err();
+        let refused = bench.map_kept(bench.idle()).err();
         same("refused", refused, Some(ENOBUFS))?;
         same("after that", counts(&bench), ALONE)?;
         bench.end()

@@ -79,13 +79,13 @@ impl Bench {
             return Ok(buffer);
         }
         // SAFETY: The device lives as long as the ring.
-        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice, ROLE) }
+        unsafe { DmaBuffer::new(self.device.as_ptr(), self.size, Direction::ToDevice) }
     }
 
     /// Posts a Send with registrations, as a poster does.
-    pub(super) fn post(&mut self, armed: &[Region<Armed>], len: usize) -> Result {
+    pub(super) fn post(&mut self, mapped: &[Region<Mapped>], len: usize) -> Result {
         let buffer = self.buffer()?;
-        let result = self.queue.post_send(armed, buffer, len, nobody);
+        let result = self.queue.post_send(mapped, buffer, len, nobody);
         self.queue.lent -= 1;
         result
     }
@@ -99,22 +99,22 @@ impl Bench {
     }
 
     /// Makes `n` regions and arms them. The ring does not mind if they are posted again.
-    pub(super) fn armed(&mut self, n: usize) -> Result<KVec<Region<Armed>>> {
-        let mut armed = KVec::with_capacity(n, GFP_KERNEL)?;
+    pub(super) fn mapped(&mut self, n: usize) -> Result<KVec<Region<Mapped>>> {
+        let mut mapped = KVec::with_capacity(n, GFP_KERNEL)?;
         for _ in 0..n {
             // SAFETY: `drop` kills the region before either goes.
             let mr = unsafe { Mr::new(self.pd.as_ptr(), self.device.as_ptr(), 1, false)? };
             if let Err(e) = self.mrs.push(mr.clone(), GFP_KERNEL) {
-                mr.kill();
+                let _ = mr.deregister(drop);
                 return Err(e.into());
             }
             let mut pieces = self.memory.pieces((0, 0), (0, PAGE_SIZE), (0, 0))?;
             // SAFETY: It was made above, and has no other token.
             let idle = unsafe { Region::new(mr) };
             let region = fake::cover(idle, &mut pieces, false, Access::RemoteRead, 1);
-            armed.push(region.map_err(|(e, _)| e)?, GFP_KERNEL)?;
+            mapped.push(region.map_err(|(e, _)| e)?, GFP_KERNEL)?;
         }
-        Ok(armed)
+        Ok(mapped)
     }
 
     /// Posts invalidations of `keys`, each of the region of the same number. The error and whether
@@ -186,7 +186,7 @@ impl Bench {
     /// Checks that nothing stays mapped once the ring is gone.
     pub(super) fn end(mut self) -> Result {
         for mr in &self.mrs {
-            mr.kill();
+            let _ = mr.deregister(drop);
         }
         self.queue = SendQueue::new(1, 1, 1, 0)?;
         self.balance.more(0)
@@ -196,7 +196,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         for mr in &self.mrs {
-            mr.kill();
+            let _ = mr.deregister(drop);
         }
     }
 }
