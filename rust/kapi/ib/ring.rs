@@ -35,7 +35,6 @@ use crate::kapi::{
     },
     sys::fifo::Fifo, //
 };
-use core::mem::MaybeUninit;
 use kernel::{
     error::to_result,
     prelude::*, //
@@ -89,7 +88,7 @@ pub(super) struct Retired<T> {
     pub(super) transfer: Option<KBox<RwCtx>>,
 }
 
-/// Room for one work request of a chain.
+/// A work request of a chain.
 ///
 /// # Invariants
 ///
@@ -98,6 +97,22 @@ pub(super) struct Retired<T> {
 union WorkRequest {
     plain: bindings::ib_send_wr,
     registration: bindings::ib_reg_wr,
+}
+
+/// Room for one, and for what it sends.
+struct Place {
+    request: WorkRequest,
+    element: bindings::ib_sge,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        let plain = bindings::ib_send_wr::default();
+        Self {
+            request: WorkRequest { plain },
+            element: bindings::ib_sge::default(),
+        }
+    }
 }
 
 /// The ring, and room for one chain.
@@ -127,9 +142,7 @@ pub(super) struct Ring<T, R> {
     head: u64,
     tail: u64,
     oldest: usize,
-    chain: KVec<MaybeUninit<WorkRequest>>,
-    /// What the Send of a chain sends.
-    element: bindings::ib_sge,
+    chain: KVec<Place>,
     reads: Reads<R>,
 }
 
@@ -159,14 +172,13 @@ impl<T, R> Ring<T, R> {
             tail: 0,
             oldest: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
-            element: bindings::ib_sge::default(),
             reads: Reads::new(reads)?,
         };
         for _ in 0..slots {
             ring.slots.push(Posted::NOTHING, GFP_KERNEL)?;
         }
         for _ in 0..chain {
-            ring.chain.push(MaybeUninit::uninit(), GFP_KERNEL)?;
+            ring.chain.push(Place::default(), GFP_KERNEL)?;
         }
         Ok(ring)
     }
@@ -257,7 +269,7 @@ impl<T, R> Ring<T, R> {
     /// Posts at most `n` requests in one chain; the last is signaled if that is said.
     ///
     /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
-    /// without room for so many. Then all that was to be posted is dropped. After another error, the
+    /// without room for so many, `EINVAL` if there is none. Then all that was to be posted is dropped. After another error, the
     /// device's own, all of it counts as posted, and the connection is to be dropped.
     #[inline(always)]
     pub(super) fn post<'a>(
@@ -299,6 +311,9 @@ impl<T, R> Ring<T, R> {
             self.write(i, self.slot_of(end), request, owned);
             end += 1;
         }
+        if end == begin {
+            return Err(EINVAL);
+        }
         let mut first = self.link((end - begin) as usize, signaled);
         if let Some((transfer, each)) = writes {
             first = self.link_writes(transfer, before, first, each);
@@ -313,8 +328,12 @@ impl<T, R> Ring<T, R> {
     fn write(&mut self, i: usize, slot: usize, request: Wr<'_>, owned: Option<T>) {
         let mut wr = bindings::ib_send_wr::default();
         wr.__bindgen_anon_1.wr_cqe = self.entries.at(slot);
+        // The caller has found that it is there.
+        let Some(place) = self.chain.get_mut(i) else {
+            return;
+        };
         let mut sent = None;
-        let request = match request {
+        place.request = match request {
             Wr::RegMr(region) => {
                 wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
                 let registration = region.registration();
@@ -344,20 +363,17 @@ impl<T, R> Ring<T, R> {
                     wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
                     wr.ex.invalidate_rkey = rkey;
                 }
-                self.element = bindings::ib_sge {
+                place.element = bindings::ib_sge {
                     addr: buffer.dma_addr(),
                     length: len as u32,
                     lkey: self.lkey,
                 };
-                wr.sg_list = &mut self.element;
+                wr.sg_list = &mut place.element;
                 wr.num_sge = 1;
                 sent = Some(buffer);
                 WorkRequest { plain: wr }
             }
         };
-        if let Some(room) = self.chain.get_mut(i) {
-            room.write(request);
-        }
         let buffer = sent;
         self.hold(slot, Posted { buffer, owned });
     }
@@ -380,9 +396,9 @@ impl<T, R> Ring<T, R> {
             false => 0,
         };
         let requests = self.chain.get_mut(..n).unwrap_or(&mut []);
-        for request in requests.iter_mut().rev() {
-            let this: *mut bindings::ib_send_wr = request.as_mut_ptr().cast();
-            // SAFETY: The caller has written the first `n` requests; all begin with `plain`.
+        for place in requests.iter_mut().rev() {
+            let this: *mut bindings::ib_send_wr = (&raw mut place.request).cast();
+            // SAFETY: A request begins with `plain`, which is initialised from the first.
             unsafe {
                 (*this).next = next;
                 (*this).send_flags = core::mem::take(&mut flags);
@@ -452,7 +468,7 @@ impl<T, R> Ring<T, R> {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while the state is open or draining, which the callers
         // have checked under the lock. The list is linked and ends with a null `next`; it and what
-        // it points to (completion entries, the scatter element) live until the call returns,
+        // it points to (completion entries, scatter elements) live until the call returns,
         // which is as long as ib_core needs the requests; the entries live longer.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
         // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
