@@ -8,6 +8,9 @@
 
 mod cqe;
 mod reads;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+mod wr;
 
 pub(super) use self::{
     cqe::Handlers,
@@ -17,9 +20,12 @@ pub(super) use self::{
     },
 };
 
-use self::cqe::{
-    name,
-    Cqes, //
+use self::{
+    cqe::{
+        name,
+        Cqes, //
+    },
+    wr::WorkRequest, //
 };
 use crate::kapi::{
     bindings,
@@ -53,20 +59,6 @@ pub(super) enum QpState {
     Closed,
 }
 
-/// A work request.
-pub(super) enum Wr<'a> {
-    /// The registration of a region.
-    RegMr(&'a Region<Mapped>),
-    /// A local invalidation.
-    LocalInv(Invalidation),
-    /// A Send of the first `len` bytes. `invalidate` is a key of the peer's.
-    Send {
-        buffer: DmaBuffer,
-        len: usize,
-        invalidate: Option<u32>,
-    },
-}
-
 /// What a slot has of a posted request.
 pub(super) struct Posted<T> {
     /// What it sends from.
@@ -86,33 +78,6 @@ pub(super) struct Retired<T> {
     pub(super) posted: Posted<T>,
     /// It was the last of this transfer's RDMA Writes.
     pub(super) transfer: Option<KBox<RwCtx>>,
-}
-
-/// A work request of a chain.
-///
-/// # Invariants
-///
-/// `registration.wr` is the first member, so that a pointer to it is one to `plain`.
-#[repr(C)]
-union WorkRequest {
-    plain: bindings::ib_send_wr,
-    registration: bindings::ib_reg_wr,
-}
-
-/// Room for one, and for what it sends.
-struct Place {
-    request: WorkRequest,
-    element: bindings::ib_sge,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        let plain = bindings::ib_send_wr::default();
-        Self {
-            request: WorkRequest { plain },
-            element: bindings::ib_sge::default(),
-        }
-    }
 }
 
 /// The ring, and room for one chain.
@@ -142,7 +107,7 @@ pub(super) struct Ring<T, R> {
     head: u64,
     tail: u64,
     oldest: usize,
-    chain: KVec<Place>,
+    chain: KVec<WorkRequest>,
     reads: Reads<R>,
 }
 
@@ -178,7 +143,7 @@ impl<T, R> Ring<T, R> {
             ring.slots.push(Posted::NOTHING, GFP_KERNEL)?;
         }
         for _ in 0..chain {
-            ring.chain.push(Place::default(), GFP_KERNEL)?;
+            ring.chain.push(WorkRequest::default(), GFP_KERNEL)?;
         }
         Ok(ring)
     }
@@ -266,116 +231,52 @@ impl<T, R> Ring<T, R> {
         self.slots.get(self.slot_of(position))
     }
 
-    /// Posts at most `n` requests in one chain; the last is signaled if that is said.
+    /// Begins a chain of at most `n` requests.
     ///
     /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
-    /// without room for so many, `EINVAL` if there is none. Then all that was to be posted is dropped. After another error, the
-    /// device's own, all of it counts as posted, and the connection is to be dropped.
+    /// without room for so many.
     #[inline(always)]
-    pub(super) fn post<'a>(
-        &mut self,
-        n: usize,
-        requests: impl Iterator<Item = (Wr<'a>, Option<T>)>,
-        signaled: bool,
-    ) -> Result {
-        let writes = None::<(KBox<RwCtx>, fn(usize) -> Option<T>)>;
-        self.post_behind(writes, n, requests, signaled)
-    }
-
-    /// As [`Self::post`], behind the RDMA Writes of a transfer if there is one; the slot of each of those
-    /// owns what goes with it. `EINVAL` for a transfer that has none, or in a ring that has no room for
-    /// any.
-    #[inline(always)]
-    pub(super) fn post_behind<'a>(
-        &mut self,
-        writes: Option<(KBox<RwCtx>, impl Fn(usize) -> Option<T>)>,
-        n: usize,
-        requests: impl Iterator<Item = (Wr<'a>, Option<T>)>,
-        signaled: bool,
-    ) -> Result {
-        let before = writes
-            .as_ref()
-            .map_or(0, |(transfer, _)| transfer.requests());
+    pub(super) fn begin(&mut self, n: usize) -> Result<Chain<'_, T, R>> {
         if !self.can_post() {
             return Err(ENOTCONN);
         }
-        if n > self.chain.len() || n == 0 || (n + before) as u64 > self.sq_avail() {
+        if n > self.chain.len() || n as u64 > self.sq_avail() {
             return Err(EAGAIN);
         }
-        if writes.is_some() && (before == 0 || self.writes.is_full()) {
-            return Err(EINVAL);
-        }
-        let begin = self.head + before as u64;
-        let mut end = begin;
-        for (i, (request, owned)) in requests.take(n).enumerate() {
-            self.write(i, self.slot_of(end), request, owned);
-            end += 1;
-        }
-        if end == begin {
-            return Err(EINVAL);
-        }
-        let mut first = self.link((end - begin) as usize, signaled);
-        if let Some((transfer, each)) = writes {
-            first = self.link_writes(transfer, before, first, each);
-        }
-        // INVARIANT: What they use is in their slots.
-        self.head = end;
-        self.post_list(first)
+        let begin = self.head;
+        Ok(Chain {
+            ring: self,
+            transfer: None,
+            begin,
+            n: 0,
+            most: n,
+        })
     }
 
-    /// Writes the request at chain index `i`, and lets the slot own what it uses.
-    #[inline(always)]
-    fn write(&mut self, i: usize, slot: usize, request: Wr<'_>, owned: Option<T>) {
-        let mut wr = bindings::ib_send_wr::default();
-        wr.__bindgen_anon_1.wr_cqe = self.entries.at(slot);
-        // The caller has found that it is there.
-        let Some(place) = self.chain.get_mut(i) else {
-            return;
-        };
-        let mut sent = None;
-        place.request = match request {
-            Wr::RegMr(region) => {
-                wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
-                let registration = region.registration();
-                WorkRequest {
-                    registration: bindings::ib_reg_wr {
-                        wr,
-                        mr: registration.mr,
-                        key: registration.rkey,
-                        access: registration.access.as_raw() as i32,
-                    },
-                }
-            }
-            Wr::LocalInv(invalidation) => {
-                wr.opcode = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
-                wr.ex.invalidate_rkey = invalidation.rkey;
-                WorkRequest { plain: wr }
-            }
-            Wr::Send {
-                buffer,
-                len,
-                invalidate,
-            } => {
-                let len = len.min(buffer.len());
-                buffer.sync_for_device(len);
-                wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
-                if let Some(rkey) = invalidate {
-                    wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-                    wr.ex.invalidate_rkey = rkey;
-                }
-                place.element = bindings::ib_sge {
-                    addr: buffer.dma_addr(),
-                    length: len as u32,
-                    lkey: self.lkey,
-                };
-                wr.sg_list = &mut place.element;
-                wr.num_sge = 1;
-                sent = Some(buffer);
-                WorkRequest { plain: wr }
-            }
-        };
-        let buffer = sent;
-        self.hold(slot, Posted { buffer, owned });
+    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes with it.
+    /// `EINVAL` if it has none, or the ring has no room for any. After an error the transfer is dropped.
+    pub(super) fn begin_behind(
+        &mut self,
+        transfer: KBox<RwCtx>,
+        each: impl Fn(usize) -> Option<T>,
+        n: usize,
+    ) -> Result<Chain<'_, T, R>> {
+        let writes = transfer.requests();
+        if writes == 0 || self.writes.is_full() {
+            return Err(EINVAL);
+        }
+        if (writes + n) as u64 > self.sq_avail() {
+            return Err(EAGAIN);
+        }
+        let mut chain = self.begin(n)?;
+        for i in 0..writes {
+            let (slot, owned) = (chain.ring.slot_of(chain.begin), each(i));
+            let buffer = None;
+            chain.ring.hold(slot, Posted { buffer, owned });
+            chain.begin += 1;
+        }
+        chain.transfer = Some(transfer);
+        Ok(chain)
     }
 
     /// Lets a slot own what its request uses; it is that of a position from the head on.
@@ -387,35 +288,11 @@ impl<T, R> Ring<T, R> {
         }
     }
 
-    /// Links the first `n` requests, which were written, and returns the first. The last may be signaled.
-    #[inline(always)]
-    fn link(&mut self, n: usize, signaled: bool) -> *mut bindings::ib_send_wr {
-        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
-        let mut flags = match signaled {
-            true => bindings::ib_send_flags_IB_SEND_SIGNALED,
-            false => 0,
-        };
-        let requests = self.chain.get_mut(..n).unwrap_or(&mut []);
-        for place in requests.iter_mut().rev() {
-            let this: *mut bindings::ib_send_wr = (&raw mut place.request).cast();
-            // SAFETY: A request begins with `plain`, which is initialised from the first.
-            unsafe {
-                (*this).next = next;
-                (*this).send_flags = core::mem::take(&mut flags);
-            }
-            next = this;
-        }
-        next
-    }
-
-    /// Links the RDMA Writes of a transfer, which has so many, before `last`, and lets their slots own it
-    /// and what `each` says.
+    /// Links the RDMA Writes of a transfer, whose slots begin at the head, before `last`.
     fn link_writes(
         &mut self,
         mut transfer: KBox<RwCtx>,
-        n: usize,
         last: *mut bindings::ib_send_wr,
-        each: impl Fn(usize) -> Option<T>,
     ) -> *mut bindings::ib_send_wr {
         // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
         // completed, or all was flushed.
@@ -423,14 +300,9 @@ impl<T, R> Ring<T, R> {
         let entry = |i| self.entries.at(self.slot_of(self.head + i as u64));
         // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
         unsafe { name(first, last, entry) };
-        for i in 0..n {
-            let (slot, owned) = (self.slot_of(self.head + i as u64), each(i));
-            let buffer = None;
-            self.hold(slot, Posted { buffer, owned });
-        }
-        // The caller has found room for it, and that there is a request.
-        let last = self.head + (n as u64).saturating_sub(1);
-        let _ = self.writes.push((last, transfer));
+        let end = self.head + transfer.requests() as u64;
+        // There is a request, and room: the chain was begun only with both.
+        let _ = self.writes.push((end.saturating_sub(1), transfer));
         first
     }
 
@@ -503,6 +375,117 @@ impl<T, R> Ring<T, R> {
             transfer.unmap();
         }
         self.reads.unmap();
+    }
+}
+
+/// A chain of work requests that is being made. Dropped, it gives up what was put into it.
+///
+/// # Invariants
+///
+/// The slots of `n` positions from `begin` on, and of those between the head and `begin`, may hold
+/// something; the first `n` requests of the ring's chain were written. `n` is at most `most`, for which
+/// there is room in both.
+pub(super) struct Chain<'a, T, R> {
+    ring: &'a mut Ring<T, R>,
+    /// What has the RDMA Writes before `begin`.
+    transfer: Option<KBox<RwCtx>>,
+    begin: u64,
+    n: usize,
+    most: usize,
+}
+
+impl<T, R> Chain<'_, T, R> {
+    /// Adds a request that `write` writes; its slot owns that. What there is no room for is dropped.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        buffer: Option<DmaBuffer>,
+        owned: Option<T>,
+        write: impl FnOnce(&mut WorkRequest, *mut bindings::ib_cqe),
+    ) {
+        let slot = self.ring.slot_of(self.begin + self.n as u64);
+        let cqe = self.ring.entries.at(slot);
+        match self.ring.chain.get_mut(self.n) {
+            Some(request) if self.n < self.most => write(request, cqe),
+            _ => return,
+        }
+        // INVARIANT: It was written.
+        self.ring.hold(slot, Posted { buffer, owned });
+        self.n += 1;
+    }
+
+    /// Adds the registration of a region.
+    #[inline(always)]
+    pub(super) fn reg_mr(&mut self, region: &Region<Mapped>, owned: Option<T>) {
+        self.add(None, owned, |request, cqe| request.reg_mr(cqe, region));
+    }
+
+    /// Adds a local invalidation.
+    #[inline(always)]
+    pub(super) fn local_inv(&mut self, invalidation: Invalidation, owned: Option<T>) {
+        self.add(None, owned, |request, cqe| {
+            request.local_inv(cqe, invalidation)
+        });
+    }
+
+    /// Adds a Send of the first `len` bytes of the buffer. `invalidate` is a key of the peer's.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        buffer: DmaBuffer,
+        len: usize,
+        invalidate: Option<u32>,
+        owned: Option<T>,
+    ) {
+        let len = len.min(buffer.len());
+        buffer.sync_for_device(len);
+        let element = bindings::ib_sge {
+            addr: buffer.dma_addr(),
+            length: len as u32,
+            lkey: self.ring.lkey,
+        };
+        self.add(Some(buffer), owned, |request, cqe| {
+            request.send(cqe, element, invalidate)
+        });
+    }
+
+    /// Posts it, the last request signaled if that is said. `EINVAL` if there is none. After another error,
+    /// the device's own, all of it counts as posted, and the connection is to be dropped.
+    #[inline(always)]
+    pub(super) fn post(mut self, signaled: bool) -> Result {
+        let (end, transfer) = (self.begin + self.n as u64, self.transfer.take());
+        if self.n == 0 {
+            return Err(EINVAL);
+        }
+        let ring = &mut *self.ring;
+        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
+        let mut flags = match signaled {
+            true => bindings::ib_send_flags_IB_SEND_SIGNALED,
+            false => 0,
+        };
+        for request in ring.chain.iter_mut().take(self.n).rev() {
+            next = request.link(next, core::mem::take(&mut flags));
+        }
+        if let Some(transfer) = transfer {
+            next = ring.link_writes(transfer, next);
+        }
+        // INVARIANT: What they use is in their slots. Nothing of it is in front of the head now.
+        ring.head = end;
+        self.n = 0;
+        self.begin = end;
+        self.ring.post_list(next)
+    }
+}
+
+impl<T, R> Drop for Chain<'_, T, R> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        for position in self.ring.head..self.begin + self.n as u64 {
+            let slot = self.ring.slot_of(position);
+            if let Some(slot) = self.ring.slots.get_mut(slot) {
+                *slot = Posted::NOTHING;
+            }
+        }
     }
 }
 

@@ -253,18 +253,18 @@ impl<C> SendQueue<C> {
     }
 
     /// Retires slots below `end`, up to the first that holds more than a buffer, which it returns;
-    /// the memory of a transfer was taken from the device. If they ended well, `each` is told what
-    /// trace events have to say of each request.
+    /// the memory of a transfer was taken from the device. `ok` says whether they ended well; `each`, if
+    /// there is one, is told what trace events have to say of each request.
     ///
     /// To be called again until it returns none.
     pub(super) fn retire(
         &mut self,
         end: u64,
         ok: bool,
-        each: impl Fn(Purpose, CompletionId),
+        each: Option<impl Fn(Purpose, CompletionId)>,
     ) -> Option<Retired<C>> {
         while let Some(FromRing { posted, transfer }) = self.ring.retire(end) {
-            if let (true, Some(owned)) = (ok, &posted.owned) {
+            if let (Some(each), Some(owned)) = (&each, &posted.owned) {
                 let (purpose, id) = self.name(owned, posted.buffer.as_ref());
                 each(purpose, id);
             }

@@ -155,6 +155,20 @@ fn receive_outcome(id: CompletionId, len: u32, fault: Fault) -> (CompletionId, u
     (id, len, status, vendor)
 }
 
+/// Whether [`ended`] is listened to.
+#[inline(always)]
+pub(super) fn tells_of_ends(role: Role) -> bool {
+    match role {
+        Role::Responder => trace::on::svcrdma_wc_send(),
+        Role::Requester => {
+            trace::on::xprtrdma_wc_send()
+                || trace::on::xprtrdma_wc_li()
+                || trace::on::xprtrdma_wc_li_done()
+                || trace::on::xprtrdma_wc_li_wake()
+        }
+    }
+}
+
 /// A request of a send queue has ended well, other than RDMA Reads and Writes.
 #[inline]
 pub(super) fn ended(role: Role, purpose: Purpose, id: CompletionId) {

@@ -134,6 +134,7 @@ impl<H: Handler> QueuePair<H> {
     pub(super) fn retire(&self, end: u64, ok: bool) {
         loop {
             let each = |purpose, id| trace::ended(H::ROLE, purpose, id);
+            let each = (ok && trace::tells_of_ends(H::ROLE)).then_some(each);
             let retired = self.send.lock().retire(end, ok, each);
             match retired {
                 Some(Retired::Cookie { cookie, end }) => {

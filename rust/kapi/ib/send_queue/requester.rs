@@ -11,7 +11,6 @@ use crate::kapi::{
             Mapped,
             Region, //
         },
-        ring::Wr,
         send_queue::{
             Owned,
             SendQueue, //
@@ -23,7 +22,6 @@ use crate::kapi::{
         TaskId, //
     },
 };
-use core::iter::once;
 use kernel::prelude::*;
 
 impl<C> SendQueue<C> {
@@ -61,23 +59,21 @@ impl<C> SendQueue<C> {
         });
         // Nobody else asks for their names.
         let named = trace::on::xprtrdma_wc_fastreg();
-        let regions = mapped.iter().map(|region| {
-            let (region, registers) = (region.id(), true);
-            named.then_some(Owned::Region { region, registers })
-        });
-        let registrations = mapped.iter().map(Wr::RegMr).zip(regions);
-        let send = Wr::Send {
-            buffer,
-            len,
-            invalidate: None,
-        };
-        let send = once((send, Some(Owned::Send { tag: None })));
+        let mut chain = self.ring.begin(n)?;
+        for region in mapped {
+            let (number, registers) = (region.id(), true);
+            let owned = named.then_some(Owned::Region {
+                region: number,
+                registers,
+            });
+            chain.reg_mr(region, owned);
+        }
+        chain.send(buffer, len, None, Some(Owned::Send { tag: None }));
+        let posted = chain.post(signaled);
         self.reserved += mapped.len() as u32;
-        self.ring
-            .post(n, Iterator::chain(registrations, send), signaled)
-            .inspect_err(|e| {
-                trace::xprtrdma_post_send_err(|| (self.completion_queue, task(), *e));
-            })
+        posted.inspect_err(|e| {
+            trace::xprtrdma_post_send_err(|| (self.completion_queue, task(), *e));
+        })
     }
 
     /// Posts the registration of a region that is never invalidated, alone.
@@ -88,7 +84,9 @@ impl<C> SendQueue<C> {
             return Err(ENOTCONN);
         }
         let signaled = self.signal(1, false);
-        self.ring.post(1, once((Wr::RegMr(region), None)), signaled)
+        let mut chain = self.ring.begin(1)?;
+        chain.reg_mr(region, None);
+        chain.post(signaled)
     }
 
     /// Posts local invalidations in one chain, the last one signaled; its completion brings back
@@ -104,16 +102,13 @@ impl<C> SendQueue<C> {
         waiter: Waiter,
     ) -> Result<(), (Error, Option<C>)> {
         let n = invalidations.len();
-        if !self.ring.can_post()
-            || n == 0
-            || n > self.ring.longest_chain()
-            || n as u64 > self.ring.sq_avail()
-        {
-            return Err((ENOTCONN, Some(cookie)));
-        }
+        let mut chain = match self.ring.begin(n) {
+            Ok(chain) if n != 0 => chain,
+            _ => return Err((ENOTCONN, Some(cookie))),
+        };
         let named = trace::on::xprtrdma_wc_li();
         let mut cookie = Some(cookie);
-        let requests = invalidations.enumerate().map(|(i, invalidation)| {
+        for (i, invalidation) in invalidations.enumerate() {
             let region = invalidation.region;
             // The last one is known anyway.
             let owned = match cookie.take_if(|_| i + 1 == n) {
@@ -127,10 +122,11 @@ impl<C> SendQueue<C> {
                     registers: false,
                 }),
             };
-            (Wr::LocalInv(invalidation), owned)
-        });
+            chain.local_inv(invalidation, owned);
+        }
+        let posted = chain.post(true);
         self.unsignaled = 0;
         self.reserved = self.reserved.saturating_sub(n as u32);
-        self.ring.post(n, requests, true).map_err(|e| (e, None))
+        posted.map_err(|e| (e, None))
     }
 }

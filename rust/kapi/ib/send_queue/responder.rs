@@ -9,10 +9,7 @@ use crate::kapi::{
     bindings,
     ib::{
         buffer::DmaBuffer,
-        ring::{
-            Reading,
-            Wr, //
-        },
+        ring::Reading,
         rw::RwCtx,
         send_queue::{
             Owned,
@@ -26,7 +23,6 @@ use crate::kapi::{
         CompletionId, //
     },
 };
-use core::iter::once;
 use kernel::prelude::*;
 
 /// Who wants to know of the end of RDMA Reads.
@@ -197,26 +193,23 @@ impl<C> SendQueue<C> {
             }
         }
         trace::svcrdma_post_send(|| (self.id_of(buffer.id), 1, invalidate.unwrap_or(0)));
-        let send = Wr::Send {
-            buffer,
-            len,
-            invalidate,
+        let mut chain = match transfer {
+            None => self.ring.begin(1)?,
+            Some(mut writes) => {
+                writes.trace_post();
+                let (transfer, reply_chunk) = (writes.id().number(), writes.reply_chunk_from());
+                let each = |i| {
+                    Some(Owned::Write {
+                        tag,
+                        transfer,
+                        reply_chunk: i >= reply_chunk,
+                    })
+                };
+                self.ring.begin_behind(writes, each, 1)?
+            }
         };
-        let send = once((send, Some(Owned::Send { tag })));
-        let Some(mut writes) = transfer else {
-            return self.ring.post(1, send, signaled);
-        };
-        writes.trace_post();
-        let (transfer, reply_chunk) = (writes.id().number(), writes.reply_chunk_from());
-        let each = move |i| {
-            Some(Owned::Write {
-                tag,
-                transfer,
-                reply_chunk: i >= reply_chunk,
-            })
-        };
-        self.ring
-            .post_behind(Some((writes, each)), 1, send, signaled)
+        chain.send(buffer, len, invalidate, Some(Owned::Send { tag }));
+        chain.post(signaled)
     }
 
     /// What the RDMA Reads are called in trace events that `entry` belongs to.

@@ -286,7 +286,7 @@ mod suite {
         // A tear-down does not wait for who has taken it out, if the device cannot drain.
         let bench = Bench::new()?;
         bench.reply(3)?;
-        let retired = bench.qp.send.lock().retire(4, true, |_, _| ());
+        let retired = bench.qp.send.lock().retire(4, true, None::<fn(_, _)>);
         let written = match &retired {
             Some(Retired::Transfer(transfer)) => transfer.pieces(),
             _ => usize::MAX,

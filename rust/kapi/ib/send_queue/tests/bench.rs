@@ -135,7 +135,7 @@ impl Bench {
     /// Retires everything below `end`; the cookies that came back.
     pub(super) fn retire(&mut self, end: u64) -> Result<KVec<u32>> {
         let mut cookies = KVec::new();
-        while let Some(retired) = self.queue.retire(end, true, |_, _| ()) {
+        while let Some(retired) = self.queue.retire(end, true, None::<fn(_, _)>) {
             if let Retired::Cookie { cookie, .. } = retired {
                 cookies.push(cookie, GFP_KERNEL)?;
             }
@@ -150,7 +150,7 @@ impl Bench {
         let note = |purpose, id: CompletionId| {
             let _ = names.borrow_mut().push((purpose, id.number()), GFP_KERNEL);
         };
-        while self.queue.retire(u64::MAX, true, note).is_some() {}
+        while self.queue.retire(u64::MAX, true, Some(note)).is_some() {}
         names.into_inner()
     }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A work request of a chain.
+
+use crate::kapi::{
+    bindings,
+    ib::region::{
+        Invalidation,
+        Mapped,
+        Region, //
+    },
+};
+
+/// Room for a work request, and for what it sends.
+#[derive(Default)]
+pub(super) struct WorkRequest {
+    /// The longest of them; the others are the first member alone.
+    registration: bindings::ib_reg_wr,
+    element: bindings::ib_sge,
+}
+
+impl WorkRequest {
+    /// Becomes another request, all but for what [`Self::link`] sets. Its entry is `cqe`.
+    #[inline(always)]
+    fn set(&mut self, cqe: *mut bindings::ib_cqe, opcode: u32) -> &mut bindings::ib_send_wr {
+        let wr = &mut self.registration.wr;
+        wr.__bindgen_anon_1.wr_cqe = cqe;
+        wr.opcode = opcode;
+        wr.sg_list = core::ptr::null_mut();
+        wr.num_sge = 0;
+        wr
+    }
+
+    /// Becomes the registration of a region.
+    #[inline(always)]
+    pub(super) fn reg_mr(&mut self, cqe: *mut bindings::ib_cqe, region: &Region<Mapped>) {
+        self.set(cqe, bindings::ib_wr_opcode_IB_WR_REG_MR);
+        let registration = region.registration();
+        self.registration.mr = registration.mr;
+        self.registration.key = registration.rkey;
+        self.registration.access = registration.access.as_raw() as i32;
+    }
+
+    /// Becomes a local invalidation.
+    #[inline(always)]
+    pub(super) fn local_inv(&mut self, cqe: *mut bindings::ib_cqe, invalidation: Invalidation) {
+        let wr = self.set(cqe, bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
+        wr.ex.invalidate_rkey = invalidation.rkey;
+    }
+
+    /// Becomes a Send of `element`. `invalidate` is a key of the peer's.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        cqe: *mut bindings::ib_cqe,
+        element: bindings::ib_sge,
+        invalidate: Option<u32>,
+    ) {
+        self.element = element;
+        let element = &raw mut self.element;
+        let wr = self.set(cqe, bindings::ib_wr_opcode_IB_WR_SEND);
+        wr.sg_list = element;
+        wr.num_sge = 1;
+        if let Some(rkey) = invalidate {
+            wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+            wr.ex.invalidate_rkey = rkey;
+        }
+    }
+
+    /// Comes before `next`, with these flags. It must not move until it was posted.
+    #[inline(always)]
+    pub(super) fn link(
+        &mut self,
+        next: *mut bindings::ib_send_wr,
+        flags: i32,
+    ) -> *mut bindings::ib_send_wr {
+        let wr = &mut self.registration.wr;
+        wr.next = next;
+        wr.send_flags = flags;
+        wr
+    }
+}
