@@ -20,10 +20,8 @@ use crate::{
         same, //
     },
 };
-use xdr::Role;
 
 const SIZE: usize = 256;
-const ROLE: Role = Role::Requester;
 
 struct Bench {
     queue: RecvQueue,

@@ -7,9 +7,6 @@ use crate::kapi::{
     trace::TaskId, //
 };
 use core::cell::RefCell;
-use xdr::Role;
-
-pub(super) const ROLE: Role = Role::Requester;
 
 const HANDLERS: Handlers = Handlers {
     done: fake::ignore,
