@@ -87,8 +87,8 @@ pub(super) struct Retired<T> {
 /// # Invariants
 ///
 /// - Positions `tail..head` are posted and not retired; each has a slot and the completion entry of
-///   the same index. That of `tail` is `oldest`, and the others follow it around
-///   the ring. Slots without position hold nothing.
+///   the same index. That of `tail` is `oldest`, and the others follow it around the ring. Slots
+///   without position hold nothing, but for those of a [`Chain`] that is being made.
 /// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
 ///   the device's queue holds (the drain needs one).
 /// - `target` is valid while `state` is `Open` or `Draining`.
@@ -308,7 +308,7 @@ impl<T, R> Ring<T, R> {
 
     /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Reads::is_full`].
     ///
-    /// Errors as those of [`Self::post`].
+    /// Errors as those of [`Self::begin`] and [`Chain::post`].
     pub(super) fn post_reads(&mut self, transfer: KBox<RwCtx>, owned: R) -> Result {
         if !self.can_post() {
             return Err(ENOTCONN);
