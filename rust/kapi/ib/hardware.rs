@@ -122,7 +122,8 @@ impl<E: CmHandler> Hardware<E> {
         // Where none are needed, the core shall make no regions for them either.
         let contexts = if beside == 0 { 0 } else { sizes.contexts };
         // The core makes room for them in the queue, but not for their completions.
-        let completions = sizes.send_entries.saturating_add(beside);
+        let completions = sizes.send_entries.checked_add(beside).ok_or(EINVAL);
+        let completions = completions.map_err(no_cq)?;
         let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(sizes.recv_entries).map_err(no_cq)?;

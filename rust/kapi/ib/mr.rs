@@ -178,9 +178,9 @@ impl Mr {
         let direction = core.direction;
         // INVARIANT: Nothing is mapped after this.
         let mapped = core::mem::take(&mut core.mapped);
-        // SAFETY: The lock of `core` is held, and something is mapped, so the region is not idle: by the
-        // type invariant nobody else uses the list. It is mapped with these values, and the device is
-        // alive.
+        // SAFETY: The lock of `core` is held, and something is mapped: either the region is not idle, and by
+        // the type invariant nobody else uses the list, or the caller is who has just mapped it. It is
+        // mapped with these values, and the device is alive.
         unsafe {
             let sg = (*self.list.get()).sg.as_mut_ptr();
             ledger::unmapped(sg as u64, mapped as usize, direction.as_raw());
@@ -413,10 +413,11 @@ impl Mr {
         // does; the device is alive as long as the region is.
         let mapped =
             unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
-        let address = || sg.first().map_or(0, |element| element.dma_address);
+        // By value: who takes the mapping back uses the list.
+        let address = sg.first().map_or(0, |element| element.dma_address);
         if mapped <= 0 {
             // Bounce buffers are short for a moment.
-            return Err(refusal(ENOBUFS, address(), None));
+            return Err(refusal(ENOBUFS, address, None));
         }
         ledger::mapped(list as u64, filled, direction.as_raw());
 
@@ -439,7 +440,7 @@ impl Mr {
         }
         self.take_back(&mut core);
         drop(core);
-        let refused = |error| Err(refusal(error, address(), Some(placed)));
+        let refused = |error| Err(refusal(error, address, Some(placed)));
         match usize::try_from(length) {
             Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(Some(fewer)),
             // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does), before or
@@ -478,7 +479,13 @@ impl Mr {
         }
         Err(NotMapped {
             error: EIO,
-            covered: Covered::default(),
+            covered: Covered {
+                id: self.id,
+                // It has taken fewer each time, but never all of what was less.
+                elements: 1,
+                direction: access.direction(),
+                ..Default::default()
+            },
             placed: Some(0),
         })
     }

@@ -24,7 +24,11 @@ use crate::kapi::{
             Mapped,
             Region, //
         },
-        trace::deregister, //
+        trace::{
+            deregister,
+            not_made,
+            not_mapped, //
+        },
     },
     page::Pieces, //
 };
@@ -69,7 +73,7 @@ impl Padding {
         let unit = KBox::new(Opaque::new(0), GFP_KERNEL)?;
         let mut padding = Self {
             // SAFETY: The caller promises that both stay valid until it is deregistered.
-            mr: unsafe { Mr::new(pd, device, 1, false)? },
+            mr: unsafe { Mr::new(pd, device, 1, false) }.inspect_err(not_made)?,
             key: RemoteKey::default(),
             unit,
         };
@@ -83,11 +87,14 @@ impl Padding {
         let mut pieces = unsafe { Pieces::new(room, core::ptr::null(), 0, 0, none) };
         // There is no XID to tag the address with: it is that of many RPCs.
         // SAFETY: The region was made above and has no other token; nobody else knows of it yet, so
-        // nobody kills it.
+        // nobody deregisters it.
         let mapped = unsafe {
             Region::new(padding.mr.clone()).map(&mut pieces, false, Access::RemoteWrite, 0)
         };
-        let mapped = mapped.map_err(|(why, _)| why.error)?;
+        let mapped = mapped.map_err(|(why, _)| {
+            not_mapped(&why);
+            why.error
+        })?;
         padding.key = mapped.key();
         Ok((padding, mapped))
     }

@@ -255,7 +255,7 @@ impl<H: Handler> QueuePair<H> {
         let (pd, device) = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
         let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
-        let mr = mr.inspect_err(|e| events::xprtrdma_frwr_alloc(|| (0, *e)))?;
+        let mr = mr.inspect_err(trace::not_made)?;
         trace::deregister(&mr);
         Ok(())
     }
@@ -387,7 +387,7 @@ impl<H: Handler> QueuePair<H> {
         // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
         // table; it waits for posters before it begins to let them go.
         let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
-        let mr = mr.inspect_err(|e| events::xprtrdma_frwr_alloc(|| (0, *e)))?;
+        let mr = mr.inspect_err(trace::not_made)?;
         let added = self.send.lock().add_region(mr.clone());
         added.inspect_err(|_| trace::deregister(&mr))
     }
@@ -409,7 +409,10 @@ impl<H: Handler> QueuePair<H> {
         }
         // The lock is to be let go before the poster is.
         let mut send = self.send.lock();
-        send.post_registration(&mapped)
+        let posted = send.post_registration(&mapped);
+        // It counts as registered, and nobody shall ever invalidate it, or has the right to.
+        drop(mapped.posted());
+        posted
     }
 
     /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not

@@ -97,7 +97,7 @@ impl<'a, H: Handler> Poster<'a, H> {
             return Err(ENOBUFS);
         }
         let region = self.0.send.lock().take_region().ok_or(EAGAIN)?;
-        // SAFETY: The tear-down kills the regions of its queue pair after all posters have left, and
+        // SAFETY: The tear-down deregisters the regions of its queue pair after all posters have left, and
         // this one is still there.
         match unsafe { region.map(pieces, config.sg_gaps, access, tag) } {
             Ok(mapped) => {

@@ -112,13 +112,16 @@ impl<C> SendQueue<C> {
     /// of `reads` messages, none for a requester. The queue is closed until [`Self::open`]. May sleep.
     pub(super) fn new(slots: u32, chain: u32, limit: u32, reads: u32) -> Result<Self> {
         // Whatever waits has a message that is being read for, or a buffer.
-        let turns = if reads == 0 { 0 } else { reads + limit };
+        let turns = match reads as usize {
+            0 => 0,
+            reads => reads.saturating_add(limit as usize),
+        };
         Ok(Self {
             ring: Ring::new(slots, chain, reads)?,
             completion_queue: 0,
             last_id: 0,
             reserved: 0,
-            turns: Fifo::with_capacity(turns as usize)?,
+            turns: Fifo::with_capacity(turns)?,
             written: [None; LATEST_WRITES],
             lost: false,
             unsignaled: 0,

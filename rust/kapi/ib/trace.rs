@@ -88,6 +88,11 @@ pub(super) fn unmapped(covered: Covered) {
     trace::xprtrdma_mr_unmap(|| covered.into());
 }
 
+/// There is no region.
+pub(super) fn not_made(error: &Error) {
+    trace::xprtrdma_frwr_alloc(|| (0, *error));
+}
+
 /// Memory could not be covered.
 pub(super) fn not_mapped(why: &NotMapped) {
     let Covered {

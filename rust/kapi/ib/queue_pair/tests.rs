@@ -596,7 +596,7 @@ mod suite {
         let other = bench.qp.send_buffer()?;
 
         first = Closer::start(&bench.qp, &queue)?;
-        wait_for("the gate closes", || {
+        wait_for("posters are kept out", || {
             bench.qp.send.lock().ring.state == QpState::Draining
         })?;
         second = Closer::start(&bench.qp, &queue)?;
@@ -633,7 +633,7 @@ mod suite {
         let closer;
         let buffer = bench.qp.send_buffer()?;
         closer = Closer::start(&bench.qp, &queue)?;
-        wait_for("the gate closes", || {
+        wait_for("posters are kept out", || {
             bench.qp.send.lock().ring.state == QpState::Draining
         })?;
         // Replies that came before the end still fence.

@@ -23,23 +23,31 @@ pub(in super::super) struct Handlers {
 /// # Invariants
 ///
 /// Once there are any, the entries do not move: the vector is not resized.
-pub(super) struct Cqes(KVVec<bindings::ib_cqe>);
+pub(super) struct Cqes {
+    table: KVVec<bindings::ib_cqe>,
+    /// As many as there are to be.
+    n: usize,
+}
 
 impl Cqes {
     /// Room for `n` of them. May sleep.
     pub(super) fn new(n: u32) -> Result<Self> {
+        let n = n as usize;
         // INVARIANT: There is none.
-        Ok(Self(KVVec::with_capacity(n as usize, GFP_KERNEL)?))
+        Ok(Self {
+            table: KVVec::with_capacity(n, GFP_KERNEL)?,
+            n,
+        })
     }
 
     /// Makes all that there is room for, once. Does not sleep.
     pub(super) fn open(&mut self, done: Done) -> Result {
-        if !self.0.is_empty() {
+        if !self.table.is_empty() {
             return Err(EBUSY);
         }
-        while self.0.len() < self.0.capacity() {
+        while self.table.len() < self.n {
             // INVARIANT: There is room for it.
-            self.0
+            self.table
                 .push_within_capacity(bindings::ib_cqe { done: Some(done) })
                 .map_err(|_| EINVAL)?;
         }
@@ -49,15 +57,15 @@ impl Cqes {
     /// The entry with that index.
     #[inline]
     pub(super) fn at(&self, index: usize) -> *mut bindings::ib_cqe {
-        self.0.as_ptr().wrapping_add(index).cast_mut()
+        self.table.as_ptr().wrapping_add(index).cast_mut()
     }
 
     /// The index of an entry that is in the table.
     #[inline]
     pub(super) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
-        let offset = (entry as usize).checked_sub(self.0.as_ptr() as usize)?;
+        let offset = (entry as usize).checked_sub(self.table.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<bindings::ib_cqe>();
-        (index < self.0.len()).then_some(index)
+        (index < self.table.len()).then_some(index)
     }
 }
 

@@ -90,6 +90,10 @@ impl<R> Reads<R> {
     /// Takes back those whose last completion entry is at `entry`.
     pub(super) fn end(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
         let index = self.last_entries.index_of(entry)?;
+        self.end_at(index)
+    }
+
+    fn end_at(&mut self, index: usize) -> Option<Reading<R>> {
         let reading = self.under_way.get_mut(index)?.take()?;
         // INVARIANT: They are not in `under_way` any more.
         let _ = self.free.push_within_capacity(index as u32);
@@ -100,7 +104,8 @@ impl<R> Reads<R> {
 
     /// Takes some of those whose end was not reported, for tear-down.
     pub(super) fn take(&mut self) -> Option<Reading<R>> {
-        self.under_way.iter_mut().find_map(Option::take)
+        let index = self.under_way.iter().position(Option::is_some)?;
+        self.end_at(index)
     }
 
     /// Takes the memory of all from the device, for tear-down.
@@ -120,7 +125,7 @@ impl<R> Reads<R> {
         self.under_way.len()
     }
 
-    /// Whether those of no other transfer can be posted.
+    /// Whether there is no room for the Reads of another transfer.
     pub(in super::super) fn is_full(&self) -> bool {
         self.free.is_empty()
     }

@@ -26,7 +26,7 @@ use kernel::prelude::*;
 
 impl<C> SendQueue<C> {
     /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain, for a
-    /// task or none. The regions are of this queue pair, so they are alive while its gate is open.
+    /// task or none. The regions are of this queue pair, so they are alive while everything can be posted.
     ///
     /// The registrations each get a slot reserved for the invalidation of their region. On an
     /// error the connection is to be dropped: part of the chain may have been posted.
@@ -93,8 +93,8 @@ impl<C> SendQueue<C> {
     /// the cookie.
     ///
     /// Uses the slots that were reserved when the regions were registered. On an error the
-    /// connection is to be dropped; the cookie comes back at once if nothing was posted, and else,
-    /// where the device has refused some of it, with the drain.
+    /// connection is to be dropped; the cookie comes back at once if the device was not asked, and else
+    /// with the tear-down.
     pub(in super::super) fn post_invalidations(
         &mut self,
         invalidations: impl ExactSizeIterator<Item = Invalidation>,

@@ -95,11 +95,11 @@ impl Bench {
         Ok(())
     }
 
-    /// Makes `n` regions and arms them. The ring does not mind if they are posted again.
+    /// Makes `n` regions and maps memory with them. The ring does not mind if they are posted again.
     pub(super) fn mapped(&mut self, n: usize) -> Result<KVec<Region<Mapped>>> {
         let mut mapped = KVec::with_capacity(n, GFP_KERNEL)?;
         for _ in 0..n {
-            // SAFETY: `drop` kills the region before either goes.
+            // SAFETY: `drop` deregisters the region before either goes.
             let mr = unsafe { Mr::new(self.pd.as_ptr(), self.device.as_ptr(), 1, false)? };
             if let Err(e) = self.mrs.push(mr.clone(), GFP_KERNEL) {
                 let _ = mr.deregister(drop);
