@@ -23,9 +23,12 @@ from pathlib import Path
 DIRECTORIES = {"slab": Path("/sys/kernel/debug/failslab"), "page": Path("/sys/kernel/debug/fail_page_alloc")}
 # Also those that may wait, are of one page, and need no kernel address.
 EVERYTHING = {"ignore-gfp-wait": "N", "cache-filter": "Y", "min-order": "0", "ignore-gfp-highmem": "N"}
-# What finds mistakes must not be short of memory itself: it would give up.
-TOOLS = ("kmemleak_object", "kmemleak_scan_area", "debug_objects_cache")
-OF_TOOLS = re.compile(r"kmemleak|debug_object")
+# What finds mistakes must not be short of memory itself: it would give up. The debugging of DMA has nodes of radix trees.
+TOOLS = ("kmemleak_object", "kmemleak_scan_area", "debug_objects_cache", "radix_tree_node")
+OF_TOOLS = re.compile(r"kmemleak|debug_object|radix_tree_node|xas_")
+# Where a device that plays an adapter takes note of each page that is mapped. An adapter allocates nothing for that, and
+# with that no attempt to connect would make so few allocations that none of them fails.
+NOTES = "adapter_map_phys", "adapter_map_sg"
 MANY = 1 << 30
 # What a mount may fail with.
 REFUSALS = (errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EPROTO, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTUNREACH)
@@ -48,16 +51,29 @@ class Mistake(Exception):
     """Something that a shortage of memory is no excuse for."""
 
 
-def text() -> tuple[int, int]:
-    """Where the module's code is, in whole pages."""
-    addresses = []
+def functions(module: str) -> dict[str, int]:
+    """Where the functions of a module are."""
+    found = {}
     with open("/proc/kallsyms") as symbols:
         for line in symbols:
-            if line.endswith("[rpcrdma]\n"):
-                address, kind, *_ = line.split()
+            if line.endswith(f"[{module}]\n"):
+                address, kind, name, *_ = line.split()
                 if kind in "tT":
-                    addresses.append(int(address, 16))
+                    found[name] = int(address, 16)
+    return found
+
+
+def text() -> tuple[int, int]:
+    """Where our module's code is, in whole pages."""
+    addresses = functions("rpcrdma").values()
     return min(addresses) & ~0xfff, (max(addresses) | 0xfff) + 1
+
+
+def notes() -> tuple[int, int]:
+    """Where the device takes note of mapped pages, if it does."""
+    code = functions("rdma_rxe")
+    first, *_, last = sorted(code[name] for name in NOTES if name in code) or (0, 0)
+    return first, min((address for address in code.values() if address > last), default=last)
 
 
 def write(kind: str, **values: int | str) -> None:
@@ -68,7 +84,8 @@ def write(kind: str, **values: int | str) -> None:
 def prepare(kind: str) -> None:
     """Choose which allocations may fail."""
     start, end = text()
-    write(kind, probability=0, verbose=0, space=0, require_start=hex(start), require_end=hex(end), stacktrace_depth=32)
+    write(kind, probability=0, verbose=0, space=0, require_start=hex(start), require_end=hex(end), stacktrace_depth=32,
+          reject_start="0", reject_end="0")
     for name, value in EVERYTHING.items():
         if (DIRECTORIES[kind] / name).exists():
             (DIRECTORIES[kind] / name).write_text(value)
@@ -269,6 +286,8 @@ def main(what: str, *arguments: str) -> int:
             print(sites(*arguments))
         elif what == "begin":
             prepare(arguments[0])
+            spared, end_of_spared = notes()
+            write(arguments[0], reject_start=hex(spared), reject_end=hex(end_of_spared))
             begin(arguments[0], int(arguments[1]), MANY)
         else:
             print(MANY - end(arguments[0]))

@@ -14,7 +14,7 @@ EXPECTED = repository.TESTS / "expected-messages"
 REPORTS = re.compile(
     r"WARNING:|BUG:|BUG at|KASAN|UBSAN|Oops|general protection|Kernel panic|kernel stack|refcount_t:|list_(add|del) corrupt"
     r"|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU usage|held lock freed|lock held when"
-    r"|INFO: task .* blocked|rcu: INFO|soft lockup|ODEBUG:|DMA-API: .*(error|leak|mismatch|not)"
+    r"|INFO: task .* blocked|rcu: INFO|soft lockup|ODEBUG:|DMA-API: .*(error|leak|mismatch|not|disab)"
     r"|rpcrdma: .*(leak|ledger)|panicked at|sleeping function called|scheduling while atomic")
 # What a boot begins with, and what ends it.
 BOOTS, READY = "Linux version ", "guest ready"
