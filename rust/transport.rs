@@ -2,9 +2,21 @@
 
 //! What both ends share.
 
+pub(crate) mod bring_up;
+mod completions;
 pub(crate) mod credits;
 pub(crate) mod endpoint;
+mod forced;
+mod padding;
+mod posting;
 pub(crate) mod queues;
+pub(crate) mod registration;
 pub(crate) mod reverse_credits;
+pub(crate) mod send_buffer;
+pub(crate) mod send_queue;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+mod trace;
+pub(crate) mod transfer;
 mod unanswered;
 pub(crate) mod unfit;

@@ -12,16 +12,14 @@ use crate::{
         mount::Mount, //
     },
     kapi::{
-        ib::{
-            CmEventKind,
-            Failure, //
-        },
+        ib::CmEventKind,
         sunrpc::XprtHandle,
         sys::{
             address::SocketAddress,
             log, //
         },
     },
+    transport::endpoint::Failure, //
 };
 use core::fmt;
 use kernel::{
@@ -73,7 +71,7 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Failed(failure) => failure.words(),
+            Self::Failed(failure) => failure.wc().words(),
             Self::Event(CmEventKind::Disconnected) => "the server has closed it",
             Self::Event(CmEventKind::DeviceRemoval) => "the device is being removed",
             Self::Event(CmEventKind::AddressChange) => "the address has moved",

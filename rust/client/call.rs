@@ -4,18 +4,15 @@
 
 use crate::{
     client::{
-        connection::{
-            ConnectionId,
-            Requester, //
-        },
+        connection::ConnectionId,
         mount::Mount, //
     },
     kapi::{
         ib::{
-            Fenced,
             KeptReceive,
             Regions, //
         },
+        page::Fenced,
         sunrpc::PinnedRqst,
         sys::completion::Completion, //
     },
@@ -74,7 +71,7 @@ pub(crate) enum Outcome {
     /// Its inline part still has to be put where it belongs. Until then it stays in its Receive,
     /// and the RPC keeps its credit for that.
     Inline {
-        message: KeptReceive<Requester>,
+        message: KeptReceive,
         /// Where that part begins in the message.
         offset: usize,
         /// Bytes that the server has written into the Write chunk.

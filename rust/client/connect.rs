@@ -23,8 +23,7 @@ use crate::{
             CmId,
             ConnectParams,
             DeviceLimits,
-            QueuePairConfig,
-            UNSIGNALED_RUN, //
+            RegionSize, //
         },
         sys::{
             address::SocketAddress,
@@ -38,7 +37,11 @@ use crate::{
         },
         trace, //
     },
-    transport::endpoint, //
+    transport::{
+        bring_up,
+        endpoint::EndpointConfig,
+        send_queue::UNSIGNALED_RUN, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -89,16 +92,18 @@ impl WorkItem for Connector {
 }
 
 /// The sizes of a connection's queue pair.
-fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> QueuePairConfig {
-    QueuePairConfig {
+fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointConfig {
+    EndpointConfig {
         send_entries: sizes.queues.sends,
         regions_per_call: sizes.plan.rpc(),
         send_buffers: max_requests + REVERSE_SLOTS + UNSIGNALED_RUN,
         send_size: sysctl::max_inline_write() as usize,
         receives: sizes.queues.receives,
         receive_size: sysctl::max_inline_read() as usize,
-        region_pages: sizes.plan.pages(),
-        sg_gaps: device.sg_gaps,
+        region: Some(RegionSize {
+            pages: sizes.plan.pages(),
+            sg_gaps: device.sg_gaps,
+        }),
         transfers: None,
     }
 }
@@ -132,7 +137,7 @@ fn attempt(
     let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
     let (own, peer) = id.addresses();
     let number = shared.next_id();
-    let connection = endpoint::make(
+    let connection = bring_up::make(
         id,
         device,
         max_requests,

@@ -25,12 +25,8 @@ use crate::{
     },
     kapi::{
         ib::{
-            Failure,
-            Handler,
             Invalidated,
-            QueuePair,
-            Received,
-            SendBuffer, //
+            Received, //
         },
         sys::{
             memalloc::MemoryScope,
@@ -38,7 +34,15 @@ use crate::{
         },
         trace, //
     },
-    transport::credits::Credits, //
+    transport::{
+        credits::Credits,
+        endpoint::{
+            Endpoint,
+            Failure,
+            Handler, //
+        },
+        send_buffer::SendBuffer, //
+    },
 };
 use kernel::{
     new_spinlock,
@@ -87,7 +91,7 @@ pub(crate) struct Requester {
 }
 
 /// One connection.
-pub(crate) type Connection = QueuePair<Requester>;
+pub(crate) type Connection = Endpoint<Requester>;
 
 impl Requester {
     /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
@@ -158,7 +162,7 @@ impl Handler for Requester {
     }
 
     #[inline]
-    fn received(&self, connection: &Connection, message: Received<'_, Self>) {
+    fn received(&self, connection: &Connection, message: Received<'_>) {
         self.watch.heard();
         let wanted = {
             let mut credits = self.credits.lock();
@@ -235,18 +239,15 @@ impl Requester {
         match connection.post_receives(wanted) {
             Ok(posted) => {
                 trace::xprtrdma_post_recvs(|| {
-                    let (queue, now) = connection.receive_queue();
-                    let before = now.saturating_sub(posted);
-                    (queue, *self.alarm.address(), posted, before)
+                    let before = connection.posted_receives().saturating_sub(posted);
+                    (connection.cqs().1, *self.alarm.address(), posted, before)
                 });
                 self.credits.lock().posted(posted);
             }
             // It is being torn down.
             Err(e) if e == ENOTCONN => (),
             Err(e) => {
-                trace::xprtrdma_post_recvs_err(|| {
-                    (connection.receive_queue().0, *self.alarm.address(), e)
-                });
+                trace::xprtrdma_post_recvs_err(|| (connection.cqs().1, *self.alarm.address(), e));
                 self.alarm.raise(Reason::NoReceives);
             }
         }

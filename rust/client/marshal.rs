@@ -29,10 +29,7 @@ use crate::{
         },
     },
     kapi::{
-        ib::{
-            Access,
-            SendBuffer, //
-        },
+        ib::Access,
         page::Pieces,
         sunrpc::{
             ReverseRqst,
@@ -45,6 +42,7 @@ use crate::{
             TaskId, //
         },
     },
+    transport::send_buffer::SendBuffer, //
 };
 use kernel::prelude::*;
 use xdr::{

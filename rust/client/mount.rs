@@ -26,10 +26,7 @@ use crate::{
         stats::Stats, //
     },
     kapi::{
-        ib::{
-            Fenced,
-            Waiter, //
-        },
+        page::Fenced,
         sunrpc::{
             Class,
             Connecting,
@@ -56,6 +53,7 @@ use crate::{
         },
         trace, //
     },
+    transport::send_queue::Waiter, //
 };
 use core::ffi::{
     c_int,

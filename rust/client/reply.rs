@@ -45,14 +45,14 @@ use crate::{
     },
     kapi::{
         ib::{
-            Fenced,
             Invalidated,
-            Received,
-            Waiter, //
+            Received, //
         },
+        page::Fenced,
         sunrpc::PinnedRqst,
         trace::TaskId, //
     },
+    transport::send_queue::Waiter, //
 };
 use kernel::{
     prelude::*,
@@ -84,11 +84,7 @@ const LIMITS: Limits = Limits {
 
 /// A message was received.
 #[inline]
-pub(crate) fn received(
-    requester: &Requester,
-    connection: &Connection,
-    message: Received<'_, Requester>,
-) {
+pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
     let plain = Plain::decode(message.bytes());
     let Some(reply) = plain.filter(|plain| plain.direction == Direction::Reply) else {
         return received_other(requester, connection, message);
@@ -108,11 +104,7 @@ pub(crate) fn received(
 
 /// As [`received`], for what is not a Reply without chunks.
 #[inline(never)]
-fn received_other(
-    requester: &Requester,
-    connection: &Connection,
-    message: Received<'_, Requester>,
-) {
+fn received_other(requester: &Requester, connection: &Connection, message: Received<'_>) {
     let (mut later, mut unserved) = (None, None);
     match &Message::decode(message.bytes(), &LIMITS) {
         Ok(Message::Reply(reply)) => {
@@ -150,7 +142,7 @@ enum Content<'m> {
 fn answer_other(
     requester: &Requester,
     connection: &Connection,
-    message: &Received<'_, Requester>,
+    message: &Received<'_>,
     xid: u32,
     content: Content<'_>,
 ) -> Option<Later> {
@@ -189,7 +181,7 @@ fn answer_other(
 fn refuse(
     requester: &Requester,
     connection: &Connection,
-    message: &Received<'_, Requester>,
+    message: &Received<'_>,
     rejected: &Rejected,
 ) -> Option<Later> {
     // Of another version little more than the XID is known. What no Call awaits can only be a Call.
@@ -249,12 +241,7 @@ struct Later {
 
 impl Later {
     /// Has them fenced. The Reply is in this message, which is kept.
-    fn fence(
-        self,
-        requester: &Requester,
-        connection: &Connection,
-        message: Received<'_, Requester>,
-    ) {
+    fn fence(self, requester: &Requester, connection: &Connection, message: Received<'_>) {
         let outcome = Outcome::Inline {
             message: message.keep(),
             offset: self.offset,
@@ -272,7 +259,7 @@ impl Later {
 fn answer<'a>(
     requester: &Requester,
     connection: &Connection,
-    message: &Received<'_, Requester>,
+    message: &Received<'_>,
     xid: u32,
     credits: Option<u32>,
     check: impl FnOnce(&PinnedRqst<Mount>, &Offer) -> Result<Answer<'a>, &'static str>,
@@ -348,7 +335,7 @@ fn answer<'a>(
 #[inline(always)]
 fn judge(
     requester: &Requester,
-    message: &Received<'_, Requester>,
+    message: &Received<'_>,
     rqst: &PinnedRqst<Mount>,
     state: &mut CallState,
     credits: Option<u32>,
@@ -473,7 +460,7 @@ pub(crate) fn invalidated(
 ) {
     let mut state = call.state.lock();
     if let (Some(done), Some(regions)) = (done, state.regions()) {
-        connection.invalidation_completed(regions, done);
+        connection.invalidation_completed(regions, &done);
     }
     let fenced = state.fenced();
     if fenced.is_some() {

@@ -44,7 +44,7 @@ const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 /// A Call that waits until the callback service has room for it.
 struct Waiting {
     xid: u32,
-    message: KeptReceive<Requester>,
+    message: KeptReceive,
     /// Where the Call begins in the message.
     offset: usize,
 }
@@ -104,7 +104,7 @@ pub(super) struct Unserved<'a> {
 
 impl Unserved<'_> {
     /// It waits, in its message.
-    pub(super) fn wait(mut self, message: KeptReceive<Requester>) {
+    pub(super) fn wait(mut self, message: KeptReceive) {
         // There is room for all that may be unanswered.
         let _ = self.reverse.waiting.push_within_capacity(Waiting {
             xid: self.xid,

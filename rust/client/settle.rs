@@ -59,7 +59,7 @@ pub(super) fn foreign_key(requester: &Requester, xid: u32) {
 #[cold]
 pub(super) fn unawaited(
     requester: &Requester,
-    message: &Received<'_, Requester>,
+    message: &Received<'_>,
     xid: u32,
     credits: Option<u32>,
     why: NotFound,

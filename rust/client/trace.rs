@@ -25,6 +25,7 @@ use crate::{
             Carriage, //
         },
     },
+    transport::registration::last_mapped, //
 };
 use xdr::{
     DecodeError,
@@ -56,7 +57,7 @@ pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: So
 /// The region that was mapped last is a segment of a chunk, and the last one or not.
 #[inline]
 pub(super) fn offered(rqst: &Rqst<'_, Mount>, chunk: Chunk, regions: &Regions, last: bool) {
-    let segment = || (rqst.task().id(), regions.last_mapped(), last);
+    let segment = || (rqst.task().id(), last_mapped(regions), last);
     match chunk {
         Chunk::Read(position) => trace::xprtrdma_chunk_read(|| {
             let (task, region, last) = segment();

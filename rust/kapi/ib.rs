@@ -2,9 +2,10 @@
 
 //! Safe verbs: what a transport needs of ib_core and rdma_cm.
 //!
-//! Two rules carry the safety of everything here. What is posted to the adapter is owned by the
-//! queue that it was posted to, and comes back only with its completion. And a [`QueuePair`] is
-//! torn down by one owner, in one order, written at [`QueuePair::shutdown`].
+//! Three rules carry the safety of everything here. What is posted to the adapter is owned by the
+//! queue that it was posted to, and comes back only with its completion. A [`QueuePair`] is
+//! torn down by one owner, in one order, written at [`QueuePair::shutdown`]. And whatever uses its device
+//! is counted, so that this waits for it.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h).
@@ -13,26 +14,24 @@ mod buffer;
 mod cm;
 mod device;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod fake;
-mod forced;
-mod handler;
+pub(crate) mod fake;
+mod gate;
 mod hardware;
 mod ledger;
 mod mr;
-mod padding;
-mod qp;
 mod queue_pair;
 mod recv_queue;
 mod region;
 mod regions;
 mod ring;
 mod rw;
-mod send_buffer;
-mod send_queue;
-mod trace;
-mod transfer;
+mod wc;
 
 pub(crate) use self::{
+    buffer::{
+        Direction,
+        DmaBuffer, //
+    },
     cm::{
         AcceptParams,
         CmEvent,
@@ -48,36 +47,47 @@ pub(crate) use self::{
         DeviceLimits,
         DeviceName, //
     },
-    handler::{
-        Failure,
-        Handler,
-        QueuePairEvent,
-        Received, //
-    },
+    gate::Poster,
+    hardware::Part,
     ledger::Ledger,
     mr::{
         Access,
-        Covered, //
+        Covered,
+        NotMapped,
+        RegionSize,
+        RemoteKey, //
     },
     queue_pair::{
+        Consumer,
+        Locked,
         NotMade,
+        QpEvent,
+        QpSizes,
         QueuePair,
-        QueuePairConfig,
-        Refused,
-        TransferConfig, //
+        TransferSizes, //
     },
-    recv_queue::KeptReceive,
-    regions::{
-        Fenced,
+    recv_queue::{
+        KeptReceive,
+        Received, //
+    },
+    region::{
+        Idle,
         Invalidated,
-        Regions, //
+        InvalidatedKey,
+        Region, //
+    },
+    regions::Regions,
+    ring::{
+        Chain,
+        Posted,
+        Reading,
+        SendDone,
+        SEND_SIGNALED, //
     },
     rw::{
-        Fetched,
+        NotAdded,
+        RwCtx,
         TransferKind, //
     },
-    send_buffer::SendBuffer,
-    send_queue::UNSIGNALED_RUN,
-    trace::Waiter,
-    transfer::NewTransfer,
+    wc::Wc,
 };

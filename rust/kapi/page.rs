@@ -2,16 +2,20 @@
 
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
+mod fenced;
 mod gathered;
 mod kept;
 mod pattern;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-pub(crate) use self::gathered::Gathered;
+pub(crate) use self::{
+    fenced::Fenced,
+    gathered::Gathered, //
+};
 pub(super) use self::{
     gathered::Ends,
-    kept::KeptPages,
+    kept::Kept,
     pattern::Pattern, //
 };
 
@@ -143,7 +147,7 @@ impl Run {
 pub(crate) struct Pieces<'a> {
     runs: [Run; 3],
     /// None where the owner of the memory waits until regions that cover it are fenced.
-    kept: Option<Arc<KeptPages>>,
+    kept: Option<Arc<Kept>>,
     _memory: PhantomData<&'a ()>,
 }
 
@@ -177,14 +181,25 @@ impl Pieces<'_> {
         }
     }
 
+    /// A few bytes of their own, for a peer to write what nobody reads. They stay as long as a region covers
+    /// them. May sleep.
+    pub(crate) fn scratch() -> Result<Self> {
+        let (kept, bytes) = Kept::scratch()?;
+        let none = (core::ptr::null(), 0);
+        // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages.
+        let pieces = unsafe { Self::new(bytes, core::ptr::null(), 0, 0, none) };
+        // INVARIANT: The bytes are valid as long as there is a reference to `kept`.
+        Ok(pieces.keeping(Some(kept)))
+    }
+
     /// The same, with what keeps the memory of which its owner may let go before it is fenced.
-    pub(super) fn keeping(self, kept: Option<Arc<KeptPages>>) -> Self {
+    pub(super) fn keeping(self, kept: Option<Arc<Kept>>) -> Self {
         Self { kept, ..self }
     }
 
     /// What a region that covers a part of it has to keep.
     #[inline]
-    pub(super) fn kept(&self) -> Option<Arc<KeptPages>> {
+    pub(super) fn kept(&self) -> Option<Arc<Kept>> {
         self.kept.clone()
     }
 

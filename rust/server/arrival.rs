@@ -3,19 +3,16 @@
 //! What came by a connection and waits for a service thread.
 
 use crate::{
-    kapi::ib::{
-        Fetched,
-        KeptReceive, //
+    kapi::{
+        ib::KeptReceive,
+        page::Gathered, //
     },
-    server::{
-        connection::Responder,
-        request::Request, //
-    },
+    server::request::Request, //
 };
 use kernel::prelude::*;
 
 /// A received message.
-pub(crate) type Message = KeptReceive<Responder>;
+pub(crate) type Message = KeptReceive;
 
 /// Where the memory that was read belongs.
 #[derive(Clone, Copy)]
@@ -45,5 +42,5 @@ pub(crate) enum Arrival {
     Message(Message),
     /// A Call, with the contents of its Read chunks. It is in a box, since few have any, and all that
     /// arrives has the size of the largest.
-    Pulled(KBox<Reading>, Fetched),
+    Pulled(KBox<Reading>, Gathered),
 }

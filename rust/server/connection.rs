@@ -7,17 +7,11 @@ use crate::{
         ib::{
             AcceptParams,
             DeviceName,
-            Failure,
-            Fetched,
-            Handler,
-            NewTransfer,
-            QueuePair,
-            QueuePairConfig,
-            QueuePairEvent,
+            QpEvent,
             Received,
-            SendBuffer,
-            TransferConfig, //
+            TransferSizes, //
         },
+        page::Gathered,
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
@@ -61,8 +55,16 @@ use crate::{
         },
     },
     transport::{
-        endpoint,
-        reverse_credits::ReverseCredits, //
+        bring_up,
+        endpoint::{
+            Endpoint,
+            EndpointConfig,
+            Failure,
+            Handler, //
+        },
+        reverse_credits::ReverseCredits,
+        send_buffer::SendBuffer,
+        transfer::NewTransfer, //
     },
 };
 use kernel::{
@@ -194,7 +196,7 @@ impl Handler for Responder {
     const ROLE: Role = Role::Responder;
 
     #[inline]
-    fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
+    fn received(&self, _: &Endpoint<Self>, message: Received<'_>) {
         count(Counter::Receive);
         // One completion handler at a time.
         let calls = self.calls.load(Relaxed);
@@ -202,7 +204,7 @@ impl Handler for Responder {
         self.arrived(Arrival::Message(message.keep()));
     }
 
-    fn read_ended(&self, _: &QueuePair<Self>, reading: KBox<Reading>, memory: Fetched, ok: bool) {
+    fn read_ended(&self, _: &Endpoint<Self>, reading: KBox<Reading>, memory: Gathered, ok: bool) {
         if !ok {
             return self.end_read();
         }
@@ -220,7 +222,7 @@ impl Handler for Responder {
         drop(all);
     }
 
-    fn send_space(&self, _: &QueuePair<Self>) {
+    fn send_space(&self, _: &Endpoint<Self>) {
         // What came meanwhile was left where it was.
         self.handle.request_pending();
     }
@@ -237,8 +239,8 @@ impl Handler for Responder {
 
     fn failed(&self, failure: Failure) {
         // A connection that just ends is no news; the adapter's own word for it is the flush.
-        if !failure.is_flush() {
-            let (peer, words) = (&self.peer, failure.words());
+        if !failure.wc().is_flush() {
+            let (peer, words) = (&self.peer, failure.wc().words());
             warn(format_args!("connection from {peer} lost: {words}"));
         }
         if let Some(xid) = failure.culprit() {
@@ -247,7 +249,7 @@ impl Handler for Responder {
         self.handle.close();
     }
 
-    fn device_event(&self, event: &QueuePairEvent<'_>) {
+    fn device_event(&self, event: &QpEvent<'_>) {
         trace::svcrdma_qp_error(|| (event.number(), event.device(), self.peer));
         if event.is_fatal() {
             self.handle.close();
@@ -256,10 +258,10 @@ impl Handler for Responder {
 }
 
 /// The sizes of a connection's queue pair.
-fn config(sizes: &Sizes) -> QueuePairConfig {
+fn config(sizes: &Sizes) -> EndpointConfig {
     let size = svc_sysctl::max_request_size() as usize;
     let queues = &sizes.queues;
-    QueuePairConfig {
+    EndpointConfig {
         send_entries: queues.sends,
         regions_per_call: 1,
         // One for each that is posted, and for each message that may be answered meanwhile.
@@ -267,9 +269,8 @@ fn config(sizes: &Sizes) -> QueuePairConfig {
         send_size: size,
         receives: queues.receives,
         receive_size: size,
-        region_pages: 1,
-        sg_gaps: false,
-        transfers: Some(TransferConfig {
+        region: None,
+        transfers: Some(TransferSizes {
             elements: sizes.elements,
             contexts: SEGMENTS as u32,
             reads: queues.messages,
@@ -281,7 +282,7 @@ fn config(sizes: &Sizes) -> QueuePairConfig {
 fn tell_accepted(
     device: &DeviceName,
     (local, remote): &(SocketAddress, SocketAddress),
-    config: &QueuePairConfig,
+    config: &EndpointConfig,
     reads: u8,
 ) {
     let (send, receives) = (config.send_entries, config.receives);
@@ -318,7 +319,7 @@ impl<'a> Answer<'a> {
 
 /// One connection.
 pub(crate) struct Connection {
-    pub(super) qp: Arc<QueuePair<Responder>>,
+    pub(super) qp: Arc<Endpoint<Responder>>,
     pub(super) addresses: (SocketAddress, SocketAddress),
     pub(super) limits: Limits,
     /// Bytes of the longest message that the peer is known to take inline.
@@ -345,7 +346,7 @@ impl Connection {
         let addresses = id.addresses();
         let added = id.requests_beside_reads(SEGMENTS as u32)?;
         let peer_address = addresses.1;
-        let qp = endpoint::make(
+        let qp = bring_up::make(
             id,
             device,
             svc_sysctl::max_requests(),

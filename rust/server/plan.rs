@@ -8,10 +8,7 @@ mod tests;
 
 use crate::{
     kapi::{
-        ib::{
-            NewTransfer,
-            TransferKind, //
-        },
+        ib::TransferKind,
         sunrpc::{
             Payload,
             SvcReply, //
@@ -32,6 +29,7 @@ use crate::{
         segments::Rest,
         trace::returned, //
     },
+    transport::transfer::NewTransfer, //
 };
 use kernel::prelude::*;
 use xdr::{

@@ -8,11 +8,8 @@ mod tests;
 
 use crate::{
     kapi::{
-        ib::{
-            Fetched,
-            NewTransfer,
-            TransferKind, //
-        },
+        ib::TransferKind,
+        page::Gathered,
         sunrpc::{
             Argument,
             Memory,
@@ -48,6 +45,7 @@ use crate::{
         trace,
         waiting::Turn, //
     },
+    transport::transfer::NewTransfer, //
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -239,7 +237,7 @@ fn read(
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        let memory = transfer.into_fetched();
+        let memory = transfer.into_memory();
         handler.end_read();
         return Ok(pulled(connection, reading, memory));
     }
@@ -262,7 +260,7 @@ fn read(
 fn pulled(
     connection: &Connection,
     reading: KBox<Reading>,
-    memory: Fetched,
+    memory: Gathered,
 ) -> Option<(Request, Argument)> {
     let reading = KBox::into_inner(reading);
     let argument = match reading.place {
@@ -279,14 +277,14 @@ fn pulled(
             return None;
         }
     };
-    svcrdma_read_finished(|| reading.request.0.id());
+    svcrdma_read_finished(|| (&reading.request.0).into());
     Some((reading.request, argument))
 }
 
 /// Whether a message that was read is what its header said, which could not be seen before.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn is_right(connection: &Connection, reading: &Reading, memory: &Fetched) -> bool {
+fn is_right(connection: &Connection, reading: &Reading, memory: &Gathered) -> bool {
     let (message, outline) = &reading.request;
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
@@ -350,7 +348,7 @@ fn pull<'a>(
 fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<Memory> {
     rqst.take_memory(len).inspect_err(|e| {
         if *e == EMSGSIZE {
-            svcrdma_page_overrun_err(|| (message.id(), (len / PAGE_SIZE) as u32));
+            svcrdma_page_overrun_err(|| (message.into(), (len / PAGE_SIZE) as u32));
         }
     })
 }

@@ -112,7 +112,7 @@ fn prepare<'c>(
         }
     }
     let len = rqst.result().len();
-    let plan = Plan::new(message.id(), outline, &offer, payloads, len)?;
+    let plan = Plan::new(message.into(), outline, &offer, payloads, len)?;
     plan.prepare(connection, rqst)
 }
 

@@ -3,8 +3,8 @@
 //! Running through the segments of a chunk.
 
 use crate::{
-    kapi::ib::NewTransfer,
-    server::connection::Responder, //
+    server::connection::Responder,
+    transport::transfer::NewTransfer, //
 };
 use kernel::prelude::*;
 use xdr::Segment;

@@ -7,16 +7,14 @@
 mod tests;
 
 use crate::{
-    kapi::ib::{
-        DeviceLimits,
-        UNSIGNALED_RUN, //
-    },
+    kapi::ib::DeviceLimits,
     server::grant,
     transport::{
         queues::{
             Queues,
             Wish, //
         },
+        send_queue::UNSIGNALED_RUN,
         unfit::Unfit, //
     },
 };

@@ -55,7 +55,7 @@ pub(super) fn request(message: &Message, header_len: Option<usize>) {
 fn refused(message: &Message, reason: DecodeError) {
     match reason {
         DecodeError::Short => {
-            trace::svcrdma_decode_short_err(|| (message.id(), message.bytes().len() as u32))
+            trace::svcrdma_decode_short_err(|| (message.into(), message.bytes().len() as u32))
         }
         DecodeError::Version(_) => trace::svcrdma_decode_badvers_err(|| header(message)),
         DecodeError::Procedure(_) | DecodeError::Msgp => {
@@ -78,7 +78,7 @@ fn header(message: &Message) -> (CompletionId, u32, u32, u32, u32) {
         credits,
         procedure,
     } = header;
-    (message.id(), xid, version, credits, procedure)
+    (message.into(), xid, version, credits, procedure)
 }
 
 /// The segments that a Call offers.
@@ -87,7 +87,7 @@ fn offered(message: &Message, call: &Call<'_>) {
         for chunk in call.reads.chunks() {
             for (i, s) in chunk.segments().enumerate() {
                 trace::svcrdma_decode_rseg(|| {
-                    let (id, position) = (message.id(), chunk.position());
+                    let (id, position) = (message.into(), chunk.position());
                     (id, i as u32, position, s.handle, s.length, s.offset)
                 });
             }
@@ -97,7 +97,7 @@ fn offered(message: &Message, call: &Call<'_>) {
         for chunk in Iterator::chain(call.writes.chunks(), call.reply_chunk) {
             for (i, s) in chunk.segments().enumerate() {
                 trace::svcrdma_decode_wseg(|| {
-                    (message.id(), i as u32, s.handle, s.length, s.offset)
+                    (message.into(), i as u32, s.handle, s.length, s.offset)
                 });
             }
         }

@@ -1,98 +1,234 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! One end of a connection, as large as its device allows.
-
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/endpoint.rs"]
-mod tests;
+//! One end of a connection: a queue pair, with what RPC-over-RDMA needs of it.
 
 use crate::{
-    kapi::ib::{
-        CmId,
-        DeviceLimits,
-        Handler,
-        NotMade,
-        QueuePair,
-        QueuePairConfig,
-        Refused, //
+    kapi::{
+        ib::{
+            CmHandler,
+            Direction,
+            DmaBuffer,
+            Invalidated,
+            Poster,
+            QpEvent,
+            QpSizes,
+            QueuePair,
+            Received,
+            RegionSize,
+            TransferSizes,
+            Wc, //
+        },
+        page::Gathered,
+        sys::memalloc::MemoryScope, //
     },
-    transport::unfit::Unfit, //
+    transport::{
+        forced::Forced,
+        padding::Padding,
+        trace, //
+    },
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    },
 };
+use xdr::Role;
 
-/// Makes the queue pair of an id whose address and route are resolved, with what `sizes` and `handler`
-/// make of its device's limits and of up to `requests` messages at once. A device may refuse sizes that
-/// are within its limits, when it has no memory, or where one limit depends on another: then it is asked
-/// for room for half the messages, or for half the pages of a region.
-///
-/// `tell` is told why the device is of no use. May sleep.
-pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
-    mut id: CmId<H::Cm>,
-    device: DeviceLimits,
-    requests: u32,
-    sizes: impl Fn(&DeviceLimits, u32) -> Result<(QueuePairConfig, S), Unfit>,
-    handler: impl Fn(&S) -> Result<I>,
-    tell: impl Fn(Unfit),
-) -> Result<Arc<QueuePair<H>>> {
-    let mut ask = Ask::new(device, requests);
-    loop {
-        let (config, made) = sizes(&ask.device, ask.requests)
-            .map_err(|unfit| ask.refusal.unwrap_or(unfit))
-            .inspect_err(|unfit| tell(*unfit))?;
-        match QueuePair::new(id, config, handler(&made)?) {
-            Ok(qp) => return Ok(qp),
-            Err(NotMade::Failed(e)) => return Err(e),
-            Err(NotMade::Refused(back, what, error)) => {
-                id = back;
-                ask.less(what, &config, error)
-                    .inspect_err(|unfit| tell(*unfit))?;
-            }
+/// What an endpoint tells its user. Unless said otherwise all are called in process context, from the work queue
+/// of the completion queues: they must not sleep on memory and must not wait for the tear-down.
+pub(crate) trait Handler: Sized + Send + Sync + 'static {
+    /// What comes back with the completion of local invalidations, or of RDMA Reads.
+    type Cookie: Send + 'static;
+    /// Receives the events of the id.
+    type Cm: CmHandler;
+    /// Which end this is; trace events have names of one of them.
+    const ROLE: Role;
+
+    /// The scope in which memory for buffers is to be had, if not as the task has it anyway.
+    fn memory_scope(&self) -> Option<MemoryScope> {
+        None
+    }
+    /// A message was received.
+    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>);
+    /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May
+    /// sleep.
+    fn no_more(&self) {}
+    /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of the
+    /// regions until [`Self::fenced`].
+    fn invalidated(
+        &self,
+        endpoint: &Endpoint<Self>,
+        cookie: Self::Cookie,
+        done: Option<Invalidated>,
+    ) {
+        let _ = (endpoint, cookie, done);
+    }
+    /// All regions are dead: no peer can reach what they covered. From the tear-down; may sleep.
+    fn fenced(&self) {}
+    /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
+    fn read_ended(
+        &self,
+        endpoint: &Endpoint<Self>,
+        cookie: Self::Cookie,
+        memory: Gathered,
+        ok: bool,
+    ) {
+        let _ = (endpoint, cookie, memory, ok);
+    }
+    /// Send buffers or room in the send queue came back; to a responder, so much that nothing waits
+    /// any more.
+    fn send_space(&self, endpoint: &Endpoint<Self>);
+    /// Something waits for room in the send queue. Must not call the endpoint.
+    fn starved(&self) {}
+    /// A work request ended in an error: the connection is lost.
+    fn failed(&self, failure: Failure);
+    /// The first of them did. `only` is the tag of the one transfer that may have been under way, if
+    /// it was just one.
+    fn lost(&self, only: Option<u32>) {
+        let _ = only;
+    }
+    /// The end of the connection begins; `told` says whether there was one, so that the peer learns
+    /// of it. From the tear-down; may sleep.
+    fn disconnected(&self, told: Result) {
+        let _ = told;
+    }
+    /// The device has something to say of the queue pair. Any context, also with interrupts off.
+    fn device_event(&self, event: &QpEvent<'_>) {
+        let _ = event;
+    }
+}
+
+/// How a work request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    pub(super) wc: Wc,
+    pub(super) tag: Option<u32>,
+}
+
+impl Failure {
+    /// Of no message in particular.
+    pub(super) fn new(wc: Wc) -> Self {
+        Self { wc, tag: None }
+    }
+
+    /// The device did not take it.
+    pub(super) fn not_posted() -> Self {
+        Self::new(Wc::NOT_POSTED)
+    }
+
+    /// How it ended.
+    pub(crate) fn wc(&self) -> Wc {
+        self.wc
+    }
+
+    /// The tag of the request, if the request itself was at fault, and not the link or the peer's
+    /// state.
+    pub(crate) fn culprit(&self) -> Option<u32> {
+        self.tag.filter(|_| self.wc.blames_request())
+    }
+}
+
+/// Sizes of an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndpointConfig {
+    /// Work requests that the send queue holds, one of which the drain needs.
+    pub(crate) send_entries: u32,
+    /// Registrations of one call, at most.
+    pub(crate) regions_per_call: u32,
+    /// Send buffers, at most; made as they are needed.
+    pub(crate) send_buffers: u32,
+    /// Bytes of a send buffer.
+    pub(crate) send_size: usize,
+    /// Receive buffers, at most; made as they are needed.
+    pub(crate) receives: u32,
+    /// Bytes of a receive buffer.
+    pub(crate) receive_size: usize,
+    /// Of a requester's regions.
+    pub(crate) region: Option<RegionSize>,
+    /// What a responder's transfers need; none for a requester.
+    pub(crate) transfers: Option<TransferSizes>,
+}
+
+impl EndpointConfig {
+    /// Those of the queue pair.
+    pub(super) fn qp(&self) -> QpSizes {
+        QpSizes {
+            send_entries: self.send_entries,
+            chain: self.regions_per_call + 1,
+            receives: self.receives,
+            region: self.region,
+            transfers: self.transfers,
         }
     }
 }
 
-/// What a device is asked for.
-struct Ask {
-    /// What it is taken for.
-    device: DeviceLimits,
-    /// Messages at once.
-    requests: u32,
-    /// What it has refused last.
-    refusal: Option<Unfit>,
+/// What an endpoint has beside its queue pair.
+#[pin_data]
+pub(crate) struct Parts<H: Handler> {
+    /// Room for XDR padding, once it was provided.
+    pub(super) padding: SetOnce<Padding>,
+    /// Of a responder for which the core registers memory for all RDMA.
+    pub(super) forced: SetOnce<Arc<Forced>>,
+    config: EndpointConfig,
+    #[pin]
+    handler: H,
 }
 
-impl Ask {
-    fn new(device: DeviceLimits, requests: u32) -> Self {
-        Self {
-            device,
-            requests,
-            refusal: None,
-        }
+/// One end of a connection.
+pub(crate) type Endpoint<H> = QueuePair<Parts<H>>;
+
+impl<H: Handler> Parts<H> {
+    pub(super) fn new(config: EndpointConfig, handler: impl PinInit<H>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            padding: SetOnce::new(),
+            forced: SetOnce::new(),
+            config,
+            handler <- handler,
+        })
     }
 
-    /// It has refused so much: half of it, or an error where that is nothing.
-    fn less(&mut self, what: Refused, config: &QueuePairConfig, error: Error) -> Result<(), Unfit> {
-        let (size, asked, limit) = match what {
-            // Both queues are longer than what a single message needs by what others need.
-            Refused::Queues => (
-                config.send_entries.max(config.receives),
-                config.receives,
-                &mut self.requests,
-            ),
-            Refused::Regions => (
-                config.region_pages,
-                config.region_pages,
-                &mut self.device.max_region_pages,
-            ),
-        };
-        *limit = asked.min(*limit) / 2;
-        let refusal = Unfit::Refuses { what, size, error };
-        self.refusal = Some(refusal);
-        if *limit == 0 {
-            return Err(refusal);
+    /// The user's part.
+    pub(super) fn handler(&self) -> &H {
+        &self.handler
+    }
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// The user's part.
+    #[inline]
+    pub(crate) fn handler(&self) -> &H {
+        &self.consumer().handler
+    }
+
+    /// The sizes it was made with.
+    pub(crate) fn config(&self) -> &EndpointConfig {
+        &self.consumer().config
+    }
+
+    /// Makes a buffer for messages. May sleep.
+    pub(super) fn make_buffer(
+        &self,
+        poster: &Poster<'_>,
+        len: usize,
+        direction: Direction,
+    ) -> Result<DmaBuffer> {
+        DmaBuffer::new(poster, len, direction).inspect_err(|e| trace::no_buffer(H::ROLE, *e))
+    }
+
+    /// Makes receive buffers until there are `want`. May sleep.
+    pub(crate) fn grow_receives(&self, want: u32) -> Result {
+        let missing = self.missing_receives(want);
+        if missing == 0 {
+            return Ok(());
+        }
+        let _scope = self.handler().memory_scope();
+        let poster = self.enter()?;
+        for _ in 0..missing {
+            let size = self.config().receive_size;
+            // One too many goes: somebody else has made it.
+            drop(self.add_receive(self.make_buffer(&poster, size, Direction::FromDevice)?));
         }
         Ok(())
     }

@@ -2,9 +2,27 @@
 
 //! Why a device is of no use.
 
-use crate::kapi::ib::Refused;
+use crate::kapi::ib::Part;
 use core::fmt;
 use kernel::prelude::*;
+
+/// What a device has refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Queues that are so long.
+    Queues,
+    /// A region of so many pages.
+    Regions,
+}
+
+impl From<Part> for Refused {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Region => Self::Regions,
+            Part::CompletionQueue | Part::ProtectionDomain | Part::QueuePair => Self::Queues,
+        }
+    }
+}
 
 /// A device is of no use; the text says why, as what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,11 @@
 
 use crate::kapi::{
     bindings,
-    ib::ledger, //
+    ib::{
+        gate::Poster,
+        ledger, //
+    },
+    sys::uses::Use, //
 };
 use core::{
     ffi::c_void,
@@ -32,8 +36,13 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
+    /// As the kernel numbers it.
+    pub(crate) fn number(self) -> i32 {
+        self.as_raw().0
+    }
+
     /// The kernel's constant for it.
-    pub(in super::super) fn as_raw(self) -> bindings::dma_data_direction {
+    pub(in crate::kapi) fn as_raw(self) -> bindings::dma_data_direction {
         match self {
             Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
             Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
@@ -51,18 +60,17 @@ impl Direction {
 ///
 /// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box of
 /// the kernel's could not be told [`FLAGS`].)
-pub(super) struct DmaBuffer(NonNull<Mapped>);
+pub(crate) struct DmaBuffer(NonNull<Mapped>);
 
 /// What is known of a buffer.
 ///
 /// # Invariants
 ///
 /// `data` is an allocation of `len` bytes of `kmalloc`, owned by the buffer, and mapped at
-/// `addr` for `device`, which outlives the buffer: buffers belong to a queue pair and are
-/// dropped by its shutdown, before the id that pins the device is destroyed.
-pub(super) struct Mapped {
+/// `addr` for `device`, which is valid as long as the buffer is counted.
+pub(crate) struct Mapped {
     /// A number that its user gives it.
-    pub(super) id: u32,
+    pub(crate) id: u32,
     data: NonNull<u8>,
     len: usize,
     addr: u64,
@@ -70,6 +78,10 @@ pub(super) struct Mapped {
     device: NonNull<bindings::ib_device>,
     /// The device is software that uses the memory as the processor does: no data have to be synced.
     is_virtual: bool,
+    /// The number of the queue pair that it was made for.
+    owner: u64,
+    /// The tear-down of that waits for it.
+    _counted: Use,
 }
 
 // SAFETY: The object owns its memory; the device may be used from any thread.
@@ -97,20 +109,13 @@ impl DerefMut for DmaBuffer {
 impl DmaBuffer {
     /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now. May sleep, as the
     /// memory scope of the task allows.
-    ///
-    /// # Safety
-    ///
-    /// `device` must be valid until the buffer is dropped.
-    pub(super) unsafe fn new(
-        device: NonNull<bindings::ib_device>,
-        len: usize,
-        direction: Direction,
-    ) -> Result<Self> {
+    pub(crate) fn new(poster: &Poster<'_>, len: usize, direction: Direction) -> Result<Self> {
+        let (counted, device) = (poster.keep_device()?, poster.objects().device);
         // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
         // meant to be sent or was not received is ever seen.
         let data = unsafe { bindings::kmalloc(len, FLAGS) };
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
-        // SAFETY: The device is valid, as the caller promises; the memory is `len` bytes of lowmem.
+        // SAFETY: The device is valid, since it is kept; the memory is `len` bytes of lowmem.
         let addr = unsafe {
             bindings::ib_dma_map_single(
                 device.as_ptr(),
@@ -126,7 +131,7 @@ impl DmaBuffer {
             // Bounce buffers may be short for a moment.
             return Err(ENOBUFS);
         }
-        // INVARIANT: Allocated and mapped above; the device outlives it, as the caller promises.
+        // INVARIANT: Allocated and mapped above; the device is kept by `counted`.
         let mapped = Mapped {
             id: 0,
             data,
@@ -134,8 +139,10 @@ impl DmaBuffer {
             addr,
             direction,
             device,
-            // SAFETY: The device is valid, as the caller promises.
+            // SAFETY: The device is valid, since it is kept.
             is_virtual: unsafe { bindings::ib_uses_virt_dma(device.as_ptr()) },
+            owner: poster.number(),
+            _counted: counted,
         };
         // SAFETY: Allocating has no further requirement.
         let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), FLAGS) };
@@ -172,9 +179,15 @@ impl Mapped {
         unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
     }
 
+    /// The number of the queue pair that it was made for.
+    #[inline]
+    pub(super) fn owner(&self) -> u64 {
+        self.owner
+    }
+
     /// The length in bytes.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -188,13 +201,13 @@ impl Mapped {
     /// peer has them. siw does so from a page on; but it copies what is slab memory, from which `kmalloc`
     /// serves up to two pages.
     #[inline]
-    pub(super) fn is_sent_in_place(&self, len: usize) -> bool {
+    pub(crate) fn is_sent_in_place(&self, len: usize) -> bool {
         len >= kernel::page::PAGE_SIZE && self.len > 2 * kernel::page::PAGE_SIZE
     }
 
     /// The bytes, for the processor to write. Only for a buffer that is not posted.
     #[inline]
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: By the type invariant this is an initialised allocation of `len` bytes, and it
         // is borrowed exclusively.
         unsafe { core::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
@@ -246,10 +259,13 @@ impl Mapped {
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
         ledger::unmapped(self.addr, self.len, self.direction.as_raw());
-        // SAFETY: Both are owned by this object, which ends here, and nothing in it needs dropping.
+        // SAFETY: Both are owned by this object, which ends here; what it points to is read once, and freed.
         unsafe {
             self.undo();
+            let mapped = self.0.read();
             bindings::kfree(self.0.as_ptr().cast::<c_void>());
+            // The last, since the device may go then.
+            drop(mapped);
         }
     }
 }

@@ -10,14 +10,13 @@ mod books;
 mod driver;
 mod memory;
 
-pub(super) use self::{
+pub(crate) use self::{
     books::{
         Posted,
         Refusal,
         Request, //
     },
     memory::{
-        cover,
         mappings,
         Balance,
         Memory,
@@ -33,9 +32,17 @@ use self::{
 use crate::{
     kapi::{
         bindings,
-        ib::cm::{
-            CmHandler,
-            CmId, //
+        ib::{
+            cm::{
+                CmHandler,
+                CmId, //
+            },
+            gate::{
+                Gate,
+                Objects,
+                Poster,
+                Target, //
+            },
         },
         sys::net::Net, //
     },
@@ -54,11 +61,27 @@ use kernel::{
     sync::Arc, //
 };
 
+/// What requests are, and how they end, as the verbs number it.
+pub(crate) mod numbers {
+    use crate::kapi::bindings;
+
+    pub(crate) const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
+    pub(crate) const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
+    pub(crate) const SEND_WITH_INV: u32 = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+    pub(crate) const INV: u32 = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
+    pub(crate) const WRITE: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_WRITE;
+    pub(crate) const READ: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV;
+    pub(crate) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+    pub(crate) const RETRY_EXCEEDED: u32 = bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR;
+    pub(crate) const RNR_RETRY_EXCEEDED: u32 = bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR;
+    pub(crate) const REMOTE_ACCESS: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;
+}
+
 /// The key by which the fake device lets its own memory be used.
-pub(super) const LKEY: u32 = 0x1234;
+pub(crate) const LKEY: u32 = 0x1234;
 
 /// A device without hardware.
-pub(super) struct Device {
+pub(crate) struct Device {
     raw: NonNull<bindings::ib_device>,
     ports: KVec<bindings::ib_port_data>,
     books: Arc<Books>,
@@ -66,7 +89,7 @@ pub(super) struct Device {
 
 impl Device {
     /// Makes a device. May sleep.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let books = Books::new()?;
         // Ports count from 1.
         let mut ports = KVec::with_capacity(2, GFP_KERNEL)?;
@@ -101,50 +124,50 @@ impl Device {
         Ok(Self { raw, ports, books })
     }
 
-    pub(super) fn as_ptr(&self) -> NonNull<bindings::ib_device> {
+    pub(crate) fn as_ptr(&self) -> NonNull<bindings::ib_device> {
         self.raw
     }
 
     /// Refuses a request of this kind, after it granted `after` more of them.
-    pub(super) fn refuse(&self, request: Request, after: u32) {
+    pub(crate) fn refuse(&self, request: Request, after: u32) {
         self.books.records.lock().refuse = Some((request, after));
     }
 
     /// Refuses the next post.
-    pub(super) fn refuse_post(&self, refusal: Refusal) {
+    pub(crate) fn refuse_post(&self, refusal: Refusal) {
         self.books.records.lock().refuse_post = Some(refusal);
     }
 
     /// Takes the next post, whatever was said.
-    pub(super) fn refuse_post_no_more(&self) {
+    pub(crate) fn refuse_post_no_more(&self) {
         self.books.records.lock().refuse_post = None;
     }
 
     /// Places no more elements of a list in a region than so many; with none does nothing at all, and with more than
     /// there can be takes the list for a bad one.
-    pub(super) fn place_at_most(&self, elements: u32) {
+    pub(crate) fn place_at_most(&self, elements: u32) {
         self.books.records.lock().place_at_most = elements;
     }
 
     /// How often a request of this kind was granted.
-    pub(super) fn count(&self, request: Request) -> usize {
+    pub(crate) fn count(&self, request: Request) -> usize {
         let records = self.books.records.lock();
         records.done.iter().filter(|r| **r == request).count()
     }
 
     /// How many calls posted something, or tried to.
-    pub(super) fn posts(&self) -> u32 {
+    pub(crate) fn posts(&self) -> u32 {
         self.books.records.lock().posts
     }
 
     /// Checks all requests granted.
-    pub(super) fn expect_all(&self, expected: &[Request]) -> Result {
+    pub(crate) fn expect_all(&self, expected: &[Request]) -> Result {
         let records = self.books.records.lock();
         same("what the driver was asked for", &records.done[..], expected)
     }
 
     /// Checks the requests granted since the last one of `first`.
-    pub(super) fn expect_since(&self, first: Request, expected: &[Request]) -> Result {
+    pub(crate) fn expect_since(&self, first: Request, expected: &[Request]) -> Result {
         let records = self.books.records.lock();
         let begin = records.done.iter().rposition(|r| *r == first);
         let found = records.done.get(begin.unwrap_or(0)..).unwrap_or(&[]);
@@ -152,7 +175,7 @@ impl Device {
     }
 
     /// The send request posted as the `i`th of those that are not completed.
-    pub(super) fn send(&self, i: usize) -> Result<Posted> {
+    pub(crate) fn send(&self, i: usize) -> Result<Posted> {
         self.books
             .records
             .lock()
@@ -163,52 +186,52 @@ impl Device {
     }
 
     /// The Receive posted as the `i`th of those that are not completed.
-    pub(super) fn receive(&self, i: usize) -> Result<Posted> {
+    pub(crate) fn receive(&self, i: usize) -> Result<Posted> {
         let records = self.books.records.lock();
         records.receives.get(i).copied().ok_or(ENOENT)
     }
 
     /// Takes the oldest posted send request from the device, to be completed later.
-    pub(super) fn take_send(&self) -> Result<Posted> {
+    pub(crate) fn take_send(&self) -> Result<Posted> {
         let mut records = self.books.records.lock();
         records.sends.remove(0).map_err(|_| ENOENT)
     }
 
     /// Completes a request that was taken, well.
-    pub(super) fn complete(&self, posted: Posted) {
+    pub(crate) fn complete(&self, posted: Posted) {
         self.books.complete_taken(posted);
     }
 
     /// Takes the oldest posted Receive from the device, without completing it.
-    pub(super) fn take_receive(&self) -> Result<Posted> {
+    pub(crate) fn take_receive(&self) -> Result<Posted> {
         let mut records = self.books.records.lock();
         records.receives.remove(0).map_err(|_| ENOENT)
     }
 
     /// How many mappings there were when a region was last taken from the device.
-    pub(super) fn mapped_at_dereg(&self) -> usize {
+    pub(crate) fn mapped_at_dereg(&self) -> usize {
         self.books.records.lock().mapped_at_dereg
     }
 
     /// How many send requests are posted and not completed.
-    pub(super) fn sends(&self) -> usize {
+    pub(crate) fn sends(&self) -> usize {
         self.books.records.lock().sends.len()
     }
 
     /// How many Receives are posted and not completed.
-    pub(super) fn receives(&self) -> usize {
+    pub(crate) fn receives(&self) -> usize {
         self.books.records.lock().receives.len()
     }
 
     /// Lets the device forget what was posted.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut records = self.books.records.lock();
         records.sends.clear();
         records.receives.clear();
     }
 
     /// Completes the oldest `n` posted send requests well.
-    pub(super) fn complete_sends(&self, n: usize) -> Result {
+    pub(crate) fn complete_sends(&self, n: usize) -> Result {
         for _ in 0..n {
             let done = self
                 .books
@@ -219,12 +242,12 @@ impl Device {
     }
 
     /// Ends the oldest posted send request with an error.
-    pub(super) fn fail_send(&self, status: u32) -> Result {
+    pub(crate) fn fail_send(&self, status: u32) -> Result {
         claim(self.books.complete_send(status), "something is posted")
     }
 
     /// Completes the oldest posted Receive with a message, and perhaps a key.
-    pub(super) fn deliver(&self, message: &[u8], key: Option<u32>) -> Result {
+    pub(crate) fn deliver(&self, message: &[u8], key: Option<u32>) -> Result {
         let (addr, room, _) = self.receive(0)?.sge;
         claim(message.len() <= room as usize, "the message fits")?;
         // SAFETY: Without a device for DMA the address is that of the memory, which is posted.
@@ -236,24 +259,24 @@ impl Device {
     }
 
     /// Lets the device complete nothing when its queues are drained.
-    pub(super) fn do_not_drain(&self) {
+    pub(crate) fn do_not_drain(&self) {
         self.books.records.lock().drains = false;
     }
 
     /// Completes the oldest posted Receive when the drain of the receive queue begins.
-    pub(super) fn deliver_in_drain(&self, len: u32) {
+    pub(crate) fn deliver_in_drain(&self, len: u32) {
         self.books.records.lock().deliver_in_drain = len;
     }
 
     /// Ends the oldest posted Receive with an error.
-    pub(super) fn fail_receive(&self, status: u32) -> Result {
+    pub(crate) fn fail_receive(&self, status: u32) -> Result {
         // The length means nothing then.
         let done = self.books.complete_receive(status, u32::MAX, None);
         claim(done, "something is posted")
     }
 
     /// Checks that everything was given back to the driver, and that nothing is posted.
-    pub(super) fn expect_nothing_left(&self) -> Result {
+    pub(crate) fn expect_nothing_left(&self) -> Result {
         for (made, unmade) in [
             (Request::AllocPd, Request::DeallocPd),
             (Request::CreateCq, Request::DestroyCq),
@@ -270,14 +293,14 @@ impl Device {
     }
 
     /// Makes a protection domain.
-    pub(super) fn pd(&self) -> Result<Pd> {
+    pub(crate) fn pd(&self) -> Result<Pd> {
         // SAFETY: The device is valid.
         let pd = from_err_ptr(unsafe { bindings::ib_alloc_pd(self.raw.as_ptr(), 0) })?;
         Ok(Pd(NonNull::new(pd).ok_or(ENOMEM)?))
     }
 
     /// Makes an id that is bound to the device, as if address and route were resolved.
-    pub(super) fn id<E: CmHandler>(&self, handler: Arc<E>) -> Result<CmId<E>> {
+    pub(crate) fn id<E: CmHandler>(&self, handler: Arc<E>) -> Result<CmId<E>> {
         let id = unbound_id(handler)?;
         // SAFETY: The id is valid and known to nobody else.
         unsafe {
@@ -301,17 +324,17 @@ impl Drop for Device {
 }
 
 /// Makes an id that is not bound to a device.
-pub(super) fn unbound_id<E: CmHandler>(handler: Arc<E>) -> Result<CmId<E>> {
+pub(crate) fn unbound_id<E: CmHandler>(handler: Arc<E>) -> Result<CmId<E>> {
     // SAFETY: The initial network namespace always exists; the type is transparent.
     let net = unsafe { &*(&raw const bindings::init_net).cast::<Net>() };
     CmId::new(net, handler)
 }
 
 /// A protection domain.
-pub(super) struct Pd(NonNull<bindings::ib_pd>);
+pub(crate) struct Pd(NonNull<bindings::ib_pd>);
 
 impl Pd {
-    pub(super) fn as_ptr(&self) -> NonNull<bindings::ib_pd> {
+    pub(crate) fn as_ptr(&self) -> NonNull<bindings::ib_pd> {
         self.0
     }
 }
@@ -323,17 +346,66 @@ impl Drop for Pd {
     }
 }
 
+/// What posters enter, over objects of a fake device.
+pub(crate) struct Domain {
+    gate: Pin<KBox<Gate>>,
+    qp: PlainQp,
+    // It goes last.
+    pd: Pd,
+}
+
+impl Domain {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        let (qp, pd) = (PlainQp::new(device)?, device.pd()?);
+        let gate = KBox::pin_init(Gate::new(Gate::next_number()), GFP_KERNEL)?;
+        let objects = Objects {
+            target: Target {
+                qp: qp.as_raw(),
+                port: 1,
+            },
+            pd: pd.as_ptr(),
+            device: device.as_ptr(),
+            registers_always: false,
+        };
+        // SAFETY: The gate waits for its users before the objects go, and tests keep the device longer.
+        unsafe { gate.open(objects) };
+        Ok(Self { gate, qp, pd })
+    }
+
+    pub(crate) fn enter(&self) -> Result<Poster<'_>> {
+        self.gate.enter()
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.gate.number()
+    }
+
+    /// Its queue pair.
+    pub(crate) fn qp(&self) -> *mut bindings::ib_qp {
+        self.qp.as_raw()
+    }
+
+    /// Its protection domain, and the device.
+    pub(crate) fn objects(
+        &self,
+        device: &Device,
+    ) -> (NonNull<bindings::ib_pd>, NonNull<bindings::ib_device>) {
+        (self.pd.as_ptr(), device.as_ptr())
+    }
+}
+
 /// A queue pair that one can post to, and no more.
-pub(super) struct PlainQp(KBox<bindings::ib_qp>);
+pub(crate) struct PlainQp(KBox<bindings::ib_qp>);
 
 impl PlainQp {
-    pub(super) fn new(device: &Device) -> Result<Self> {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
         let mut qp = KBox::init(pin_init::init_zeroed::<bindings::ib_qp>(), GFP_KERNEL)?;
         qp.device = device.as_ptr().as_ptr();
         Ok(Self(qp))
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::ib_qp {
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_qp {
         (&raw const *self.0).cast_mut()
     }
 }
@@ -343,4 +415,4 @@ impl PlainQp {
 /// # Safety
 ///
 /// None.
-pub(super) unsafe extern "C" fn ignore(_: *mut bindings::ib_cq, _: *mut bindings::ib_wc) {}
+pub(crate) unsafe extern "C" fn ignore(_: *mut bindings::ib_cq, _: *mut bindings::ib_wc) {}

@@ -44,10 +44,11 @@ pub(super) struct QueueSizes {
 
 /// What could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     CompletionQueue,
     ProtectionDomain,
     QueuePair,
+    Region,
 }
 
 /// What was made.

@@ -10,7 +10,7 @@ use crate::kapi::{
         ledger, //
     },
     page::{
-        KeptPages,
+        Kept,
         Pieces, //
     },
 };
@@ -38,6 +38,15 @@ const PAGE: u32 = kernel::page::PAGE_SIZE as u32;
 /// How often the device may say that it takes less than it has just said.
 const TRIES: u32 = 8;
 
+/// How large regions are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionSize {
+    /// Pages that one covers, at most.
+    pub(crate) pages: u32,
+    /// There may be gaps between them.
+    pub(crate) sg_gaps: bool,
+}
+
 /// What a peer may do to a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -48,14 +57,14 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    pub(super) fn direction(self) -> Direction {
+    pub(crate) fn direction(self) -> Direction {
         match self {
             Self::RemoteRead => Direction::ToDevice,
             Self::RemoteWrite => Direction::FromDevice,
         }
     }
 
-    pub(super) fn as_raw(self) -> u32 {
+    pub(crate) fn as_raw(self) -> u32 {
         match self {
             Self::RemoteRead => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
             Self::RemoteWrite => {
@@ -78,8 +87,11 @@ impl Access {
 /// [`Idle`]: super::region::Idle
 #[pin_data(PinnedDrop)]
 pub(super) struct Mr {
+    /// The number of the queue pair that it belongs to.
+    pub(super) owner: u64,
     /// The number that the resource tracker has given to it, for trace events.
     pub(super) id: u32,
+    sg_gaps: bool,
     mr: NonNull<bindings::ib_mr>,
     device: NonNull<bindings::ib_device>,
     list: UnsafeCell<List>,
@@ -111,7 +123,7 @@ struct Core {
     dead: bool,
     mapped: u32,
     direction: Direction,
-    kept: Option<Arc<KeptPages>>,
+    kept: Option<Arc<Kept>>,
 }
 
 impl Mr {
@@ -156,7 +168,11 @@ impl Mr {
 
     /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it. `tell` is
     /// told what was covered.
-    pub(super) fn uncover(&self, tell: impl FnOnce(Covered)) {
+    ///
+    /// # Safety
+    ///
+    /// No peer may be able to reach the memory, unless the tear-down has begun.
+    pub(super) unsafe fn uncover(&self, tell: impl FnOnce(Covered)) {
         let mut core = self.core.lock();
         let ending = core.ending;
         let Some((direction, elements)) = self.take_back(&mut core) else {
@@ -193,17 +209,16 @@ impl Mr {
 }
 
 impl Mr {
-    /// Makes a region of at most `pages` pages. May sleep.
+    /// Makes a region of at most `pages` pages, for the queue pair of that number. May sleep.
     ///
     /// # Safety
     ///
     /// `pd` must be a valid protection domain of `device`, and both must stay so until
     /// [`Mr::deregister`] has returned.
     pub(super) unsafe fn new(
-        pd: NonNull<bindings::ib_pd>,
-        device: NonNull<bindings::ib_device>,
-        pages: u32,
-        sg_gaps: bool,
+        (pd, device): (NonNull<bindings::ib_pd>, NonNull<bindings::ib_device>),
+        owner: u64,
+        RegionSize { pages, sg_gaps }: RegionSize,
     ) -> Result<Arc<Self>> {
         let kind = if sg_gaps {
             bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS
@@ -234,7 +249,9 @@ impl Mr {
         // INVARIANT: Allocated above, and the device outlives it, as the caller promises.
         let arc = Arc::pin_init(
             pin_init!(Self {
+                owner,
                 id,
+                sg_gaps,
                 mr,
                 device,
                 list: UnsafeCell::new(list),
@@ -251,10 +268,16 @@ impl Mr {
 
     /// Takes the region from the device: afterwards no peer can reach what it covered. May sleep.
     ///
-    /// To be called when both queues are drained, so that no work request names it any more, and
-    /// nobody who may cover memory with it is left. `tell` is told what it covered. On an error the device
-    /// has not let go of it, for all that is known.
-    pub(super) fn deregister(&self, tell: impl FnOnce(Covered)) -> Result<(), (Covered, Error)> {
+    /// `tell` is told what it covered. An error says that the device has not let go of it, for all that is known;
+    /// it counts as dead all the same, since the queue pair through which a peer could reach it is gone.
+    ///
+    /// # Safety
+    ///
+    /// No queue pair that names it may be left, nor anybody who may cover memory with it.
+    pub(super) unsafe fn deregister(
+        &self,
+        tell: impl FnOnce(Covered),
+    ) -> Result<(), (Covered, Error)> {
         let mut core = self.core.lock();
         if core::mem::replace(&mut core.ending, true) {
             return Ok(());
@@ -326,6 +349,17 @@ pub(crate) struct NotMapped {
     pub(crate) placed: Option<i32>,
 }
 
+impl NotMapped {
+    /// Nothing was tried.
+    pub(super) fn nothing(error: Error) -> Self {
+        Self {
+            error,
+            covered: Covered::default(),
+            placed: None,
+        }
+    }
+}
+
 impl Mr {
     /// Covers as many of the pieces as fit, and takes them from `pieces`; see [`Region::map`].
     ///
@@ -338,7 +372,6 @@ impl Mr {
     pub(super) unsafe fn cover(
         &self,
         pieces: &mut Pieces<'_>,
-        sg_gaps: bool,
         access: Access,
         tag: u32,
     ) -> Result<RemoteKey, NotMapped> {
@@ -348,9 +381,9 @@ impl Mr {
         let whole = pieces.clone();
         // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile.
         unsafe {
-            if let Some(bytes) = self.place(pieces, sg_gaps, access)? {
+            if let Some(bytes) = self.place(pieces, access)? {
                 *pieces = whole;
-                self.place_less(pieces, bytes, sg_gaps, access)?;
+                self.place_less(pieces, bytes, access)?;
             }
         }
 
@@ -381,14 +414,13 @@ impl Mr {
     unsafe fn place(
         &self,
         pieces: &mut Pieces<'_>,
-        sg_gaps: bool,
         access: Access,
     ) -> Result<Option<usize>, NotMapped> {
         // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile: by the
         // type invariant nobody else uses the list.
         let List { sg, longest } = unsafe { &mut *self.list.get() };
         let before = pieces.remaining();
-        let filled = pieces.fill(sg.as_mut_slice(), sg_gaps, *longest);
+        let filled = pieces.fill(sg.as_mut_slice(), self.sg_gaps, *longest);
         let refusal = |error, address, placed| NotMapped {
             error,
             covered: Covered {
@@ -462,13 +494,12 @@ impl Mr {
         &self,
         pieces: &mut Pieces<'_>,
         mut bytes: usize,
-        sg_gaps: bool,
         access: Access,
     ) -> Result<(), NotMapped> {
         for _ in 0..TRIES {
             let mut some = pieces.first(bytes);
             // SAFETY: As the caller promises.
-            match unsafe { self.place(&mut some, sg_gaps, access)? } {
+            match unsafe { self.place(&mut some, access)? } {
                 None => {
                     pieces.skip(bytes - some.remaining());
                     return Ok(());

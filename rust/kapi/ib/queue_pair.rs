@@ -4,133 +4,178 @@
 
 mod completions;
 mod tear_down;
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod tests;
 
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::{
-            Direction,
-            DmaBuffer, //
-        },
+        buffer::DmaBuffer,
         cm::{
             AcceptParams,
             CmHandler,
             CmId,
             ConnectParams, //
         },
-        forced::Forced,
-        handler::{
-            Failure,
-            Handler, //
+        device::DeviceName,
+        gate::{
+            Gate,
+            Objects,
+            Poster,
+            Target, //
         },
         hardware::{
             Context,
             Hardware,
+            Part,
             QueueSizes,
             Queues, //
         },
-        mr::Mr,
-        padding::Padding,
-        qp::Target,
+        mr::{
+            Covered,
+            Mr,
+            RegionSize, //
+        },
         recv_queue::{
             KeptReceive,
+            Received,
+            Receives,
             RecvQueue, //
         },
-        ring::Handlers,
-        rw::TransferKind,
-        send_buffer::{
-            segment,
-            Poster,
-            SendBuffer, //
+        region::{
+            Idle,
+            Region, //
         },
-        send_queue::{
-            SendQueue,
-            Turn,
-            Work, //
+        ring::{
+            Handlers,
+            Reading,
+            Ring,
+            RingMut,
+            SendDone, //
         },
-        trace,
-        transfer::NewTransfer, //
+        rw::registers_always,
+        wc::Wc, //
     },
-    page::Gathered,
-    sys::completion::Completion,
-    trace::{
-        self as events,
-        TaskId, //
-    },
+    sys::completion::Completion, //
 };
-use core::ptr::NonNull;
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         Mutex,
         SetOnce,
-        SpinLock, //
+        SpinLock,
+        SpinLockGuard, //
     },
 };
-use xdr::Segment;
 
 /// Sizes of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueuePairConfig {
+pub(crate) struct QpSizes {
     /// Work requests that the send queue holds, one of which the drain needs.
     pub(crate) send_entries: u32,
-    /// Registrations of one call, at most.
-    pub(crate) regions_per_call: u32,
-    /// Send buffers, at most; made as they are needed.
-    pub(crate) send_buffers: u32,
-    /// Bytes of a send buffer.
-    pub(crate) send_size: usize,
-    /// Receive buffers, at most; made as they are needed.
+    /// Requests of one chain, beside RDMA Writes.
+    pub(crate) chain: u32,
+    /// Receive buffers, at most.
     pub(crate) receives: u32,
-    /// Bytes of a receive buffer.
-    pub(crate) receive_size: usize,
-    /// Pages that one region covers.
-    pub(crate) region_pages: u32,
-    /// Regions may have gaps.
-    pub(crate) sg_gaps: bool,
-    /// What a responder's transfers need; none for a requester.
-    pub(crate) transfers: Option<TransferConfig>,
+    /// Of each region; there are none without.
+    pub(crate) region: Option<RegionSize>,
+    /// What RDMA Reads and Writes need; there are none without.
+    pub(crate) transfers: Option<TransferSizes>,
 }
 
-/// What transfers need of a queue pair.
+/// What RDMA Reads and Writes need of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TransferConfig {
+pub(crate) struct TransferSizes {
     /// Elements of one work request, at most.
     pub(crate) elements: u32,
     /// Segments that are transferred at once on devices that have to register memory for that.
     pub(crate) contexts: u32,
-    /// Messages whose RDMA Reads are under way at once.
+    /// Transfers whose RDMA Reads are under way at once.
     pub(crate) reads: u32,
-}
-
-/// What a device has refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Queues that are so long.
-    Queues,
-    /// A region of so many pages.
-    Regions,
 }
 
 /// Why there is no queue pair.
 pub(crate) enum NotMade<E: CmHandler> {
     /// The device refuses a size, and may take a lesser one. The id is as it was.
-    Refused(CmId<E>, Refused, Error),
-    Failed(Error),
+    Refused(CmId<E>, Part, Error),
+    /// Something else was wrong, with that part if there is one.
+    Failed(Option<Part>, Error),
 }
 
 impl<E: CmHandler> From<Error> for NotMade<E> {
     fn from(e: Error) -> Self {
-        Self::Failed(e)
+        Self::Failed(None, e)
     }
+}
+
+/// Who uses a queue pair, and what it tells him.
+///
+/// But for the tear-down's and [`Self::event`], all are called in process context, from the work queue of the
+/// completion queues: they must not sleep on memory and must not wait for the tear-down.
+pub(crate) trait Consumer: Sized + Send + Sync + 'static {
+    /// Receives the events of the id.
+    type Cm: CmHandler;
+    /// What he has under the lock of the send queue.
+    type Queue: Send + 'static;
+    /// What a slot of the send queue owns beside memory.
+    type Posted: Send + 'static;
+    /// What goes with the RDMA Reads of a transfer.
+    type Read: Send + 'static;
+
+    /// A request has failed. Called for each, before anything that it had is taken out of its queue, by this
+    /// worker or the other's.
+    fn failing(&self, qp: &QueuePair<Self>);
+    /// A request of the send queue has completed, for which it was signaled, or which failed: what is up to it can
+    /// be retired, under this lock. RDMA Reads excepted.
+    fn sent(&self, queue: Locked<'_, Self>, done: SendDone);
+    /// The last of a transfer's RDMA Reads has completed; its memory was taken from the device.
+    fn read(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>, wc: Wc) {
+        let _ = (qp, reading, wc);
+    }
+    /// One before the last has failed; its transfer is at that place of [`Ring::reads`].
+    fn read_failed(&self, queue: Locked<'_, Self>, place: usize, wc: Wc) {
+        let _ = (queue, place, wc);
+    }
+    /// A message was received.
+    fn received(&self, qp: &QueuePair<Self>, message: Received<'_>);
+    /// A Receive with that buffer is about to be posted. Called under the lock of the receive queue.
+    fn posting_receive(&self, qp: &QueuePair<Self>, index: u32) {
+        let _ = (qp, index);
+    }
+    /// The Receive with that buffer failed.
+    fn receive_failed(&self, qp: &QueuePair<Self>, index: u32, wc: Wc);
+    /// The device has something to say of the queue pair. Any context, also with interrupts off.
+    fn event(&self, event: &QpEvent<'_>) {
+        let _ = event;
+    }
+
+    /// The tear-down begins: nobody new may post anything but local invalidations. It waits for whoever is about
+    /// to post, and for transfers that are not posted. From here on in its own context; may sleep.
+    fn closing(&self, qp: &QueuePair<Self>) {
+        let _ = qp;
+    }
+    /// The peer was told of the end, unless there was no connection.
+    fn disconnected(&self, told: Result) {
+        let _ = told;
+    }
+    /// Nothing is posted any more, and the device uses nothing: all can be retired, under this lock.
+    fn flushed(&self, queue: Locked<'_, Self>, done: SendDone);
+    /// RDMA Reads whose end was not told.
+    fn read_flushed(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>) {
+        let _ = (qp, reading);
+    }
+    /// Nothing will be received any more: what was kept of it must go, the tear-down waits.
+    fn no_more(&self) {}
+    /// A region was taken from the device, or that failed.
+    fn deregistered(&self, covered: Covered, result: Result) {
+        let _ = (covered, result);
+    }
+    /// All regions are dead: no peer can reach what they covered. Buffers must go, the tear-down waits.
+    fn fenced(&self, queue: Locked<'_, Self>);
 }
 
 /// A queue pair and all that belongs to it.
@@ -144,59 +189,103 @@ impl<E: CmHandler> From<Error> for NotMade<E> {
 /// The context of the queue pair and of its completion queues points to this object, which does
 /// not move (it is in an [`Arc`]) and is not freed before `hardware` is.
 #[pin_data(PinnedDrop)]
-pub(crate) struct QueuePair<H: Handler> {
+pub(crate) struct QueuePair<C: Consumer> {
     #[pin]
-    pub(super) send: SpinLock<SendQueue<H::Cookie>>,
+    send: SpinLock<SendQueue<C>>,
     #[pin]
-    pub(super) recv: SpinLock<RecvQueue>,
+    recv: Receives,
     #[pin]
-    hardware: Mutex<Option<Hardware<H::Cm>>>,
+    hardware: Mutex<Option<Hardware<C::Cm>>>,
     #[pin]
-    pub(super) posters_left: Completion,
-    #[pin]
-    pub(super) kept_left: Completion,
+    gate: Gate,
     #[pin]
     ended: Completion,
-    /// Room for XDR padding, once it was provided.
-    padding: SetOnce<Padding>,
-    /// Of a responder for which the core registers memory for all RDMA.
-    forced: SetOnce<Arc<Forced>>,
-    config: QueuePairConfig,
-    /// No other queue pair has it, or ever had, while the module is loaded.
-    pub(super) number: u64,
+    sizes: QpSizes,
+    /// The number that the resource tracker has given to the completion queue for sending.
+    send_cq: SetOnce<u32>,
     #[pin]
-    handler: H,
+    consumer: C,
 }
 
-/// How many queue pairs were made.
-static NUMBERS: Atomic<u64> = Atomic::new(0);
+/// What is under the lock of the send queue.
+struct SendQueue<C: Consumer> {
+    ring: Ring<C::Posted, C::Read>,
+    /// All of this queue pair.
+    regions: KVec<Arc<Mr>>,
+    queue: C::Queue,
+}
 
-impl<H: Handler> QueuePair<H> {
+/// Nothing of it has to stay where it is.
+impl<C: Consumer> Unpin for SendQueue<C> {}
+
+/// The lock of the send queue: the right to post, and what its user has under it.
+pub(crate) struct Locked<'a, C: Consumer> {
+    qp: &'a QueuePair<C>,
+    guard: SpinLockGuard<'a, SendQueue<C>>,
+}
+
+impl<'a, C: Consumer> Locked<'a, C> {
+    /// Whose queue it is.
+    pub(crate) fn qp(&self) -> &'a QueuePair<C> {
+        self.qp
+    }
+
+    /// What is posted.
+    #[inline]
+    pub(crate) fn ring(&self) -> &Ring<C::Posted, C::Read> {
+        &self.guard.ring
+    }
+
+    /// The right to post.
+    #[inline]
+    pub(crate) fn ring_mut(&mut self) -> RingMut<'_, C::Posted, C::Read> {
+        RingMut(&mut self.guard.ring)
+    }
+}
+
+impl<C: Consumer> Deref for Locked<'_, C> {
+    type Target = C::Queue;
+
+    #[inline]
+    fn deref(&self) -> &C::Queue {
+        &self.guard.queue
+    }
+}
+
+impl<C: Consumer> DerefMut for Locked<'_, C> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut C::Queue {
+        &mut self.guard.queue
+    }
+}
+
+impl<C: Consumer> QueuePair<C> {
     /// Makes a queue pair on an id whose address and route are resolved. May sleep.
     pub(crate) fn new(
-        id: CmId<H::Cm>,
-        config: QueuePairConfig,
-        handler: impl PinInit<H>,
-    ) -> Result<Arc<Self>, NotMade<H::Cm>> {
-        let slots = config.send_entries.checked_sub(1).ok_or(EINVAL)?;
-        let chain = config.regions_per_call + 1;
-        let reads = config.transfers.map_or(0, |transfers| transfers.reads);
-        let send = SendQueue::new(slots, chain, config.send_buffers, reads)?;
-        let recv = RecvQueue::new(config.receives)?;
+        id: CmId<C::Cm>,
+        sizes: QpSizes,
+        queue: C::Queue,
+        consumer: impl PinInit<C>,
+    ) -> Result<Arc<Self>, NotMade<C::Cm>> {
+        let slots = sizes.send_entries.checked_sub(1).ok_or(EINVAL)?;
+        let reads = sizes.transfers.map_or(0, |transfers| transfers.reads);
+        let number = Gate::next_number();
+        let send = SendQueue {
+            ring: Ring::new(number, slots, sizes.chain, reads)?,
+            regions: KVec::new(),
+            queue,
+        };
+        let recv = RecvQueue::new(sizes.receives)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
                 send <- new_spinlock!(send, "rpcrdma_send_queue"),
-                recv <- new_spinlock!(recv, "rpcrdma_recv_queue"),
+                recv <- Receives::new(number, recv),
                 hardware <- new_mutex!(None, "rpcrdma_hardware"),
-                posters_left <- Completion::new(),
-                kept_left <- Completion::new(),
+                gate <- Gate::new(number),
                 ended <- Completion::new(),
-                padding: SetOnce::new(),
-                forced: SetOnce::new(),
-                config,
-                // Zero is nobody's.
-                number: NUMBERS.fetch_add(1, Relaxed) + 1,
-                handler <- handler,
+                sizes,
+                send_cq: SetOnce::new(),
+                consumer <- consumer,
             }),
             GFP_KERNEL,
         )?;
@@ -205,14 +294,14 @@ impl<H: Handler> QueuePair<H> {
     }
 
     /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
-    fn bring_up(&self, id: CmId<H::Cm>) -> Result<(), NotMade<H::Cm>> {
+    fn bring_up(&self, id: CmId<C::Cm>) -> Result<(), NotMade<C::Cm>> {
         let mut hw = Hardware::new(id);
         // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
         match unsafe { self.make_objects(&mut hw) } {
             Ok(queues) => Ok(self.open(hw, queues)?),
             // What drivers say of sizes that they do not like, or have no memory for.
             Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.give_back(), what, e)),
-            Err((_, e)) => Err(NotMade::Failed(e)),
+            Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
         }
     }
 
@@ -221,47 +310,42 @@ impl<H: Handler> QueuePair<H> {
     /// # Safety
     ///
     /// The queues of `hw` must be destroyed before `self` goes, as those of the field `hardware` are.
-    unsafe fn make_objects(&self, hw: &mut Hardware<H::Cm>) -> Result<Queues, (Refused, Error)> {
+    unsafe fn make_objects(&self, hw: &mut Hardware<C::Cm>) -> Result<Queues, (Part, Error)> {
         let pointer: *const Self = self;
         let context = Context {
             pointer: pointer.cast_mut().cast(),
             event: Self::device_event,
         };
-        let (elements, contexts) = match self.config.transfers {
+        let (elements, contexts) = match self.sizes.transfers {
             Some(transfers) => (transfers.elements, transfers.contexts),
             None => (1, 0),
         };
         let sizes = QueueSizes {
-            send_entries: self.config.send_entries,
-            recv_entries: self.config.receives + 1,
+            send_entries: self.sizes.send_entries,
+            recv_entries: self.sizes.receives + 1,
             elements,
             contexts,
         };
         // SAFETY: The context outlives the queues, as the caller promises.
-        let queues = unsafe { hw.make_queues(&context, sizes) };
-        let queues = queues.map_err(|(part, e)| {
-            trace::no_queue(H::ROLE, part, || (hw.id().addresses().1, e));
-            (Refused::Queues, e)
-        })?;
-        self.try_region(hw).map_err(|e| (Refused::Regions, e))?;
+        let queues = unsafe { hw.make_queues(&context, sizes) }?;
+        if let Some(size) = self.sizes.region {
+            self.try_region(hw, size).map_err(|e| (Part::Region, e))?;
+        }
         Ok(queues)
     }
 
     /// Whether the device has regions of the size that is wanted shows when it makes one.
-    fn try_region(&self, hw: &Hardware<H::Cm>) -> Result {
-        if self.config.transfers.is_some() {
-            return Ok(());
-        }
-        let (pd, device) = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
+    fn try_region(&self, hw: &Hardware<C::Cm>, size: RegionSize) -> Result {
+        let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
-        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
-        let mr = mr.inspect_err(trace::not_made)?;
-        trace::deregister(&mr);
+        let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
+        // SAFETY: Nobody else knows of it.
+        let _ = unsafe { mr.deregister(drop) };
         Ok(())
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
-    fn open(&self, hw: Hardware<H::Cm>, queues: Queues) -> Result {
+    fn open(&self, hw: Hardware<C::Cm>, queues: Queues) -> Result {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(hw);
         let Queues {
@@ -272,12 +356,19 @@ impl<H: Handler> QueuePair<H> {
         } = queues;
         let port = hw.id().port();
         let target = Target { qp, port };
-        if let Some(TransferConfig { contexts, .. }) = self.config.transfers {
+        let registers_always = match self.sizes.transfers {
             // SAFETY: The queue pair was made above, and nobody else knows it yet.
-            if let Some(forced) = unsafe { Forced::detect(target, contexts)? } {
-                self.forced.populate(forced);
-            }
-        }
+            Some(TransferSizes { contexts, .. }) => unsafe { registers_always(target, contexts)? },
+            None => false,
+        };
+        let objects = Objects {
+            target,
+            pd: hw.pd().ok_or(ENODEV)?,
+            device: hw.id().device()?,
+            registers_always,
+        };
+        // A queue pair comes up once.
+        self.send_cq.populate(send_cq);
         let handlers = Handlers {
             done: Self::send_done,
             read_done: Self::read_done,
@@ -285,21 +376,46 @@ impl<H: Handler> QueuePair<H> {
         };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callbacks are for entries of this ring.
-        unsafe { self.send.lock().open(target, lkey, send_cq, &handlers)? };
+        unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one entry
         // more than there can be Receives. The callback is for entries of this queue.
-        unsafe { self.recv.lock().open(qp, lkey, recv_cq, Self::receive_done) };
+        unsafe { self.recv.open(qp, lkey, recv_cq, Self::receive_done) };
+        // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
+        unsafe { self.gate.open(objects) };
         Ok(())
     }
 
-    /// The user's part.
-    pub(crate) fn handler(&self) -> &H {
-        &self.handler
+    /// Its user.
+    #[inline]
+    pub(crate) fn consumer(&self) -> &C {
+        &self.consumer
     }
 
-    /// The sizes it was made with.
-    pub(crate) fn config(&self) -> &QueuePairConfig {
-        &self.config
+    /// No other queue pair has it, or ever had, while the module is loaded. Not 0.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.gate.number()
+    }
+
+    /// The numbers that the resource tracker has given to the completion queues, that for sending first.
+    #[inline]
+    pub(crate) fn cqs(&self) -> (u32, u32) {
+        (self.send_cq.copy().unwrap_or(0), self.recv.cq())
+    }
+
+    /// Takes the lock of the send queue.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_, C> {
+        Locked {
+            qp: self,
+            guard: self.send.lock(),
+        }
+    }
+
+    /// The tear-down waits for who has entered. `ENOTCONN` when it has begun.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Poster<'_>> {
+        self.gate.enter()
     }
 
     /// Starts to connect; the outcome comes as an event of the id. May sleep.
@@ -328,136 +444,57 @@ impl<H: Handler> QueuePair<H> {
         }
     }
 
-    /// Takes a buffer to send from. May sleep.
-    ///
-    /// `EAGAIN` when none can be had now: [`Handler::send_space`] is called when that changes.
-    /// `ENOTCONN` when the connection is going.
-    #[inline]
-    pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
-        SendBuffer::take(self)
+    /// Makes a region. May sleep.
+    pub(crate) fn alloc_mr(&self) -> Result<Region<Idle>> {
+        self.make_mr(self.sizes.region.ok_or(EOPNOTSUPP)?)
     }
 
-    /// Takes a buffer to send from, if one can be had without sleeping.
-    pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
-        SendBuffer::take_pooled(self)
+    /// Makes a region of a single page. May sleep.
+    pub(crate) fn alloc_small_mr(&self) -> Result<Region<Idle>> {
+        self.make_mr(RegionSize {
+            pages: 1,
+            sg_gaps: false,
+        })
     }
 
-    pub(super) fn make_send_buffer(&self) -> Result<DmaBuffer> {
-        let _scope = self.handler.memory_scope();
-        let device = self.device().ok_or(ENOTCONN)?;
-        // SAFETY: The buffer goes to the send queue, which `shutdown` empties before it lets the
-        // device go; it waits for posters before that.
-        let buffer = unsafe { DmaBuffer::new(device, self.config.send_size, Direction::ToDevice) };
-        let mut buffer = buffer.inspect_err(|e| trace::no_buffer(H::ROLE, *e))?;
-        buffer.id = self.send.lock().next_id();
-        Ok(buffer)
-    }
-
-    fn device(&self) -> Option<NonNull<bindings::ib_device>> {
-        self.hardware.lock().as_ref()?.id().device().ok()
-    }
-
-    /// The protection domain and its device.
-    fn domain(&self) -> Result<(NonNull<bindings::ib_pd>, NonNull<bindings::ib_device>)> {
-        let hardware = self.hardware.lock();
-        let hw = hardware.as_ref().ok_or(ENOTCONN)?;
-        Ok((hw.pd().ok_or(ENOTCONN)?, hw.id().device()?))
-    }
-
-    /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
-    ///
-    /// An error only if it made none.
-    pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result<u32> {
-        let room = most.saturating_sub(self.send.lock().region_count());
-        for made in 0..n.min(room) {
-            match self.make_region() {
-                Err(e) if made == 0 => return Err(e),
-                Err(_) => return Ok(made),
-                Ok(()) => (),
-            }
-        }
-        Ok(n.min(room))
-    }
-
-    fn make_region(&self) -> Result {
+    fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
         // Not under the lock of `hardware`, which senders need, and which may depend on the memory
         // that is waited for here.
-        let _poster = Poster::enter(self)?;
-        let (pd, device) = self.domain()?;
+        let poster = self.enter()?;
+        let objects = (poster.objects().pd, poster.objects().device);
         // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
         // table; it waits for posters before it begins to let them go.
-        let mr = unsafe { Mr::new(pd, device, self.config.region_pages, self.config.sg_gaps) };
-        let mr = mr.inspect_err(trace::not_made)?;
-        let added = self.send.lock().add_region(mr.clone());
-        added.inspect_err(|_| trace::deregister(&mr))
-    }
-
-    /// Makes and registers room for XDR padding behind results. To be called once, when the
-    /// connection is up and nobody sends yet: what is sent later finds it registered. May sleep.
-    ///
-    /// On an error the connection is to be dropped.
-    pub(crate) fn provide_padding(&self) -> Result {
-        // Not under the lock of `hardware`; see `make_region`.
-        let _poster = Poster::enter(self)?;
-        let (pd, device) = self.domain()?;
-        // SAFETY: Both are valid, and stay so until `shutdown` has deregistered the padding; it waits for
-        // posters before it begins to let them go.
-        let (padding, mapped) = unsafe { Padding::new(pd, device)? };
-        // Whatever comes of the post, the tear-down finds it.
-        if !self.padding.populate(padding) {
-            return Err(EINVAL);
+        let mr = unsafe { Mr::new(objects, self.number(), size) }?;
+        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        let listed = self.send.lock().regions.push(mr.clone(), flags);
+        if let Err(e) = listed {
+            // Not under the lock: it may sleep.
+            // SAFETY: Nobody else knows of it.
+            let _ = unsafe { mr.deregister(drop) };
+            return Err(e.into());
         }
-        // The lock is to be let go before the poster is.
-        let mut send = self.send.lock();
-        let posted = send.post_registration(&mapped);
-        // It counts as registered, and nobody shall ever invalidate it, or has the right to.
-        drop(mapped.posted());
-        posted
+        // SAFETY: It was made above, and has no other token.
+        Ok(unsafe { Region::new(mr) })
     }
 
-    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
-    /// provided, or is not needed.
-    pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
-        let padding = self.padding.as_ref().filter(|_| len != 0)?;
-        events::xprtrdma_chunk_wp(|| (task(), padding.covered(len).into(), true));
-        Some(segment(padding.key(len)))
+    /// How many more receive buffers are wanted for `want` to be there in all.
+    pub(crate) fn missing_receives(&self, want: u32) -> u32 {
+        self.recv.queue.lock().missing(want)
     }
 
-    /// How many regions are idle.
-    pub(crate) fn idle_regions(&self) -> usize {
-        self.send.lock().idle_regions()
-    }
-
-    /// Makes receive buffers until there are `want`. May sleep.
-    pub(crate) fn grow_receives(&self, want: u32) -> Result {
-        let missing = self.recv.lock().missing(want);
-        if missing == 0 {
-            return Ok(());
+    /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's.
+    pub(crate) fn add_receive(&self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
+        if buffer.owner() != self.number() {
+            return Err(buffer);
         }
-        // Not under the lock of `hardware`; see `make_region`.
-        let _poster = Poster::enter(self)?;
-        let _scope = self.handler.memory_scope();
-        let device = self.device().ok_or(ENOTCONN)?;
-        for _ in 0..missing {
-            let size = self.config.receive_size;
-            // SAFETY: The buffer goes to the receive queue, which `shutdown` empties before it
-            // lets the device go; it waits for posters before that.
-            let buffer = unsafe { DmaBuffer::new(device, size, Direction::FromDevice) };
-            let buffer = buffer.inspect_err(|e| trace::no_buffer(H::ROLE, *e))?;
-            let added = self.recv.lock().add(buffer);
-            if let Err(buffer) = added {
-                drop(buffer);
-                break;
-            }
-        }
-        Ok(())
+        self.recv.queue.lock().add(buffer)
     }
 
     /// From here on no more than `wanted` receive buffers are kept, as they come back to
     /// [`Self::post_receive_batch`] and [`Self::return_receive`]; that each of them can be posted is up to
-    /// [`Self::grow_receives`]. Does not sleep.
+    /// [`Self::add_receive`]. Does not sleep.
     pub(crate) fn want_receives(&self, wanted: u32) {
-        self.recv.lock().wanted = wanted;
+        self.recv.queue.lock().wanted = wanted;
     }
 
     /// Posts all receive buffers that are free, if they are at least `batch`, or gives one up that
@@ -465,131 +502,86 @@ impl<H: Handler> QueuePair<H> {
     ///
     /// On an error the connection is to be dropped.
     pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {
-        let mut recv = self.recv.lock();
-        if recv.has_surplus() {
-            drop(recv);
-            self.give_up_receive();
-            recv = self.recv.lock();
-        }
-        recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
-        Ok(recv.kept)
+        self.post_free_receives(self.recv.queue.lock(), batch)
     }
 
     /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
-    pub(crate) fn return_receive(&self, message: KeptReceive<H>, batch: usize) -> Result<u32> {
-        let Some(index) = message.into_index(self) else {
-            return self.post_receive_batch(batch);
-        };
-        let mut recv = self.recv.lock();
-        let last = recv.give_back(index);
-        if last || recv.has_surplus() {
-            drop(recv);
-            self.given_back(last);
-            return self.post_receive_batch(batch);
+    pub(crate) fn return_receive(&self, message: KeptReceive, batch: usize) -> Result<u32> {
+        self.post_free_receives(self.recv.take_back(message), batch)
+    }
+
+    #[inline]
+    fn post_free_receives<'a>(
+        &'a self,
+        mut queue: SpinLockGuard<'a, RecvQueue>,
+        batch: usize,
+    ) -> Result<u32> {
+        if queue.has_surplus() {
+            let surplus = queue.vacate();
+            drop(queue);
+            drop(surplus);
+            queue = self.recv.queue.lock();
         }
-        recv.post_batch(batch, |id| trace::receive_posted(H::ROLE, id))?;
-        Ok(recv.kept)
+        queue.post_batch(batch, |index| self.consumer.posting_receive(self, index))?;
+        Ok(queue.kept)
     }
 
-    /// A buffer was given back; whether it was the `last` one whom the tear-down waits for.
-    pub(super) fn given_back(&self, last: bool) {
-        if last {
-            self.kept_left.complete_all();
-        }
-    }
-
-    fn give_up_receive(&self) {
-        // A tear-down waits for who has a buffer in hand.
-        let Ok(_poster) = Poster::enter(self) else {
-            return;
-        };
-        let surplus = self.recv.lock().vacate();
-        drop(surplus);
-    }
-
-    /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how
-    /// many that were.
+    /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how many
+    /// that were.
     pub(crate) fn post_receives(&self, want: u32) -> Result<u32> {
-        let mut recv = self.recv.lock();
-        recv.post(want, |id| trace::receive_posted(H::ROLE, id))
+        let mut queue = self.recv.queue.lock();
+        queue.post(want, |index| self.consumer.posting_receive(self, index))
     }
 
-    /// What trace events say of the receive queue: the number of its completion queue, and how
-    /// many Receives are posted.
-    pub(crate) fn receive_queue(&self) -> (u32, u32) {
-        self.recv.lock().number_and_posted()
-    }
-
-    /// How regions are taken for transfers, if the core registers memory for all.
-    pub(super) fn forced(&self) -> Option<&Arc<Forced>> {
-        self.forced.as_ref()
-    }
-
-    /// Whether nobody may post any more but invalidations.
-    pub(super) fn is_ending(&self) -> bool {
-        !self.send.lock().ring.is_open()
-    }
-
-    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.
-    pub(crate) fn transfer(
-        &self,
-        kind: TransferKind,
-        memory: Gathered,
-        parts: usize,
-    ) -> Result<NewTransfer<'_, H>> {
-        NewTransfer::new(self, kind, memory, parts)
-    }
-
-    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
-    #[inline(always)]
-    pub(super) fn submit(poster: Poster<'_, H>, work: Work<H::Cookie>) -> Result {
-        let owner = poster.owner();
-        match poster.post(|queue| queue.submit(work)) {
-            Ok(Turn::Posted) => Ok(()),
-            Ok(Turn::Waits) => {
-                owner.handler.starved();
-                Ok(())
-            }
-            // Nobody knows what of it the device has: it comes back with the tear-down.
-            Ok(Turn::Failed) => {
-                owner.handler.failed(Failure::post());
-                Ok(())
-            }
-            Err(((e, work), poster)) => {
-                // Outside the lock, and before the poster leaves.
-                match work {
-                    Work::Reply(reply) => {
-                        drop(reply.transfer);
-                        owner.send.lock().give_back_buffer(reply.buffer);
-                    }
-                    Work::Read(read) => drop(read),
-                }
-                drop(poster);
-                Err(e)
-            }
-        }
-    }
-
-    /// A poster has left; whether it was the `last` one whom the tear-down waits for.
-    pub(super) fn poster_left(&self, last: bool) {
-        if last {
-            self.posters_left.complete_all();
-        }
-    }
-
-    /// Whether something waits for room in the send queue. [`Handler::send_space`] is called when
-    /// that changes.
-    pub(crate) fn is_send_queue_full(&self) -> bool {
-        self.send.lock().has_waiting()
+    /// How many Receives are posted.
+    pub(crate) fn posted_receives(&self) -> u32 {
+        self.recv.queue.lock().posted()
     }
 }
 
 #[pinned_drop]
-impl<H: Handler> PinnedDrop for QueuePair<H> {
+impl<C: Consumer> PinnedDrop for QueuePair<C> {
     fn drop(self: Pin<&mut Self>) {
         self.shutdown();
         // One that did not come up all the way has no open queues, but may have hardware.
         let hardware = self.hardware.lock().take();
         drop(hardware);
+    }
+}
+
+/// What a device says of a queue pair, for the time of the call.
+pub(crate) struct QpEvent<'a>(&'a bindings::ib_event);
+
+impl QpEvent<'_> {
+    /// # Safety
+    ///
+    /// `event` must be one that a device reports of a queue pair, valid for the lifetime of the result.
+    unsafe fn new(event: *mut bindings::ib_event) -> Self {
+        // SAFETY: The caller promises that it is valid; nobody writes to it meanwhile.
+        Self(unsafe { &*event })
+    }
+
+    /// What it is, as the verbs number it.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.event
+    }
+
+    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after those,
+    /// but a device that is at fault itself may never say so.
+    pub(crate) fn is_fatal(&self) -> bool {
+        !matches!(
+            self.0.event,
+            bindings::ib_event_type_IB_EVENT_PATH_MIG
+                | bindings::ib_event_type_IB_EVENT_COMM_EST
+                | bindings::ib_event_type_IB_EVENT_SQ_DRAINED
+                | bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED
+        )
+    }
+
+    /// Which device says so.
+    pub(crate) fn device(&self) -> DeviceName {
+        // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and names
+        // no device; a queue pair has a valid device.
+        unsafe { DeviceName::of((*self.0.element.qp).device) }
     }
 }

@@ -9,15 +9,26 @@ use crate::kapi::{
     bindings,
     ib::{
         buffer::DmaBuffer,
-        handler::Handler,
-        queue_pair::QueuePair, //
+        region::InvalidatedKey, //
     },
-    trace::CompletionId, //
+    sys::{
+        completion::Completion,
+        stable::StableBytes, //
+    },
 };
-use core::ptr::NonNull;
+use core::{
+    cell::Cell,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
-    prelude::*, //
+    new_spinlock,
+    prelude::*,
+    sync::{
+        SetOnce,
+        SpinLock,
+        SpinLockGuard, //
+    },
 };
 
 /// A Receive: its buffer, and all that is posted of it, which is written once. The completion entry
@@ -28,6 +39,88 @@ pub(super) struct Slot {
     request: bindings::ib_recv_wr,
     element: bindings::ib_sge,
     buffer: Option<DmaBuffer>,
+}
+
+/// The receive queue of a queue pair, and whom its tear-down waits for.
+#[pin_data]
+pub(super) struct Receives {
+    /// The number of the queue pair.
+    owner: u64,
+    /// The number that the resource tracker has given to the completion queue.
+    cq: SetOnce<u32>,
+    #[pin]
+    pub(super) queue: SpinLock<RecvQueue>,
+    #[pin]
+    left: Completion,
+}
+
+impl Receives {
+    pub(super) fn new(owner: u64, queue: RecvQueue) -> impl PinInit<Self> {
+        pin_init!(Self {
+            owner,
+            cq: SetOnce::new(),
+            queue <- new_spinlock!(queue, "rpcrdma_recv_queue"),
+            left <- Completion::new(),
+        })
+    }
+
+    /// Lets posters in.
+    ///
+    /// # Safety
+    ///
+    /// As [`RecvQueue::open`].
+    pub(super) unsafe fn open(
+        &self,
+        qp: *mut bindings::ib_qp,
+        lkey: u32,
+        cq: u32,
+        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
+    ) {
+        // A queue pair comes up once.
+        self.cq.populate(cq);
+        // SAFETY: The caller promises what that asks for.
+        unsafe { self.queue.lock().open(qp, lkey, done) };
+    }
+
+    /// The number of the completion queue.
+    #[inline]
+    pub(super) fn cq(&self) -> u32 {
+        self.cq.copy().unwrap_or(0)
+    }
+
+    /// The completion handler, or who has kept it, is done with the buffer.
+    pub(super) fn give_back(&self, index: u32) {
+        if self.queue.lock().give_back(index) {
+            self.left.complete_all();
+        }
+    }
+
+    /// Takes the buffer of a message back, and returns the lock under which it did. A message of another queue
+    /// pair goes back there.
+    pub(super) fn take_back(&self, message: KeptReceive) -> SpinLockGuard<'_, RecvQueue> {
+        if !core::ptr::eq(message.owner.as_ptr(), self) {
+            drop(message);
+            return self.queue.lock();
+        }
+        let index = message.index;
+        core::mem::forget(message);
+        let mut queue = self.queue.lock();
+        if queue.give_back(index) {
+            self.left.complete_all();
+        }
+        queue
+    }
+
+    /// Waits until all received messages that were kept are given back. Sleeps.
+    pub(super) fn wait(&self) {
+        let mut queue = self.queue.lock();
+        queue.ending = true;
+        let kept = queue.kept;
+        drop(queue);
+        if kept != 0 {
+            self.left.wait();
+        }
+    }
 }
 
 /// The receive buffers of a queue pair.
@@ -43,8 +136,6 @@ pub(super) struct Slot {
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,
     lkey: u32,
-    /// The number of the completion queue, for trace events.
-    completion_queue: u32,
     pub(super) open: bool,
     done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
     limit: u32,
@@ -70,7 +161,6 @@ impl RecvQueue {
         Ok(Self {
             qp: core::ptr::null_mut(),
             lkey: 0,
-            completion_queue: 0,
             open: false,
             done: None,
             limit,
@@ -94,12 +184,10 @@ impl RecvQueue {
         &mut self,
         qp: *mut bindings::ib_qp,
         lkey: u32,
-        completion_queue: u32,
         done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
     ) {
         self.qp = qp;
         self.lkey = lkey;
-        self.completion_queue = completion_queue;
         self.done = Some(done);
         self.open = true;
     }
@@ -169,7 +257,7 @@ impl RecvQueue {
     /// Returns how many that were.
     ///
     /// On an error the connection is to be dropped.
-    pub(super) fn post(&mut self, want: u32, each: impl Fn(CompletionId)) -> Result<u32> {
+    pub(super) fn post(&mut self, want: u32, each: impl Fn(u32)) -> Result<u32> {
         if !self.open {
             return Err(ENOTCONN);
         }
@@ -181,7 +269,7 @@ impl RecvQueue {
                 break;
             };
             let Some(buffer) = &slot.buffer else { break };
-            each(CompletionId::new(self.completion_queue, index));
+            each(index);
             buffer.sync_for_device(buffer.len());
             slot.request.next = first;
             first = &mut slot.request;
@@ -210,13 +298,13 @@ impl RecvQueue {
         result.map(|()| count)
     }
 
-    /// The number of the completion queue, and how many Receives are posted.
-    pub(super) fn number_and_posted(&self) -> (u32, u32) {
-        (self.completion_queue, self.posted)
+    /// How many Receives are posted.
+    pub(super) fn posted(&self) -> u32 {
+        self.posted
     }
 
     /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
-    pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(CompletionId)) -> Result {
+    pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(u32)) -> Result {
         if self.free.len() < batch || !self.open {
             return Ok(());
         }
@@ -247,11 +335,6 @@ impl RecvQueue {
         ))
     }
 
-    /// What the buffer's Receive is called in trace events: its number is the index.
-    pub(super) fn id_of(&self, index: u32) -> CompletionId {
-        CompletionId::new(self.completion_queue, index)
-    }
-
     /// The completion handler, or who has kept it, is done with the buffer. Returns whether the
     /// tear-down waits for it.
     pub(super) fn give_back(&mut self, index: u32) -> bool {
@@ -268,57 +351,111 @@ impl RecvQueue {
     }
 }
 
+/// A received message, in the completion handler.
+///
+/// # Invariants
+///
+/// `bytes` are in the buffer `index` of the queue, which is in the completion handler's hands and
+/// stays there as long as this object does.
+pub(crate) struct Received<'a> {
+    bytes: NonNull<[u8]>,
+    invalidated: Option<u32>,
+    owner: &'a Receives,
+    index: u32,
+    kept: &'a Cell<bool>,
+}
+
+impl<'a> Received<'a> {
+    /// # Safety
+    ///
+    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the caller's
+    /// hands: it must not be given back as long as the object exists, nor at all if that sets `kept`.
+    pub(super) unsafe fn new(
+        owner: &'a Receives,
+        index: u32,
+        bytes: NonNull<[u8]>,
+        invalidated: Option<u32>,
+        kept: &'a Cell<bool>,
+    ) -> Self {
+        // INVARIANT: As the caller promises.
+        Self {
+            bytes,
+            invalidated,
+            owner,
+            index,
+            kept,
+        }
+    }
+
+    /// The bytes received, no more.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: By the type invariant nobody else uses the buffer as long as this object exists.
+        unsafe { self.bytes.as_ref() }
+    }
+
+    /// The number of its buffer.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The number of its completion queue.
+    #[inline]
+    pub(crate) fn cq(&self) -> u32 {
+        self.owner.cq()
+    }
+
+    /// The key that the peer invalidated with this message.
+    #[inline(always)]
+    pub(crate) fn invalidated(&self) -> Option<InvalidatedKey<'_>> {
+        let owner = self.owner.owner;
+        // SAFETY: The completion has said so, and the message is borrowed.
+        let proof = |key| unsafe { InvalidatedKey::new(key, owner) };
+        self.invalidated.map(proof)
+    }
+
+    /// Keeps the message, and so its receive buffer.
+    pub(crate) fn keep(self) -> KeptReceive {
+        self.kept.set(true);
+        // INVARIANT: Counted when it was completed. By the type invariant the bytes are in that buffer. It is not
+        // given back, since it was marked as kept, and this object ends here.
+        KeptReceive {
+            owner: NonNull::from(self.owner),
+            index: self.index,
+            bytes: self.bytes,
+        }
+    }
+}
+
 /// A received message, with the buffer that it is in. Dropping it gives the buffer back, for
 /// another Receive; tear-down waits for that.
 ///
 /// # Invariants
 ///
-/// - It is counted in `kept` of the queue pair's receive queue, so the queue pair is valid.
+/// - It is counted in `kept` of the queue pair's receive queue, so that is valid.
 /// - `bytes` are in the buffer `index`, which nobody else uses.
-pub(crate) struct KeptReceive<H: Handler> {
-    qp: NonNull<QueuePair<H>>,
+pub(crate) struct KeptReceive {
+    owner: NonNull<Receives>,
     index: u32,
-    id: CompletionId,
     bytes: NonNull<[u8]>,
 }
 
 // SAFETY: The queue pair may be used from any thread; the bytes are ours.
-unsafe impl<H: Handler> Send for KeptReceive<H> {}
+unsafe impl Send for KeptReceive {}
 
-impl<H: Handler> KeptReceive<H> {
-    /// # Safety
-    ///
-    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the
-    /// caller's hands, and not used elsewhere afterwards.
-    pub(super) unsafe fn new(
-        qp: &QueuePair<H>,
-        index: u32,
-        id: CompletionId,
-        bytes: NonNull<[u8]>,
-    ) -> Self {
-        // INVARIANT: Counted when it was completed; the caller promises the rest.
-        Self {
-            qp: NonNull::from(qp),
-            index,
-            id,
-            bytes,
-        }
+impl KeptReceive {
+    /// The number of its buffer.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        self.index
     }
 
-    /// The buffer, which the caller gives back to that queue pair. None, and it is given back, if it
-    /// is another's.
-    pub(super) fn into_index(self, owner: &QueuePair<H>) -> Option<u32> {
-        if !core::ptr::eq(self.qp.as_ptr(), owner) {
-            return None;
-        }
-        let index = self.index;
-        core::mem::forget(self);
-        Some(index)
-    }
-
-    /// What its Receive is called in trace events.
-    pub(crate) fn id(&self) -> CompletionId {
-        self.id
+    /// The number of its completion queue.
+    #[inline]
+    pub(crate) fn cq(&self) -> u32 {
+        // SAFETY: Valid by the type invariant: the tear-down waits for this.
+        unsafe { self.owner.as_ref() }.cq()
     }
 
     /// The bytes received. They stay where they are if this is moved.
@@ -328,11 +465,16 @@ impl<H: Handler> KeptReceive<H> {
     }
 }
 
-impl<H: Handler> Drop for KeptReceive<H> {
+// SAFETY: The bytes are in a receive buffer, which does not move and is nobody else's.
+unsafe impl StableBytes for KeptReceive {
+    fn bytes(&self) -> &[u8] {
+        KeptReceive::bytes(self)
+    }
+}
+
+impl Drop for KeptReceive {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
-        let qp = unsafe { self.qp.as_ref() };
-        let last = qp.recv.lock().give_back(self.index);
-        qp.given_back(last);
+        unsafe { self.owner.as_ref() }.give_back(self.index);
     }
 }

@@ -15,16 +15,19 @@
 //! region from the device after both queues were drained, so no peer can reach the memory.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod tests;
+pub(super) mod tests;
 
 use crate::kapi::{
     bindings,
-    ib::mr::{
-        Access,
-        Covered,
-        Mr,
-        NotMapped,
-        RemoteKey, //
+    ib::{
+        gate::Poster,
+        mr::{
+            Access,
+            Covered,
+            Mr,
+            NotMapped,
+            RemoteKey, //
+        }, //
     },
     page::Pieces, //
 };
@@ -35,13 +38,75 @@ use kernel::{
 };
 
 /// State: covers nothing.
-pub(super) struct Idle;
+pub(crate) struct Idle;
 /// State: covers memory, but no registration was posted.
-pub(super) struct Mapped;
+pub(crate) struct Mapped;
 /// State: the registration was posted; the peer may hold the rkey.
-pub(super) struct Registered;
-/// State: the local invalidation was posted.
-pub(super) struct Invalidating;
+pub(crate) struct Registered;
+/// State: the local invalidation was posted, at that position of the send queue.
+pub(crate) struct Invalidating(u64);
+
+/// Proof that local invalidations have ended well: all that were posted to one queue pair below a
+/// position of its send queue.
+pub(crate) struct Invalidated {
+    /// The number of the queue pair.
+    owner: u64,
+    end: u64,
+}
+
+impl Invalidated {
+    /// # Safety
+    ///
+    /// A request of the queue pair of that number must have completed well, at the last position before `end`
+    /// or behind it.
+    #[inline]
+    pub(super) unsafe fn new(owner: u64, end: u64) -> Self {
+        Self { owner, end }
+    }
+}
+
+/// A key that a completed Receive said to be invalidated, for as long as that message is at hand: some
+/// time later the same key may be another region's.
+#[derive(Clone, Copy)]
+pub(crate) struct InvalidatedKey<'a> {
+    key: u32,
+    /// The number of the queue pair.
+    owner: u64,
+    _message: PhantomData<&'a ()>,
+}
+
+impl InvalidatedKey<'_> {
+    /// # Safety
+    ///
+    /// The queue pair of that number must have received the key with a message that stays at hand.
+    #[inline]
+    pub(super) unsafe fn new(key: u32, owner: u64) -> Self {
+        Self {
+            key,
+            owner,
+            _message: PhantomData,
+        }
+    }
+
+    /// The number of the queue pair that received it.
+    #[inline]
+    pub(crate) fn owner(self) -> u64 {
+        self.owner
+    }
+
+    /// The key alone.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn rkey(self) -> u32 {
+        self.key
+    }
+
+    /// One that `owner` might have received.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn test(key: u32, owner: u64) -> Self {
+        // SAFETY: No test has a peer that could use the memory.
+        unsafe { Self::new(key, owner) }
+    }
+}
 
 /// What a posted registration needs to know.
 pub(super) struct Registration {
@@ -50,44 +115,42 @@ pub(super) struct Registration {
     pub(super) access: Access,
 }
 
-/// What a posted local invalidation needs to know.
-#[derive(Clone, Copy)]
-pub(super) struct Invalidation {
-    pub(super) rkey: u32,
-    /// The number of the region, for trace events.
-    pub(super) region: u32,
-}
-
 /// The right to use one memory region, in state `S`.
-pub(super) struct Region<S> {
+pub(crate) struct Region<S> {
     mr: Arc<Mr>,
     key: RemoteKey,
     access: Access,
-    _state: PhantomData<S>,
+    state: S,
 }
 
 impl<S> Region<S> {
-    fn into_state<T>(self) -> Region<T> {
+    fn into_state<T>(self, state: T) -> Region<T> {
         Region {
             mr: self.mr,
             key: self.key,
             access: self.access,
-            _state: PhantomData,
+            state,
         }
     }
 
     /// Whether tear-down has taken the region from the device.
-    pub(super) fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         self.mr.is_dead()
     }
 
+    /// The number of the queue pair that it belongs to.
+    #[inline]
+    pub(crate) fn owner(&self) -> u64 {
+        self.mr.owner
+    }
+
     /// The number of the region, for trace events.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.mr.id
     }
 
     /// What it covers.
-    pub(super) fn covered(&self) -> Covered {
+    pub(crate) fn covered(&self) -> Covered {
         Covered {
             id: self.id(),
             elements: self.mr.mapped(),
@@ -106,31 +169,32 @@ impl Region<Idle> {
             mr,
             key: RemoteKey::default(),
             access: Access::RemoteRead,
-            _state: PhantomData,
+            state: Idle,
         }
     }
 
     /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of
-    /// the kernel gets on the wire. May sleep, as drivers may. `ENOBUFS` when the memory cannot be
-    /// mapped, or placed, now; `EIO` when the device refuses it.
-    ///
-    /// # Safety
-    ///
-    /// [`Mr::deregister`] must not have begun, and must not begin before this has returned.
+    /// the kernel gets on the wire. May sleep, as drivers may. `EINVAL` for a region of another queue pair
+    /// than the poster's, `ENOBUFS` when the memory cannot be mapped, or placed, now; `EIO` when the device
+    /// refuses it.
     #[inline]
-    pub(super) unsafe fn map(
+    pub(crate) fn map(
         self,
+        poster: &Poster<'_>,
         pieces: &mut Pieces<'_>,
-        sg_gaps: bool,
         access: Access,
         tag: u32,
     ) -> Result<Region<Mapped>, (NotMapped, Self)> {
-        // SAFETY: The region is idle and this its only token; nobody deregisters it, as the caller promises.
-        match unsafe { self.mr.cover(pieces, sg_gaps, access, tag) } {
+        if poster.number() != self.owner() {
+            return Err((NotMapped::nothing(EINVAL), self));
+        }
+        // SAFETY: The region is idle and this its only token. The tear-down deregisters the regions of its
+        // queue pair after all posters have left, and this one is still there.
+        match unsafe { self.mr.cover(pieces, access, tag) } {
             Ok(key) => {
-                let mut mapped = self.into_state::<Mapped>();
+                let mut mapped = self.into_state(Mapped);
                 mapped.key = key;
                 mapped.access = access;
                 Ok(mapped)
@@ -142,14 +206,15 @@ impl Region<Idle> {
 
 impl Region<Mapped> {
     /// How a peer names it.
-    pub(super) fn key(&self) -> RemoteKey {
+    pub(crate) fn key(&self) -> RemoteKey {
         self.key
     }
 
     /// Gives the memory back: nothing was posted. `tell` is told what was covered.
-    pub(super) fn unmap(self, tell: impl FnOnce(Covered)) -> Region<Idle> {
-        self.mr.uncover(tell);
-        self.into_state()
+    pub(crate) fn unmap(self, tell: impl FnOnce(Covered)) -> Region<Idle> {
+        // SAFETY: The region was not registered since it was mapped, so no peer can reach it.
+        unsafe { self.mr.uncover(tell) };
+        self.into_state(Idle)
     }
 
     /// What its registration names, for as long as nobody deregisters it.
@@ -162,51 +227,67 @@ impl Region<Mapped> {
     }
 
     /// The registration was posted, or may have been.
+    #[inline]
     pub(super) fn posted(self) -> Region<Registered> {
-        self.into_state()
+        self.into_state(Registered)
     }
 }
 
 impl Region<Registered> {
     /// The key that a peer may hold.
-    pub(super) fn rkey(&self) -> u32 {
+    pub(crate) fn rkey(&self) -> u32 {
         self.key.rkey
+    }
+
+    /// Whether that is its key.
+    #[inline]
+    pub(crate) fn is_invalidated_by(&self, key: InvalidatedKey<'_>) -> bool {
+        (self.owner(), self.rkey()) == (key.owner, key.key)
     }
 
     /// A completed Receive said that this key was invalidated: the memory is ours again.
     ///
     /// Gives the region back as it was when the key is another; else `tell` is told what was covered.
     #[inline]
-    pub(super) fn invalidated_by(
+    pub(crate) fn invalidated_by(
         self,
-        rkey: u32,
+        key: InvalidatedKey<'_>,
         tell: impl FnOnce(Covered),
     ) -> Result<Region<Idle>, Self> {
-        if self.rkey() != rkey {
+        if !self.is_invalidated_by(key) {
             return Err(self);
         }
-        self.mr.uncover(tell);
-        Ok(self.into_state())
+        // SAFETY: The device has invalidated the key, and it was used for this registration alone.
+        unsafe { self.mr.uncover(tell) };
+        Ok(self.into_state(Idle))
     }
 
-    /// What its local invalidation names.
-    pub(super) fn invalidation(&self) -> Invalidation {
-        Invalidation {
-            rkey: self.rkey(),
-            region: self.id(),
-        }
-    }
-
-    /// The local invalidation was posted.
-    pub(super) fn invalidation_posted(self) -> Region<Invalidating> {
-        self.into_state()
+    /// The local invalidation was posted at that position.
+    ///
+    /// # Safety
+    ///
+    /// No other request may be at that position of the send queue of the region's queue pair, ever.
+    #[inline]
+    pub(super) unsafe fn invalidation_posted(self, position: u64) -> Region<Invalidating> {
+        self.into_state(Invalidating(position))
     }
 }
 
 impl Region<Invalidating> {
-    /// The local invalidation has completed well. `tell` is told what was covered.
-    pub(super) fn completed(self, tell: impl FnOnce(Covered)) -> Region<Idle> {
-        self.mr.uncover(tell);
-        self.into_state()
+    /// The local invalidation has completed well, if `done` says so: else it stays as it was. `tell` is told
+    /// what was covered.
+    #[inline]
+    pub(crate) fn completed(
+        self,
+        done: &Invalidated,
+        tell: impl FnOnce(Covered),
+    ) -> Result<Region<Idle>, Self> {
+        if self.owner() != done.owner || self.state.0 >= done.end {
+            return Err(self);
+        }
+        // SAFETY: It was posted at a position below one at which a request of the same queue pair has completed
+        // well; a queue pair works off such requests in order, and none after one that failed.
+        unsafe { self.mr.uncover(tell) };
+        Ok(self.into_state(Idle))
     }
 }

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The regions of one RPC, from the post that registers them to the proof that no peer can reach
-//! what they cover.
+//! The regions of one message, which can be looked at together: whether a peer can reach memory of it.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
 
 use crate::kapi::{
     ib::{
-        handler::{
-            Handler,
-            InvalidatedKey, //
+        gate::Poster,
+        mr::{
+            Access,
+            Covered,
+            NotMapped,
+            RemoteKey, //
         },
-        queue_pair::QueuePair,
         region::{
+            Idle,
+            Invalidated,
+            InvalidatedKey,
             Invalidating,
             Mapped,
             Region,
             Registered, //
         },
-        trace::{
-            unmapped,
-            Waiter, //
-        },
+        ring::Chain, //
     },
-    trace::{
-        self,
-        CoveredRegion,
-        TaskId, //
+    page::{
+        Fenced,
+        Pieces, //
     },
 };
 use kernel::{
@@ -32,38 +35,25 @@ use kernel::{
     prelude::*, //
 };
 
-/// The regions of one RPC.
+/// The regions of one message, from the one that is mapped first to the last that is idle again.
+///
+/// Dropped while a peer can reach memory, it says so in the log: that memory may be reused.
 ///
 /// # Invariants
 ///
-/// - All of them are of the queue pair with the number `owner`.
-/// - The local invalidations of those in `invalidating` were posted at positions of its send queue
-///   below `until`.
+/// - `mapped` are of one queue pair.
+/// - Each list has room for all regions.
 pub(crate) struct Regions {
-    pub(super) mapped: KVec<Region<Mapped>>,
-    pub(super) registered: KVec<Region<Registered>>,
-    pub(super) invalidating: KVec<Region<Invalidating>>,
-    owner: u64,
-    until: u64,
+    mapped: KVec<Region<Mapped>>,
+    registered: KVec<Region<Registered>>,
+    invalidating: KVec<Region<Invalidating>>,
 }
 
 impl Drop for Regions {
     fn drop(&mut self) {
         self.drop_dead();
-        // The RPC's memory may be reused while a peer can reach it.
         kernel::warn_on!(self.fenced().is_none());
     }
-}
-
-/// Proof that no peer can reach memory of an RPC (RFC 8166, section 4.4.1).
-pub(crate) struct Fenced(());
-
-/// Proof that local invalidations have ended well: all that were posted to one queue pair below a
-/// position of its send queue.
-pub(crate) struct Invalidated {
-    /// The number of the queue pair.
-    pub(super) owner: u64,
-    pub(super) end: u64,
 }
 
 impl Regions {
@@ -73,8 +63,6 @@ impl Regions {
             mapped: KVec::with_capacity(n, flags)?,
             registered: KVec::with_capacity(n, flags)?,
             invalidating: KVec::with_capacity(n, flags)?,
-            owner: 0,
-            until: 0,
         })
     }
 
@@ -89,37 +77,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Only regions of the queue pair with that number come here, until all have gone again. `EINVAL`
-    /// if there are others.
-    #[inline]
-    pub(super) fn belong_to(&mut self, number: u64) -> Result {
-        if self.owner != number {
-            if self.count() != 0 {
-                return Err(EINVAL);
-            }
-            // INVARIANT: There are none.
-            self.owner = number;
-        }
-        Ok(())
-    }
-
-    /// Whether they are of that queue pair.
-    #[inline]
-    pub(super) fn are_of<H: Handler>(&self, qp: &QueuePair<H>) -> bool {
-        self.owner == qp.number
-    }
-
-    /// The registration of those that were mapped was posted, or may have been.
-    #[inline(always)]
-    pub(super) fn posted(&mut self) {
-        for region in self.mapped.drain_all() {
-            // All three lists have room for all regions of the RPC.
-            let _ = self.registered.push_within_capacity(region.posted());
-        }
-    }
-
     /// How many regions there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.mapped.len() + self.registered.len() + self.invalidating.len()
     }
 
@@ -127,13 +86,138 @@ impl Regions {
     pub(crate) fn room(&self) -> usize {
         let least = self.mapped.capacity().min(self.registered.capacity());
         let least = least.min(self.invalidating.capacity());
-        least.saturating_sub(self.count())
+        least.saturating_sub(self.len())
     }
 
-    /// What trace events say of the region that was mapped last.
-    pub(crate) fn last_mapped(&self) -> CoveredRegion {
-        let last = self.mapped.last().map(Region::covered);
-        last.unwrap_or_default().into()
+    /// Those that are mapped, and not registered.
+    pub(crate) fn mapped(&self) -> &[Region<Mapped>] {
+        &self.mapped
+    }
+
+    /// Whether regions are mapped for another queue pair than that of this number.
+    #[inline]
+    pub(crate) fn others_than(&self, owner: u64) -> bool {
+        let one = self.mapped.first();
+        one.is_some_and(|region| region.owner() != owner)
+    }
+
+    /// Those that are registered, and not being invalidated.
+    pub(crate) fn registered(&self) -> &[Region<Registered>] {
+        &self.registered
+    }
+
+    /// Covers as many of the pieces as fit into one more region, and says what it covers, as [`Region::map`].
+    /// `ENOBUFS`, too, without room for it, `EINVAL` beside regions of another queue pair. The region comes back
+    /// where nothing was mapped.
+    #[inline]
+    pub(crate) fn map(
+        &mut self,
+        region: Region<Idle>,
+        poster: &Poster<'_>,
+        (pieces, access, tag): (&mut Pieces<'_>, Access, u32),
+    ) -> Result<RemoteKey, (NotMapped, Region<Idle>)> {
+        if self.room() == 0 {
+            return Err((NotMapped::nothing(ENOBUFS), region));
+        }
+        // INVARIANT: So it is of the same queue pair as all of them.
+        if self.others_than(region.owner()) {
+            return Err((NotMapped::nothing(EINVAL), region));
+        }
+        let mapped = region.map(poster, pieces, access, tag)?;
+        let key = mapped.key();
+        // There is room, by the check above.
+        let _ = self.mapped.push_within_capacity(mapped);
+        Ok(key)
+    }
+
+    /// Gives a mapped region back, if there is one: nothing was posted. `tell` is told what was covered.
+    pub(crate) fn unmap(&mut self, tell: impl FnOnce(Covered)) -> Option<Region<Idle>> {
+        Some(self.mapped.pop()?.unmap(tell))
+    }
+
+    /// Adds the registrations of all that are mapped to a chain. `owned` says what their slots own.
+    #[inline]
+    pub(crate) fn register<T, R>(
+        &mut self,
+        chain: &mut Chain<'_, T, R>,
+        mut owned: impl FnMut(&Region<Mapped>) -> Option<T>,
+    ) {
+        for region in self.mapped.drain_all() {
+            let owned = owned(&region);
+            // All three lists have room for all regions.
+            let _ = self
+                .registered
+                .push_within_capacity(chain.reg_mr(region, owned));
+        }
+    }
+
+    /// As if the registrations of all that are mapped had been posted.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn register_unposted(&mut self) {
+        for region in self.mapped.drain_all() {
+            let _ = self.registered.push_within_capacity(region.posted());
+        }
+    }
+
+    /// Adds the local invalidations of all that are registered to a chain. `owned` says what their slots own.
+    #[inline]
+    pub(crate) fn invalidate<T, R>(
+        &mut self,
+        chain: &mut Chain<'_, T, R>,
+        mut owned: impl FnMut(&Region<Registered>) -> Option<T>,
+    ) {
+        for region in self.registered.drain_all() {
+            let owned = owned(&region);
+            // All three lists have room for all regions.
+            let _ = self
+                .invalidating
+                .push_within_capacity(chain.local_inv(region, owned));
+        }
+    }
+
+    /// Gives the region back whose key that is, if there is one. `tell` is told before what it was, and what it
+    /// covered.
+    #[inline]
+    pub(crate) fn invalidated_by(
+        &mut self,
+        key: InvalidatedKey<'_>,
+        was: impl FnOnce(Covered),
+        tell: impl FnOnce(Covered),
+    ) -> Option<Region<Idle>> {
+        let is_it = |region: &Region<Registered>| region.is_invalidated_by(key);
+        let found = self.registered.iter().position(is_it)?;
+        // As a rule it is the only one, which need not close a gap.
+        let region = if found + 1 == self.registered.len() {
+            self.registered.pop()?
+        } else {
+            self.registered.remove(found).ok()?
+        };
+        was(region.covered());
+        match region.invalidated_by(key, tell) {
+            Ok(idle) => Some(idle),
+            Err(region) => {
+                let _ = self.registered.push_within_capacity(region);
+                None
+            }
+        }
+    }
+
+    /// Gives a region back whose local invalidation has ended well, as `done` says, if there is one. `tell` is told
+    /// what was covered.
+    #[inline]
+    pub(crate) fn completed(
+        &mut self,
+        done: &Invalidated,
+        tell: impl FnOnce(Covered),
+    ) -> Option<Region<Idle>> {
+        // The last one was posted last.
+        match self.invalidating.pop()?.completed(done, tell) {
+            Ok(idle) => Some(idle),
+            Err(region) => {
+                let _ = self.invalidating.push_within_capacity(region);
+                None
+            }
+        }
     }
 
     /// Lets go of the regions that tear-down has taken from the device.
@@ -155,104 +239,7 @@ impl Regions {
     #[inline]
     pub(crate) fn fenced(&self) -> Option<Fenced> {
         let none = self.registered.is_empty() && self.invalidating.is_empty();
-        none.then_some(Fenced(()))
-    }
-}
-
-impl<H: Handler> QueuePair<H> {
-    /// Gives mapped regions back: nothing was posted.
-    pub(crate) fn unmap(&self, regions: &mut Regions) {
-        let ours = regions.are_of(self);
-        for region in regions.mapped.drain_all() {
-            let idle = region.unmap(unmapped);
-            // One of another queue pair is of no use, and goes with that.
-            if ours {
-                self.send.lock().give_back_region(idle, false);
-            }
-        }
-    }
-
-    /// The region that was remotely invalidated goes to the pool. Returns whether there was one: false,
-    /// too, if the regions or the key are another queue pair's.
-    pub(crate) fn remotely_invalidated(
-        &self,
-        regions: &mut Regions,
-        key: InvalidatedKey<'_>,
-        task: impl Fn() -> TaskId,
-    ) -> bool {
-        let key = key.of(self).filter(|_| regions.are_of(self));
-        let is_it = |region: &Region<_>| Some(region.rkey()) == key;
-        let found = regions.registered.iter().position(is_it);
-        // As a rule it is the only one, which need not close a gap.
-        let region = match found {
-            Some(i) if i + 1 == regions.registered.len() => regions.registered.pop(),
-            Some(i) => regions.registered.remove(i).ok(),
-            None => None,
-        };
-        let (Some(region), Some(key)) = (region, key) else {
-            return false;
-        };
-        trace::xprtrdma_mr_reminv(|| (task(), region.covered().into()));
-        match region.invalidated_by(key, unmapped) {
-            Ok(idle) => {
-                self.send.lock().give_back_region(idle, true);
-                true
-            }
-            Err(region) => {
-                let _ = regions.registered.push_within_capacity(region);
-                false
-            }
-        }
-    }
-
-    /// Posts the local invalidation of all registered regions, for which somebody waits.
-    ///
-    /// [`Handler::invalidated`] brings the cookie back; where nothing could be posted it comes
-    /// back here, with the regions as they were. After any error the connection must be dropped.
-    /// `EINVAL` if the regions are another queue pair's.
-    pub(crate) fn invalidate(
-        &self,
-        regions: &mut Regions,
-        cookie: H::Cookie,
-        waiter: Waiter,
-        task: impl Fn() -> TaskId,
-    ) -> Result<(), (Error, Option<H::Cookie>)> {
-        if trace::on::xprtrdma_mr_localinv() {
-            for region in regions.registered.iter() {
-                trace::xprtrdma_mr_localinv(|| (task(), region.covered().into()));
-            }
-        }
-        if !regions.are_of(self) {
-            return Err((EINVAL, Some(cookie)));
-        }
-        let keys = regions.registered.iter().map(Region::invalidation);
-        let mut send = self.send.lock();
-        let result = send.post_invalidations(keys, cookie, waiter);
-        let until = send.ring.head();
-        drop(send);
-        if let Err((e, _)) = &result {
-            trace::xprtrdma_post_linv_err(|| (task(), *e));
-        }
-        if !matches!(result, Err((_, Some(_)))) {
-            // INVARIANT: They are in front of the head now.
-            regions.until = until;
-            for region in regions.registered.drain_all() {
-                let _ = regions
-                    .invalidating
-                    .push_within_capacity(region.invalidation_posted());
-            }
-        }
-        result
-    }
-
-    /// All regions being invalidated go to the pool, if that is what has ended well.
-    pub(crate) fn invalidation_completed(&self, regions: &mut Regions, done: Invalidated) {
-        if !regions.are_of(self) || done.owner != self.number || done.end < regions.until {
-            return;
-        }
-        for region in regions.invalidating.drain_all() {
-            let idle = region.completed(unmapped);
-            self.send.lock().give_back_region(idle, false);
-        }
+        // SAFETY: No region of the message is registered, or was when it was last seen here.
+        none.then(|| unsafe { Fenced::new() })
     }
 }

@@ -6,14 +6,19 @@
 //! every slot up to it, and most requests need no completion of their own. RDMA Reads alone
 //! complete out of order with some devices: they have no slot in the ring, but a place of their own.
 
+mod chain;
 mod cqe;
 mod reads;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 mod wr;
 
-pub(super) use self::{
-    cqe::Handlers,
+pub(super) use self::cqe::Handlers;
+pub(crate) use self::{
+    chain::{
+        Chain,
+        SEND_SIGNALED, //
+    },
     reads::{
         Reading,
         Reads, //
@@ -21,23 +26,17 @@ pub(super) use self::{
 };
 
 use self::{
-    cqe::{
-        name,
-        Cqes, //
-    },
+    cqe::Cqes,
     wr::WorkRequest, //
 };
 use crate::kapi::{
     bindings,
     ib::{
         buffer::DmaBuffer,
-        qp::Target,
-        region::{
-            Invalidation,
-            Mapped,
-            Region, //
-        },
-        rw::RwCtx, //
+        gate::Target,
+        region::Invalidated,
+        rw::RwCtx,
+        wc::Wc, //
     },
     sys::fifo::Fifo, //
 };
@@ -48,7 +47,7 @@ use kernel::{
 
 /// What can be posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum QpState {
+pub(super) enum RingState {
     /// Nothing yet.
     New,
     /// Everything.
@@ -60,10 +59,10 @@ pub(super) enum QpState {
 }
 
 /// What a slot has of a posted request.
-pub(super) struct Posted<T> {
+pub(crate) struct Posted<T> {
     /// What it sends from.
-    pub(super) buffer: Option<DmaBuffer>,
-    pub(super) owned: Option<T>,
+    pub(crate) buffer: Option<DmaBuffer>,
+    pub(crate) owned: Option<T>,
 }
 
 impl<T> Posted<T> {
@@ -74,10 +73,52 @@ impl<T> Posted<T> {
 }
 
 /// What a retired slot gives back.
-pub(super) struct Retired<T> {
-    pub(super) posted: Posted<T>,
-    /// It was the last of this transfer's RDMA Writes.
-    pub(super) transfer: Option<KBox<RwCtx>>,
+pub(crate) struct Retired<T> {
+    pub(crate) posted: Posted<T>,
+    /// It was the last of this transfer's RDMA Writes, whose memory was taken from the device.
+    pub(crate) transfer: Option<KBox<RwCtx>>,
+}
+
+/// A request has completed, so all in front of it have.
+pub(crate) struct SendDone {
+    /// The number of the queue pair.
+    owner: u64,
+    end: u64,
+    wc: Wc,
+}
+
+impl SendDone {
+    /// # Safety
+    ///
+    /// The request in front of the position `end` of that queue pair must have completed so, or the queue pair
+    /// must be gone.
+    pub(super) unsafe fn new(owner: u64, end: u64, wc: Wc) -> Self {
+        Self { owner, end, wc }
+    }
+
+    /// As if the requests of `owner` in front of `end` had ended so.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn test(owner: u64, end: u64, wc: Wc) -> Self {
+        // SAFETY: No test has a device that would use the memory.
+        unsafe { Self::new(owner, end, wc) }
+    }
+
+    /// How it ended.
+    pub(crate) fn wc(&self) -> Wc {
+        self.wc
+    }
+
+    /// Its position.
+    pub(crate) fn position(&self) -> u64 {
+        self.end.saturating_sub(1)
+    }
+
+    /// Proof that local invalidations in front of it have ended well, if it has.
+    pub(crate) fn invalidated(&self) -> Option<Invalidated> {
+        // SAFETY: It has completed well.
+        let proof = || unsafe { Invalidated::new(self.owner, self.end) };
+        self.wc.is_ok().then(proof)
+    }
 }
 
 /// The ring, and room for one chain.
@@ -91,14 +132,14 @@ pub(super) struct Retired<T> {
 ///   without position hold nothing, but for those of a [`Chain`] that is being made.
 /// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
 ///   the device's queue holds (the drain needs one).
-/// - `target` is valid while `state` is `Open` or `Draining`.
-/// - After a post that failed nothing is posted any more, so that no completion is of a request
-///   behind one that the device may not have taken.
-pub(super) struct Ring<T, R> {
+/// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the number `owner`.
+/// - After a post that failed, or a chain that was given up, nothing is posted any more, so that no completion
+///   is of a request behind one that the device may not have taken.
+pub(crate) struct Ring<T, R> {
     target: Target,
+    owner: u64,
     lkey: u32,
-    pub(super) state: QpState,
-    /// A post has failed.
+    pub(super) state: RingState,
     broken: bool,
     slots: KVVec<Posted<T>>,
     /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it.
@@ -119,7 +160,7 @@ impl<T, R> Ring<T, R> {
     /// Room for `slots` work requests, `chain` of them in one post beside those of a transfer, and for
     /// the RDMA Reads of `reads` transfers; without any there can be no RDMA Writes either. Nothing can
     /// be posted until [`Self::open`]. May sleep.
-    pub(super) fn new(slots: u32, chain: u32, reads: u32) -> Result<Self> {
+    pub(super) fn new(owner: u64, slots: u32, chain: u32, reads: u32) -> Result<Self> {
         // Behind each of them is a Send.
         let writes = if reads == 0 { 0 } else { slots as usize / 2 };
         let mut ring = Self {
@@ -127,8 +168,9 @@ impl<T, R> Ring<T, R> {
                 qp: core::ptr::null_mut(),
                 port: 0,
             },
+            owner,
             lkey: 0,
-            state: QpState::New,
+            state: RingState::New,
             broken: false,
             slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             writes: Fifo::with_capacity(writes)?,
@@ -152,58 +194,43 @@ impl<T, R> Ring<T, R> {
     ///
     /// # Safety
     ///
-    /// The queue pair must be valid, with a send queue of more entries than this has slots, until
-    /// [`QpState::Closed`] is set. `lkey` must be that of its protection domain. The handlers must expect
-    /// completions of this ring's entries.
+    /// The queue pair must be that of the number `owner` and valid, with a send queue of more entries than this
+    /// has slots, until [`RingState::Closed`] is set. `lkey` must be that of its protection domain. The handlers
+    /// must expect completions of this ring's entries.
     pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
         self.entries.open(handlers.done)?;
         self.reads.open(handlers)?;
         // INVARIANT: The caller promises that it is valid.
         self.target = target;
         self.lkey = lkey;
-        self.state = QpState::Open;
+        self.state = RingState::Open;
         Ok(())
     }
 
-    /// Where it posts. The queue pair is valid while the state is open or draining.
-    pub(super) fn target(&self) -> Target {
-        self.target
-    }
-
-    /// The end of what is posted.
-    pub(super) fn head(&self) -> u64 {
-        self.head
-    }
-
-    /// The beginning of what is not retired.
-    pub(super) fn tail(&self) -> u64 {
-        self.tail
-    }
-
     /// How many work requests there is room for in all.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
     /// How many of a chain there is room for, beside those of a transfer.
-    pub(super) fn longest_chain(&self) -> usize {
+    pub(crate) fn longest_chain(&self) -> usize {
         self.chain.len()
     }
 
     /// Slots that hold no request.
-    pub(super) fn sq_avail(&self) -> u64 {
+    pub(crate) fn sq_avail(&self) -> u64 {
         let used = self.head - self.tail + u64::from(self.reads.requests());
         (self.slots.len() as u64).saturating_sub(used)
     }
 
     /// Whether everything can be posted.
-    pub(super) fn is_open(&self) -> bool {
-        self.state == QpState::Open && !self.broken
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == RingState::Open && !self.broken
     }
 
     /// Whether something can be posted.
-    pub(super) fn can_post(&self) -> bool {
-        matches!(self.state, QpState::Open | QpState::Draining) && !self.broken
+    fn can_post(&self) -> bool {
+        matches!(self.state, RingState::Open | RingState::Draining) && !self.broken
     }
 
     /// The slot of a position that is not retired. At most all others are in front of it, so it is
@@ -227,56 +254,27 @@ impl<T, R> Ring<T, R> {
     }
 
     /// What the slot of a position has that is posted.
-    pub(super) fn posted_at(&self, position: u64) -> Option<&Posted<T>> {
+    pub(crate) fn posted_at(&self, position: u64) -> Option<&Posted<T>> {
         self.slots.get(self.slot_of(position))
     }
 
-    /// Begins a chain of at most `n` requests.
-    ///
-    /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
-    /// without room for so many.
-    #[inline(always)]
-    pub(super) fn begin(&mut self, n: usize) -> Result<Chain<'_, T, R>> {
-        if !self.can_post() {
-            return Err(ENOTCONN);
-        }
-        if n > self.chain.len() || n as u64 > self.sq_avail() {
-            return Err(EAGAIN);
-        }
-        let begin = self.head;
-        Ok(Chain {
-            ring: self,
-            transfer: None,
-            begin,
-            n: 0,
-            most: n,
-        })
+    /// The RDMA Reads that are under way.
+    pub(crate) fn reads(&self) -> &Reads<R> {
+        &self.reads
     }
 
-    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes with it.
-    /// `EINVAL` if it has none, or the ring has no room for any. After an error the transfer is dropped.
-    pub(super) fn begin_behind(
-        &mut self,
-        transfer: KBox<RwCtx>,
-        each: impl Fn(usize) -> Option<T>,
-        n: usize,
-    ) -> Result<Chain<'_, T, R>> {
-        let writes = transfer.requests();
-        if writes == 0 || self.writes.is_full() {
-            return Err(EINVAL);
-        }
-        if (writes + n) as u64 > self.sq_avail() {
-            return Err(EAGAIN);
-        }
-        let mut chain = self.begin(n)?;
-        for i in 0..writes {
-            let (slot, owned) = (chain.ring.slot_of(chain.begin), each(i));
-            let buffer = None;
-            chain.ring.hold(slot, Posted { buffer, owned });
-            chain.begin += 1;
-        }
-        chain.transfer = Some(transfer);
-        Ok(chain)
+    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended. Their memory was
+    /// taken from the device.
+    pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
+        let mut reading = self.reads.end(entry)?;
+        // Here, since outside of the lock the queue pair may be gone.
+        reading.transfer.unmap();
+        Some(reading)
+    }
+
+    /// Takes RDMA Reads whose end was not reported, for tear-down.
+    pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
+        self.reads.take()
     }
 
     /// Lets a slot own what its request uses; it is that of a position from the head on.
@@ -288,85 +286,21 @@ impl<T, R> Ring<T, R> {
         }
     }
 
-    /// Links the RDMA Writes of a transfer, whose slots begin at the head, before `last`.
-    fn link_writes(
-        &mut self,
-        mut transfer: KBox<RwCtx>,
-        last: *mut bindings::ib_send_wr,
-    ) -> *mut bindings::ib_send_wr {
-        // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
-        // completed, or all was flushed.
-        let first = unsafe { transfer.link(last, core::ptr::null_mut()) };
-        let entry = |i| self.entries.at(self.slot_of(self.head + i as u64));
-        // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
-        unsafe { name(first, last, entry) };
-        let end = self.head + transfer.requests() as u64;
-        // There is a request, and room: the chain was begun only with both.
-        let _ = self.writes.push((end.saturating_sub(1), transfer));
-        first
-    }
-
-    /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Reads::is_full`].
-    ///
-    /// Errors as those of [`Self::begin`] and [`Chain::post`].
-    pub(super) fn post_reads(&mut self, transfer: KBox<RwCtx>, owned: R) -> Result {
-        if !self.can_post() {
-            return Err(ENOTCONN);
-        }
-        if transfer.requests() as u64 > self.sq_avail() {
-            return Err(EAGAIN);
-        }
-        let first = self.reads.begin(transfer, owned)?;
-        self.post_list(first)
-    }
-
-    /// The RDMA Reads that are under way.
-    pub(super) fn reads(&self) -> &Reads<R> {
-        &self.reads
-    }
-
-    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended.
-    pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
-        self.reads.end(entry)
-    }
-
-    /// Takes RDMA Reads whose end was not reported, for tear-down.
-    pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
-        self.reads.take()
-    }
-
     /// Hands a list of requests to the device.
-    fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
+    ///
+    /// # Safety
+    ///
+    /// [`Self::can_post`] must be true. The list must be linked and end with a null `next`, and what it points to
+    /// must live until the call returns; completion entries, and memory that it names, until the requests
+    /// complete or the queue pair is gone.
+    unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
-        // SAFETY: The queue pair is valid while the state is open or draining, which the callers
-        // have checked under the lock. The list is linked and ends with a null `next`; it and what
-        // it points to (completion entries, scatter elements) live until the call returns,
-        // which is as long as ib_core needs the requests; the entries live longer.
+        // SAFETY: The queue pair is valid while the state is open or draining, as the caller has seen under the
+        // lock; he promises the rest.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
         // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
         self.broken |= posted.is_err();
         posted
-    }
-
-    /// Takes back what the oldest slot has, if it is below `end`.
-    #[inline(always)]
-    pub(super) fn retire(&mut self, end: u64) -> Option<Retired<T>> {
-        if self.tail >= end.min(self.head) {
-            return None;
-        }
-        let slot = self.slots.get_mut(self.oldest)?;
-        // INVARIANT: The slot holds nothing now.
-        let posted = core::mem::replace(slot, Posted::NOTHING);
-        let transfer = match self.writes.first() {
-            Some((last, _)) if *last == self.tail => self.writes.pop(),
-            _ => None,
-        };
-        self.oldest = self.slot_of(self.tail + 1);
-        self.tail += 1;
-        Some(Retired {
-            posted,
-            transfer: transfer.map(|(_, transfer)| transfer),
-        })
     }
 
     /// Takes the memory of all transfers from the device, for tear-down: the queue is drained.
@@ -378,127 +312,119 @@ impl<T, R> Ring<T, R> {
     }
 }
 
-/// A chain of work requests that is being made. Dropped, it gives up what was put into it.
-///
-/// # Invariants
-///
-/// The slots of `n` positions from `begin` on, and of those between the head and `begin`, may hold
-/// something; the first `n` requests of the ring's chain were written. `n` is at most `most`, for which
-/// there is room in both.
-pub(super) struct Chain<'a, T, R> {
-    ring: &'a mut Ring<T, R>,
-    /// What has the RDMA Writes before `begin`.
-    transfer: Option<KBox<RwCtx>>,
-    begin: u64,
-    n: usize,
-    most: usize,
-}
+/// The right to post to a ring, and to take back what was posted. The ring itself stays where it is: two could
+/// be exchanged otherwise.
+pub(crate) struct RingMut<'a, T, R>(pub(super) &'a mut Ring<T, R>);
 
-impl<T, R> Chain<'_, T, R> {
-    /// Adds a request that `write` writes; its slot owns that. What there is no room for is dropped.
+impl<'a, T, R> RingMut<'a, T, R> {
+    /// Begins a chain of at most `n` requests.
+    ///
+    /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
+    /// without room for so many.
     #[inline(always)]
-    fn add(
-        &mut self,
-        buffer: Option<DmaBuffer>,
-        owned: Option<T>,
-        write: impl FnOnce(&mut WorkRequest, *mut bindings::ib_cqe),
-    ) {
-        let slot = self.ring.slot_of(self.begin + self.n as u64);
-        let cqe = self.ring.entries.at(slot);
-        match self.ring.chain.get_mut(self.n) {
-            Some(request) if self.n < self.most => write(request, cqe),
-            _ => return,
+    pub(crate) fn begin(self, n: usize) -> Result<Chain<'a, T, R>> {
+        if !self.0.can_post() {
+            return Err(ENOTCONN);
         }
-        // INVARIANT: It was written.
-        self.ring.hold(slot, Posted { buffer, owned });
-        self.n += 1;
+        if n > self.0.chain.len() || n as u64 > self.0.sq_avail() {
+            return Err(EAGAIN);
+        }
+        Ok(Chain::new(self.0, n))
     }
 
-    /// Adds the registration of a region.
-    #[inline(always)]
-    pub(super) fn reg_mr(&mut self, region: &Region<Mapped>, owned: Option<T>) {
-        self.add(None, owned, |request, cqe| request.reg_mr(cqe, region));
+    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes with it.
+    /// `EINVAL` if it has none, or is for another queue pair, or reads; or if there is no room for any. What is
+    /// given back was not posted.
+    pub(crate) fn begin_behind(
+        self,
+        transfer: KBox<RwCtx>,
+        each: impl Fn(usize) -> Option<T>,
+        n: usize,
+    ) -> Result<Chain<'a, T, R>, (Error, KBox<RwCtx>)> {
+        let writes = transfer.requests();
+        let ours = transfer.owner() == self.0.owner && transfer.writes();
+        if !self.0.is_open() {
+            return Err((ENOTCONN, transfer));
+        }
+        if !ours || writes == 0 || self.0.writes.is_full() {
+            return Err((EINVAL, transfer));
+        }
+        if (writes + n) as u64 > self.0.sq_avail() {
+            return Err((EAGAIN, transfer));
+        }
+        match self.begin(n) {
+            Ok(chain) => Ok(chain.behind(transfer, each)),
+            Err(e) => Err((e, transfer)),
+        }
     }
 
-    /// Adds a local invalidation.
-    #[inline(always)]
-    pub(super) fn local_inv(&mut self, invalidation: Invalidation, owned: Option<T>) {
-        self.add(None, owned, |request, cqe| {
-            request.local_inv(cqe, invalidation)
-        });
+    /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Reads::is_full`].
+    ///
+    /// Errors as those of [`Self::begin_behind`], with what was not posted; or the device's own, and then all
+    /// of it counts as posted.
+    pub(crate) fn post_reads(self, reading: Reading<R>) -> Result<(), (Error, Option<Reading<R>>)> {
+        let ring = self.0;
+        if !ring.is_open() {
+            return Err((ENOTCONN, Some(reading)));
+        }
+        if reading.transfer.owner() != ring.owner || reading.transfer.writes() {
+            return Err((EINVAL, Some(reading)));
+        }
+        if reading.transfer.requests() as u64 > ring.sq_avail() {
+            return Err((EAGAIN, Some(reading)));
+        }
+        let first = ring.reads.begin(reading).map_err(|(e, r)| (e, Some(r)))?;
+        // SAFETY: Checked above. The requests are those of a transfer that stays in `reads`, as their entries do.
+        unsafe { ring.post_list(first) }.map_err(|e| (e, None))
     }
 
-    /// Adds a Send of the first `len` bytes of the buffer. `invalidate` is a key of the peer's.
+    /// Takes back what the oldest slot has, if it is up to what was done.
     #[inline(always)]
-    pub(super) fn send(
-        &mut self,
-        buffer: DmaBuffer,
-        len: usize,
-        invalidate: Option<u32>,
-        owned: Option<T>,
-    ) {
-        let len = len.min(buffer.len());
-        buffer.sync_for_device(len);
-        let element = bindings::ib_sge {
-            addr: buffer.dma_addr(),
-            length: len as u32,
-            lkey: self.ring.lkey,
+    pub(crate) fn retire(self, done: &SendDone) -> Option<Retired<T>> {
+        let ring = self.0;
+        if ring.tail >= done.end.min(ring.head) || done.owner != ring.owner {
+            return None;
+        }
+        let slot = ring.slots.get_mut(ring.oldest)?;
+        // INVARIANT: The slot holds nothing now.
+        let posted = core::mem::replace(slot, Posted::NOTHING);
+        let transfer = match ring.writes.first() {
+            Some((last, _)) if *last == ring.tail => ring.writes.pop(),
+            _ => None,
         };
-        self.add(Some(buffer), owned, |request, cqe| {
-            request.send(cqe, element, invalidate)
-        });
-    }
-
-    /// Posts it, the last request signaled if that is said. `EINVAL` if there is none. After another error,
-    /// the device's own, all of it counts as posted, and the connection is to be dropped.
-    #[inline(always)]
-    pub(super) fn post(mut self, signaled: bool) -> Result {
-        let (end, transfer) = (self.begin + self.n as u64, self.transfer.take());
-        if self.n == 0 {
-            return Err(EINVAL);
-        }
-        let ring = &mut *self.ring;
-        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
-        let mut flags = match signaled {
-            true => bindings::ib_send_flags_IB_SEND_SIGNALED,
-            false => 0,
-        };
-        for request in ring.chain.iter_mut().take(self.n).rev() {
-            next = request.link(next, core::mem::take(&mut flags));
-        }
-        if let Some(transfer) = transfer {
-            next = ring.link_writes(transfer, next);
-        }
-        // INVARIANT: What they use is in their slots. Nothing of it is in front of the head now.
-        ring.head = end;
-        self.n = 0;
-        self.begin = end;
-        self.ring.post_list(next)
-    }
-}
-
-impl<T, R> Drop for Chain<'_, T, R> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        for position in self.ring.head..self.begin + self.n as u64 {
-            let slot = self.ring.slot_of(position);
-            if let Some(slot) = self.ring.slots.get_mut(slot) {
-                *slot = Posted::NOTHING;
-            }
-        }
+        ring.oldest = ring.slot_of(ring.tail + 1);
+        ring.tail += 1;
+        Some(Retired {
+            posted,
+            // Here, since outside of the lock the queue pair may be gone.
+            transfer: transfer.map(|(_, mut transfer)| {
+                transfer.unmap();
+                transfer
+            }),
+        })
     }
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 impl<T, R> Ring<T, R> {
+    /// The end of what is posted.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The beginning of what is not retired.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
     /// Whether no slot holds anything.
-    pub(super) fn holds_nothing(&self) -> bool {
+    pub(crate) fn holds_nothing(&self) -> bool {
         let nothing = |slot: &Posted<T>| slot.buffer.is_none() && slot.owned.is_none();
         self.slots.iter().all(nothing) && self.writes.is_empty()
     }
 
     /// The completion entry of a slot, or of what is beside them.
-    pub(super) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
+    pub(crate) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
         self.entries.at(0).cast_const().wrapping_offset(slot)
     }
 }

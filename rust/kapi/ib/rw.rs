@@ -4,24 +4,24 @@
 //!
 //! C header: [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
 
-mod trace;
+mod forced;
+
+pub(super) use self::forced::registers_always;
 
 use crate::kapi::{
     bindings,
     ib::{
         device::longest_piece,
-        forced::Forced,
-        qp::Target, //
+        gate::{
+            Poster,
+            Target, //
+        }, //
     },
     page::{
         Gathered,
         Pattern, //
     },
-    trace::{
-        svcrdma_dma_map_rw_err,
-        svcrdma_rwctx_empty,
-        CompletionId, //
-    },
+    sys::uses::Use, //
 };
 use core::{
     mem::MaybeUninit,
@@ -30,12 +30,7 @@ use core::{
 use kernel::{
     error::to_result,
     page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc,
-    time::{
-        Instant,
-        Monotonic, //
-    },
+    prelude::*, //
 };
 
 /// Which way data go.
@@ -57,7 +52,7 @@ impl TransferKind {
 }
 
 /// What belongs to one segment.
-struct Part {
+struct Op {
     context: bindings::rdma_rw_ctx,
     first: usize,
     count: usize,
@@ -69,53 +64,61 @@ struct Part {
 ///
 /// - Each part's context is initialised for `count` elements from `first` on, and neither moves:
 ///   no vector is resized.
-/// - The queue pair is valid as long as there are parts.
+/// - `counted` is there as long as parts are, so that the queue pair is valid.
 /// - The elements name pieces of `memory`.
-pub(super) struct RwCtx {
-    parts: KVVec<Part>,
+pub(crate) struct RwCtx {
+    parts: KVVec<Op>,
     elements: KVVec<bindings::bio_vec>,
     kind: TransferKind,
     /// Pages of one element, at most.
     longest: NonZero<u32>,
     target: Target,
+    /// The number of the queue pair.
+    owner: u64,
     requests: usize,
-    /// How many requests come before those for the Reply chunk.
-    reply_chunk_from: usize,
-    /// What its requests are called in trace events.
-    id: CompletionId,
-    posted: Option<Instant<Monotonic>>,
-    /// Who waits for its regions, if the core takes some for all transfers.
-    forced: Option<Arc<Forced>>,
     memory: Gathered,
+    /// None once it is unmapped.
+    counted: Option<Use>,
 }
 
 // SAFETY: The queue pair may be used from any thread, and the rest is owned.
 unsafe impl Send for RwCtx {}
 
+/// Memory could not be added.
+pub(crate) struct NotAdded {
+    /// `EMSGSIZE` if there is no room, or no memory; `EAGAIN` when the core has no region; or what the device says.
+    pub(crate) error: Error,
+    /// How many elements the device was asked to take, if it was.
+    pub(crate) elements: u32,
+}
+
+impl From<Error> for NotAdded {
+    fn from(error: Error) -> Self {
+        Self { error, elements: 0 }
+    }
+}
+
 impl RwCtx {
-    /// For `parts` calls of [`Self::add`]; `forced` is whom to tell of regions that come back. May sleep.
-    ///
-    /// # Safety
-    ///
-    /// The queue pair must be valid until the result is unmapped or dropped.
-    pub(super) unsafe fn new(
-        target: Target,
+    /// For `parts` calls of [`Self::add`], of a poster's queue pair. May sleep.
+    pub(crate) fn new(
+        poster: &Poster<'_>,
         kind: TransferKind,
         memory: Gathered,
         parts: usize,
-        id: CompletionId,
-        forced: Option<Arc<Forced>>,
     ) -> Result<KBox<Self>> {
-        let longest = match forced {
+        if kind == TransferKind::Read && !memory.is_writable() {
+            return Err(EINVAL);
+        }
+        let (counted, target) = (poster.keep_objects()?, poster.objects().target);
+        let longest = match poster.registers_always() {
             // For regions the core counts elements where the device counts pages.
-            Some(_) => NonZero::<u32>::MIN,
-            // SAFETY: The queue pair is valid, as the caller promises.
-            None => unsafe { longest_element(target, kind) },
+            true => NonZero::<u32>::MIN,
+            // SAFETY: The queue pair is valid: the poster is there.
+            false => unsafe { longest_element(target, kind) },
         };
         // No byte is transferred twice, so each end of a run is passed once at most.
         let parts = parts + 2;
-        // Each part may begin and end within a page.
-        let elements = memory.len() / PAGE_SIZE + 2 * parts;
+        let elements = Self::elements_for(&memory, parts);
         // INVARIANT: There are no parts, and room for all that `add` takes.
         let transfer = init!(Self {
             parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
@@ -123,35 +126,52 @@ impl RwCtx {
             kind,
             longest,
             target,
+            owner: poster.number(),
             requests: 0,
-            reply_chunk_from: usize::MAX,
-            id,
-            posted: None,
-            forced,
             memory,
+            counted: Some(counted),
         }? Error);
         KBox::init(transfer, GFP_KERNEL)
-            .inspect_err(|_| svcrdma_rwctx_empty(|| (id.queue(), elements as u32)))
     }
 
-    /// What is added from here on is for the Reply chunk.
-    pub(super) fn begin_reply_chunk(&mut self) {
-        self.reply_chunk_from = self.requests;
+    /// How many elements there is room for.
+    pub(crate) fn elements_for(memory: &Gathered, parts: usize) -> usize {
+        // Each part may begin and end within a page.
+        memory.len() / PAGE_SIZE + 2 * parts
+    }
+
+    /// Whether it has RDMA Writes, and not RDMA Reads.
+    pub(crate) fn writes(&self) -> bool {
+        self.kind == TransferKind::Write
+    }
+
+    /// The number of the queue pair that it is for.
+    pub(super) fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    /// Bytes that were added.
+    pub(crate) fn bytes(&self) -> u32 {
+        let lengths = self.elements.iter().map(|element| element.bv_len);
+        lengths.fold(0, u32::wrapping_add)
     }
 
     /// How many pieces of memory were added, each for one segment of the peer; none once it is unmapped.
-    pub(super) fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.parts.len()
     }
 
     /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and as many of the peer's
-    /// from that address on; says how many. `EMSGSIZE` if there is no room, or no memory.
-    pub(super) fn add(
+    /// from that address on; says how many. May sleep.
+    pub(crate) fn add(
         &mut self,
         offset: usize,
         len: usize,
         (rkey, iova): (u32, u64),
-    ) -> Result<usize> {
+    ) -> Result<usize, NotAdded> {
+        if self.counted.is_none() {
+            return Err(EINVAL.into());
+        }
         let first = self.elements.len();
         let elements = &mut self.elements;
         // What an adapter is to see as one piece must be without gaps.
@@ -159,14 +179,14 @@ impl RwCtx {
             add_elements(elements, &pattern)
         })?;
         if len == 0 {
-            return Err(EMSGSIZE);
+            return Err(EMSGSIZE.into());
         }
         let iter = bindings::bvec_iter {
             bi_size: u32::try_from(len).map_err(|_| EMSGSIZE)?,
             ..Default::default()
         };
         let elements = self.elements.as_ptr().wrapping_add(first);
-        let part = Part {
+        let part = Op {
             context: bindings::rdma_rw_ctx::default(),
             first,
             count: self.elements.len() - first,
@@ -176,12 +196,10 @@ impl RwCtx {
         self.parts
             .push_within_capacity(part)
             .map_err(|_| EMSGSIZE)?;
-        let Some(part) = self.parts.get_mut(at) else {
-            return Err(EMSGSIZE);
-        };
+        let part = self.parts.get_mut(at).ok_or(EMSGSIZE)?;
         let (context, n) = (&raw mut part.context, part.count as u32);
         let (Target { qp, port }, way) = (self.target, self.kind.as_raw());
-        // SAFETY: The queue pair is valid: its owner's `Poster` is held. The elements name memory
+        // SAFETY: The queue pair is valid, since this is counted. The elements name memory
         // that stays as long as `self`. Neither they nor the context move.
         let requests = unsafe {
             bindings::rdma_rw_ctx_init_bvec(context, qp, port, elements, n, iter, iova, rkey, way)
@@ -191,9 +209,8 @@ impl RwCtx {
             // It is not initialised, so it must not be destroyed.
             let _ = self.parts.pop();
             self.elements.truncate(first);
-            return to_result(requests).map(|()| 0).inspect_err(|e| {
-                svcrdma_dma_map_rw_err(|| (self.id.queue(), rkey, iova, elements, *e));
-            });
+            let error = to_result(requests).err().unwrap_or(EIO);
+            return Err(NotAdded { error, elements });
         }
         // INVARIANT: Initialised above.
         self.requests += requests as usize;
@@ -201,9 +218,12 @@ impl RwCtx {
     }
 
     /// Whether no other transfer of the queue pair has regions of the pool now.
-    pub(super) fn is_only_user(&self) -> bool {
+    pub(crate) fn is_only_user(&self) -> bool {
+        if self.counted.is_none() {
+            return false;
+        }
         let own: u32 = self.parts.iter().map(|part| part.context.nr_ops).sum();
-        // SAFETY: The queue pair is valid: its owner's `Poster` is held. Others change the number under a
+        // SAFETY: The queue pair is valid, since this is counted. Others change the number under a
         // lock of the core's; it is read at once.
         let used = unsafe { (&raw const (*self.target.qp).mrs_used).read_volatile() };
         used as u32 == own
@@ -211,12 +231,12 @@ impl RwCtx {
 
     /// The pieces of memory as the core is told of them.
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(super) fn elements(&self) -> &[bindings::bio_vec] {
+    pub(crate) fn elements(&self) -> &[bindings::bio_vec] {
         &self.elements
     }
 
     /// How many work requests that is.
-    pub(super) fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.requests
     }
 
@@ -246,12 +266,11 @@ impl RwCtx {
         last
     }
 
-    /// Takes the memory from the device, which must not use it any more, or be past asking.
+    /// Takes the memory from the device.
+    ///
+    /// Who has it as a box of his own has not posted it, or got it back from the ring: the device does not use
+    /// the memory, or is past asking.
     pub(super) fn unmap(&mut self) {
-        if self.parts.is_empty() {
-            return;
-        }
-        self.trace_release();
         for part in self.parts.iter_mut() {
             let elements = self.elements.as_ptr().wrapping_add(part.first);
             // SAFETY: Initialised with these, and the queue pair valid, by the type invariant.
@@ -267,52 +286,16 @@ impl RwCtx {
             };
         }
         self.parts.clear();
-        if let Some(forced) = &self.forced {
-            forced.came_back();
-        }
+        // INVARIANT: There are none any more.
+        self.counted = None;
     }
 
-    /// Takes the memory of RDMA Reads from the device, as [`Self::unmap`] does.
-    pub(super) fn into_fetched(mut this: KBox<Self>) -> Fetched {
+    /// Takes the memory from the device, and gives it back. It may outlive the queue pair.
+    pub(crate) fn into_memory(mut this: KBox<Self>) -> Gathered {
         this.unmap();
-        this.elements.clear();
         // INVARIANT: There are no parts any more, nor elements that name the memory.
-        Fetched(this)
-    }
-}
-
-/// Memory that RDMA Reads have filled, or some of it, or that there were none for. It may outlive the
-/// queue pair.
-///
-/// # Invariants
-///
-/// The transfer has no parts, so that the device does not use the memory, and no elements.
-pub(crate) struct Fetched(KBox<RwCtx>);
-
-impl Fetched {
-    /// Bytes of the memory.
-    pub(crate) fn len(&self) -> usize {
-        self.0.memory.len()
-    }
-
-    /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
-    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
-        self.0.memory.copy_to(offset, to)
-    }
-
-    /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns the
-    /// bytes that are in them. `EINVAL` if the pages may be others', too, or there is no room for them:
-    /// then the array stays as it is.
-    ///
-    /// # Safety
-    ///
-    /// Each entry must be null or a page with a reference that the array's owner lets go.
-    pub(in super::super) unsafe fn put_into(
-        mut self,
-        entries: &mut [*mut bindings::page],
-    ) -> Result<usize> {
-        // SAFETY: The caller promises the same of the entries.
-        unsafe { self.0.memory.put_into(entries) }
+        this.elements.clear();
+        core::mem::take(&mut this.memory)
     }
 }
 

@@ -49,6 +49,21 @@ pub(crate) struct Gathered {
 // SAFETY: The pointers are into memory that the list of pages keeps.
 unsafe impl Send for Gathered {}
 
+/// Nothing.
+impl Default for Gathered {
+    fn default() -> Self {
+        // INVARIANT: There are no bytes.
+        Self {
+            pages: PageList(KVVec::new()),
+            ends: Ends::NONE,
+            first: 0,
+            base: 0,
+            len: 0,
+            writable: false,
+        }
+    }
+}
+
 impl Gathered {
     /// The first `len` bytes of pages that are nobody else's. `EMSGSIZE` if they have not so many.
     #[inline(always)]

@@ -1,30 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Pages that stay longer than their owner keeps them.
+//! Memory that stays as long as a region covers it, whatever its owner does.
 
 use crate::kapi::{
     bindings,
     page::PageList, //
 };
-use core::ptr::NonNull;
+use core::{
+    mem::size_of,
+    ptr::NonNull, //
+};
 use kernel::{
     alloc::flags::__GFP_NOWARN,
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    types::Opaque, //
 };
 
-/// References to the pages of a message whose owner may let go of them while a peer can reach them.
-pub(in crate::kapi) struct KeptPages {
-    _pages: PageList,
+/// What keeps memory while a peer can reach it.
+pub(in crate::kapi) enum Kept {
+    /// References to the pages of a message whose owner may let go of them before.
+    Pages {
+        /// Only to be dropped.
+        _pages: PageList,
+    },
+    /// A few bytes that nobody has use for but the device.
+    Scratch(Opaque<Scratch>),
 }
 
-impl KeptPages {
+/// So much, aligned so that it is within one page.
+type Scratch = u64;
+
+// SAFETY: Nobody but a device touches the memory, and the pages may be let go by any thread.
+unsafe impl Sync for Kept {}
+
+impl Kept {
+    /// A few bytes, and where they are. May sleep.
+    pub(super) fn scratch() -> Result<(Arc<Self>, (*const u8, usize))> {
+        let kept = Arc::new(Self::Scratch(Opaque::new(0)), GFP_KERNEL)?;
+        let at = match &*kept {
+            Self::Scratch(bytes) => bytes.get().cast::<u8>().cast_const(),
+            Self::Pages { .. } => core::ptr::null(),
+        };
+        Ok((kept, (at, size_of::<Scratch>())))
+    }
+
     /// Takes a reference to each page. Does not sleep; `ENOBUFS` when memory is short.
     ///
     /// # Safety
     ///
     /// Each entry must be a valid page with references that others have.
-    pub(in crate::kapi) unsafe fn new(entries: &[*mut bindings::page]) -> Result<Arc<Self>> {
+    pub(in crate::kapi) unsafe fn pages(entries: &[*mut bindings::page]) -> Result<Arc<Self>> {
         let flags = GFP_NOWAIT | __GFP_NOWARN;
         let mut pages = KVVec::with_capacity(entries.len(), flags).map_err(|_| ENOBUFS)?;
         for entry in entries {
@@ -37,6 +63,6 @@ impl KeptPages {
         }
         // INVARIANT: A reference to each was taken above.
         let _pages = PageList(pages);
-        Arc::new(Self { _pages }, flags).map_err(|_| ENOBUFS)
+        Arc::new(Self::Pages { _pages }, flags).map_err(|_| ENOBUFS)
     }
 }

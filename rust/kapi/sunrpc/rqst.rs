@@ -4,7 +4,7 @@
 
 use crate::kapi::{
     bindings,
-    ib::Fenced,
+    page::Fenced,
     sunrpc::{
         backchannel::Backchannel,
         buffer::RpcBuffer,

@@ -25,7 +25,6 @@ pub(crate) use self::{
     reverse::ReverseRegistration,
     rqst::{
         Argument,
-        MessageBytes,
         SvcRqst, //
     },
 };
@@ -37,7 +36,8 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net::Net, //
+        net::Net,
+        stable::StableBytes, //
     },
 };
 use core::ffi::{
@@ -55,7 +55,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     /// What came by a connection, from its arrival until it is looked at.
     type Arrival;
     /// The received message of a request, and what the service wants to know of it for the Reply.
-    type Message: MessageBytes + Send + 'static;
+    type Message: StableBytes + Send + 'static;
     /// The name of the class.
     const NAME: &'static CStr;
     /// The identifier of the class.

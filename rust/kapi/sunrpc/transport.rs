@@ -3,7 +3,7 @@
 //! What a client transport does for the RPC layer.
 
 use crate::kapi::{
-    ib::Fenced,
+    page::Fenced,
     sunrpc::{
         buffer::RpcBuffer,
         class::Class,

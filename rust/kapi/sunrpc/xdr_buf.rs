@@ -8,7 +8,7 @@ mod tests;
 use crate::kapi::{
     bindings,
     page::{
-        KeptPages,
+        Kept,
         Pieces, //
     },
 };
@@ -68,7 +68,7 @@ impl<'a> XdrBuf<'a> {
     /// Keeps the pages that the request has had made for an encrypted message. It lets go of them
     /// when it is encoded anew, which may be while a region covers them: nothing of the request's
     /// waits for that. `ENOBUFS` when memory is short.
-    fn kept(&self) -> Result<Option<Arc<KeptPages>>> {
+    fn kept(&self) -> Result<Option<Arc<Kept>>> {
         let Some(sender) = self.sender else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl<'a> XdrBuf<'a> {
         let n = usize::try_from(n).map_err(|_| EIO)?;
         // SAFETY: A request that has pages to let go of has an array of so many, with a reference
         // to each, until it is encoded anew or ends, which it is not while it is being sent.
-        unsafe { KeptPages::new(core::slice::from_raw_parts(pages, n)) }.map(Some)
+        unsafe { Kept::pages(core::slice::from_raw_parts(pages, n)) }.map(Some)
     }
 
     /// The head.

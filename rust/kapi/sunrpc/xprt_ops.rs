@@ -17,7 +17,7 @@ use self::life::{
 };
 use crate::kapi::{
     bindings,
-    ib::Fenced,
+    page::Fenced,
     sunrpc::{
         backchannel::Backchannel,
         buffer::RpcBuffer,

@@ -97,6 +97,13 @@ impl<T> Fifo<T> {
         self.places.get(self.first)?.as_ref()
     }
 
+    /// The item that was put in last.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        let last = self.place(self.len.checked_sub(1)?);
+        self.places.get_mut(last)?.as_mut()
+    }
+
     /// Takes the item out that was put in first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {

@@ -9,7 +9,9 @@ use crate::kapi::{
     bindings,
     ib::{
         Covered,
-        DeviceName, //
+        DeviceName,
+        KeptReceive,
+        Received, //
     },
     sys::address::SocketAddress, //
 };
@@ -67,22 +69,26 @@ pub(crate) struct CompletionId(bindings::rpc_rdma_cid);
 
 impl CompletionId {
     /// Of a completion queue, and a number.
-    pub(in crate::kapi) fn new(queue: u32, number: u32) -> Self {
+    pub(crate) fn new(queue: u32, number: u32) -> Self {
         Self(bindings::rpc_rdma_cid {
             ci_queue_id: queue,
             // Events show it as signed, as those of the in-tree module do.
             ci_completion_id: number as i32,
         })
     }
+}
 
-    /// The number alone.
-    pub(in crate::kapi) fn number(&self) -> u32 {
-        self.0.ci_completion_id as u32
+impl From<&Received<'_>> for CompletionId {
+    #[inline]
+    fn from(message: &Received<'_>) -> Self {
+        Self::new(message.cq(), message.index())
     }
+}
 
-    /// The completion queue alone.
-    pub(in crate::kapi) fn queue(&self) -> u32 {
-        self.0.ci_queue_id
+impl From<&KeptReceive> for CompletionId {
+    #[inline]
+    fn from(message: &KeptReceive) -> Self {
+        Self::new(message.cq(), message.index())
     }
 }
 

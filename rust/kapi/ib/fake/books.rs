@@ -15,7 +15,7 @@ use kernel::{
 
 /// What a driver is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::kapi::ib) enum Request {
+pub(crate) enum Request {
     AllocPd,
     DeallocPd,
     CreateCq,
@@ -32,7 +32,7 @@ pub(in crate::kapi::ib) enum Request {
 
 /// How a post ends that the device does not take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::kapi::ib) enum Refusal {
+pub(crate) enum Refusal {
     /// It takes so many requests and names the next.
     After(usize),
     /// It takes all of them, reports an error, and names none.
@@ -41,16 +41,16 @@ pub(in crate::kapi::ib) enum Refusal {
 
 /// A work request that was posted and is not completed.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::kapi::ib) struct Posted {
+pub(crate) struct Posted {
     pub(super) qp: *mut bindings::ib_qp,
     /// Its completion entry.
-    pub(in crate::kapi::ib) entry: *mut bindings::ib_cqe,
-    pub(in crate::kapi::ib) opcode: u32,
-    pub(in crate::kapi::ib) signaled: bool,
+    pub(crate) entry: *mut bindings::ib_cqe,
+    pub(crate) opcode: u32,
+    pub(crate) signaled: bool,
     /// The key that it registers or invalidates.
-    pub(in crate::kapi::ib) key: u32,
-    pub(in crate::kapi::ib) access: i32,
-    pub(in crate::kapi::ib) sge: (u64, u32, u32),
+    pub(crate) key: u32,
+    pub(crate) access: i32,
+    pub(crate) sge: (u64, u32, u32),
 }
 
 // SAFETY: The pointers are used while their queue pair lives, under the lock of the books or by

@@ -5,15 +5,7 @@
 use crate::{
     kapi::{
         bindings,
-        ib::{
-            ledger,
-            mr::Access,
-            region::{
-                Idle,
-                Mapped,
-                Region, //
-            },
-        },
+        ib::ledger,
         page::{
             Gathered,
             PageList,
@@ -36,7 +28,7 @@ use kernel::{
 };
 
 /// Memory such as the RPC layer's.
-pub(in crate::kapi::ib) struct Memory {
+pub(crate) struct Memory {
     data: NonNull<u8>,
     len: usize,
     pages: KVec<*mut bindings::page>,
@@ -44,7 +36,7 @@ pub(in crate::kapi::ib) struct Memory {
 
 impl Memory {
     /// `pages` pages, one behind the other, which may have users of their own.
-    pub(in crate::kapi::ib) fn new(pages: usize) -> Result<Self> {
+    pub(crate) fn new(pages: usize) -> Result<Self> {
         let len = pages * PAGE_SIZE;
         // SAFETY: Allocating has no requirement.
         let data = unsafe { bindings::alloc_pages_exact(len, bindings::GFP_KERNEL) };
@@ -63,12 +55,12 @@ impl Memory {
     }
 
     /// The address of the first byte.
-    pub(in crate::kapi::ib) fn addr(&self) -> u64 {
+    pub(crate) fn addr(&self) -> u64 {
         self.data.as_ptr() as u64
     }
 
     /// Puts the pages of a payload in another order.
-    pub(in crate::kapi::ib) fn reorder(&mut self, order: &[usize]) -> Result {
+    pub(crate) fn reorder(&mut self, order: &[usize]) -> Result {
         let mut pages = KVec::with_capacity(order.len(), GFP_KERNEL)?;
         for i in order {
             let page = self.pages.get(*i).copied().ok_or(EINVAL)?;
@@ -79,17 +71,17 @@ impl Memory {
     }
 
     /// The first `len` bytes of the payload's pages, with references of their own.
-    pub(in crate::kapi::ib) fn gather(&self, len: usize) -> Result<Gathered> {
+    pub(crate) fn gather(&self, len: usize) -> Result<Gathered> {
         gather(&self.pages, len)
     }
 
     /// Its pages.
-    pub(in crate::kapi::ib) fn pages(&self) -> &[*mut bindings::page] {
+    pub(crate) fn pages(&self) -> &[*mut bindings::page] {
         &self.pages
     }
 
     /// A head, pages and a tail, each at (offset, length) of this memory.
-    pub(in crate::kapi::ib) fn pieces(
+    pub(crate) fn pieces(
         &self,
         head: (usize, usize),
         paged: (usize, usize),
@@ -115,7 +107,7 @@ impl Drop for Memory {
 }
 
 /// A payload of many pages. They are all the same one, since nobody looks into them.
-pub(in crate::kapi::ib) struct Payload {
+pub(crate) struct Payload {
     pages: KVec<*mut bindings::page>,
     base: usize,
     len: usize,
@@ -124,7 +116,7 @@ pub(in crate::kapi::ib) struct Payload {
 
 impl Payload {
     /// `len` bytes that begin `base` bytes into the first page.
-    pub(in crate::kapi::ib) fn new(base: usize, len: usize) -> Result<Self> {
+    pub(crate) fn new(base: usize, len: usize) -> Result<Self> {
         let memory = Memory::new(1)?;
         let page = memory.pages.first().copied().ok_or(ENOMEM)?;
         let n = (base + len).div_ceil(PAGE_SIZE);
@@ -136,7 +128,7 @@ impl Payload {
         })
     }
 
-    pub(in crate::kapi::ib) fn pieces(&self) -> Pieces<'_> {
+    pub(crate) fn pieces(&self) -> Pieces<'_> {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
         unsafe { Pieces::new(none, self.pages.as_ptr(), self.base, self.len, none) }
@@ -144,30 +136,30 @@ impl Payload {
 }
 
 /// How many mappings are not undone; 0 where no ledger is kept.
-pub(in crate::kapi::ib) fn mappings() -> usize {
+pub(crate) fn mappings() -> usize {
     ledger::count()
 }
 
 /// Checks at the end of a test that the ledger of mappings is as it was at the start.
-pub(in crate::kapi::ib) struct Balance {
+pub(crate) struct Balance {
     mappings: usize,
     faults: u32,
 }
 
 impl Balance {
-    pub(in crate::kapi::ib) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self {
             mappings: ledger::count(),
             faults: ledger::FAULTS.load(Relaxed),
         }
     }
 
-    pub(in crate::kapi::ib) fn end(self) -> Result {
+    pub(crate) fn end(self) -> Result {
         self.more(0)
     }
 
     /// Checks that there are `n` mappings more than at the start.
-    pub(in crate::kapi::ib) fn more(&self, n: usize) -> Result {
+    pub(crate) fn more(&self, n: usize) -> Result {
         if cfg!(CONFIG_RPCRDMA_DEBUG) {
             same("DMA mappings", ledger::count(), self.mappings + n)?;
         }
@@ -189,11 +181,11 @@ fn gather(pages: &[*mut bindings::page], len: usize) -> Result<Gathered> {
 }
 
 /// Pages, each with a reference that the test keeps.
-pub(in crate::kapi::ib) struct Pages(KVec<*mut bindings::page>);
+pub(crate) struct Pages(KVec<*mut bindings::page>);
 
 impl Pages {
     /// `n` pages.
-    pub(in crate::kapi::ib) fn new(n: usize) -> Result<Self> {
+    pub(crate) fn new(n: usize) -> Result<Self> {
         let mut pages = Self(KVec::with_capacity(n, GFP_KERNEL)?);
         for _ in 0..n {
             // SAFETY: No precondition.
@@ -205,12 +197,12 @@ impl Pages {
     }
 
     /// The first `len` bytes, with references of their own.
-    pub(in crate::kapi::ib) fn gather(&self, len: usize) -> Result<Gathered> {
+    pub(crate) fn gather(&self, len: usize) -> Result<Gathered> {
         gather(&self.0, len)
     }
 
     /// How many references there are to the pages beside the test's.
-    pub(in crate::kapi::ib) fn references(&self) -> usize {
+    pub(crate) fn references(&self) -> usize {
         // SAFETY: The pages are valid, since the test has references.
         let count = |page: &*mut bindings::page| unsafe { bindings::page_count(*page) } as usize;
         self.0.iter().map(count).sum::<usize>() - self.0.len()
@@ -224,16 +216,4 @@ impl Drop for Pages {
             unsafe { bindings::put_page(*page) };
         }
     }
-}
-
-/// Covers as many of the pieces as fit into one region.
-pub(in crate::kapi::ib) fn cover(
-    region: Region<Idle>,
-    pieces: &mut Pieces<'_>,
-    gaps: bool,
-    access: Access,
-    tag: u32,
-) -> Result<Region<Mapped>, (Error, Region<Idle>)> {
-    // SAFETY: No test does two things at a time, or covers anything with a region that it has deregistered.
-    unsafe { region.map(pieces, gaps, access, tag) }.map_err(|(e, region)| (e.error, region))
 }

@@ -1,124 +1,111 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! The end of a connection, in one order, by one thread.
+//!
+//! What is safe rests on this order, so it stands here, and not with the user of the queue pair, who is asked at
+//! each step to let go of what he has.
 
 use crate::kapi::{
     bindings,
     ib::{
-        handler::Handler,
         hardware::Hardware,
-        queue_pair::QueuePair,
-        regions::Invalidated,
+        queue_pair::{
+            Consumer,
+            QueuePair, //
+        },
         ring::{
-            QpState,
-            Reading, //
+            RingState,
+            SendDone, //
         },
-        rw::RwCtx,
-        send_queue::{
-            Read,
-            Retired,
-            Work, //
-        },
-        trace, //
+        wc::Wc, //
     },
 };
 
-impl<H: Handler> QueuePair<H> {
+impl<C: Consumer> QueuePair<C> {
     /// Ends the connection and lets everything go. May sleep, for as long as the adapter takes to
     /// flush its queues. Returns when all is gone, whoever did it.
     ///
     /// Never to be called from a completion or connection manager handler: it waits for them.
     pub(crate) fn shutdown(&self) {
-        let mut send = self.send.lock();
-        match send.ring.state {
-            // It did not come up all the way: nobody can have posted.
-            QpState::New => return,
-            QpState::Open => send.ring.state = QpState::Draining,
-            QpState::Draining | QpState::Closed => {
-                drop(send);
-                self.ended.wait();
-                return;
-            }
+        if !self.close() {
+            return;
         }
-        let lent = send.lent;
-        drop(send);
-        self.recv.lock().open = false;
-        if let Some(forced) = self.forced() {
-            forced.came_back();
-        }
-        if lent != 0 {
-            self.posters_left.wait();
-        }
+        self.consumer.closing(self);
+        self.gate.posters.wait();
 
-        self.handler.disconnected(self.disconnect());
+        self.consumer.disconnected(self.disconnect());
         // Receives first: their handlers may still post local invalidations.
         self.drain(bindings::ib_drain_rq);
-        self.send.lock().ring.state = QpState::Closed;
+        self.send.lock().ring.state = RingState::Closed;
         self.drain(bindings::ib_drain_sq);
-        self.end_transfers();
+        // While the queue pair is still there; the memory itself stays until the device can use it in no case.
+        self.send.lock().ring.unmap_transfers();
+        self.gate.contexts.wait();
         // A device that is dying may fail to drain: without its queues it uses nothing either.
         if let Some(hw) = &mut *self.hardware.lock() {
             hw.destroy_queues();
         }
-        let head = self.send.lock().ring.head();
-        self.retire(head, false);
-        loop {
-            let read = self.send.lock().ring.take_read();
-            match read {
-                Some(read) => self.end_read(read, false),
-                None => break,
-            }
-        }
-        self.let_kept_go();
 
-        // Nothing is posted any more, and nobody posts.
-        let (regions, idle) = self.send.lock().take_all_regions();
-        drop(idle);
-        for mr in &regions {
-            trace::deregister(mr);
-        }
-        if let Some(padding) = self.padding.as_ref() {
-            padding.deregister();
-        }
-        self.handler.fenced();
-        let send_buffers = self.send.lock().take_all_buffers();
-        drop(send_buffers);
-        let receive_buffers = self.recv.lock().take_all();
+        self.give_back_posted();
+        self.consumer.no_more();
+        self.recv.wait();
+        self.deregister_all();
+        self.consumer.fenced(self.lock());
+        let receive_buffers = self.recv.queue.lock().take_all();
         drop(receive_buffers);
+        self.gate.buffers.wait();
 
         let hardware = self.hardware.lock().take();
         drop(hardware);
         self.ended.complete_all();
     }
 
-    /// Waits until all received messages that were kept are given back.
-    fn let_kept_go(&self) {
-        self.handler.no_more();
-        let mut recv = self.recv.lock();
-        recv.ending = true;
-        let kept = recv.kept;
-        drop(recv);
-        if kept != 0 {
-            self.kept_left.wait();
-        }
-    }
-
-    /// Takes the memory of transfers from the device while the queue pair is still there; the
-    /// memory itself stays until the device can use it in no case.
-    fn end_transfers(&self) {
-        let mut turns = self.send.lock().take_turns();
-        while let Some(work) = turns.pop() {
-            match work {
-                Work::Read(read) => self.end_read(read, false),
-                Work::Reply(reply) => drop(reply),
+    /// Nobody posts any more, but for local invalidations, nor receives. False if all is gone, or nothing was there.
+    fn close(&self) -> bool {
+        let mut send = self.send.lock();
+        match send.ring.state {
+            // It did not come up all the way: nobody can have posted.
+            RingState::New => return false,
+            RingState::Open => send.ring.state = RingState::Draining,
+            RingState::Draining | RingState::Closed => {
+                drop(send);
+                self.ended.wait();
+                return false;
             }
         }
-        self.send.lock().ring.unmap_transfers();
+        drop(send);
+        self.gate.posters.close();
+        self.recv.queue.lock().open = false;
+        true
     }
 
-    pub(super) fn end_read(&self, read: Reading<Read<H::Cookie>>, ok: bool) {
-        let memory = RwCtx::into_fetched(read.transfer);
-        self.handler.read_ended(self, read.owned.cookie, memory, ok);
+    /// Gives all that was posted back to who posted it.
+    fn give_back_posted(&self) {
+        // SAFETY: The queue pair is gone.
+        let done = unsafe { SendDone::new(self.number(), u64::MAX, Wc::FLUSHED) };
+        self.consumer.flushed(self.lock(), done);
+        loop {
+            let reading = self.send.lock().ring.take_read();
+            match reading {
+                Some(reading) => self.consumer.read_flushed(self, reading),
+                None => break,
+            }
+        }
+    }
+
+    /// Takes all regions from the device.
+    fn deregister_all(&self) {
+        let regions = core::mem::take(&mut self.send.lock().regions);
+        for mr in &regions {
+            let mut covered = None;
+            // SAFETY: The queue pair is gone, and posters have left, of whom the last may have made one.
+            let result = unsafe { mr.deregister(|what| covered = Some(what)) };
+            match (result, covered) {
+                (Ok(()), Some(covered)) => self.consumer.deregistered(covered, Ok(())),
+                (Ok(()), None) => (),
+                (Err((covered, e)), _) => self.consumer.deregistered(covered, Err(e)),
+            }
+        }
     }
 
     /// Waits until the adapter has completed all that was posted to one of the queues.
@@ -128,23 +115,5 @@ impl<H: Handler> QueuePair<H> {
         };
         // SAFETY: Only `shutdown` destroys the queue pair, and it is running this.
         unsafe { queue(qp) };
-    }
-
-    /// Retires slots below `end` and hands out the cookies among them.
-    pub(super) fn retire(&self, end: u64, ok: bool) {
-        loop {
-            let each = |purpose, id| trace::ended(H::ROLE, purpose, id);
-            let each = (ok && trace::tells_of_ends(H::ROLE)).then_some(each);
-            let retired = self.send.lock().retire(end, ok, each);
-            match retired {
-                Some(Retired::Cookie { cookie, end }) => {
-                    let owner = self.number;
-                    let done = ok.then_some(Invalidated { owner, end });
-                    self.handler.invalidated(self, cookie, done)
-                }
-                Some(Retired::Transfer(transfer)) => drop(transfer),
-                None => break,
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
             self,
             Balance,
             Device,
-            PlainQp,
+            Domain,
             Refusal, //
         },
         recv_queue::*, //
@@ -26,7 +26,8 @@ const SIZE: usize = 256;
 struct Bench {
     queue: RecvQueue,
     balance: Balance,
-    qp: PlainQp,
+    // They go in this order.
+    domain: Domain,
     device: Device,
 }
 
@@ -38,14 +39,14 @@ impl Bench {
         let mut bench = Self {
             queue: RecvQueue::new(limit)?,
             balance,
-            qp: PlainQp::new(&device)?,
+            domain: Domain::new(&device)?,
             device,
         };
         // SAFETY: The queue pair lives as long as the queue.
         unsafe {
             bench
                 .queue
-                .open(bench.qp.as_raw(), fake::LKEY, 0, fake::ignore)
+                .open(bench.domain.qp(), fake::LKEY, fake::ignore)
         };
         for _ in 0..made {
             claim(bench.add()?, "there is room")?;
@@ -55,8 +56,7 @@ impl Bench {
 
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
-        // SAFETY: The device lives as long as the queue.
-        let buffer = unsafe { DmaBuffer::new(self.device.as_ptr(), SIZE, Direction::FromDevice)? };
+        let buffer = DmaBuffer::new(&self.domain.enter()?, SIZE, Direction::FromDevice)?;
         Ok(self.queue.add(buffer).is_ok())
     }
 

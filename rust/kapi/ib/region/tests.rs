@@ -12,16 +12,17 @@ use crate::{
         buffer::Direction,
         fake::{
             self,
-            cover,
             Balance,
             Device,
+            Domain,
             Memory,
-            Payload,
-            Pd, //
+            Payload, //
         },
-        mr::Mr,
-        region::*,
-        regions::Regions, //
+        mr::{
+            Mr,
+            RegionSize, //
+        },
+        region::*, //
     },
     kunit::{
         claim,
@@ -33,59 +34,107 @@ use kernel::page::PAGE_SIZE;
 /// Bytes of a page, as regions count them.
 const PAGE: u32 = PAGE_SIZE as u32;
 const TAG: u32 = 0xfeed_beef;
+/// Of a local invalidation.
+const POSITION: u64 = 70;
 
 /// A region, and memory to cover.
-struct Bench {
+pub(in crate::kapi::ib) struct Bench {
     mr: Arc<Mr>,
-    memory: Memory,
+    pub(in crate::kapi::ib) memory: Memory,
     balance: Balance,
     // They go in this order.
-    _pd: Pd,
+    pub(in crate::kapi::ib) domain: Domain,
     device: Device,
 }
 
 impl Bench {
     /// Of eight pages at most.
-    fn new(gaps: bool) -> Result<Self> {
+    pub(in crate::kapi::ib) fn new(gaps: bool) -> Result<Self> {
         Self::with_pages(8, gaps)
     }
 
     fn with_pages(pages: u32, gaps: bool) -> Result<Self> {
         let balance = Balance::begin();
         let device = Device::new()?;
-        let pd = device.pd()?;
+        let domain = Domain::new(&device)?;
+        let size = RegionSize {
+            pages,
+            sg_gaps: gaps,
+        };
         // SAFETY: Both stay until `end` or `drop` has deregistered the region.
-        let mr = unsafe { Mr::new(pd.as_ptr(), device.as_ptr(), pages, gaps)? };
+        let mr = unsafe { Mr::new(domain.objects(&device), domain.number(), size)? };
         Ok(Self {
             mr,
             memory: Memory::new(8)?,
             balance,
-            _pd: pd,
+            domain,
             device,
         })
     }
 
-    fn idle(&self) -> Region<Idle> {
+    pub(in crate::kapi::ib) fn idle(&self) -> Region<Idle> {
         // SAFETY: A test has one of them at a time.
         unsafe { Region::new(self.mr.clone()) }
     }
 
+    /// Covers as many of the pieces as fit into one region.
+    fn cover(
+        &self,
+        region: Region<Idle>,
+        pieces: &mut Pieces<'_>,
+        access: Access,
+        tag: u32,
+    ) -> Result<Region<Mapped>, (Error, Region<Idle>)> {
+        let poster = match self.domain.enter() {
+            Ok(poster) => poster,
+            Err(e) => return Err((e, region)),
+        };
+        let mapped = region.map(&poster, pieces, access, tag);
+        mapped.map_err(|(why, region)| (why.error, region))
+    }
+
+    /// The same, as if its local invalidation had been posted.
+    pub(in crate::kapi::ib) fn invalidating(
+        &self,
+        region: Region<Registered>,
+    ) -> Region<Invalidating> {
+        // SAFETY: No test has a peer that could use the memory.
+        unsafe { region.invalidation_posted(POSITION) }
+    }
+
+    /// A message has said that it invalidated that key.
+    pub(in crate::kapi::ib) fn invalidated(&self, rkey: u32) -> InvalidatedKey<'_> {
+        InvalidatedKey::test(rkey, self.domain.number())
+    }
+
+    /// A local invalidation has ended well, and with it all in front of the position.
+    pub(in crate::kapi::ib) fn completed(&self, end: u64) -> Invalidated {
+        // SAFETY: No test has a peer that could use the memory.
+        unsafe { Invalidated::new(self.domain.number(), end) }
+    }
+
     /// Covers three pages, all of them but 100 bytes at each end.
-    fn map(&self, region: Region<Idle>) -> Result<Region<Mapped>> {
+    pub(in crate::kapi::ib) fn map(&self, region: Region<Idle>) -> Result<Region<Mapped>> {
         let mut pieces = self
             .memory
             .pieces((0, 0), (100, 3 * PAGE_SIZE - 200), (0, 0))?;
-        cover(region, &mut pieces, false, Access::RemoteWrite, TAG).map_err(|(e, _)| e)
+        self.cover(region, &mut pieces, Access::RemoteWrite, TAG)
+            .map_err(|(e, _)| e)
     }
 
     /// The same, as if its registration had been posted.
-    fn register(&self, region: Region<Idle>) -> Result<Region<Registered>> {
+    pub(in crate::kapi::ib) fn register(&self, region: Region<Idle>) -> Result<Region<Registered>> {
         Ok(self.map(region)?.posted())
     }
 
+    pub(in crate::kapi::ib) fn deregister(&self) {
+        // SAFETY: No test posts anything, or covers anything with a region that it has deregistered.
+        let _ = unsafe { self.mr.deregister(drop) };
+    }
+
     /// Checks that nothing is mapped and nothing left.
-    fn end(&self) -> Result {
-        let _ = self.mr.deregister(drop);
+    pub(in crate::kapi::ib) fn end(&self) -> Result {
+        self.deregister();
         self.balance.more(0)?;
         let made = self.device.count(fake::Request::AllocMr);
         same("freed", self.device.count(fake::Request::DeregMr), made)
@@ -94,7 +143,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        let _ = self.mr.deregister(drop);
+        self.deregister();
     }
 }
 
@@ -138,8 +187,9 @@ mod suite {
         let mut region = bench.idle();
         for (offset, tag) in [(0, 0), (0, 1), (100, u32::MAX), (PAGE_SIZE - 1, TAG)] {
             let mut pieces = bench.memory.pieces((0, 0), (offset, PAGE_SIZE), (0, 0))?;
-            let mapped =
-                cover(region, &mut pieces, false, Access::RemoteRead, tag).map_err(|(e, _)| e)?;
+            let mapped = bench
+                .cover(region, &mut pieces, Access::RemoteRead, tag)
+                .map_err(|(e, _)| e)?;
             let expected = u64::from(tag) << 32 | offset as u64;
             same("offset of the segment", mapped.key().iova, expected)?;
             region = mapped.unmap(drop);
@@ -175,13 +225,13 @@ mod suite {
         let key = registered.rkey();
         let mut registered = registered;
         for other in [0, key - 1, key + 1, key ^ 0x100, u32::MAX] {
-            registered = match registered.invalidated_by(other, drop) {
+            registered = match registered.invalidated_by(bench.invalidated(other), drop) {
                 Ok(_) => return claim(false, "another key says nothing of this region"),
                 Err(registered) => registered,
             };
             bench.balance.more(1)?;
         }
-        let idle = registered.invalidated_by(key, drop);
+        let idle = registered.invalidated_by(bench.invalidated(key), drop);
         claim(idle.is_ok(), "its own key does")?;
         bench.balance.more(0)?;
         bench.end()
@@ -190,12 +240,15 @@ mod suite {
     #[test]
     fn local_invalidation() -> Result {
         let bench = Bench::new(false)?;
-        let invalidating = bench.register(bench.idle())?.invalidation_posted();
+        let invalidating = bench.invalidating(bench.register(bench.idle())?);
         // It is not over before the completion.
+        let Err(invalidating) = invalidating.completed(&bench.completed(POSITION), drop) else {
+            return claim(false, "what is in front of it says nothing");
+        };
         bench.balance.more(1)?;
-        let idle = invalidating.completed(drop);
+        let idle = invalidating.completed(&bench.completed(POSITION + 1), drop);
         bench.balance.more(0)?;
-        let _ = bench.map(idle)?.unmap(drop);
+        let _ = bench.map(idle.map_err(|_| EINVAL)?)?.unmap(drop);
         bench.end()
     }
 
@@ -203,14 +256,15 @@ mod suite {
     fn no_region_to_be_had() -> Result {
         let balance = Balance::begin();
         let device = Device::new()?;
-        let pd = device.pd()?;
-        for gaps in [false, true] {
+        let domain = Domain::new(&device)?;
+        for sg_gaps in [false, true] {
             device.refuse(fake::Request::AllocMr, 0);
+            let size = RegionSize { pages: 8, sg_gaps };
             // SAFETY: There is no region to deregister.
-            let made = unsafe { Mr::new(pd.as_ptr(), device.as_ptr(), 8, gaps) };
+            let made = unsafe { Mr::new(domain.objects(&device), domain.number(), size) };
             same("error", made.err(), Some(ENOMEM))?;
         }
-        drop(pd);
+        drop(domain);
         device.expect_nothing_left()?;
         balance.end()
     }
@@ -219,7 +273,7 @@ mod suite {
     fn nothing_to_cover() -> Result {
         let bench = Bench::new(false)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 0), (0, 0))?;
-        let mapped = cover(bench.idle(), &mut pieces, false, Access::RemoteRead, TAG);
+        let mapped = bench.cover(bench.idle(), &mut pieces, Access::RemoteRead, TAG);
         same("error", mapped.err().map(|(e, _)| e), Some(EINVAL))?;
         bench.end()
     }
@@ -231,7 +285,8 @@ mod suite {
         let mut region = bench.idle();
         // The region has a length from before, and a longer one.
         let mut pieces = bench.memory.pieces((0, 0), (0, 3 * PAGE_SIZE), (0, 0))?;
-        region = cover(region, &mut pieces, false, Access::RemoteRead, TAG)
+        region = bench
+            .cover(region, &mut pieces, Access::RemoteRead, TAG)
             .map_err(|(e, _)| e)?
             .unmap(drop);
         bench.device.refuse(fake::Request::MapMr, 0);
@@ -239,7 +294,7 @@ mod suite {
         for (placed, error) in [(100, ENOBUFS), (0, ENOBUFS), (u32::MAX, EIO)] {
             bench.device.place_at_most(placed);
             let mut pieces = bench.memory.pieces((0, 0), (0, 2 * PAGE_SIZE), (0, 0))?;
-            region = match cover(region, &mut pieces, false, Access::RemoteRead, TAG) {
+            region = match bench.cover(region, &mut pieces, Access::RemoteRead, TAG) {
                 Ok(_) => return claim(false, "it is not covered"),
                 Err((e, region)) => {
                     same("error", e, error)?;
@@ -271,7 +326,8 @@ mod suite {
                 let left = ends.iter().filter(|end| **end > covered);
                 let end = left.clone().take(placed as usize).last().ok_or(EINVAL)?;
                 let taken = left.count().min(placed as usize);
-                let mapped = cover(region, &mut pieces, false, Access::RemoteRead, TAG)
+                let mapped = bench
+                    .cover(region, &mut pieces, Access::RemoteRead, TAG)
                     .map_err(|(e, _)| e)?;
                 same("length", mapped.key().length as usize, end - covered)?;
                 same("remaining", pieces.remaining(), 2 * PAGE_SIZE - end)?;
@@ -293,7 +349,7 @@ mod suite {
         let bench = Bench::new(false)?;
         let idle = bench.idle();
         claim(!idle.is_dead(), "alive")?;
-        let _ = bench.mr.deregister(drop);
+        bench.deregister();
         claim(idle.is_dead(), "dead")?;
         bench.end()
     }
@@ -302,7 +358,7 @@ mod suite {
     fn dead_when_mapped() -> Result {
         let bench = Bench::new(false)?;
         let mapped = bench.map(bench.idle())?;
-        let _ = bench.mr.deregister(drop);
+        bench.deregister();
         bench.balance.more(0)?;
         // The memory is not unmapped a second time.
         let idle = mapped.unmap(drop);
@@ -314,11 +370,11 @@ mod suite {
     fn dead_when_registered() -> Result {
         let bench = Bench::new(false)?;
         let registered = bench.register(bench.idle())?;
-        let _ = bench.mr.deregister(drop);
+        bench.deregister();
         bench.balance.more(0)?;
         claim(registered.is_dead(), "dead")?;
         let key = registered.rkey();
-        let idle = registered.invalidated_by(key, drop);
+        let idle = registered.invalidated_by(bench.invalidated(key), drop);
         claim(idle.is_ok(), "a late word of the peer is no harm")?;
         bench.end()
     }
@@ -326,11 +382,11 @@ mod suite {
     #[test]
     fn dead_when_invalidating() -> Result {
         let bench = Bench::new(false)?;
-        let invalidating = bench.register(bench.idle())?.invalidation_posted();
-        let _ = bench.mr.deregister(drop);
+        let invalidating = bench.invalidating(bench.register(bench.idle())?);
+        bench.deregister();
         bench.balance.more(0)?;
         claim(invalidating.is_dead(), "dead")?;
-        let _ = invalidating.completed(drop);
+        let _ = invalidating.completed(&bench.completed(POSITION + 1), drop);
         bench.end()
     }
 
@@ -338,8 +394,8 @@ mod suite {
     fn unmapped_after_the_device_let_go() -> Result {
         let bench = Bench::new(false)?;
         let registered = bench.register(bench.idle())?;
-        let _ = bench.mr.deregister(drop);
-        let _ = bench.mr.deregister(drop);
+        bench.deregister();
+        bench.deregister();
         drop(registered);
         same("freed", bench.device.count(fake::Request::DeregMr), 1)?;
         if cfg!(CONFIG_RPCRDMA_DEBUG) {
@@ -350,61 +406,5 @@ mod suite {
             )?;
         }
         bench.end()
-    }
-
-    #[test]
-    fn room_for_more_regions() -> Result {
-        let bench = Bench::new(false)?;
-        let mut regions = Regions::new(1, GFP_KERNEL)?;
-        let mapped = bench.map(bench.idle())?;
-        let _ = regions.mapped.push_within_capacity(mapped);
-        same("room", regions.room(), 0)?;
-        for (wanted, room) in [(1, 0), (36, 35), (2, 35), (36, 35)] {
-            regions.make_room(wanted, GFP_KERNEL)?;
-            same("room", regions.room(), room)?;
-        }
-        // Each of them can come to be in any of the lists.
-        claim(regions.registered.capacity() >= 36, "registered")?;
-        claim(regions.invalidating.capacity() >= 36, "being invalidated")?;
-        for region in regions.mapped.drain_all() {
-            let _ = region.unmap(drop);
-        }
-        bench.end()
-    }
-
-    #[test]
-    fn regions_of_an_rpc() -> Result {
-        let (first, second) = (Bench::new(false)?, Bench::new(false)?);
-        let mut regions = Regions::new(3, GFP_KERNEL)?;
-        same("room", regions.room(), 3)?;
-        claim(regions.fenced().is_some(), "without regions it is fenced")?;
-
-        let mapped = first.map(first.idle())?;
-        let _ = regions.mapped.push_within_capacity(mapped);
-        same("room", regions.room(), 2)?;
-        claim(regions.fenced().is_some(), "no peer knows of this one yet")?;
-
-        for region in regions.mapped.drain_all() {
-            let _ = regions.registered.push_within_capacity(region.posted());
-        }
-        claim(regions.fenced().is_none(), "a registered one is in the way")?;
-        let invalidating = second.register(second.idle())?.invalidation_posted();
-        let _ = regions.invalidating.push_within_capacity(invalidating);
-        same("room", regions.room(), 1)?;
-        claim(regions.fenced().is_none(), "two are in the way")?;
-
-        regions.drop_dead();
-        claim(regions.fenced().is_none(), "they are alive")?;
-        let _ = first.mr.deregister(drop);
-        regions.drop_dead();
-        same("room", regions.room(), 2)?;
-        claim(regions.fenced().is_none(), "one is alive")?;
-        let _ = second.mr.deregister(drop);
-        regions.drop_dead();
-        same("room", regions.room(), 3)?;
-        claim(regions.fenced().is_some(), "both are dead")?;
-        drop(regions);
-        second.end()?;
-        first.end()
     }
 }

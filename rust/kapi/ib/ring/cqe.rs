@@ -9,13 +9,13 @@ use kernel::prelude::*;
 pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
 
 /// The completion handlers of a ring.
-pub(in super::super) struct Handlers {
+pub(in crate::kapi::ib) struct Handlers {
     /// Of the slots.
-    pub(in super::super) done: Done,
+    pub(in crate::kapi::ib) done: Done,
     /// Of the last RDMA Read of a transfer.
-    pub(in super::super) read_done: Done,
+    pub(in crate::kapi::ib) read_done: Done,
     /// Of those before, which are not signaled, so only when they fail.
-    pub(in super::super) read_failed: Done,
+    pub(in crate::kapi::ib) read_failed: Done,
 }
 
 /// A table of completion entries.
@@ -75,7 +75,7 @@ impl Cqes {
 /// # Safety
 ///
 /// `first` must be a list of valid requests that ends with `end`.
-pub(super) unsafe fn name(
+pub(super) unsafe fn set_cqes(
     first: *mut bindings::ib_send_wr,
     end: *mut bindings::ib_send_wr,
     entry: impl Fn(usize) -> *mut bindings::ib_cqe,

@@ -6,7 +6,7 @@ use crate::kapi::{
     bindings,
     ib::{
         ring::cqe::{
-            name,
+            set_cqes,
             Cqes,
             Handlers, //
         },
@@ -16,9 +16,9 @@ use crate::kapi::{
 use kernel::prelude::*;
 
 /// The RDMA Reads of a transfer, and what goes with them.
-pub(in super::super) struct Reading<R> {
-    pub(in super::super) transfer: KBox<RwCtx>,
-    pub(in super::super) owned: R,
+pub(crate) struct Reading<R> {
+    pub(crate) transfer: KBox<RwCtx>,
+    pub(crate) owned: R,
 }
 
 /// The RDMA Reads of as many transfers as there is room for.
@@ -27,7 +27,7 @@ pub(in super::super) struct Reading<R> {
 ///
 /// - `requests` counts those of all of `under_way`, each of which has the entries with its index.
 /// - `free` has the indices where there is none in `under_way`.
-pub(in super::super) struct Reads<R> {
+pub(crate) struct Reads<R> {
     requests: u32,
     under_way: KVVec<Option<Reading<R>>>,
     free: KVVec<u32>,
@@ -65,24 +65,28 @@ impl<R> Reads<R> {
     /// without room, `EINVAL` for a transfer that has none.
     pub(super) fn begin(
         &mut self,
-        transfer: KBox<RwCtx>,
-        owned: R,
-    ) -> Result<*mut bindings::ib_send_wr> {
-        let n = transfer.requests() as u32;
+        reading: Reading<R>,
+    ) -> Result<*mut bindings::ib_send_wr, (Error, Reading<R>)> {
+        let n = reading.transfer.requests() as u32;
         if n == 0 {
-            return Err(EINVAL);
+            return Err((EINVAL, reading));
         }
-        let index = self.free.pop().ok_or(EAGAIN)? as usize;
+        let Some(index) = self.free.pop() else {
+            return Err((EAGAIN, reading));
+        };
+        let index = index as usize;
         let entry = self.last_entries.at(index);
         let earlier = self.earlier_entries.at(index);
-        let place = self.under_way.get_mut(index).ok_or(EINVAL)?;
+        let Some(place) = self.under_way.get_mut(index) else {
+            return Err((EINVAL, reading));
+        };
         // INVARIANT: It is counted below.
-        let reading = place.insert(Reading { transfer, owned });
+        let reading = place.insert(reading);
         // SAFETY: The transfer stays in its box, which is here until the last request has completed, or
         // all were flushed.
         let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
         // SAFETY: The requests are valid as long as the transfer.
-        unsafe { name(first, core::ptr::null_mut(), |_| earlier) };
+        unsafe { set_cqes(first, core::ptr::null_mut(), |_| earlier) };
         self.requests += n;
         Ok(first)
     }
@@ -116,29 +120,32 @@ impl<R> Reads<R> {
     }
 
     /// How many work requests are under way.
-    pub(in super::super) fn requests(&self) -> u32 {
+    pub(crate) fn requests(&self) -> u32 {
         self.requests
     }
 
     /// Of how many transfers there is room for.
-    pub(in super::super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.under_way.len()
     }
 
     /// Whether there is no room for the Reads of another transfer.
-    pub(in super::super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Those whose completion entry is at `entry`, the last of a transfer or not.
-    pub(in super::super) fn at(&self, entry: *const bindings::ib_cqe) -> Option<&Reading<R>> {
-        let tables = [&self.last_entries, &self.earlier_entries];
-        let index = tables.iter().find_map(|table| table.index_of(entry))?;
+    /// The index of those whose completion entry is at `entry`, that of one before the last of a transfer.
+    pub(in crate::kapi::ib) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
+        self.earlier_entries.index_of(entry)
+    }
+
+    /// Those of that index.
+    pub(crate) fn get(&self, index: usize) -> Option<&Reading<R>> {
         self.under_way.get(index)?.as_ref()
     }
 
     /// All of them.
-    pub(in super::super) fn iter(&self) -> impl Iterator<Item = &Reading<R>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Reading<R>> {
         self.under_way.iter().flatten()
     }
 }

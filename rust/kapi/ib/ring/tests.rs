@@ -10,7 +10,7 @@ use crate::{
             self,
             Balance,
             Device,
-            PlainQp, //
+            Domain, //
         },
         ring::*, //
     },
@@ -31,7 +31,7 @@ struct Bench {
     ring: Ring<u32, ()>,
     balance: Balance,
     // They go in this order.
-    _qp: PlainQp,
+    domain: Domain,
     device: Device,
 }
 
@@ -39,10 +39,10 @@ impl Bench {
     fn new(slots: u32, chain: u32) -> Result<Self> {
         let balance = Balance::begin();
         let device = Device::new()?;
-        let qp = PlainQp::new(&device)?;
-        let mut ring = Ring::new(slots, chain, 0)?;
+        let domain = Domain::new(&device)?;
+        let mut ring = Ring::new(domain.number(), slots, chain, 0)?;
         let target = Target {
-            qp: qp.as_raw(),
+            qp: domain.qp(),
             port: 1,
         };
         // SAFETY: The queue pair lives as long as the ring.
@@ -50,20 +50,39 @@ impl Bench {
         Ok(Self {
             ring,
             balance,
-            _qp: qp,
+            domain,
             device,
         })
     }
 
+    fn buffer(&self) -> Result<DmaBuffer> {
+        DmaBuffer::new(&self.domain.enter()?, 64, Direction::ToDevice)
+    }
+
     /// Posts Sends of so many bytes in one chain of `n` at most; each owns its length.
     fn post(&mut self, n: usize, lengths: &[usize]) -> Result {
-        let mut chain = self.ring.begin(n)?;
-        for len in lengths {
-            // SAFETY: The device lives as long as the ring.
-            let buffer = unsafe { DmaBuffer::new(self.device.as_ptr(), 64, Direction::ToDevice)? };
+        let mut buffers = KVec::new();
+        for _ in lengths {
+            buffers.push(self.buffer()?, GFP_KERNEL)?;
+        }
+        let mut chain = RingMut(&mut self.ring).begin(n)?;
+        for (buffer, len) in buffers.into_iter().zip(lengths) {
             chain.send(buffer, *len, None, Some(*len as u32));
         }
         chain.post(true)
+    }
+
+    /// What the oldest slot owned, if it is in front of that position.
+    fn retire(&mut self, end: u64) -> Option<Retired<u32>> {
+        let done = SendDone::test(self.domain.number(), end, Wc::SUCCESS);
+        RingMut(&mut self.ring).retire(&done)
+    }
+
+    fn end(mut self) -> Result {
+        while self.retire(u64::MAX).is_some() {}
+        claim(self.ring.holds_nothing(), "no slot holds anything")?;
+        self.device.forget();
+        self.balance.more(0)
     }
 }
 
@@ -87,38 +106,143 @@ mod suite {
         let [one, two, three] = addresses;
         claim(one != two && two != three, "each has memory of its own")?;
         for expected in [10, 20, 30] {
-            let retired = bench.ring.retire(u64::MAX).ok_or(ENOENT)?;
+            let retired = bench.retire(u64::MAX).ok_or(ENOENT)?;
             same("owned", retired.posted.owned, Some(expected))?;
             claim(retired.posted.buffer.is_some(), "the buffer")?;
         }
-        claim(bench.ring.retire(u64::MAX).is_none(), "no more")?;
-        bench.device.forget();
-        bench.balance.more(0)
+        claim(bench.retire(u64::MAX).is_none(), "no more")?;
+        bench.end()
     }
 
     #[test]
-    fn what_cannot_be_posted_is_dropped() -> Result {
+    fn without_room_nothing_is_begun() -> Result {
         let mut bench = Bench::new(4, 3)?;
         same("none", bench.post(3, &[]), Err(EINVAL))?;
         bench.post(2, &[10, 20])?;
         same("no room", bench.post(3, &[10, 20, 30]), Err(EAGAIN))?;
         same("too long a chain", bench.post(4, &[10]), Err(EAGAIN))?;
         same("calls", bench.device.posts(), 1)?;
-        // More than was said is dropped.
-        bench.post(1, &[10, 20])?;
+        bench.post(1, &[10])?;
         same("head", bench.ring.head(), 3)?;
-        // And so is a chain that is not posted.
-        let mut chain = bench.ring.begin(1)?;
-        // SAFETY: The device lives as long as the ring.
-        let buffer = unsafe { DmaBuffer::new(bench.device.as_ptr(), 64, Direction::ToDevice)? };
-        chain.send(buffer, 10, None, Some(10));
-        drop(chain);
-        same("head", bench.ring.head(), 3)?;
-        bench.balance.more(3)?;
-        bench.ring.state = QpState::Closed;
-        same("closed", bench.post(1, &[10]), Err(ENOTCONN))?;
-        while bench.ring.retire(u64::MAX).is_some() {}
-        bench.device.forget();
-        bench.balance.more(0)
+        bench.end()
+    }
+
+    /// After that nothing can be posted any more, and what was not posted is gone.
+    fn given_up(give_up: impl FnOnce(&mut Bench) -> Result) -> Result {
+        let mut bench = Bench::new(8, 3)?;
+        bench.post(1, &[10])?;
+        give_up(&mut bench)?;
+        same("head", bench.ring.head(), 1)?;
+        same("posts", bench.device.posts(), 1)?;
+        same("another", bench.post(1, &[10]), Err(ENOTCONN))?;
+        bench.balance.more(1)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_chain_that_is_given_up() -> Result {
+        given_up(|bench| {
+            let buffer = bench.buffer()?;
+            let mut chain = RingMut(&mut bench.ring).begin(1)?;
+            chain.send(buffer, 10, None, Some(10));
+            drop(chain);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn more_than_was_said() -> Result {
+        given_up(|bench| same("error", bench.post(1, &[10, 20]), Err(EINVAL)))
+    }
+
+    #[test]
+    fn a_buffer_of_another() -> Result {
+        let other = Bench::new(8, 3)?;
+        given_up(|bench| {
+            let buffer = other.buffer()?;
+            let mut chain = RingMut(&mut bench.ring).begin(1)?;
+            chain.send(buffer, 10, None, Some(10));
+            same("posted", chain.post(true), Err(EINVAL))
+        })?;
+        other.end()
+    }
+
+    #[test]
+    fn states() -> Result {
+        for (state, error) in [
+            (RingState::New, Some(ENOTCONN)),
+            (RingState::Open, None),
+            // Nothing but local invalidations.
+            (RingState::Draining, Some(EINVAL)),
+            (RingState::Closed, Some(ENOTCONN)),
+        ] {
+            let mut bench = Bench::new(8, 3)?;
+            bench.ring.state = state;
+            same("posting", bench.post(1, &[10]).err(), error)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_completion_of_another() -> Result {
+        let mut bench = Bench::new(8, 3)?;
+        bench.post(1, &[10])?;
+        let done = SendDone::test(bench.domain.number() + 1, u64::MAX, Wc::SUCCESS);
+        claim(
+            RingMut(&mut bench.ring).retire(&done).is_none(),
+            "nothing of ours",
+        )?;
+        for entry in [bench.ring.entry(-1), bench.ring.entry(8), core::ptr::null()] {
+            same("position", bench.ring.position_of(entry), None)?;
+        }
+        for i in 0..8 {
+            let posted = (i == 0).then_some(0);
+            same(
+                "position",
+                bench.ring.position_of(bench.ring.entry(i)),
+                posted,
+            )?;
+        }
+        bench.end()
+    }
+
+    #[test]
+    fn around_the_ring() -> Result {
+        for slots in [7u32, 8, 13] {
+            let mut bench = Bench::new(slots, 4)?;
+            let mut position = 0;
+            for i in 0..1000u32 {
+                let before = bench.device.sends();
+                let n = (i % 3 + 1) as usize;
+                if bench.ring.sq_avail() >= n as u64 {
+                    bench.post(n, [10; 3].get(..n).unwrap_or(&[]))?;
+                }
+                for j in before..bench.device.sends() {
+                    let entry = bench.device.send(j)?.entry;
+                    let slot = (position % u64::from(slots)) as isize;
+                    same("entry", entry.cast_const(), bench.ring.entry(slot))?;
+                    same("position", bench.ring.position_of(entry), Some(position))?;
+                    position += 1;
+                }
+                if i % 4 == 3 {
+                    let end = bench.ring.head().min(bench.ring.tail() + u64::from(i % 5));
+                    while bench.retire(end).is_some() {}
+                    same("tail", bench.ring.tail(), end)?;
+                }
+                // What is posted has distinct slots; the rest has none.
+                let ring = &bench.ring;
+                let posted = (0..slots as isize)
+                    .filter(|slot| ring.position_of(ring.entry(*slot)).is_some())
+                    .count() as u64;
+                let used = ring.head() - ring.tail();
+                same("posted", posted, used)?;
+                claim(used <= slots.into(), "no slot is used twice")?;
+                bench.device.forget();
+            }
+            claim(position > 20 * u64::from(slots), "it went round")?;
+            bench.end()?;
+        }
+        Ok(())
     }
 }

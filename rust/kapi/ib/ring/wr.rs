@@ -5,7 +5,6 @@
 use crate::kapi::{
     bindings,
     ib::region::{
-        Invalidation,
         Mapped,
         Region, //
     },
@@ -43,9 +42,9 @@ impl WorkRequest {
 
     /// Becomes a local invalidation.
     #[inline(always)]
-    pub(super) fn local_inv(&mut self, cqe: *mut bindings::ib_cqe, invalidation: Invalidation) {
+    pub(super) fn local_inv(&mut self, cqe: *mut bindings::ib_cqe, rkey: u32) {
         let wr = self.set(cqe, bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
-        wr.ex.invalidate_rkey = invalidation.rkey;
+        wr.ex.invalidate_rkey = rkey;
     }
 
     /// Becomes a Send of `element`. `invalidate` is a key of the peer's.
@@ -77,6 +76,7 @@ impl WorkRequest {
         let wr = &mut self.registration.wr;
         wr.next = next;
         wr.send_flags = flags;
-        wr
+        // Who follows it reads the whole registration.
+        (&raw mut self.registration).cast()
     }
 }

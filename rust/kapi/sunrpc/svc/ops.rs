@@ -13,16 +13,14 @@ use crate::kapi::{
         link::Link,
         payload::Payloads,
         reply::SvcReply,
-        rqst::{
-            MessageBytes,
-            SvcRqst, //
-        },
+        rqst::SvcRqst,
         Service, //
     },
     sys::{
         address::SocketAddress,
         completion::Completion,
         net::Net,
+        stable::StableBytes,
         workqueue::{
             init_plain_work,
             queue_plain_work,

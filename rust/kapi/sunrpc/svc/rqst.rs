@@ -4,11 +4,6 @@
 
 use crate::kapi::{
     bindings,
-    ib::{
-        Fetched,
-        Handler,
-        KeptReceive, //
-    },
     page::{
         Gathered,
         PageList, //
@@ -27,33 +22,6 @@ use kernel::{
     prelude::*, //
 };
 
-/// The bytes of a received message.
-///
-/// # Safety
-///
-/// The bytes must stay where they are, and as they are, as long as the value lives, even if it is
-/// moved.
-pub(crate) unsafe trait MessageBytes {
-    /// The bytes.
-    fn bytes(&self) -> &[u8];
-}
-
-// SAFETY: The bytes are in a receive buffer, which does not move and is nobody else's.
-unsafe impl<H: Handler> MessageBytes for KeptReceive<H> {
-    fn bytes(&self) -> &[u8] {
-        KeptReceive::bytes(self)
-    }
-}
-
-// SAFETY: The bytes are those of the message, which stay by the contract of its own implementation.
-// Nobody replaces it: whom a message is handed to gets no exclusive reference to it while its bytes
-// are in use.
-unsafe impl<M: MessageBytes, T> MessageBytes for (M, T) {
-    fn bytes(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
 /// Where the argument of a request is.
 pub(crate) enum Argument {
     /// In the bytes received, from `offset` on.
@@ -62,10 +30,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: Fetched,
+        memory: Gathered,
     },
     /// In memory alone.
-    Long { memory: Fetched },
+    Long { memory: Gathered },
 }
 
 /// A request whose argument a service thread is at work on.
@@ -178,7 +146,7 @@ impl SvcRqst<'_> {
         self.describe(head, 0, paged, tail)
     }
 
-    fn set_long(&mut self, memory: Fetched) -> usize {
+    fn set_long(&mut self, memory: Gathered) -> usize {
         let length = self.give(memory);
         let pages = self.pages().first().copied();
         // SAFETY: The array begins with a page of the direct map, of which no more bytes are taken
@@ -216,7 +184,7 @@ impl SvcRqst<'_> {
 
     /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
     /// more than this thread has room for, though another of the service had.
-    fn give(&mut self, memory: Fetched) -> usize {
+    fn give(&mut self, mut memory: Gathered) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
     }

@@ -5,7 +5,7 @@
 
 use crate::kapi::{
     ib::region::tests::*,
-    page::KeptPages, //
+    page::Kept, //
 };
 
 /// References to each of the pages that are covered, and to one more.
@@ -28,12 +28,13 @@ impl Bench {
     fn map_kept(&self, region: Region<Idle>) -> Result<Region<Mapped>> {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
-        let kept = unsafe { KeptPages::new(entries) }?;
+        let kept = unsafe { Kept::pages(entries) }?;
         let mut pieces = self
             .memory
             .pieces((0, 0), (100, PAGES * PAGE_SIZE - 200), (0, 0))?
             .keeping(Some(kept));
-        cover(region, &mut pieces, false, Access::RemoteRead, TAG).map_err(|(e, _)| e)
+        self.cover(region, &mut pieces, Access::RemoteRead, TAG)
+            .map_err(|(e, _)| e)
     }
 }
 
@@ -53,19 +54,20 @@ mod suite {
 
         let registered = bench.map_kept(idle)?.posted();
         let rkey = registered.rkey();
-        let registered = match registered.invalidated_by(rkey ^ 1, drop) {
+        let registered = match registered.invalidated_by(bench.invalidated(rkey ^ 1), drop) {
             Ok(_) => return same("invalidated by another key", true, false),
             Err(registered) => registered,
         };
         same("registered", counts(&bench), KEPT)?;
-        let Ok(idle) = registered.invalidated_by(rkey, drop) else {
+        let Ok(idle) = registered.invalidated_by(bench.invalidated(rkey), drop) else {
             return same("invalidated", false, true);
         };
         same("remotely invalidated", counts(&bench), ALONE)?;
 
-        let invalidating = bench.map_kept(idle)?.posted().invalidation_posted();
+        let invalidating = bench.invalidating(bench.map_kept(idle)?.posted());
         same("invalidation posted", counts(&bench), KEPT)?;
-        let idle = invalidating.completed(drop);
+        let idle = invalidating.completed(&bench.completed(POSITION + 1), drop);
+        let idle = idle.map_err(|_| EINVAL)?;
         same("locally invalidated", counts(&bench), ALONE)?;
 
         let registered = bench.map_kept(idle)?.posted();

@@ -325,7 +325,8 @@ mod suite {
             let mut region = bench.idle();
             for _ in *regions {
                 let before = pieces.remaining();
-                let mapped = cover(region, &mut pieces, false, Access::RemoteRead, TAG)
+                let mapped = bench
+                    .cover(region, &mut pieces, Access::RemoteRead, TAG)
                     .map_err(|(e, _)| e)?;
                 let taken = before - pieces.remaining();
                 same("length", mapped.key().length as usize, taken)?;
@@ -349,7 +350,8 @@ mod suite {
             let mut region = bench.idle();
             while pieces.remaining() != 0 {
                 let before = pieces.remaining();
-                let mapped = cover(region, &mut pieces, *gaps, Access::RemoteRead, TAG)
+                let mapped = bench
+                    .cover(region, &mut pieces, Access::RemoteRead, TAG)
                     .map_err(|(e, _)| e)?;
                 let taken = before - pieces.remaining();
                 same("length", mapped.key().length as usize, taken)?;
@@ -384,7 +386,8 @@ mod suite {
             let mut region = bench.idle();
             let (mut regions, mut covered) = (0, 0);
             while pieces.remaining() != 0 {
-                let mapped = cover(region, &mut pieces, false, Access::RemoteWrite, TAG)
+                let mapped = bench
+                    .cover(region, &mut pieces, Access::RemoteWrite, TAG)
                     .map_err(|(e, _)| e)?;
                 regions += 1;
                 covered += mapped.key().length as usize;
@@ -405,7 +408,8 @@ mod suite {
                     let bench = Bench::with_pages(pages, false)?;
                     let payload = Payload::new(base, len)?;
                     let mut pieces = payload.pieces();
-                    let mapped = cover(bench.idle(), &mut pieces, false, Access::RemoteRead, TAG)
+                    let mapped = bench
+                        .cover(bench.idle(), &mut pieces, Access::RemoteRead, TAG)
                         .map_err(|(e, _)| e)?;
                     same("length", mapped.key().length as usize, len)?;
                     let _ = mapped.unmap(drop);

@@ -6,31 +6,25 @@
 
 use crate::{
     kapi::{
-        bindings,
         ib::{
-            cm::{
-                CmEvent,
-                CmHandler, //
-            },
             fake::{
+                numbers,
                 Balance,
                 Device,
                 Memory,
                 Pages,
                 Refusal, //
             },
-            handler::{
-                Failure,
-                Received, //
-            },
-            queue_pair::{
-                QueuePairConfig,
-                TransferConfig, //
-            },
-            recv_queue::KeptReceive,
-            send_queue::Retired,
-            transfer::*, //
+            CmEvent,
+            CmHandler,
+            KeptReceive,
+            Received,
+            SendDone,
+            TransferKind,
+            TransferSizes,
+            Wc, //
         },
+        page::Gathered,
         sys::workqueue::{
             work_class,
             DelayedWork,
@@ -43,11 +37,17 @@ use crate::{
         claim,
         same, //
     },
+    transport::{
+        bring_up,
+        endpoint::*,
+        transfer::*, //
+    },
 };
 use bench::*;
 use kernel::{
     new_spinlock,
     page::PAGE_SIZE,
+    prelude::*,
     sync::{
         atomic::{
             Acquire,
@@ -62,13 +62,16 @@ use kernel::{
         Delta, //
     },
 };
-use xdr::Role;
+use xdr::{
+    Role,
+    Segment, //
+};
 
 mod bench;
 
 /// Shuts a queue pair down, on another thread.
 struct Closer {
-    qp: Arc<QueuePair<Keeper>>,
+    qp: Arc<Endpoint<Keeper>>,
     closed: Arc<Atomic<u32>>,
 }
 
@@ -202,8 +205,8 @@ mod suite {
     fn a_lost_link_is_nobodys_fault() -> Result {
         for status in [
             FLUSHED,
-            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR,
-            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR,
+            numbers::RETRY_EXCEEDED,
+            numbers::RNR_RETRY_EXCEEDED,
         ] {
             let bench = Bench::new()?;
             bench.reply(2)?;
@@ -286,22 +289,22 @@ mod suite {
         // A tear-down does not wait for who has taken it out, if the device cannot drain.
         let bench = Bench::new()?;
         bench.reply(3)?;
-        let retired = bench.qp.send.lock().retire(4, true, None::<fn(_, _)>);
-        let written = match &retired {
-            Some(Retired::Transfer(transfer)) => transfer.pieces(),
-            _ => usize::MAX,
-        };
-        same("parts of the RDMA Writes", written, 0)?;
-        drop(retired);
+        let done = SendDone::test(bench.qp.number(), 4, Wc::SUCCESS);
+        let mut queue = bench.qp.lock();
+        let mut written = None;
+        while let Some(retired) = queue.ring_mut().retire(&done) {
+            written = written.or(retired.transfer);
+        }
+        drop(queue);
+        let left = written.as_ref().map(|transfer| transfer.pieces());
+        same("parts of the RDMA Writes", left, Some(0))?;
+        drop(written);
         bench.read(2, 7)?;
         let last = bench.device.send(bench.device.sends() - 1)?;
-        let ended = bench.qp.send.lock().end_read(last.entry, true);
-        let left = ended.map_or(usize::MAX, |read| {
-            let left = read.transfer.pieces();
-            drop(read);
-            left
-        });
-        same("parts of the RDMA Reads", left, 0)?;
+        let read = bench.qp.take_reading(last.entry);
+        let left = read.as_ref().map(|read| read.transfer.pieces());
+        same("parts of the RDMA Reads", left, Some(0))?;
+        drop(read);
         same("references", bench.pages.references(), 0)?;
         bench.end()
     }
@@ -525,9 +528,7 @@ mod suite {
         tear_down_waits(|qp, kept| qp.return_receive(kept, 1).map(|_| ()))
     }
 
-    fn tear_down_waits(
-        let_go: impl FnOnce(&QueuePair<Keeper>, KeptReceive<Keeper>) -> Result,
-    ) -> Result {
+    fn tear_down_waits(let_go: impl FnOnce(&Endpoint<Keeper>, KeptReceive) -> Result) -> Result {
         let bench = Bench::new()?;
         bench.qp.grow_receives(1)?;
         bench.qp.post_receives(1)?;

@@ -2,13 +2,17 @@
 
 //! A queue pair over a device without hardware, and what it tells its user.
 
-use crate::kapi::{
-    ib::{
-        handler::Received,
-        queue_pair::tests::*, //
+use crate::{
+    kapi::{
+        ib::{
+            Received,
+            RegionSize, //
+        },
+        page::Pieces,
+        sys::memalloc::MemoryScope,
+        trace::TaskId, //
     },
-    sys::memalloc::MemoryScope,
-    trace::TaskId, //
+    transport::tests::endpoint::*, //
 };
 use xdr::Role;
 
@@ -20,18 +24,20 @@ pub(super) fn nobody() -> TaskId {
 /// An invalidation that is posted by the handler of a Receive.
 pub(super) const LATE: u32 = 99;
 
-pub(super) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
-pub(super) const BROKEN: u32 = bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR;
+pub(super) const FLUSHED: u32 = numbers::FLUSHED;
+pub(super) const BROKEN: u32 = numbers::RETRY_EXCEEDED;
 
-pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
+pub(super) const CONFIG: EndpointConfig = EndpointConfig {
     send_entries: 33,
     regions_per_call: 3,
     send_buffers: 8,
     send_size: 1024,
     receives: 8,
     receive_size: 256,
-    region_pages: 8,
-    sg_gaps: false,
+    region: Some(RegionSize {
+        pages: 8,
+        sg_gaps: false,
+    }),
     transfers: None,
 };
 
@@ -113,8 +119,8 @@ impl Handler for Listener {
         Some(MemoryScope::enter(false))
     }
 
-    fn received(&self, qp: &QueuePair<Self>, message: Received<'_, Self>) {
-        let key = message.invalidated().and_then(|key| key.of(qp));
+    fn received(&self, qp: &Endpoint<Self>, message: Received<'_>) {
+        let key = message.invalidated().map(|key| key.rkey());
         let noted = (message.bytes().len(), key);
         let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
         if let Some(regions) = &mut *self.regions.lock() {
@@ -125,18 +131,18 @@ impl Handler for Listener {
         }
     }
 
-    fn invalidated(&self, _: &QueuePair<Self>, cookie: u32, done: Option<Invalidated>) {
+    fn invalidated(&self, _: &Endpoint<Self>, cookie: u32, done: Option<Invalidated>) {
         let mut told = self.told.lock();
         let _ = told.cookies.push((cookie, done.is_some()), GFP_ATOMIC);
         told.done = done;
     }
 
-    fn send_space(&self, _: &QueuePair<Self>) {
+    fn send_space(&self, _: &Endpoint<Self>) {
         self.told.lock().spaces += 1;
     }
 
     fn failed(&self, failure: Failure) {
-        let status = failure.status;
+        let status = failure.wc().status();
         let _ = self.told.lock().failures.push(status, GFP_ATOMIC);
     }
 }
@@ -144,25 +150,25 @@ impl Handler for Listener {
 /// Makes a queue pair on `id`, if that is possible.
 pub(super) fn make(
     id: CmId<Silent>,
-    config: QueuePairConfig,
+    config: EndpointConfig,
     gone: &Arc<Atomic<u32>>,
-) -> Result<Arc<QueuePair<Listener>>> {
+) -> Result<Arc<Endpoint<Listener>>> {
     try_to_make(id, config, gone).map_err(error)
 }
 
 /// The error alone; the id goes.
 pub(super) fn error<E: CmHandler>(not_made: NotMade<E>) -> Error {
     match not_made {
-        NotMade::Refused(_, _, e) | NotMade::Failed(e) => e,
+        NotMade::Refused(_, _, e) | NotMade::Failed(_, e) => e,
     }
 }
 
 /// The same, and says what the device has refused.
 pub(super) fn try_to_make(
     id: CmId<Silent>,
-    config: QueuePairConfig,
+    config: EndpointConfig,
     gone: &Arc<Atomic<u32>>,
-) -> Result<Arc<QueuePair<Listener>>, NotMade<Silent>> {
+) -> Result<Arc<Endpoint<Listener>>, NotMade<Silent>> {
     let told = Told {
         messages: KVec::new(),
         cookies: KVec::new(),
@@ -177,7 +183,7 @@ pub(super) fn try_to_make(
         regions <- new_spinlock!(None, "rpcrdma_test_regions"),
         _gone: gone,
     });
-    QueuePair::new(id, config, listener)
+    bring_up::of_size(id, config, listener)
 }
 
 /// A handler for an id, that counts itself when it goes.
@@ -192,7 +198,7 @@ pub(super) fn counter() -> Result<Arc<Atomic<u32>>> {
 
 /// A queue pair over a fake device.
 pub(super) struct Bench {
-    pub(super) qp: Arc<QueuePair<Listener>>,
+    pub(super) qp: Arc<Endpoint<Listener>>,
     pub(super) gone: Arc<Atomic<u32>>,
     pub(super) memory: Memory,
     pub(super) balance: Balance,
@@ -221,15 +227,17 @@ impl Bench {
         for i in 0..n {
             let page = (i * PAGE_SIZE, PAGE_SIZE);
             let mut pieces = self.memory.pieces((0, 0), page, (0, 0))?;
-            Poster::enter(&self.qp)?.map(
-                &mut regions,
-                &mut pieces,
-                Access::RemoteWrite,
-                7,
-                nobody,
-            )?;
+            let what = (&mut pieces, Access::RemoteWrite, 7);
+            self.qp.map(&self.qp.enter()?, &mut regions, what, nobody)?;
         }
         Ok(regions)
+    }
+
+    /// Covers pieces with one more region.
+    pub(super) fn map_more(&self, regions: &mut Regions, pieces: &mut Pieces<'_>) -> Result {
+        let what = (pieces, Access::RemoteRead, 7);
+        let poster = self.qp.enter()?;
+        self.qp.map(&poster, regions, what, nobody).map(drop)
     }
 
     /// Posts a call with `n` regions.
@@ -257,7 +265,7 @@ impl Bench {
     /// The invalidations that the handler was told of last were those of `regions`.
     pub(super) fn completed(&self, regions: &mut Regions) {
         if let Some(done) = self.qp.handler().told.lock().done.take() {
-            self.qp.invalidation_completed(regions, done);
+            self.qp.invalidation_completed(regions, &done);
         }
     }
 
@@ -278,7 +286,7 @@ impl Bench {
         self.qp.unmap(&mut regions);
         regions.drop_dead();
         same("room", regions.room(), 3)?;
-        claim(matches!(regions.fenced(), Some(Fenced { .. })), "fenced")
+        claim(regions.fenced().is_some(), "fenced")
     }
 
     /// Ends the connection and checks what the device was asked for.
@@ -317,7 +325,7 @@ impl Bench {
 
 /// Shuts a queue pair down, on another thread.
 pub(super) struct Closer {
-    pub(super) qp: Arc<QueuePair<Listener>>,
+    pub(super) qp: Arc<Endpoint<Listener>>,
     pub(super) state: Arc<Atomic<u32>>,
 }
 
@@ -334,7 +342,7 @@ impl WorkItem for Closer {
 
 impl Closer {
     pub(super) fn start(
-        qp: &Arc<QueuePair<Listener>>,
+        qp: &Arc<Endpoint<Listener>>,
         queue: &Arc<OwnedQueue>,
     ) -> Result<DelayedWork<Self>> {
         let state = counter()?;

@@ -7,28 +7,25 @@
 use crate::{
     kapi::{
         ib::{
-            cm::{
-                CmEvent,
-                CmHandler, //
-            },
             fake::{
                 self,
+                numbers,
                 Balance,
                 Device,
                 Memory,
                 Refusal,
                 Request, //
             },
-            handler::InvalidatedKey,
-            mr::Access,
-            queue_pair::*,
-            regions::{
-                Fenced,
-                Invalidated,
-                Regions, //
-            },
-            ring::QpState,
-            trace::Waiter, //
+            Access,
+            CmEvent,
+            CmHandler,
+            CmId,
+            ConnectParams,
+            Invalidated,
+            InvalidatedKey,
+            NotMade,
+            Part,
+            Regions, //
         },
         sys::workqueue::{
             work_class,
@@ -42,15 +39,26 @@ use crate::{
         claim,
         same, //
     },
+    transport::{
+        bring_up,
+        endpoint::*,
+        send_queue::Waiter, //
+    },
 };
 use bench::*;
 use kernel::{
+    new_spinlock,
     page::PAGE_SIZE,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Full,
-        Release, //
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Release, //
+        },
+        Arc,
+        SpinLock, //
     },
     time::{
         delay::fsleep,
@@ -108,9 +116,9 @@ mod suite {
     #[test]
     fn what_was_refused_may_be_tried_again() -> Result {
         for (request, expected) in [
-            (Request::CreateCq, Refused::Queues),
-            (Request::CreateQp, Refused::Queues),
-            (Request::AllocMr, Refused::Regions),
+            (Request::CreateCq, Part::CompletionQueue),
+            (Request::CreateQp, Part::QueuePair),
+            (Request::AllocMr, Part::Region),
         ] {
             let balance = Balance::begin();
             let device = Device::new()?;
@@ -147,7 +155,7 @@ mod suite {
     fn creation_without_room_for_the_drain() -> Result {
         let device = Device::new()?;
         let gone = counter()?;
-        let config = QueuePairConfig {
+        let config = EndpointConfig {
             send_entries: 0,
             ..CONFIG
         };
@@ -197,7 +205,7 @@ mod suite {
         };
         same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;
         same("disconnecting", qp.disconnect().err(), Some(ENOTCONN))?;
-        same("arming", Poster::enter(qp).err(), Some(ENOTCONN))?;
+        same("arming", qp.enter().err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         bench.end()
     }
@@ -250,29 +258,38 @@ mod suite {
         let mut regions = bench.call(2)?;
         bench.balance.more(3)?;
         claim(regions.fenced().is_none(), "the peer has two keys")?;
-        let keys = [regions.registered[0].rkey(), regions.registered[1].rkey()];
+        let keys = [
+            regions.registered()[0].rkey(),
+            regions.registered()[1].rkey(),
+        ];
         let qp = &bench.qp;
         for key in [0, keys[0] + 1, keys[1] ^ 0x1000] {
-            let found =
-                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
+            let found = qp.remotely_invalidated(
+                &mut regions,
+                InvalidatedKey::test(key, bench.qp.number()),
+                nobody,
+            );
             claim(!found, "another key says nothing")?;
         }
         for key in [keys[1], keys[0]] {
             claim(regions.fenced().is_none(), "not yet")?;
-            let found =
-                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
+            let found = qp.remotely_invalidated(
+                &mut regions,
+                InvalidatedKey::test(key, bench.qp.number()),
+                nobody,
+            );
             claim(found, "its own key does")?;
-            let found =
-                qp.remotely_invalidated(&mut regions, InvalidatedKey::test(key, &bench.qp), nobody);
+            let found = qp.remotely_invalidated(
+                &mut regions,
+                InvalidatedKey::test(key, bench.qp.number()),
+                nobody,
+            );
             claim(!found, "but once")?;
         }
         claim(regions.fenced().is_some(), "fenced")?;
         bench.balance.more(1)?;
         // The Reply proves nothing of the send buffer.
-        let send = qp.send.lock();
-        let entry = send.ring.entry(0);
-        same("pool", send.ring.position_of(entry), Some(0))?;
-        drop(send);
+        same("pool", qp.lock().buffers.len(), 0)?;
         bench.shut_down(2)?;
         bench.end()
     }
@@ -482,8 +499,13 @@ mod suite {
         let mut regions = bench.map(3)?;
         same("room", regions.room(), 0)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let (qp, poster) = (&bench.qp, Poster::enter(&bench.qp)?);
-        let more = poster.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        let (qp, poster) = (&bench.qp, bench.qp.enter()?);
+        let more = qp.map(
+            &poster,
+            &mut regions,
+            (&mut pieces, Access::RemoteRead, 7),
+            nobody,
+        );
         same("too many", more.err(), Some(EMSGSIZE))?;
         bench.balance.more(3)?;
         qp.unmap(&mut regions);
@@ -492,16 +514,31 @@ mod suite {
         // All three can be had again.
         for _ in 0..3 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            poster.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody)?;
+            qp.map(
+                &poster,
+                &mut regions,
+                (&mut pieces, Access::RemoteRead, 7),
+                nobody,
+            )?;
         }
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mut others = Regions::new(3, GFP_KERNEL)?;
-        let none = poster.map(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let none = qp.map(
+            &poster,
+            &mut others,
+            (&mut pieces, Access::RemoteRead, 7),
+            nobody,
+        );
         same("none is idle", none.err(), Some(EAGAIN))?;
         qp.unmap(&mut regions);
         // One that the device refuses goes back to the pool.
         bench.device.refuse(Request::MapMr, 0);
-        let refused = poster.map(&mut others, &mut pieces, Access::RemoteRead, 7, nobody);
+        let refused = qp.map(
+            &poster,
+            &mut others,
+            (&mut pieces, Access::RemoteRead, 7),
+            nobody,
+        );
         same("refused", refused.err(), Some(ENOBUFS))?;
         drop(poster);
         same("requests", bench.device.sends(), 0)?;
@@ -517,13 +554,7 @@ mod suite {
         let mut regions = Regions::new(8, GFP_KERNEL)?;
         for taken in 0..8 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
-            let mapped = Poster::enter(&bench.qp)?.map(
-                &mut regions,
-                &mut pieces,
-                Access::RemoteRead,
-                7,
-                nobody,
-            );
+            let mapped = bench.map_more(&mut regions, &mut pieces);
             let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
             same("error", mapped.err(), refused)?;
         }
@@ -568,7 +599,6 @@ mod suite {
         drop(buffers.pop());
         claim(bench.qp.pooled_send_buffer().is_some(), "it is in the pool")?;
         drop(buffers);
-        same("lent", bench.qp.send.lock().lent, 0)?;
         bench.shut_down(0)?;
         bench.end()
     }
@@ -596,9 +626,7 @@ mod suite {
         let other = bench.qp.send_buffer()?;
 
         first = Closer::start(&bench.qp, &queue)?;
-        wait_for("posters are kept out", || {
-            bench.qp.send.lock().ring.state == QpState::Draining
-        })?;
+        wait_for("posters are kept out", || bench.qp.enter().is_err())?;
         second = Closer::start(&bench.qp, &queue)?;
         wait_for("the second runs", || second.state.load(Acquire) == CLOSING)?;
         a_while();
@@ -633,9 +661,7 @@ mod suite {
         let closer;
         let buffer = bench.qp.send_buffer()?;
         closer = Closer::start(&bench.qp, &queue)?;
-        wait_for("posters are kept out", || {
-            bench.qp.send.lock().ring.state == QpState::Draining
-        })?;
+        wait_for("posters are kept out", || bench.qp.enter().is_err())?;
         // Replies that came before the end still fence.
         bench.invalidate(&mut regions, 5)?;
         bench.device.complete_sends(3)?;

@@ -3,7 +3,7 @@
 //! Protects: the end of one RPC's local invalidations says nothing of another's, and nothing that
 //! belongs to one queue pair is posted to another, or given to its pool.
 
-use crate::kapi::ib::queue_pair::tests::*;
+use crate::transport::tests::endpoint::*;
 
 #[kunit_tests(rpcrdma_ownership)]
 mod suite {
@@ -55,10 +55,10 @@ mod suite {
         other.invalidate(&mut theirs, 2)?;
         other.device.complete_sends(3)?;
         let done = other.qp.handler().told.lock().done.take().ok_or(EINVAL)?;
-        one.qp.invalidation_completed(&mut regions, done);
+        one.qp.invalidation_completed(&mut regions, &done);
         claim(regions.fenced().is_none(), "it was another's")?;
         let mut registered = other.call(1)?;
-        let key = InvalidatedKey::test(registered.registered[0].rkey(), &one.qp);
+        let key = InvalidatedKey::test(registered.registered()[0].rkey(), one.qp.number());
         let found = other.qp.remotely_invalidated(&mut registered, key, nobody);
         claim(!found, "nor does a key that was another's to hear of")?;
         other.qp.shutdown();
@@ -77,8 +77,7 @@ mod suite {
         // Neither covers more, nor posts, nor invalidates, nor takes into its pool what is not its own.
         other.qp.grow_regions(1, 1)?;
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
-        let mapped =
-            Poster::enter(&other.qp)?.map(&mut regions, &mut pieces, Access::RemoteRead, 7, nobody);
+        let mapped = other.map_more(&mut regions, &mut pieces);
         same("arming", mapped.err(), Some(EINVAL))?;
         let posted = other.qp.send_buffer()?.post(100, &mut regions, nobody);
         same("posting", posted.err(), Some(EINVAL))?;

@@ -3,24 +3,29 @@
 //! Protects: a device that refuses what is within its limits is asked for less, and in the end for nothing.
 
 use super::*;
-use crate::kunit::{
-    drivers::limits,
-    same, //
+use crate::{
+    kapi::ib::RegionSize,
+    kunit::{
+        drivers::limits,
+        same, //
+    },
 };
 
-const CONFIG: QueuePairConfig = QueuePairConfig {
+const CONFIG: EndpointConfig = EndpointConfig {
     send_entries: 300,
     regions_per_call: 3,
     send_buffers: 8,
     send_size: 1024,
     receives: 400,
     receive_size: 1024,
-    region_pages: 257,
-    sg_gaps: false,
+    region: Some(RegionSize {
+        pages: 257,
+        sg_gaps: false,
+    }),
     transfers: None,
 };
 
-#[kunit_tests(rpcrdma_endpoint)]
+#[kunit_tests(rpcrdma_bring_up)]
 mod suite {
     use super::*;
 

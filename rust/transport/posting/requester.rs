@@ -2,45 +2,46 @@
 
 //! What a requester posts: registrations with the Send that tells of them, and local invalidations.
 
-use crate::kapi::{
-    bindings,
-    ib::{
-        buffer::DmaBuffer,
-        region::{
-            Invalidation,
-            Mapped,
-            Region, //
+use crate::{
+    kapi::{
+        ib::{
+            DmaBuffer,
+            Regions,
+            SEND_SIGNALED, //
         },
+        trace::{
+            self,
+            TaskId, //
+        },
+    },
+    transport::{
+        endpoint::Handler,
+        posting::Sending,
         send_queue::{
             Owned,
-            SendQueue, //
+            Waiter, //
         },
-        trace::Waiter, //
-    },
-    trace::{
-        self,
-        TaskId, //
     },
 };
 use kernel::prelude::*;
 
-impl<C> SendQueue<C> {
-    /// Posts registrations and a Send of the first `len` bytes of the buffer, in one chain, for a
-    /// task or none. The regions are of this queue pair, so they are alive while everything can be posted.
+impl<H: Handler> Sending<'_, H> {
+    /// Posts the registrations of what is mapped, if there are regions, and a Send of the first `len` bytes of the
+    /// buffer, in one chain, for a task or none.
     ///
     /// The registrations each get a slot reserved for the invalidation of their region. On an
     /// error the connection is to be dropped: part of the chain may have been posted.
-    pub(in super::super) fn post_send(
+    pub(in crate::transport) fn post_send(
         &mut self,
-        mapped: &[Region<Mapped>],
-        buffer: DmaBuffer,
-        len: usize,
+        regions: Option<&mut Regions>,
+        (buffer, len): (DmaBuffer, usize),
         task: impl Fn() -> TaskId,
     ) -> Result {
+        let mapped = regions.as_deref().map_or(&[][..], Regions::mapped);
         let registrations = mapped.len();
         let n = registrations + 1;
-        let fits = n <= self.ring.longest_chain() && self.room() >= (n + registrations) as u64;
-        if !self.ring.is_open() || !fits {
+        let fits = n <= self.ring().longest_chain() && self.room() >= (n + registrations) as u64;
+        if !self.ring().is_open() || !fits {
             self.give_back_buffer(buffer);
             return Err(ENOTCONN);
         }
@@ -49,43 +50,38 @@ impl<C> SendQueue<C> {
         }
         let signaled = self.signal(n, buffer.is_sent_in_place(len));
         trace::xprtrdma_post_send(|| {
-            let flag = bindings::ib_send_flags_IB_SEND_SIGNALED;
-            (
-                self.id_of(buffer.id),
-                task(),
-                1,
-                if signaled { flag } else { 0 },
-            )
+            let flags = if signaled { SEND_SIGNALED } else { 0 };
+            (self.id_of(buffer.id), task(), 1, flags)
         });
         // Nobody else asks for their names.
         let named = trace::on::xprtrdma_wc_fastreg();
-        let mut chain = self.ring.begin(n)?;
-        for region in mapped {
-            let (number, registers) = (region.id(), true);
-            let owned = named.then_some(Owned::Region {
-                region: number,
-                registers,
+        let mut chain = self.ring_mut().begin(n)?;
+        if let Some(regions) = regions {
+            regions.register(&mut chain, |region| {
+                named.then_some(Owned::Region {
+                    region: region.id(),
+                    registers: true,
+                })
             });
-            chain.reg_mr(region, owned);
         }
         chain.send(buffer, len, None, Some(Owned::Send { tag: None }));
         let posted = chain.post(signaled);
-        self.reserved += mapped.len() as u32;
+        self.reserved += registrations as u32;
         posted.inspect_err(|e| {
-            trace::xprtrdma_post_send_err(|| (self.completion_queue, task(), *e));
+            trace::xprtrdma_post_send_err(|| (self.qp().cqs().0, task(), *e));
         })
     }
 
     /// Posts the registration of a region that is never invalidated, alone.
     ///
     /// On an error the connection is to be dropped: it may have been posted.
-    pub(in super::super) fn post_registration(&mut self, region: &Region<Mapped>) -> Result {
-        if !self.ring.is_open() || self.room() == 0 {
+    pub(in crate::transport) fn post_registration(&mut self, region: &mut Regions) -> Result {
+        if !self.ring().is_open() || self.room() == 0 {
             return Err(ENOTCONN);
         }
         let signaled = self.signal(1, false);
-        let mut chain = self.ring.begin(1)?;
-        chain.reg_mr(region, None);
+        let mut chain = self.ring_mut().begin(1)?;
+        region.register(&mut chain, |_| None);
         chain.post(signaled)
     }
 
@@ -95,23 +91,24 @@ impl<C> SendQueue<C> {
     /// Uses the slots that were reserved when the regions were registered. On an error the
     /// connection is to be dropped; the cookie comes back at once if the device was not asked, and else
     /// with the tear-down.
-    pub(in super::super) fn post_invalidations(
+    pub(in crate::transport) fn post_invalidations(
         &mut self,
-        invalidations: impl ExactSizeIterator<Item = Invalidation>,
-        cookie: C,
+        regions: &mut Regions,
+        cookie: H::Cookie,
         waiter: Waiter,
-    ) -> Result<(), (Error, Option<C>)> {
-        let n = invalidations.len();
-        let mut chain = match self.ring.begin(n) {
+    ) -> Result<(), (Error, Option<H::Cookie>)> {
+        let n = regions.registered().len();
+        let mut chain = match self.ring_mut().begin(n) {
             Ok(chain) if n != 0 => chain,
             _ => return Err((ENOTCONN, Some(cookie))),
         };
         let named = trace::on::xprtrdma_wc_li();
-        let mut cookie = Some(cookie);
-        for (i, invalidation) in invalidations.enumerate() {
-            let region = invalidation.region;
+        let (mut cookie, mut left) = (Some(cookie), n);
+        regions.invalidate(&mut chain, |registered| {
+            let region = registered.id();
+            left = left.saturating_sub(1);
             // The last one is known anyway.
-            let owned = match cookie.take_if(|_| i + 1 == n) {
+            match cookie.take_if(|_| left == 0) {
                 Some(cookie) => Some(Owned::Cookie {
                     cookie,
                     region,
@@ -121,9 +118,8 @@ impl<C> SendQueue<C> {
                     region,
                     registers: false,
                 }),
-            };
-            chain.local_inv(invalidation, owned);
-        }
+            }
+        });
         let posted = chain.post(true);
         self.unsignaled = 0;
         self.reserved = self.reserved.saturating_sub(n as u32);

@@ -2,28 +2,27 @@
 
 //! A responder over a device without hardware, and what it tells its user.
 
-use crate::kapi::ib::transfer::tests::*;
+use crate::transport::tests::transfer::*;
 
-pub(super) const FLUSHED: u32 = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
-pub(super) const BROKEN: u32 = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR;
+pub(super) const FLUSHED: u32 = numbers::FLUSHED;
+pub(super) const BROKEN: u32 = numbers::REMOTE_ACCESS;
 /// What Replies are tagged with; RDMA Reads by their cookie in addition.
 pub(super) const TAG: u32 = 100;
-pub(super) const WRITE: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_WRITE;
-pub(super) const SEND: u32 = bindings::ib_wr_opcode_IB_WR_SEND;
-pub(super) const SEND_WITH_INV: u32 = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-pub(super) const REG: u32 = bindings::ib_wr_opcode_IB_WR_REG_MR;
-pub(super) const READ: u32 = bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV;
+pub(super) const WRITE: u32 = numbers::WRITE;
+pub(super) const SEND: u32 = numbers::SEND;
+pub(super) const SEND_WITH_INV: u32 = numbers::SEND_WITH_INV;
+pub(super) const REG: u32 = numbers::REG;
+pub(super) const READ: u32 = numbers::READ;
 
-pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
+pub(super) const CONFIG: EndpointConfig = EndpointConfig {
     send_entries: 33,
     regions_per_call: 1,
     send_buffers: 24,
     send_size: 1024,
     receives: 8,
     receive_size: 256,
-    region_pages: 1,
-    sg_gaps: false,
-    transfers: Some(TransferConfig {
+    region: None,
+    transfers: Some(TransferSizes {
         elements: 4,
         contexts: 8,
         reads: 2,
@@ -32,9 +31,9 @@ pub(super) const CONFIG: QueuePairConfig = QueuePairConfig {
 
 /// What a handler was told.
 pub(super) struct Told {
-    pub(super) kept: KVec<KeptReceive<Keeper>>,
+    pub(super) kept: KVec<KeptReceive>,
     pub(super) reads: KVec<(u32, bool)>,
-    pub(super) memory: KVec<Fetched>,
+    pub(super) memory: KVec<Gathered>,
     /// Those who are at fault.
     pub(super) failures: KVec<Option<u32>>,
     /// Who was alone at the loss, if that was told.
@@ -62,7 +61,7 @@ impl Handler for Keeper {
     type Cm = Silent;
     const ROLE: Role = Role::Responder;
 
-    fn received(&self, _: &QueuePair<Self>, message: Received<'_, Self>) {
+    fn received(&self, _: &Endpoint<Self>, message: Received<'_>) {
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
     }
 
@@ -71,13 +70,13 @@ impl Handler for Keeper {
         drop(kept);
     }
 
-    fn read_ended(&self, _: &QueuePair<Self>, cookie: u32, memory: Fetched, ok: bool) {
+    fn read_ended(&self, _: &Endpoint<Self>, cookie: u32, memory: Gathered, ok: bool) {
         let mut told = self.told.lock();
         let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
         let _ = told.memory.push(memory, GFP_ATOMIC);
     }
 
-    fn send_space(&self, _: &QueuePair<Self>) {
+    fn send_space(&self, _: &Endpoint<Self>) {
         self.told.lock().space += 1;
     }
 
@@ -97,7 +96,7 @@ impl Handler for Keeper {
 
 /// A responder over a device without hardware.
 pub(super) struct Bench {
-    pub(super) qp: Arc<QueuePair<Keeper>>,
+    pub(super) qp: Arc<Endpoint<Keeper>>,
     pub(super) pages: Pages,
     pub(super) balance: Balance,
     pub(super) device: Device,
@@ -121,7 +120,7 @@ impl Bench {
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
         Ok(Self {
-            qp: QueuePair::new(id, CONFIG, keeper).map_err(|_| EINVAL)?,
+            qp: bring_up::of_size(id, CONFIG, keeper).map_err(|_| EINVAL)?,
             pages: Pages::new(PAGES)?,
             balance,
             device,

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Bytes that stay where they are.
+
+/// Has bytes that others may point to.
+///
+/// # Safety
+///
+/// The bytes must stay where they are, and as they are, as long as the value lives, even if it is
+/// moved.
+pub(crate) unsafe trait StableBytes {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+// SAFETY: The bytes are those of the first member, which stay by the contract of its own implementation.
+// Nobody replaces it: whom the value is handed to gets no exclusive reference to it while its bytes
+// are in use.
+unsafe impl<M: StableBytes, T> StableBytes for (M, T) {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an endpoint makes of what its queue pair tells it.
+
+use crate::{
+    kapi::{
+        ib::{
+            Consumer,
+            Covered,
+            Locked,
+            QpEvent,
+            Reading,
+            Received,
+            SendDone,
+            Wc, //
+        },
+        trace::CompletionId, //
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Failure,
+            Handler,
+            Parts, //
+        },
+        posting::Sending,
+        send_queue::{
+            Owned,
+            Read,
+            SendQueue,
+            Work, //
+        },
+        trace, //
+    },
+};
+use kernel::prelude::*;
+use xdr::Role;
+
+impl<H: Handler> Consumer for Parts<H> {
+    type Cm = H::Cm;
+    type Queue = SendQueue<H::Cookie>;
+    type Posted = Owned<H::Cookie>;
+    type Read = Read<H::Cookie>;
+
+    #[cold]
+    fn failing(&self, endpoint: &Endpoint<H>) {
+        let mut queue = endpoint.lock();
+        if queue.lose() {
+            let only = queue.alone();
+            drop(queue);
+            endpoint.transfer_ended();
+            self.handler().lost(only);
+        }
+    }
+
+    fn sent(&self, queue: Sending<'_, H>, done: SendDone) {
+        if !done.wc().is_ok() {
+            return failed(queue, &done);
+        }
+        make_room(queue.retire(&done));
+    }
+
+    fn read(&self, endpoint: &Endpoint<H>, reading: Reading<Read<H::Cookie>>, wc: Wc) {
+        let Read {
+            tag,
+            number,
+            ref posted,
+            ..
+        } = reading.owned;
+        let id = CompletionId::new(endpoint.cqs().0, number);
+        if wc.is_ok() {
+            trace::read(id, posted.as_ref(), &reading.transfer);
+        } else {
+            trace::read_failed(id, wc);
+        }
+        endpoint.end_read(reading, wc.is_ok());
+        if wc.is_ok() {
+            make_room(endpoint.lock());
+        } else {
+            self.handler().failed(Failure { wc, tag });
+        }
+    }
+
+    fn read_failed(&self, queue: Sending<'_, H>, place: usize, wc: Wc) {
+        let read = queue.ring().reads().get(place).map(|read| &read.owned);
+        let (id, tag) = match read {
+            Some(read) => (Some(queue.id_of(read.number)), read.tag),
+            None => (None, None),
+        };
+        drop(queue);
+        if let Some(id) = id {
+            trace::read_failed(id, wc);
+        }
+        self.handler().failed(Failure { wc, tag });
+    }
+
+    fn posting_receive(&self, endpoint: &Endpoint<H>, index: u32) {
+        trace::receive_posted(H::ROLE, || CompletionId::new(endpoint.cqs().1, index));
+    }
+
+    #[inline]
+    fn received(&self, endpoint: &Endpoint<H>, message: Received<'_>) {
+        trace::received(H::ROLE, || (&message).into(), message.bytes().len());
+        self.handler().received(endpoint, message);
+    }
+
+    fn receive_failed(&self, endpoint: &Endpoint<H>, index: u32, wc: Wc) {
+        let id = CompletionId::new(endpoint.cqs().1, index);
+        trace::receive_failed(H::ROLE, id, wc);
+        self.handler().failed(Failure::new(wc));
+    }
+
+    fn event(&self, event: &QpEvent<'_>) {
+        self.handler().device_event(event);
+    }
+
+    fn closing(&self, endpoint: &Endpoint<H>) {
+        // Nobody takes a turn any more.
+        let mut turns = endpoint.lock().take_turns();
+        while let Some(work) = turns.pop() {
+            match work {
+                Work::Read(read) => endpoint.end_read(read, false),
+                reply => endpoint.not_posted(reply),
+            }
+        }
+        endpoint.transfer_ended();
+    }
+
+    fn disconnected(&self, told: Result) {
+        self.handler().disconnected(told);
+    }
+
+    fn flushed(&self, queue: Sending<'_, H>, done: SendDone) {
+        drop(queue.retire(&done));
+    }
+
+    fn read_flushed(&self, endpoint: &Endpoint<H>, reading: Reading<Read<H::Cookie>>) {
+        endpoint.end_read(reading, false);
+    }
+
+    fn no_more(&self) {
+        self.handler().no_more();
+    }
+
+    fn deregistered(&self, covered: Covered, result: Result) {
+        trace::deregistered(covered, result);
+    }
+
+    fn fenced(&self, mut queue: Locked<'_, Self>) {
+        let pools = queue.take_pools();
+        drop(queue);
+        self.handler().fenced();
+        drop(pools);
+    }
+}
+
+/// A request of the send queue has failed.
+#[cold]
+fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
+    let (endpoint, position, wc) = (queue.qp(), done.position(), done.wc());
+    let tag = queue.tag_of(position);
+    if let Some((purpose, id)) = queue.purpose_of(position) {
+        trace::send_failed(H::ROLE, purpose, id, wc);
+    }
+    drop(queue.retire(done));
+    endpoint.handler().failed(Failure { wc, tag });
+}
+
+/// There is room in the send queue: who waits for it comes next.
+fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
+    let endpoint = queue.qp();
+    let turns = queue.next_turns();
+    drop(queue);
+    match turns {
+        Err(work) => {
+            if let Some(work) = work {
+                endpoint.not_posted(work);
+            }
+            endpoint.post_failed();
+        }
+        Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().send_space(endpoint),
+        Ok(_) => (),
+    }
+}

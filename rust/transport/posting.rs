@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What both ends post, and how it comes back.
+
+mod requester;
+mod responder;
+
+pub(super) use self::responder::Turn;
+
+use crate::{
+    kapi::{
+        ib::{
+            DmaBuffer,
+            Locked,
+            Posted,
+            SendDone, //
+        },
+        trace::CompletionId, //
+    },
+    transport::{
+        endpoint::{
+            Handler,
+            Parts, //
+        },
+        send_queue::{
+            Owned,
+            UNSIGNALED_RUN, //
+        },
+        trace::{
+            self,
+            Purpose, //
+        },
+    },
+};
+use kernel::prelude::*;
+
+/// The send queue of an endpoint, locked.
+pub(super) type Sending<'a, H> = Locked<'a, Parts<H>>;
+
+impl<H: Handler> Sending<'_, H> {
+    /// What trace events call the requests of that buffer, transfer or region.
+    #[inline]
+    pub(super) fn id_of(&self, number: u32) -> CompletionId {
+        CompletionId::new(self.qp().cqs().0, number)
+    }
+
+    /// Slots that neither hold a request nor wait for the invalidation of a registered region.
+    pub(super) fn room(&self) -> u64 {
+        let avail = self.ring().sq_avail();
+        avail.saturating_sub(u64::from(self.reserved))
+    }
+
+    /// The longest chain of one call: its registrations, their invalidations, and the Send.
+    fn longest_call(&self) -> u64 {
+        2 * self.ring().longest_chain() as u64
+    }
+
+    /// Takes a buffer for a Send, if there is one and room for the longest chain.
+    #[inline(always)]
+    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        if !self.ring().is_open() {
+            return Err(ENOTCONN);
+        }
+        // What a responder posts waits for room by itself.
+        if !self.takes_turns() && self.room() < self.longest_call() {
+            return Err(EAGAIN);
+        }
+        // As long as more can be made, one stays back for when they cannot.
+        let back = usize::from(self.made < self.limit);
+        if self.buffers.len() > back {
+            return Ok(self.buffers.pop());
+        }
+        if self.made == self.limit {
+            return Err(EAGAIN);
+        }
+        // The caller makes one, outside the lock.
+        self.made += 1;
+        Ok(None)
+    }
+
+    /// Takes a buffer of the pool, if there is one and room for a Send.
+    pub(super) fn take_pooled(&mut self) -> Option<DmaBuffer> {
+        if !self.ring().is_open() || self.room() < self.longest_call() {
+            return None;
+        }
+        let buffer = self.buffers.pop()?;
+        self.short = true;
+        Some(buffer)
+    }
+
+    /// Whether the chain of `n` requests is to be signaled; keeps count.
+    fn signal(&mut self, n: usize, must: bool) -> bool {
+        self.unsignaled += n as u32;
+        // At least one chain in every half of the queue is signaled, whatever their lengths, and
+        // the last buffer must come back: there may be no memory for another.
+        let last = self.buffers.is_empty() && (self.short || self.made == self.limit);
+        let quarter = self.unsignaled as usize >= self.ring().capacity() / 4;
+        if must || last || quarter || self.unsignaled >= UNSIGNALED_RUN {
+            self.unsignaled = 0;
+            self.short = false;
+            return true;
+        }
+        false
+    }
+
+    /// Retires what was done, and hands out the cookies among it, without the lock.
+    pub(super) fn retire(mut self, done: &SendDone) -> Self {
+        let told = done.wc().is_ok() && trace::tells_of_ends(H::ROLE);
+        let qp = self.qp();
+        while let Some(retired) = self.ring_mut().retire(done) {
+            let Posted { buffer, owned } = retired.posted;
+            if let (true, Some(owned)) = (told, &owned) {
+                let (purpose, id) = self.name(owned, buffer.as_ref());
+                trace::ended(H::ROLE, purpose, id);
+            }
+            if let Some(buffer) = buffer {
+                self.give_back_buffer(buffer);
+            }
+            match (retired.transfer, owned) {
+                (None, Some(Owned::Cookie { cookie, .. })) => {
+                    drop(self);
+                    qp.handler().invalidated(qp, cookie, done.invalidated());
+                    self = qp.lock();
+                }
+                (Some(transfer), owned) => {
+                    if let Some(Owned::Write {
+                        transfer: number, ..
+                    }) = owned
+                    {
+                        trace::released(self.id_of(number), &transfer);
+                    }
+                    drop(self);
+                    // Its pages go outside the lock.
+                    drop(transfer);
+                    qp.transfer_ended();
+                    self = qp.lock();
+                }
+                _ => (),
+            }
+        }
+        self
+    }
+
+    /// What a request is for, and what it is called in trace events.
+    #[inline]
+    fn name(
+        &self,
+        owned: &Owned<H::Cookie>,
+        buffer: Option<&DmaBuffer>,
+    ) -> (Purpose, CompletionId) {
+        let (purpose, number) = match owned {
+            Owned::Send { .. } => (Purpose::Send, buffer.map_or(0, |buffer| buffer.id)),
+            Owned::Write {
+                transfer,
+                reply_chunk,
+                last,
+                ..
+            } => (
+                Purpose::Write {
+                    reply_chunk: *reply_chunk,
+                    last: *last,
+                },
+                *transfer,
+            ),
+            Owned::Region {
+                region,
+                registers: true,
+            } => (Purpose::Registration, *region),
+            Owned::Region { region, .. } => (Purpose::Invalidation, *region),
+            Owned::Cookie { region, waiter, .. } => (Purpose::LastInvalidation(*waiter), *region),
+        };
+        (purpose, self.id_of(number))
+    }
+
+    /// What the request at a position is for, and what it is called in trace events.
+    pub(super) fn purpose_of(&self, position: u64) -> Option<(Purpose, CompletionId)> {
+        let posted = self.ring().posted_at(position)?;
+        let owned = posted.owned.as_ref()?;
+        Some(self.name(owned, posted.buffer.as_ref()))
+    }
+
+    /// For whom the request at a position is.
+    pub(super) fn tag_of(&self, position: u64) -> Option<u32> {
+        match self.ring().posted_at(position)?.owned.as_ref()? {
+            Owned::Send { tag } | Owned::Write { tag, .. } => *tag,
+            Owned::Region { .. } | Owned::Cookie { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The regions of one RPC, from the post that registers them to the proof that no peer can reach
+//! what they cover; and that of the padding, which is no RPC's.
+
+use crate::{
+    kapi::{
+        ib::{
+            Access,
+            Covered,
+            DmaBuffer,
+            Invalidated,
+            InvalidatedKey,
+            Poster,
+            Regions, //
+        },
+        page::Pieces,
+        trace::{
+            self,
+            CoveredRegion,
+            TaskId, //
+        },
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Handler, //
+        },
+        padding::Padding,
+        send_queue::Waiter,
+        trace::{
+            not_made,
+            not_mapped,
+            segment,
+            unmapped, //
+        },
+    },
+};
+use kernel::prelude::*;
+use xdr::Segment;
+
+/// What trace events say of the region that was mapped last.
+pub(crate) fn last_mapped(regions: &Regions) -> CoveredRegion {
+    let last = regions.mapped().last().map(|region| region.covered());
+    last.unwrap_or_default().into()
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
+    ///
+    /// An error only if it made none.
+    pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result<u32> {
+        for made in 0..n {
+            match self.make_region(most) {
+                Err(e) if made == 0 => return Err(e),
+                Err(_) | Ok(false) => return Ok(made),
+                Ok(true) => (),
+            }
+        }
+        Ok(n)
+    }
+
+    /// Makes a region, unless there are as many.
+    fn make_region(&self, most: u32) -> Result<bool> {
+        if !self.lock().expect_region(most)? {
+            return Ok(false);
+        }
+        let made = self.alloc_mr().inspect_err(not_made);
+        let result = made.as_ref().map_or_else(|e| Err(*e), |_| Ok(true));
+        self.lock().add_region(made.ok());
+        result
+    }
+
+    /// How many regions are idle.
+    pub(crate) fn idle_regions(&self) -> usize {
+        self.lock().idle_regions()
+    }
+
+    /// Covers pieces with one more region of `regions`, as many as fit, for a peer that may access them so, and says
+    /// how a chunk names it. May sleep.
+    ///
+    /// The tag goes into the upper half of the peer's address. `EAGAIN` when no region is idle, `EMSGSIZE` when the
+    /// RPC may have no more, `ENOBUFS` when `regions` has no room for it or the memory cannot be mapped now, `EIO`
+    /// when the device refuses it. `task` is that of the RPC.
+    #[inline(always)]
+    pub(super) fn map(
+        &self,
+        poster: &Poster<'_>,
+        regions: &mut Regions,
+        what: (&mut Pieces<'_>, Access, u32),
+        task: impl Fn() -> TaskId,
+    ) -> Result<Segment> {
+        // They have to fit into one post.
+        if regions.len() >= self.config().regions_per_call as usize {
+            return Err(EMSGSIZE);
+        }
+        let region = self.lock().take_region().ok_or(EAGAIN)?;
+        match regions.map(region, poster, what) {
+            Ok(key) => {
+                trace::xprtrdma_mr_map(|| (task(), last_mapped(regions)));
+                Ok(segment(key))
+            }
+            Err((why, region)) => {
+                not_mapped(&why);
+                self.lock().give_back_region(region, false);
+                Err(why.error)
+            }
+        }
+    }
+
+    /// Posts the registration of the mapped regions, and a Send behind it; see [`SendBuffer::post`].
+    ///
+    /// [`SendBuffer::post`]: super::send_buffer::SendBuffer::post
+    #[inline]
+    pub(super) fn post_with(
+        &self,
+        regions: &mut Regions,
+        message: (DmaBuffer, usize),
+        task: impl Fn() -> TaskId,
+    ) -> Result {
+        let mut queue = self.lock();
+        if regions.others_than(self.number()) {
+            queue.give_back_buffer(message.0);
+            return Err(EINVAL);
+        }
+        queue.post_send(Some(regions), message, task)
+    }
+
+    /// Gives mapped regions back: nothing was posted.
+    pub(crate) fn unmap(&self, regions: &mut Regions) {
+        while let Some(idle) = regions.unmap(unmapped) {
+            // One of another queue pair is of no use, and goes with that.
+            if idle.owner() == self.number() {
+                self.lock().give_back_region(idle, false);
+            }
+        }
+    }
+
+    /// The region that was remotely invalidated goes to the pool. Returns whether there was one: false,
+    /// too, if it or the key is another queue pair's.
+    pub(crate) fn remotely_invalidated(
+        &self,
+        regions: &mut Regions,
+        key: InvalidatedKey<'_>,
+        task: impl Fn() -> TaskId,
+    ) -> bool {
+        if key.owner() != self.number() {
+            return false;
+        }
+        let was = |covered: Covered| trace::xprtrdma_mr_reminv(|| (task(), covered.into()));
+        let Some(idle) = regions.invalidated_by(key, was, unmapped) else {
+            return false;
+        };
+        self.lock().give_back_region(idle, true);
+        true
+    }
+
+    /// Posts the local invalidation of all registered regions, for which somebody waits.
+    ///
+    /// [`Handler::invalidated`] brings the cookie back; where nothing could be posted it comes
+    /// back here, with the regions as they were. After any error the connection must be dropped.
+    /// `EINVAL` if the regions are another queue pair's.
+    pub(crate) fn invalidate(
+        &self,
+        regions: &mut Regions,
+        cookie: H::Cookie,
+        waiter: Waiter,
+        task: impl Fn() -> TaskId,
+    ) -> Result<(), (Error, Option<H::Cookie>)> {
+        for region in regions.registered() {
+            trace::xprtrdma_mr_localinv(|| (task(), region.covered().into()));
+            if region.owner() != self.number() {
+                return Err((EINVAL, Some(cookie)));
+            }
+        }
+        let result = self.lock().post_invalidations(regions, cookie, waiter);
+        if let Err((e, _)) = &result {
+            trace::xprtrdma_post_linv_err(|| (task(), *e));
+        }
+        result
+    }
+
+    /// All regions being invalidated go to the pool, if that is what has ended well.
+    pub(crate) fn invalidation_completed(&self, regions: &mut Regions, done: &Invalidated) {
+        while let Some(idle) = regions.completed(done, unmapped) {
+            if idle.owner() == self.number() {
+                self.lock().give_back_region(idle, false);
+            }
+        }
+    }
+
+    /// Makes and registers room for XDR padding behind results. To be called once, when the
+    /// connection is up and nobody sends yet: what is sent later finds it registered. May sleep.
+    ///
+    /// On an error the connection is to be dropped.
+    pub(crate) fn provide_padding(&self) -> Result {
+        let room = &self.consumer().padding;
+        if room.as_ref().is_some() {
+            return Err(EINVAL);
+        }
+        let poster = self.enter()?;
+        let region = self.alloc_small_mr().inspect_err(not_made)?;
+        let mut padding = Padding::new(region, &poster)?;
+        let posted = self.lock().post_registration(padding.region());
+        // Whatever came of the post, it stays until the tear-down has taken it from the device.
+        room.populate(padding);
+        posted
+    }
+
+    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
+    /// provided, or is not needed.
+    pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
+        let padding = self.consumer().padding.as_ref().filter(|_| len != 0)?;
+        let covered = padding.covered(len);
+        trace::xprtrdma_chunk_wp(|| (task(), covered.into(), true));
+        Some(segment(covered.key))
+    }
+}

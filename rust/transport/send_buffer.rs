@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Buffers that are filled and sent.
+
+use crate::{
+    kapi::{
+        ib::{
+            Access,
+            Direction,
+            DmaBuffer,
+            Poster,
+            Regions, //
+        },
+        page::Pieces,
+        trace::{
+            CompletionId,
+            TaskId, //
+        },
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Handler, //
+        },
+        send_queue::{
+            Reply,
+            Work, //
+        },
+        transfer::NewTransfer, //
+    },
+};
+use kernel::prelude::*;
+use xdr::Segment;
+
+/// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
+pub(crate) struct SendBuffer<'a, H: Handler> {
+    /// None once it is posted.
+    buffer: Option<DmaBuffer>,
+    endpoint: &'a Endpoint<H>,
+    // Goes after the buffer: then the tear-down takes the pool.
+    poster: Poster<'a>,
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Takes a buffer to send from. May sleep to make one.
+    ///
+    /// `EAGAIN` when none can be had now: [`Handler::send_space`] is called when that changes.
+    /// `ENOTCONN` when the connection is going.
+    #[inline(always)]
+    pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
+        let poster = self.enter()?;
+        let buffer = self.lock().take_buffer()?;
+        let buffer = match buffer {
+            Some(buffer) => buffer,
+            None => self.make_send_buffer(&poster)?,
+        };
+        Ok(SendBuffer {
+            buffer: Some(buffer),
+            endpoint: self,
+            poster,
+        })
+    }
+
+    /// Takes a buffer to send from, if one can be had without sleeping.
+    pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
+        let poster = self.enter().ok()?;
+        let buffer = self.lock().take_pooled()?;
+        Some(SendBuffer {
+            buffer: Some(buffer),
+            endpoint: self,
+            poster,
+        })
+    }
+
+    /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
+    #[cold]
+    fn make_send_buffer(&self, poster: &Poster<'_>) -> Result<DmaBuffer> {
+        let _scope = self.handler().memory_scope();
+        match self.make_buffer(poster, self.config().send_size, Direction::ToDevice) {
+            Ok(mut buffer) => {
+                buffer.id = self.lock().next_id();
+                Ok(buffer)
+            }
+            Err(e) => self.lock().not_made().ok_or(e),
+        }
+    }
+}
+
+impl<H: Handler> SendBuffer<'_, H> {
+    /// What its Send is called in trace events.
+    pub(crate) fn id(&self) -> CompletionId {
+        let number = self.buffer.as_ref().map_or(0, |buffer| buffer.id);
+        CompletionId::new(self.endpoint.cqs().0, number)
+    }
+
+    /// The bytes to fill.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match &mut self.buffer {
+            Some(buffer) => buffer.as_mut_slice(),
+            None => &mut [],
+        }
+    }
+
+    /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk of the
+    /// message names it; as [`Endpoint::map`].
+    #[inline(always)]
+    pub(crate) fn map(
+        &self,
+        regions: &mut Regions,
+        pieces: &mut Pieces<'_>,
+        access: Access,
+        tag: u32,
+        task: impl Fn() -> TaskId,
+    ) -> Result<Segment> {
+        let what = (pieces, access, tag);
+        self.endpoint.map(&self.poster, regions, what, task)
+    }
+
+    /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None if
+    /// that was not provided, or is not needed.
+    pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
+        self.endpoint.padding(len, task)
+    }
+
+    /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for room
+    /// if there is none, without the caller. `invalidate` is a key of the peer's. A failure is reported
+    /// with `tag`.
+    ///
+    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
+    /// going. If the device refuses it, [`Handler::failed`] is called.
+    #[inline(always)]
+    pub(crate) fn reply(
+        mut self,
+        len: usize,
+        tag: Option<u32>,
+        invalidate: Option<u32>,
+        transfer: Option<NewTransfer<'_, H>>,
+        may_be_refused: bool,
+    ) -> Result {
+        let writes = transfer.and_then(NewTransfer::into_writes);
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        let reply = Reply {
+            buffer,
+            len,
+            invalidate,
+            writes,
+            tag,
+            may_be_refused,
+        };
+        self.endpoint.submit(Work::Reply(reply))
+    }
+
+    /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
+    /// chain, for a task.
+    ///
+    /// The regions count as registered even after an error, when nobody knows what was posted: then
+    /// the connection must be dropped. `EINVAL` if they are another queue pair's, and stay as they are.
+    pub(crate) fn post(
+        mut self,
+        len: usize,
+        regions: &mut Regions,
+        task: impl Fn() -> TaskId,
+    ) -> Result {
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        self.endpoint.post_with(regions, (buffer, len), task)
+    }
+
+    /// Posts the Send of the first `len` bytes alone, for a task or none. After an error the
+    /// connection must be dropped.
+    pub(crate) fn post_message(mut self, len: usize, task: impl Fn() -> TaskId) -> Result {
+        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        self.endpoint.lock().post_send(None, (buffer, len), task)
+    }
+}
+
+impl<H: Handler> Drop for SendBuffer<'_, H> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.endpoint.lock().give_back_buffer(buffer);
+        }
+    }
+}

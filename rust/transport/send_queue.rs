@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an endpoint has beside the ring of posted work, under its lock: buffers and regions that are free, and
+//! what waits for its turn.
+
+use crate::kapi::{
+    ib::{
+        DmaBuffer,
+        Idle,
+        Reading,
+        Region,
+        RwCtx, //
+    },
+    sys::fifo::Fifo, //
+};
+use kernel::{
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    },
+};
+
+/// How many work requests may go unsignaled in a row.
+///
+/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more would
+/// cost memory, fewer a wakeup more often.
+pub(crate) const UNSIGNALED_RUN: u32 = 12;
+/// Replies with RDMA Writes that may still be on their way when the device calls them done.
+const LATEST_WRITES: usize = 4;
+
+/// Who waits for local invalidations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiter {
+    /// A Reply, to be given to its RPC.
+    Reply,
+    /// The task of an RPC that ends.
+    Task,
+}
+
+/// What a slot of the ring owns beside a buffer: what its request is for.
+pub(crate) enum Owned<C> {
+    /// The Send of a message, for the RPC with that XID.
+    Send { tag: Option<u32> },
+    /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last of those.
+    Write {
+        tag: Option<u32>,
+        transfer: u32,
+        reply_chunk: bool,
+        last: bool,
+    },
+    /// A registration, or a local invalidation, of the region of that number.
+    Region { region: u32, registers: bool },
+    /// The last local invalidation of a chain, which brings the cookie back.
+    Cookie {
+        cookie: C,
+        region: u32,
+        waiter: Waiter,
+    },
+}
+
+/// Who wants to know of the end of RDMA Reads.
+pub(crate) struct Read<C> {
+    pub(super) tag: Option<u32>,
+    pub(super) cookie: C,
+    /// The number of the transfer.
+    pub(super) number: u32,
+    /// When they were posted, if somebody asks.
+    pub(super) posted: Option<Instant<Monotonic>>,
+}
+
+/// RDMA Writes before a Reply.
+pub(super) struct Writes {
+    /// Not without requests.
+    pub(super) transfer: KBox<RwCtx>,
+    pub(super) number: u32,
+    /// How many requests come before those for the Reply chunk.
+    pub(super) reply_chunk_from: usize,
+}
+
+/// The Send of a Reply, with the RDMA Writes that go before it.
+pub(super) struct Reply {
+    pub(super) buffer: DmaBuffer,
+    pub(super) len: usize,
+    pub(super) invalidate: Option<u32>,
+    pub(super) writes: Option<Writes>,
+    pub(super) tag: Option<u32>,
+    /// The peer may have no room for the Send itself.
+    pub(super) may_be_refused: bool,
+}
+
+/// What is posted in one go.
+pub(super) enum Work<C> {
+    Read(Reading<Read<C>>),
+    Reply(Reply),
+}
+
+impl<C> Work<C> {
+    /// How many work requests it is.
+    pub(super) fn requests(&self) -> usize {
+        match self {
+            Self::Read(read) => read.transfer.requests(),
+            Self::Reply(reply) => 1 + reply.writes.as_ref().map_or(0, |w| w.transfer.requests()),
+        }
+    }
+}
+
+/// The pools of an endpoint, and who waits.
+///
+/// # Invariants
+///
+/// `reserved` slots of the ring are for the invalidations of registered regions.
+pub(crate) struct SendQueue<C> {
+    /// The last number that was given to a buffer or a transfer.
+    last_id: u32,
+    pub(super) reserved: u32,
+    pub(super) turns: Fifo<Work<C>>,
+    /// For whom the latest RDMA Writes were, and Sends that may be refused.
+    pub(super) written: [Option<u32>; LATEST_WRITES],
+    /// A request has failed.
+    lost: bool,
+    pub(super) unsignaled: u32,
+    pub(super) buffers: KVVec<DmaBuffer>,
+    pub(super) made: u32,
+    pub(super) limit: u32,
+    /// Somebody could not make a buffer, or may not: the last one must come back soon.
+    pub(super) short: bool,
+    idle: KVec<Region<Idle>>,
+    /// Regions, idle or not.
+    regions: u32,
+}
+
+impl<C> SendQueue<C> {
+    /// For `limit` buffers, and RDMA Reads of `reads` messages, none for a requester. May sleep.
+    pub(super) fn new(limit: u32, reads: u32) -> Result<Self> {
+        // Whatever waits has a message that is being read for, or a buffer.
+        let turns = match reads as usize {
+            0 => 0,
+            reads => reads.saturating_add(limit as usize),
+        };
+        Ok(Self {
+            last_id: 0,
+            reserved: 0,
+            turns: Fifo::with_capacity(turns)?,
+            written: [None; LATEST_WRITES],
+            lost: false,
+            unsignaled: 0,
+            buffers: KVVec::with_capacity(limit as usize, GFP_KERNEL)?,
+            made: 0,
+            limit,
+            short: false,
+            idle: KVec::new(),
+            regions: 0,
+        })
+    }
+
+    /// A number that no other buffer or transfer has.
+    pub(super) fn next_id(&mut self) -> u32 {
+        self.last_id = self.last_id.wrapping_add(1);
+        self.last_id
+    }
+
+    /// The buffer that its taker was to make could not be made: the one that stayed back, if it is still there.
+    pub(super) fn not_made(&mut self) -> Option<DmaBuffer> {
+        self.made -= 1;
+        self.short = true;
+        self.buffers.pop()
+    }
+
+    pub(super) fn give_back_buffer(&mut self, buffer: DmaBuffer) {
+        // There is always room: the vector has the capacity for all buffers that can be made.
+        if self.buffers.push_within_capacity(buffer).is_err() {
+            self.made -= 1;
+        }
+    }
+
+    /// Takes an idle region.
+    pub(super) fn take_region(&mut self) -> Option<Region<Idle>> {
+        self.idle.pop()
+    }
+
+    /// Takes back a region that is not registered; `reserved` says whether a slot for its
+    /// invalidation was reserved and not used.
+    pub(super) fn give_back_region(&mut self, region: Region<Idle>, reserved: bool) {
+        self.reserved -= u32::from(reserved && self.reserved != 0);
+        // There is always room: `expect_region` made it.
+        let _ = self.idle.push_within_capacity(region);
+    }
+
+    /// Makes room for one more region, if there are less than `most`. Does not sleep.
+    pub(super) fn expect_region(&mut self, most: u32) -> Result<bool> {
+        if self.regions >= most {
+            return Ok(false);
+        }
+        let all = self.regions as usize + 1;
+        let more = all.saturating_sub(self.idle.len());
+        self.idle.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;
+        self.regions += 1;
+        Ok(true)
+    }
+
+    /// The region that was expected is there, or will not be.
+    pub(super) fn add_region(&mut self, region: Option<Region<Idle>>) {
+        match region {
+            Some(region) => self.give_back_region(region, false),
+            None => self.regions -= 1,
+        }
+    }
+
+    /// How many regions are idle.
+    pub(super) fn idle_regions(&self) -> usize {
+        self.idle.len()
+    }
+
+    /// Whether anybody waits for a turn.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// The connection is lost, by the peer or by this end. Returns whether that is news.
+    pub(super) fn lose(&mut self) -> bool {
+        !core::mem::replace(&mut self.lost, true)
+    }
+
+    /// Whether it is.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Takes what waits for its turn, for tear-down.
+    pub(super) fn take_turns(&mut self) -> Fifo<Work<C>> {
+        core::mem::take(&mut self.turns)
+    }
+
+    /// Takes all pooled buffers and idle regions, for tear-down.
+    pub(super) fn take_pools(&mut self) -> (KVVec<DmaBuffer>, KVec<Region<Idle>>) {
+        (
+            core::mem::take(&mut self.buffers),
+            core::mem::take(&mut self.idle),
+        )
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! RDMA Reads and Writes of a responder.
+
+use crate::{
+    kapi::{
+        ib::{
+            Poster,
+            Reading,
+            RwCtx,
+            TransferKind, //
+        },
+        page::Gathered, //
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Failure,
+            Handler, //
+        },
+        forced::Forced,
+        posting::Turn,
+        send_queue::{
+            Read,
+            Work,
+            Writes, //
+        },
+        trace, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        MutexGuard, //
+    },
+};
+use xdr::Segment;
+
+/// A transfer that is not posted yet.
+pub(crate) struct NewTransfer<'a, H: Handler> {
+    pub(super) transfer: KBox<RwCtx>,
+    number: u32,
+    reply_chunk_from: usize,
+    endpoint: &'a Endpoint<H>,
+    /// The turn to take regions, if the core takes some for all transfers.
+    turn: Option<(&'a Arc<Forced>, MutexGuard<'a, ()>)>,
+    // Goes last: the tear-down waits for it.
+    _poster: Poster<'a>,
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.
+    pub(crate) fn transfer(
+        &self,
+        kind: TransferKind,
+        memory: Gathered,
+        parts: usize,
+    ) -> Result<NewTransfer<'_, H>> {
+        let poster = self.enter()?;
+        let elements = RwCtx::elements_for(&memory, parts);
+        let transfer = RwCtx::new(&poster, kind, memory, parts)
+            .inspect_err(|_| trace::no_transfer(self.cqs().0, elements))?;
+        let number = self.lock().next_id();
+        let forced = self.consumer().forced.as_ref();
+        Ok(NewTransfer {
+            transfer,
+            number,
+            reply_chunk_from: usize::MAX,
+            endpoint: self,
+            turn: forced.map(|forced| (forced, forced.take_turn())),
+            _poster: poster,
+        })
+    }
+
+    /// Whether something waits for room in the send queue. [`Handler::send_space`] is called when
+    /// that changes.
+    pub(crate) fn is_send_queue_full(&self) -> bool {
+        self.lock().has_waiting()
+    }
+
+    /// A transfer has come back, or the connection goes: who waits for regions looks again. Any context.
+    pub(super) fn transfer_ended(&self) {
+        if let Some(forced) = self.consumer().forced.as_ref() {
+            forced.came_back();
+        }
+    }
+
+    /// RDMA Reads have ended; their memory was taken from the device.
+    pub(super) fn end_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
+        let Reading { transfer, owned } = reading;
+        trace::released(self.lock().id_of(owned.number), &transfer);
+        let memory = RwCtx::into_memory(transfer);
+        self.transfer_ended();
+        self.handler().read_ended(self, owned.cookie, memory, ok);
+    }
+
+    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
+    #[inline(always)]
+    pub(super) fn submit(&self, work: Work<H::Cookie>) -> Result {
+        let posted = self.lock().submit(work);
+        match posted {
+            Ok(Turn::Posted) => Ok(()),
+            Ok(Turn::Waits) => {
+                self.handler().starved();
+                Ok(())
+            }
+            // Nobody knows what of it the device has: it comes back with the tear-down.
+            Ok(Turn::Failed) => {
+                self.post_failed();
+                Ok(())
+            }
+            Err((e, work)) => {
+                self.not_posted(work);
+                Err(e)
+            }
+        }
+    }
+
+    /// Something could not be posted: the connection is lost.
+    #[cold]
+    pub(super) fn post_failed(&self) {
+        self.transfer_ended();
+        self.handler().failed(Failure::not_posted());
+    }
+
+    /// Gives back what was not posted.
+    pub(super) fn not_posted(&self, work: Work<H::Cookie>) {
+        match work {
+            Work::Reply(reply) => {
+                // Outside the lock.
+                drop(reply.writes);
+                self.lock().give_back_buffer(reply.buffer);
+            }
+            Work::Read(read) => drop(read),
+        }
+        self.transfer_ended();
+    }
+}
+
+impl<H: Handler> NewTransfer<'_, H> {
+    /// What is added from here on is for the Reply chunk.
+    pub(crate) fn begin_reply_chunk(&mut self) {
+        self.reply_chunk_from = self.transfer.requests();
+    }
+
+    /// Adds `len` bytes of the memory, from `offset`, and as many at the front of the peer's
+    /// segment. `EMSGSIZE` when there is no room for it, or not so much memory; `EAGAIN` when the
+    /// device needs regions for it, and all are in use. May sleep.
+    pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
+        let mut at = (segment.handle, segment.offset);
+        while len != 0 {
+            let part = match self.turn {
+                None => self.add_part(offset, len, at)?,
+                Some(_) => self.add_when_free(offset, len, at)?,
+            };
+            // The peer's addresses may end anywhere.
+            at.1 = at.1.wrapping_add(part as u64);
+            offset += part;
+            len -= part;
+        }
+        Ok(())
+    }
+
+    fn add_part(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
+        self.transfer.add(offset, len, at).map_err(|why| {
+            trace::not_added(self.endpoint.cqs().0, at, &why);
+            why.error
+        })
+    }
+
+    /// As [`RwCtx::add`], but waits where regions are short until others have come back. `EMSGSIZE`
+    /// if there will never be enough, `ENOTCONN` when the connection is going.
+    #[cold]
+    fn add_when_free(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
+        let (forced, _) = self.turn.as_ref().ok_or(EINVAL)?;
+        let forced = Arc::clone(forced);
+        loop {
+            forced.begin();
+            if self.endpoint.is_ending() {
+                return Err(ENOTCONN);
+            }
+            // Nobody takes any but whose turn it is.
+            let alone = self.transfer.is_only_user();
+            match self.add_part(offset, len, at) {
+                Err(e) if e == EAGAIN && alone => return Err(EMSGSIZE),
+                Err(e) if e == EAGAIN => forced.wait(),
+                other => return other,
+            }
+        }
+    }
+
+    /// Whether there is nothing to post.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transfer.requests() == 0
+    }
+
+    /// How many pieces of memory were added, each for one segment of the peer.
+    pub(crate) fn pieces(&self) -> usize {
+        self.transfer.pieces()
+    }
+
+    /// Takes the memory back.
+    pub(crate) fn into_memory(self) -> Gathered {
+        RwCtx::into_memory(self.transfer)
+    }
+
+    /// Posts the RDMA Reads, or lets them wait for room. [`Handler::read_ended`] brings the cookie
+    /// and the memory back, unless this returns an error. A failure is reported with `tag`.
+    pub(crate) fn read(self, tag: Option<u32>, cookie: H::Cookie) -> Result {
+        let owned = Read {
+            tag,
+            cookie,
+            number: self.number,
+            posted: None,
+        };
+        let transfer = self.transfer;
+        // Others may take regions.
+        drop(self.turn);
+        self.endpoint
+            .submit(Work::Read(Reading { transfer, owned }))
+    }
+
+    /// The RDMA Writes, if there are any.
+    pub(super) fn into_writes(self) -> Option<Writes> {
+        let Self {
+            transfer,
+            number,
+            reply_chunk_from,
+            ..
+        } = self;
+        // One without requests gives its memory back here, and not under the lock of the queue.
+        (transfer.requests() != 0).then_some(Writes {
+            transfer,
+            number,
+            reply_chunk_from,
+        })
+    }
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Whether nobody may post any more but invalidations, or nothing will come back.
+    fn is_ending(&self) -> bool {
+        let queue = self.lock();
+        !queue.ring().is_open() || queue.is_lost()
+    }
+}
