@@ -53,6 +53,12 @@ impl Forced {
         self.back.wait();
     }
 
+    /// Whether nobody would wait now.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(super) fn has_come_back(&self) -> bool {
+        self.back.wait_timeout(1)
+    }
+
     /// Something has come back, or the connection goes. Any context.
     pub(super) fn came_back(&self) {
         self.back.complete_all();

@@ -4,6 +4,8 @@
 
 mod completions;
 mod tear_down;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
 
 use crate::kapi::{
     bindings,
@@ -128,7 +130,9 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
 
     /// A request has failed. Called for each, before anything that it had is taken out of its queue, by this
     /// worker or the other's.
-    fn failing(&self, qp: &QueuePair<Self>);
+    fn failing(&self, qp: &QueuePair<Self>) {
+        let _ = qp;
+    }
     /// A request of the send queue has completed, for which it was signaled, or which failed: what is up to it can
     /// be retired, under this lock. RDMA Reads excepted.
     fn sent(&self, queue: Locked<'_, Self>, done: SendDone);
