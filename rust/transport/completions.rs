@@ -27,8 +27,7 @@ use crate::{
         send_queue::{
             Owned,
             Read,
-            SendQueue,
-            Work, //
+            SendQueue, //
         },
         trace, //
     },
@@ -118,10 +117,7 @@ impl<H: Handler> Consumer for Parts<H> {
         // Nobody takes a turn any more.
         let mut turns = endpoint.lock().take_turns();
         while let Some(work) = turns.pop() {
-            match work {
-                Work::Read(read) => endpoint.end_read(read, false),
-                reply => endpoint.not_posted(reply),
-            }
+            endpoint.turned_away(work);
         }
         endpoint.transfer_ended();
     }
@@ -174,7 +170,7 @@ fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
     match turns {
         Err(work) => {
             if let Some(work) = work {
-                endpoint.not_posted(work);
+                endpoint.turned_away(work);
             }
             endpoint.post_failed();
         }

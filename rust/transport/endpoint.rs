@@ -156,7 +156,7 @@ impl EndpointConfig {
     pub(super) fn qp(&self) -> QpSizes {
         QpSizes {
             send_entries: self.send_entries,
-            chain: self.regions_per_call + 1,
+            chain: self.regions_per_call.saturating_add(1),
             receives: self.receives,
             region: self.region,
             transfers: self.transfers,
@@ -227,8 +227,11 @@ impl<H: Handler> Endpoint<H> {
         let poster = self.enter()?;
         for _ in 0..missing {
             let size = self.config().receive_size;
-            // One too many goes: somebody else has made it.
-            drop(self.add_receive(self.make_buffer(&poster, size, Direction::FromDevice)?));
+            let buffer = self.make_buffer(&poster, size, Direction::FromDevice)?;
+            if self.add_receive(buffer).is_err() {
+                // Somebody else has made them.
+                break;
+            }
         }
         Ok(())
     }

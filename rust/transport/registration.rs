@@ -81,7 +81,7 @@ impl<H: Handler> Endpoint<H> {
     ///
     /// The tag goes into the upper half of the peer's address. `EAGAIN` when no region is idle, `EMSGSIZE` when the
     /// RPC may have no more, `ENOBUFS` when `regions` has no room for it or the memory cannot be mapped now, `EIO`
-    /// when the device refuses it. `task` is that of the RPC.
+    /// when the device refuses it, `EINVAL` beside regions of another queue pair. `task` is that of the RPC.
     #[inline(always)]
     pub(super) fn map(
         &self,
@@ -93,6 +93,9 @@ impl<H: Handler> Endpoint<H> {
         // They have to fit into one post.
         if regions.len() >= self.config().regions_per_call as usize {
             return Err(EMSGSIZE);
+        }
+        if regions.room() == 0 {
+            return Err(ENOBUFS);
         }
         let region = self.lock().take_region().ok_or(EAGAIN)?;
         match regions.map(region, poster, what) {
@@ -108,7 +111,8 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Posts the registration of the mapped regions, and a Send behind it; see [`SendBuffer::post`].
+    /// Posts the registration of the mapped regions, and a Send behind it; see [`SendBuffer::post`]. Of regions
+    /// that stay mapped, since nothing was posted, none may stay with the RPC: it is sent again on another connection.
     ///
     /// [`SendBuffer::post`]: super::send_buffer::SendBuffer::post
     #[inline]
@@ -119,11 +123,14 @@ impl<H: Handler> Endpoint<H> {
         task: impl Fn() -> TaskId,
     ) -> Result {
         let mut queue = self.lock();
-        if regions.others_than(self.number()) {
+        let posted = if regions.others_than(self.number()) {
             queue.give_back_buffer(message.0);
-            return Err(EINVAL);
-        }
-        queue.post_send(Some(regions), message, task)
+            Err(EINVAL)
+        } else {
+            queue.post_send(Some(regions), message, task)
+        };
+        drop(queue);
+        posted.inspect_err(|_| self.unmap(regions))
     }
 
     /// Gives mapped regions back: nothing was posted.
@@ -168,10 +175,10 @@ impl<H: Handler> Endpoint<H> {
         task: impl Fn() -> TaskId,
     ) -> Result<(), (Error, Option<H::Cookie>)> {
         for region in regions.registered() {
-            trace::xprtrdma_mr_localinv(|| (task(), region.covered().into()));
             if region.owner() != self.number() {
                 return Err((EINVAL, Some(cookie)));
             }
+            trace::xprtrdma_mr_localinv(|| (task(), region.covered().into()));
         }
         let result = self.lock().post_invalidations(regions, cookie, waiter);
         if let Err((e, _)) = &result {

@@ -154,8 +154,8 @@ impl<H: Handler> SendBuffer<'_, H> {
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
     /// chain, for a task.
     ///
-    /// The regions count as registered even after an error, when nobody knows what was posted: then
-    /// the connection must be dropped. `EINVAL` if they are another queue pair's, and stay as they are.
+    /// After an error the connection must be dropped. The regions count as registered where nobody knows what
+    /// was posted, and were given back where nothing was. `EINVAL` if they are another queue pair's.
     pub(crate) fn post(
         mut self,
         len: usize,

@@ -83,7 +83,10 @@ pub(super) fn unmapped(covered: Covered) {
 
 /// There is no region.
 pub(super) fn not_made(error: &Error) {
-    trace::xprtrdma_frwr_alloc(|| (0, *error));
+    // The connection is going otherwise, and nobody was asked for one.
+    if *error != ENOTCONN {
+        trace::xprtrdma_frwr_alloc(|| (0, *error));
+    }
 }
 
 /// Memory could not be covered.
@@ -226,7 +229,7 @@ fn completed(purpose: Purpose, id: CompletionId, wc: Wc) {
     }
 }
 
-/// There is no memory for a transfer between so many bytes and `parts` segments.
+/// There is no memory for a transfer of so many elements.
 pub(super) fn no_transfer(queue: u32, elements: usize) {
     trace::svcrdma_rwctx_empty(|| (queue, elements as u32));
 }

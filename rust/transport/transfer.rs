@@ -10,7 +10,8 @@ use crate::{
             RwCtx,
             TransferKind, //
         },
-        page::Gathered, //
+        page::Gathered,
+        trace::CompletionId, //
     },
     transport::{
         endpoint::{
@@ -59,8 +60,11 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<NewTransfer<'_, H>> {
         let poster = self.enter()?;
         let elements = RwCtx::elements_for(&memory, parts);
-        let transfer = RwCtx::new(&poster, kind, memory, parts)
-            .inspect_err(|_| trace::no_transfer(self.cqs().0, elements))?;
+        let transfer = RwCtx::new(&poster, kind, memory, parts).inspect_err(|e| {
+            if *e == ENOMEM {
+                trace::no_transfer(self.cqs().0, elements);
+            }
+        })?;
         let number = self.lock().next_id();
         let forced = self.consumer().forced.as_ref();
         Ok(NewTransfer {
@@ -88,8 +92,14 @@ impl<H: Handler> Endpoint<H> {
 
     /// RDMA Reads have ended; their memory was taken from the device.
     pub(super) fn end_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
+        let id = CompletionId::new(self.cqs().0, reading.owned.number);
+        trace::released(id, &reading.transfer);
+        self.give_back_read(reading, ok);
+    }
+
+    /// Gives the memory of RDMA Reads back, which have ended or were not posted.
+    fn give_back_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let Reading { transfer, owned } = reading;
-        trace::released(self.lock().id_of(owned.number), &transfer);
         let memory = RwCtx::into_memory(transfer);
         self.transfer_ended();
         self.handler().read_ended(self, owned.cookie, memory, ok);
@@ -124,8 +134,16 @@ impl<H: Handler> Endpoint<H> {
         self.handler().failed(Failure::not_posted());
     }
 
-    /// Gives back what was not posted.
-    pub(super) fn not_posted(&self, work: Work<H::Cookie>) {
+    /// Gives back what had waited for its turn, and will not be posted.
+    pub(super) fn turned_away(&self, work: Work<H::Cookie>) {
+        match work {
+            Work::Read(read) => self.give_back_read(read, false),
+            reply => self.not_posted(reply),
+        }
+    }
+
+    /// Gives back what was not posted, whose poster hears of that.
+    fn not_posted(&self, work: Work<H::Cookie>) {
         match work {
             Work::Reply(reply) => {
                 // Outside the lock.

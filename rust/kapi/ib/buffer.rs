@@ -107,9 +107,12 @@ impl DerefMut for DmaBuffer {
 }
 
 impl DmaBuffer {
-    /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now. May sleep, as the
-    /// memory scope of the task allows.
+    /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now, `EINVAL` for none. May
+    /// sleep, as the memory scope of the task allows.
     pub(crate) fn new(poster: &Poster<'_>, len: usize, direction: Direction) -> Result<Self> {
+        if len == 0 {
+            return Err(EINVAL);
+        }
         let (counted, device) = (poster.keep_device()?, poster.objects().device);
         // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
         // meant to be sent or was not received is ever seen.
@@ -179,10 +182,10 @@ impl Mapped {
         unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
     }
 
-    /// The number of the queue pair that it was made for.
+    /// Whether it was made for that queue pair, and for data that flow so.
     #[inline]
-    pub(super) fn owner(&self) -> u64 {
-        self.owner
+    pub(super) fn is_for(&self, owner: u64, direction: Direction) -> bool {
+        self.owner == owner && self.direction == direction
     }
 
     /// The length in bytes.

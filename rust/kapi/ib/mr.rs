@@ -116,8 +116,8 @@ struct List {
 ///
 /// - While `mapped` is not zero, that many elements of the region's list are mapped for its device in
 ///   `direction`, and `kept` has what keeps their memory where its owner does not.
-/// - `ending` says that [`Mr::deregister`] has begun, `dead` that the device has let go of the region and
-///   nothing is mapped.
+/// - `ending` says that [`Mr::deregister`] has begun, `dead` that no peer can reach what the region covered, since
+///   its queue pair is gone, and nothing is mapped.
 struct Core {
     ending: bool,
     dead: bool,
@@ -175,19 +175,23 @@ impl Mr {
     pub(super) unsafe fn uncover(&self, tell: impl FnOnce(Covered)) {
         let mut core = self.core.lock();
         let ending = core.ending;
-        let Some((direction, elements)) = self.take_back(&mut core) else {
+        let Some((direction, elements, kept)) = self.take_back(&mut core) else {
             return;
         };
-        tell(if ending {
+        let covered = if ending {
             Covered::default()
         } else {
             // SAFETY: The lock is held since its end had not begun.
             unsafe { self.covered(elements, direction) }
-        });
+        };
+        drop(core);
+        drop(kept);
+        tell(covered);
     }
 
-    /// Undoes the mapping, and returns its direction and elements, if there is one.
-    fn take_back(&self, core: &mut Core) -> Option<(Direction, u32)> {
+    /// Undoes the mapping, if there is one, and returns its direction and elements, and what kept the memory: that
+    /// is to be dropped without the lock.
+    fn take_back(&self, core: &mut Core) -> Option<(Direction, u32, Option<Arc<Kept>>)> {
         if core.mapped == 0 {
             return None;
         }
@@ -202,14 +206,12 @@ impl Mr {
             ledger::unmapped(sg as u64, mapped as usize, direction.as_raw());
             bindings::ib_dma_unmap_sg(self.device.as_ptr(), sg, mapped as i32, direction.as_raw());
         };
-        // The device cannot reach it any more.
-        drop(core.kept.take());
-        Some((direction, mapped))
+        Some((direction, mapped, core.kept.take()))
     }
 }
 
 impl Mr {
-    /// Makes a region of at most `pages` pages, for the queue pair of that number. May sleep.
+    /// Makes a region of at most `pages` pages, not of none, for the queue pair of that number. May sleep.
     ///
     /// # Safety
     ///
@@ -225,6 +227,9 @@ impl Mr {
         } else {
             bindings::ib_mr_type_IB_MR_TYPE_MEM_REG
         };
+        if pages == 0 {
+            return Err(EINVAL);
+        }
         let mut sg = KVVec::zeroed(pages as usize, GFP_KERNEL)?;
         // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
@@ -341,7 +346,7 @@ pub(crate) struct Covered {
 /// Why memory could not be covered.
 pub(crate) struct NotMapped {
     /// `ENOBUFS` when it cannot be mapped, or placed, now; `EIO` when the device refuses it; `EINVAL` when
-    /// there is none.
+    /// there is none, or regions of another queue pair.
     pub(crate) error: Error,
     /// What was to be covered, up to the direction; of the key the address alone, that of the device.
     pub(crate) covered: Covered,
@@ -365,7 +370,8 @@ impl Mr {
     ///
     /// # Safety
     ///
-    /// As for that; and the caller must have the region's only token, which is [`Idle`].
+    /// [`Self::deregister`] must not have begun, nor begin before this returns, and the caller must have the
+    /// region's only token, which is [`Idle`].
     ///
     /// [`Region::map`]: super::region::Region::map
     /// [`Idle`]: super::region::Idle
@@ -470,8 +476,9 @@ impl Mr {
         if placed == mapped && whole {
             return Ok(None);
         }
-        self.take_back(&mut core);
+        let undone = self.take_back(&mut core);
         drop(core);
+        drop(undone);
         let refused = |error| Err(refusal(error, address, Some(placed)));
         match usize::try_from(length) {
             Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(Some(fewer)),

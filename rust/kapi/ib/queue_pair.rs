@@ -10,7 +10,10 @@ mod tests;
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::DmaBuffer,
+        buffer::{
+            Direction,
+            DmaBuffer, //
+        },
         cm::{
             AcceptParams,
             CmHandler,
@@ -117,7 +120,7 @@ impl<E: CmHandler> From<Error> for NotMade<E> {
 /// Who uses a queue pair, and what it tells him.
 ///
 /// But for the tear-down's and [`Self::event`], all are called in process context, from the work queue of the
-/// completion queues: they must not sleep on memory and must not wait for the tear-down.
+/// completion queues: they must not sleep on memory, nor disconnect, nor wait for the tear-down.
 pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     /// Receives the events of the id.
     type Cm: CmHandler;
@@ -326,7 +329,7 @@ impl<C: Consumer> QueuePair<C> {
         };
         let sizes = QueueSizes {
             send_entries: self.sizes.send_entries,
-            recv_entries: self.sizes.receives + 1,
+            recv_entries: self.sizes.receives.saturating_add(1),
             elements,
             contexts,
         };
@@ -344,8 +347,20 @@ impl<C: Consumer> QueuePair<C> {
         // SAFETY: Both are valid, and stay so until the end of this function.
         let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
         // SAFETY: Nobody else knows of it.
-        let _ = unsafe { mr.deregister(drop) };
+        unsafe { self.deregister_unused(&mr) };
         Ok(())
+    }
+
+    /// Takes a region from the device that was never used. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// As [`Mr::deregister`].
+    unsafe fn deregister_unused(&self, mr: &Mr) {
+        // SAFETY: The caller promises what that asks for.
+        if let Err((covered, e)) = unsafe { mr.deregister(drop) } {
+            self.consumer.deregistered(covered, Err(e));
+        }
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
@@ -462,7 +477,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
-        // Not under the lock of `hardware`, which senders need, and which may depend on the memory
+        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the memory back
         // that is waited for here.
         let poster = self.enter()?;
         let objects = (poster.objects().pd, poster.objects().device);
@@ -474,7 +489,7 @@ impl<C: Consumer> QueuePair<C> {
         if let Err(e) = listed {
             // Not under the lock: it may sleep.
             // SAFETY: Nobody else knows of it.
-            let _ = unsafe { mr.deregister(drop) };
+            unsafe { self.deregister_unused(&mr) };
             return Err(e.into());
         }
         // SAFETY: It was made above, and has no other token.
@@ -486,9 +501,10 @@ impl<C: Consumer> QueuePair<C> {
         self.recv.queue.lock().missing(want)
     }
 
-    /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's.
+    /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's, or one to
+    /// send from.
     pub(crate) fn add_receive(&self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
-        if buffer.owner() != self.number() {
+        if !buffer.is_for(self.number(), Direction::FromDevice) {
             return Err(buffer);
         }
         self.recv.queue.lock().add(buffer)

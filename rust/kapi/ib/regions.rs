@@ -231,6 +231,7 @@ impl Regions {
 
     #[cold]
     fn drop_those_dead(&mut self) {
+        self.mapped.retain(|region| !region.is_dead());
         self.registered.retain(|region| !region.is_dead());
         self.invalidating.retain(|region| !region.is_dead());
     }
@@ -238,8 +239,9 @@ impl Regions {
     /// Proof that no peer can reach the memory, if so.
     #[inline]
     pub(crate) fn fenced(&self) -> Option<Fenced> {
-        let none = self.registered.is_empty() && self.invalidating.is_empty();
-        // SAFETY: No region of the message is registered, or was when it was last seen here.
+        // One that is mapped is undone with the connection: the device may write to the memory then.
+        let none = self.len() == 0;
+        // SAFETY: No region of the message covers anything.
         none.then(|| unsafe { Fenced::new() })
     }
 }

@@ -127,14 +127,15 @@ impl SendDone {
 ///
 /// # Invariants
 ///
-/// - Positions `tail..head` are posted and not retired; each has a slot and the completion entry of
+/// - Positions `tail..head` are posted, or were to be by a chain that was given up, and not retired; each has a slot and the completion entry of
 ///   the same index. That of `tail` is `oldest`, and the others follow it around the ring. Slots
 ///   without position hold nothing, but for those of a [`Chain`] that is being made.
 /// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
 ///   the device's queue holds (the drain needs one).
 /// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the number `owner`.
-/// - After a post that failed, or a chain that was given up, nothing is posted any more, so that no completion
-///   is of a request behind one that the device may not have taken.
+/// - `broken` is set from the beginning of a chain to its post, and stays so after a post that failed or a chain
+///   that was given up: nothing is posted any more, so that no completion is of a request behind one that the
+///   device may not have taken.
 pub(crate) struct Ring<T, R> {
     target: Target,
     owner: u64,
@@ -290,7 +291,7 @@ impl<T, R> Ring<T, R> {
     ///
     /// # Safety
     ///
-    /// [`Self::can_post`] must be true. The list must be linked and end with a null `next`, and what it points to
+    /// [`Self::can_post`] must be true, or have been when the chain was begun. The list must be linked and end with a null `next`, and what it points to
     /// must live until the call returns; completion entries, and memory that it names, until the requests
     /// complete or the queue pair is gone.
     unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
@@ -299,7 +300,7 @@ impl<T, R> Ring<T, R> {
         // lock; he promises the rest.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
         // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
-        self.broken |= posted.is_err();
+        self.broken = posted.is_err();
         posted
     }
 
@@ -342,7 +343,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
         n: usize,
     ) -> Result<Chain<'a, T, R>, (Error, KBox<RwCtx>)> {
         let writes = transfer.requests();
-        let ours = transfer.owner() == self.0.owner && transfer.writes();
+        let ours = transfer.is_for(self.0.owner) && transfer.writes();
         if !self.0.is_open() {
             return Err((ENOTCONN, transfer));
         }
@@ -367,7 +368,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
         if !ring.is_open() {
             return Err((ENOTCONN, Some(reading)));
         }
-        if reading.transfer.owner() != ring.owner || reading.transfer.writes() {
+        if !reading.transfer.is_for(ring.owner) || reading.transfer.writes() {
             return Err((EINVAL, Some(reading)));
         }
         if reading.transfer.requests() as u64 > ring.sq_avail() {

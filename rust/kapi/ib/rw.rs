@@ -58,6 +58,9 @@ struct Op {
     count: usize,
 }
 
+/// No byte is transferred twice, so each end of a run is passed once at most: so many parts more.
+const RUN_ENDS: usize = 2;
+
 /// Requests between memory and the segments of a peer, with the memory.
 ///
 /// # Invariants
@@ -116,9 +119,8 @@ impl RwCtx {
             // SAFETY: The queue pair is valid: the poster is there.
             false => unsafe { longest_element(target, kind) },
         };
-        // No byte is transferred twice, so each end of a run is passed once at most.
-        let parts = parts + 2;
         let elements = Self::elements_for(&memory, parts);
+        let parts = parts.saturating_add(RUN_ENDS);
         // INVARIANT: There are no parts, and room for all that `add` takes.
         let transfer = init!(Self {
             parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
@@ -134,10 +136,11 @@ impl RwCtx {
         KBox::init(transfer, GFP_KERNEL)
     }
 
-    /// How many elements there is room for.
+    /// How many elements there is room for, for so many parts.
     pub(crate) fn elements_for(memory: &Gathered, parts: usize) -> usize {
         // Each part may begin and end within a page.
-        memory.len() / PAGE_SIZE + 2 * parts
+        let ends = parts.saturating_add(RUN_ENDS).saturating_mul(2);
+        (memory.len() / PAGE_SIZE).saturating_add(ends)
     }
 
     /// Whether it has RDMA Writes, and not RDMA Reads.
@@ -145,9 +148,9 @@ impl RwCtx {
         self.kind == TransferKind::Write
     }
 
-    /// The number of the queue pair that it is for.
-    pub(super) fn owner(&self) -> u64 {
-        self.owner
+    /// Whether it can be posted to the queue pair of that number: once, before it is unmapped.
+    pub(super) fn is_for(&self, owner: u64) -> bool {
+        self.owner == owner && self.counted.is_some()
     }
 
     /// Bytes that were added.

@@ -24,12 +24,16 @@ pub(in crate::kapi) enum Kept {
         /// Only to be dropped.
         _pages: PageList,
     },
-    /// A few bytes that nobody has use for but the device.
-    Scratch(Opaque<Scratch>),
+    /// A few bytes that nobody has use for but the device. Of an allocation of their own: the processor must not
+    /// write to what else is in their cache line.
+    Scratch {
+        /// Only to be dropped.
+        _bytes: KBox<Opaque<Scratch>>,
+    },
 }
 
 /// So much, aligned so that it is within one page.
-type Scratch = u64;
+type Scratch = u32;
 
 // SAFETY: Nobody but a device touches the memory, and the pages may be let go by any thread.
 unsafe impl Sync for Kept {}
@@ -37,11 +41,9 @@ unsafe impl Sync for Kept {}
 impl Kept {
     /// A few bytes, and where they are. May sleep.
     pub(super) fn scratch() -> Result<(Arc<Self>, (*const u8, usize))> {
-        let kept = Arc::new(Self::Scratch(Opaque::new(0)), GFP_KERNEL)?;
-        let at = match &*kept {
-            Self::Scratch(bytes) => bytes.get().cast::<u8>().cast_const(),
-            Self::Pages { .. } => core::ptr::null(),
-        };
+        let bytes = KBox::new(Opaque::new(0), GFP_KERNEL)?;
+        let at = bytes.get().cast::<u8>().cast_const();
+        let kept = Arc::new(Self::Scratch { _bytes: bytes }, GFP_KERNEL)?;
         Ok((kept, (at, size_of::<Scratch>())))
     }
 

@@ -25,7 +25,8 @@ const CLOSED: u32 = 1 << 31;
 ///
 /// # Invariants
 ///
-/// - `n` counts the [`Use`]s, and for a moment those who ask in vain; with [`CLOSED`] once the count was closed.
+/// - `n` counts the [`Use`]s; with [`CLOSED`] once the count was closed. Who makes it zero behind that completes
+///   `none`, as its last act.
 /// - It is pinned from the first, since it can be initialised only where it stays.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Uses {
@@ -43,15 +44,19 @@ impl Uses {
         })
     }
 
-    /// Begins to use it, unless [`Self::close`] was called. Any context.
+    /// Begins to use it, unless [`Self::close`] was called, or too many do. Any context.
     #[inline]
     pub(crate) fn get(&self) -> Option<Use> {
-        if self.n.fetch_add(1, Full) & CLOSED != 0 {
-            self.put();
-            return None;
+        let mut n = self.n.load(Relaxed);
+        // One more than all of them would count as closed, too.
+        while n < CLOSED - 1 {
+            match self.n.cmpxchg(n, n + 1, Full) {
+                // INVARIANT: Counted here.
+                Ok(_) => return Some(Use(NonNull::from(self))),
+                Err(now) => n = now,
+            }
         }
-        // INVARIANT: Counted above.
-        Some(Use(NonNull::from(self)))
+        None
     }
 
     #[inline]
@@ -66,7 +71,12 @@ impl Uses {
         let mut n = self.n.load(Relaxed);
         while n & CLOSED == 0 {
             match self.n.cmpxchg(n, n | CLOSED, Full) {
-                Ok(_) => return n,
+                Ok(_) => {
+                    if n == 0 {
+                        self.none.complete_all();
+                    }
+                    return n;
+                }
                 Err(now) => n = now,
             }
         }
@@ -75,9 +85,9 @@ impl Uses {
 
     /// Closes it, and waits until nobody uses it. Sleeps.
     pub(crate) fn wait(&self) {
-        if self.close() != 0 {
-            self.none.wait();
-        }
+        self.close();
+        // Always, since whoever was the last may not be done with the completion yet.
+        self.none.wait();
     }
 }
 

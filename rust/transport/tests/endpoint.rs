@@ -640,6 +640,8 @@ mod suite {
         let posted = buffer.post(100, &mut regions, nobody);
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
+        // The RPC is sent again on another connection, and has none of this one's then.
+        same("regions", regions.len(), 0)?;
         a_while();
         claim(!first.is_closed(), "there is another")?;
         drop(other);

@@ -38,7 +38,8 @@ impl<C: Consumer> QueuePair<C> {
         self.drain(bindings::ib_drain_rq);
         self.send.lock().ring.state = RingState::Closed;
         self.drain(bindings::ib_drain_sq);
-        // While the queue pair is still there; the memory itself stays until the device can use it in no case.
+        // While the queue pair is still there, without which the core cannot undo the mappings. The memory itself
+        // stays until the device can use it in no case, also where the drain has failed.
         self.send.lock().ring.unmap_transfers();
         self.gate.contexts.wait();
         // A device that is dying may fail to drain: without its queues it uses nothing either.

@@ -48,7 +48,7 @@ mod suite {
         let mapped = first.map(first.idle())?;
         let _ = regions.mapped.push_within_capacity(mapped);
         same("room", regions.room(), 2)?;
-        claim(regions.fenced().is_some(), "no peer knows of this one yet")?;
+        claim(regions.fenced().is_none(), "its memory is mapped")?;
 
         for region in regions.mapped.drain_all() {
             let _ = regions.registered.push_within_capacity(region.posted());

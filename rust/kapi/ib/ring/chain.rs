@@ -5,7 +5,10 @@
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::DmaBuffer,
+        buffer::{
+            Direction,
+            DmaBuffer, //
+        },
         region::{
             Invalidating,
             Mapped,
@@ -56,6 +59,8 @@ impl<'a, T, R> Chain<'a, T, R> {
     #[inline(always)]
     pub(super) fn new(ring: &'a mut Ring<T, R>, most: usize) -> Self {
         let begin = ring.head;
+        // Until it is posted, or dropped with nothing in it: somebody might forget it.
+        ring.broken = true;
         // INVARIANT: There is nothing in it.
         Self {
             ring,
@@ -88,7 +93,7 @@ impl<'a, T, R> Chain<'a, T, R> {
     #[inline(always)]
     fn add(
         &mut self,
-        (owner, always): (u64, bool),
+        (ours, always): (bool, bool),
         (buffer, owned): (Option<DmaBuffer>, Option<T>),
         write: impl FnOnce(&mut WorkRequest, *mut bindings::ib_cqe),
     ) -> u64 {
@@ -97,9 +102,7 @@ impl<'a, T, R> Chain<'a, T, R> {
         let cqe = self.ring.entries.at(slot);
         match self.ring.chain.get_mut(self.n) {
             Some(request)
-                if self.n < self.most
-                    && owner == self.ring.owner
-                    && (always || self.ring.state == RingState::Open) =>
+                if self.n < self.most && ours && (always || self.ring.state == RingState::Open) =>
             {
                 write(request, cqe)
             }
@@ -121,7 +124,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         region: Region<Mapped>,
         owned: Option<T>,
     ) -> Region<Registered> {
-        self.add((region.owner(), false), (None, owned), |request, cqe| {
+        let ours = region.owner() == self.ring.owner;
+        self.add((ours, false), (None, owned), |request, cqe| {
             request.reg_mr(cqe, &region)
         });
         region.posted()
@@ -134,7 +138,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         region: Region<Registered>,
         owned: Option<T>,
     ) -> Region<Invalidating> {
-        let position = self.add((region.owner(), true), (None, owned), |request, cqe| {
+        let ours = region.owner() == self.ring.owner;
+        let position = self.add((ours, true), (None, owned), |request, cqe| {
             request.local_inv(cqe, region.rkey())
         });
         // SAFETY: The chain is posted, with all in it at their positions, or nothing is ever posted again.
@@ -152,21 +157,20 @@ impl<'a, T, R> Chain<'a, T, R> {
     ) {
         let len = len.min(buffer.len());
         buffer.sync_for_device(len);
+        let ours = buffer.is_for(self.ring.owner, Direction::ToDevice);
         let element = bindings::ib_sge {
             addr: buffer.dma_addr(),
             length: len as u32,
             lkey: self.ring.lkey,
         };
-        self.add(
-            (buffer.owner(), false),
-            (Some(buffer), owned),
-            |request, cqe| request.send(cqe, element, invalidate),
-        );
+        self.add((ours, false), (Some(buffer), owned), |request, cqe| {
+            request.send(cqe, element, invalidate)
+        });
     }
 
     /// Posts it, the last request signaled if that is said. `EINVAL` if there is none, or one that was too many,
-    /// or for another queue pair: then nothing was posted. After another error, the device's own, all of it
-    /// counts as posted. After any, but for an empty chain, the connection is to be dropped.
+    /// or for another queue pair; else the device's own error. After any all of it counts as posted, until the
+    /// tear-down, and but for an empty chain the connection is to be dropped.
     #[inline(always)]
     pub(crate) fn post(mut self, signaled: bool) -> Result {
         if self.n == 0 || self.refused {
@@ -185,13 +189,14 @@ impl<'a, T, R> Chain<'a, T, R> {
         if let Some(transfer) = transfer {
             next = link_writes(ring, transfer, next);
         }
-        // INVARIANT: What they use is in their slots. Nothing of it is in front of the head now.
+        // INVARIANT: What they use is in their slots. Nothing of it is behind the head now.
         ring.head = end;
-        self.n = 0;
-        self.begin = end;
         // SAFETY: The ring can post, by the type invariant. All requests were written and linked above, the last
         // one with a null `next`; the slots have what they use, and `writes` has the transfer.
-        unsafe { self.ring.post_list(next) }
+        let posted = unsafe { ring.post_list(next) };
+        // It has nothing any more.
+        core::mem::forget(self);
+        posted
     }
 }
 
@@ -229,20 +234,22 @@ impl<T, R> Drop for Chain<'_, T, R> {
     fn drop(&mut self) {
         if self.n != 0 || self.refused || self.transfer.is_some() {
             self.give_up();
+        } else {
+            self.ring.broken = false;
         }
     }
 }
 
 impl<T, R> Chain<'_, T, R> {
+    /// What is in it counts as posted, and comes back with the tear-down: this is no place to drop it.
     #[cold]
     fn give_up(&mut self) {
-        // INVARIANT: Nothing is posted any more: regions may count as registered that are not.
-        self.ring.broken = true;
-        for position in self.ring.head..self.begin + self.n as u64 {
-            let slot = self.ring.slot_of(position);
-            if let Some(slot) = self.ring.slots.get_mut(slot) {
-                *slot = Posted::NOTHING;
-            }
+        if let Some(transfer) = self.transfer.take() {
+            // There is a request, and room: the chain was begun only with both.
+            let last = self.begin.saturating_sub(1);
+            let _ = self.ring.writes.push((last, transfer));
         }
+        // INVARIANT: The ring is broken, so nothing is posted any more: regions may count as registered that are not.
+        self.ring.head = self.begin + self.n as u64;
     }
 }

@@ -127,21 +127,25 @@ mod suite {
         bench.end()
     }
 
-    /// After that nothing can be posted any more, and what was not posted is gone.
-    fn given_up(give_up: impl FnOnce(&mut Bench) -> Result) -> Result {
+    /// After that nothing can be posted any more, and `held` of what was not posted waits for the tear-down.
+    fn given_up(held: u32, give_up: impl FnOnce(&mut Bench) -> Result) -> Result {
         let mut bench = Bench::new(8, 3)?;
         bench.post(1, &[10])?;
         give_up(&mut bench)?;
-        same("head", bench.ring.head(), 1)?;
+        same("head", bench.ring.head(), 1 + u64::from(held))?;
         same("posts", bench.device.posts(), 1)?;
         same("another", bench.post(1, &[10]), Err(ENOTCONN))?;
-        bench.balance.more(1)?;
+        bench.balance.more(1 + held as usize)?;
+        for _ in 0..1 + held {
+            let retired = bench.retire(u64::MAX).ok_or(ENOENT)?;
+            same("owned", retired.posted.owned, Some(10))?;
+        }
         bench.end()
     }
 
     #[test]
     fn a_chain_that_is_given_up() -> Result {
-        given_up(|bench| {
+        given_up(1, |bench| {
             let buffer = bench.buffer()?;
             let mut chain = RingMut(&mut bench.ring).begin(1)?;
             chain.send(buffer, 10, None, Some(10));
@@ -150,15 +154,34 @@ mod suite {
         })
     }
 
+    /// Else what is posted next would stand where something else was said to be.
+    #[test]
+    fn a_chain_that_is_forgotten() -> Result {
+        given_up(0, |bench| {
+            core::mem::forget(RingMut(&mut bench.ring).begin(1)?);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn an_empty_chain() -> Result {
+        let mut bench = Bench::new(8, 3)?;
+        drop(RingMut(&mut bench.ring).begin(1)?);
+        bench.post(1, &[10])?;
+        bench.end()
+    }
+
     #[test]
     fn more_than_was_said() -> Result {
-        given_up(|bench| same("error", bench.post(1, &[10, 20]), Err(EINVAL)))
+        given_up(1, |bench| {
+            same("error", bench.post(1, &[10, 20]), Err(EINVAL))
+        })
     }
 
     #[test]
     fn a_buffer_of_another() -> Result {
         let other = Bench::new(8, 3)?;
-        given_up(|bench| {
+        given_up(0, |bench| {
             let buffer = other.buffer()?;
             let mut chain = RingMut(&mut bench.ring).begin(1)?;
             chain.send(buffer, 10, None, Some(10));

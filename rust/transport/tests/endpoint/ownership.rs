@@ -82,7 +82,7 @@ mod suite {
         let posted = other.qp.send_buffer()?.post(100, &mut regions, nobody);
         same("posting", posted.err(), Some(EINVAL))?;
         same("requests", other.device.sends(), 0)?;
-        claim(regions.fenced().is_some(), "nobody knows of it yet")?;
+        claim(regions.fenced().is_some(), "they are mapped no more")?;
         let mut registered = one.call(1)?;
         let posted = other.invalidation(&mut registered, 9);
         same("invalidating", posted, Err((EINVAL, Some(9))))?;
