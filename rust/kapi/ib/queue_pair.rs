@@ -3,12 +3,14 @@
 //! A reliable connection: queue pair, completion queues, protection domain, and all that they use.
 
 mod completions;
+mod event;
 mod tear_down;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
+pub(crate) use self::event::QpEvent;
+
 use crate::kapi::{
-    bindings,
     ib::{
         buffer::{
             Direction,
@@ -20,7 +22,6 @@ use crate::kapi::{
             CmId,
             ConnectParams, //
         },
-        device::DeviceName,
         gate::{
             Gate,
             Objects,
@@ -566,42 +567,5 @@ impl<C: Consumer> PinnedDrop for QueuePair<C> {
         // One that did not come up all the way has no open queues, but may have hardware.
         let hardware = self.hardware.lock().take();
         drop(hardware);
-    }
-}
-
-/// What a device says of a queue pair, for the time of the call.
-pub(crate) struct QpEvent<'a>(&'a bindings::ib_event);
-
-impl QpEvent<'_> {
-    /// # Safety
-    ///
-    /// `event` must be one that a device reports of a queue pair, valid for the lifetime of the result.
-    unsafe fn new(event: *mut bindings::ib_event) -> Self {
-        // SAFETY: The caller promises that it is valid; nobody writes to it meanwhile.
-        Self(unsafe { &*event })
-    }
-
-    /// What it is, as the verbs number it.
-    pub(crate) fn number(&self) -> u32 {
-        self.0.event
-    }
-
-    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after those,
-    /// but a device that is at fault itself may never say so.
-    pub(crate) fn is_fatal(&self) -> bool {
-        !matches!(
-            self.0.event,
-            bindings::ib_event_type_IB_EVENT_PATH_MIG
-                | bindings::ib_event_type_IB_EVENT_COMM_EST
-                | bindings::ib_event_type_IB_EVENT_SQ_DRAINED
-                | bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED
-        )
-    }
-
-    /// Which device says so.
-    pub(crate) fn device(&self) -> DeviceName {
-        // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and names
-        // no device; a queue pair has a valid device.
-        unsafe { DeviceName::of((*self.0.element.qp).device) }
     }
 }

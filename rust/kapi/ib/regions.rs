@@ -241,7 +241,8 @@ impl Regions {
     pub(crate) fn fenced(&self) -> Option<Fenced> {
         // One that is mapped is undone with the connection: the device may write to the memory then.
         let none = self.len() == 0;
-        // SAFETY: No region of the message covers anything.
+        // SAFETY: No region of the message covers anything. That these are all regions of the RPC whose memory the
+        // proof is used for, no type says yet.
         none.then(|| unsafe { Fenced::new() })
     }
 }

@@ -129,7 +129,7 @@ impl SendDone {
 ///
 /// - Positions `tail..head` are posted, or were to be by a chain that was given up, and not retired; each has a slot and the completion entry of
 ///   the same index. That of `tail` is `oldest`, and the others follow it around the ring. Slots
-///   without position hold nothing, but for those of a [`Chain`] that is being made.
+///   without position hold nothing, but for those of a [`Chain`] that is being made, or was forgotten.
 /// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
 ///   the device's queue holds (the drain needs one).
 /// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the number `owner`.
@@ -291,9 +291,9 @@ impl<T, R> Ring<T, R> {
     ///
     /// # Safety
     ///
-    /// [`Self::can_post`] must be true, or have been when the chain was begun. The list must be linked and end with a null `next`, and what it points to
-    /// must live until the call returns; completion entries, and memory that it names, until the requests
-    /// complete or the queue pair is gone.
+    /// [`Self::can_post`] must be true, or have been when the chain was begun. The list must be linked and end with
+    /// a null `next`, and what it points to must live until the call returns; completion entries, and memory that
+    /// it names, until the requests complete or the queue pair is gone.
     unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while the state is open or draining, as the caller has seen under the

@@ -32,8 +32,8 @@ pub(crate) const SEND_SIGNALED: i32 = bindings::ib_send_flags_IB_SEND_SIGNALED;
 /// A position at which nothing is ever posted.
 const NOWHERE: u64 = u64::MAX;
 
-/// A chain of work requests that is being made. It has to be posted: dropped with requests in it, it leaves
-/// a ring to which nothing can be posted any more.
+/// A chain of work requests that is being made. It has to be posted: dropped with requests in it, or forgotten,
+/// it leaves a ring to which nothing can be posted any more.
 ///
 /// # Invariants
 ///
@@ -207,6 +207,7 @@ fn link_writes<T, R>(
     last: *mut bindings::ib_send_wr,
 ) -> *mut bindings::ib_send_wr {
     let end = ring.head + transfer.requests() as u64;
+    let (first_slot, slots) = (ring.slot_of(ring.head), ring.slots.len());
     // There is a request, and room: the chain was begun only with both.
     let _ = ring.writes.push((end.saturating_sub(1), transfer));
     let Some((_, transfer)) = ring.writes.last_mut() else {
@@ -215,13 +216,9 @@ fn link_writes<T, R>(
     // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
     // completed, or all was flushed.
     let first = unsafe { transfer.link(last, core::ptr::null_mut()) };
-    let (entries, slots) = (&ring.entries, ring.slots.len());
-    let at = ring
-        .oldest
-        .wrapping_add(ring.head.wrapping_sub(ring.tail) as usize);
+    let entries = &ring.entries;
     let entry = |i| {
-        let slot = at.wrapping_add(i);
-        let slot = slot.checked_sub(slots).unwrap_or(slot);
+        let slot = first_slot.wrapping_add(i);
         entries.at(slot.checked_sub(slots).unwrap_or(slot))
     };
     // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
