@@ -72,8 +72,10 @@ def text() -> tuple[int, int]:
 def notes() -> tuple[int, int]:
     """Where the device takes note of mapped pages, if it does."""
     code = functions("rdma_rxe")
-    first, *_, last = sorted(code[name] for name in NOTES if name in code) or (0, 0)
-    return first, min((address for address in code.values() if address > last), default=last)
+    places = sorted(code[name] for name in NOTES if name in code)
+    if not places:
+        return 0, 0
+    return places[0], min((address for address in code.values() if address > places[-1]), default=places[-1] + 1)
 
 
 def write(kind: str, **values: int | str) -> None:
