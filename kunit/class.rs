@@ -4,7 +4,7 @@
 
 use super::same;
 use crate::{
-    client::Mount,
+    client::ClientXprt,
     kapi::sunrpc::{
         find_transport_ident,
         Service,
@@ -21,11 +21,11 @@ mod suite {
     #[test]
     fn an_unknown_netid_is_not_found() -> Result {
         // First, since the RPC layer would hold a lock when it falls over one.
-        same("netids of mounts", Mount::class().netids()?, 2)?;
+        same("netids of mounts", ClientXprt::class().netids()?, 2)?;
         same("of callbacks", Server::reverse_class().netids()?, 0)?;
         for (netid, found) in [
-            (c"rdma", Ok(Mount::IDENT)),
-            (c"rdma6", Ok(Mount::IDENT)),
+            (c"rdma", Ok(ClientXprt::IDENT)),
+            (c"rdma6", Ok(ClientXprt::IDENT)),
             (c"unheard", Err(ENOENT)),
             (c"", Err(ENOENT)),
         ] {

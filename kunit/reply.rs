@@ -6,10 +6,11 @@
 use super::*;
 use crate::{
     client::{
-        alarm::Alarm,
-        connection::ConnectionId,
-        events::Events,
-        region_plan::RegionPlan, //
+        call::ConnectionId,
+        cm_state::CmState,
+        loss::LossNotifier,
+        region_plan::RegionPlan,
+        xprt::ClientXprt, //
     },
     kapi::{
         sunrpc::Unmounted,
@@ -25,17 +26,17 @@ use crate::{
 struct Bench {
     // They go in this order.
     requester: Pin<KBox<Requester>>,
-    mount: Unmounted<Mount>,
+    mount: Unmounted<ClientXprt>,
 }
 
 impl Bench {
     fn new() -> Result<Self> {
-        let mount = Unmounted::<Mount>::new()?;
-        let shared = mount.transport()?.shared().clone();
-        let alarm = Alarm::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
-        let events = Events::new(alarm.clone())?;
+        let mount = Unmounted::<ClientXprt>::new()?;
+        let shared = mount.transport()?.state().clone();
+        let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
+        let cm = CmState::new(loss.clone())?;
         let plan = RegionPlan::new(512, 0)?;
-        let requester = Requester::new(shared, ConnectionId(1), alarm, events, 8, plan)?;
+        let requester = Requester::new(shared, ConnectionId(1), loss, cm, 8, plan)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
             mount,
@@ -44,7 +45,7 @@ impl Bench {
 
     /// A Reply that is not well formed has come.
     fn bad_reply(&self) {
-        give_up(&self.requester, Reason::BadMessage);
+        give_up(&self.requester, LossReason::BadMessage);
     }
 
     /// Takes a credit for a Call. False when all are in use.

@@ -2,23 +2,33 @@
 
 //! The requester: a transport of the RPC layer for NFS clients.
 
-mod alarm;
 mod answer;
 mod call;
+mod cancel;
 mod chunks;
+mod cm_state;
 mod connect;
 mod connection;
-mod events;
+mod connection_slot;
+mod credit_timeout;
+mod handler;
+mod idle_buffers;
 mod keep_alive;
+mod keep_alive_state;
+mod loss;
 mod marshal;
-mod mount;
+mod offer;
 mod refusal;
+mod region_maker;
 mod region_plan;
 mod reply;
 mod reverse;
+mod reverse_calls;
 mod settle;
 mod sizes;
 mod stats;
 mod trace;
+mod xprt;
+mod xprt_state;
 
-pub(crate) use self::mount::Mount;
+pub(crate) use self::xprt::ClientXprt;

@@ -44,7 +44,7 @@ module! {
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
     _sysctl: (Option<Sysctl>, Option<SvcSysctl>),
-    _client: ClassRegistration<client::Mount>,
+    _client: ClassRegistration<client::ClientXprt>,
     _server: SvcClassRegistration<server::Server>,
     _reverse: ReverseRegistration<server::Server>,
     _ledger: Ledger,

@@ -5,12 +5,12 @@
 use crate::{
     client::{
         call::{
-            Offer,
+            Call,
             Placed, //
         },
         chunks,
         connection::Requester,
-        mount::Mount, //
+        offer::Offer, //
     },
     kapi::{
         sunrpc::PinnedRqst,
@@ -76,7 +76,7 @@ impl<'a> Answer<'a> {
 
     /// Whether its place is memory that a chunk of the RPC covers. Then it can be put there only
     /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
-    pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Mount>, offer: &Offer) -> bool {
+    pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Call>, offer: &Offer) -> bool {
         match self {
             Self::Ready(_) => false,
             Self::Inline { part, written } => {
@@ -90,7 +90,7 @@ impl<'a> Answer<'a> {
 
     /// Puts it where it belongs.
     #[inline]
-    pub(super) fn place(&self, requester: &Requester, rqst: &PinnedRqst<Mount>) -> Placed {
+    pub(super) fn place(&self, requester: &Requester, rqst: &PinnedRqst<Call>) -> Placed {
         match *self {
             Self::Ready(result) => Placed { result, head: None },
             Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
@@ -102,7 +102,7 @@ impl<'a> Answer<'a> {
 #[inline(always)]
 pub(super) fn place_inline(
     requester: &Requester,
-    rqst: &PinnedRqst<Mount>,
+    rqst: &PinnedRqst<Call>,
     bytes: &[u8],
     written: usize,
 ) -> Placed {

@@ -3,10 +3,7 @@
 //! The transport's state of one RPC.
 
 use crate::{
-    client::{
-        connection::ConnectionId,
-        mount::Mount, //
-    },
+    client::offer::Offer,
     kapi::{
         ib::{
             KeptReceive,
@@ -29,11 +26,10 @@ use kernel::{
         SpinLock, //
     },
 };
-use xdr::Segment;
 
-/// Regions that an RPC has room for from the first: enough unless the regions of a connection are
-/// small.
-const USUAL_REGIONS: usize = 8;
+/// Tells the connections of a transport apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ConnectionId(pub(crate) u64);
 
 /// Where an RPC is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,46 +104,9 @@ pub(crate) struct CallState {
     /// What its Call offers; with the sender while that is being made.
     pub(super) offer: Option<KBox<Offer>>,
     /// The request and its Reply, while its regions are being invalidated, or wait for the tear-down.
-    pub(crate) waiting: Option<(PinnedRqst<Mount>, Outcome)>,
+    pub(crate) waiting: Option<(PinnedRqst<Call>, Outcome)>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,
-}
-
-/// What a Call offers the server: its chunks, and the regions that cover them.
-pub(crate) struct Offer {
-    pub(crate) regions: Regions,
-    /// The Read chunk or Position Zero Read chunk.
-    pub(crate) read: KVec<Segment>,
-    /// The Write chunk.
-    pub(crate) write: KVec<Segment>,
-    /// The Reply chunk.
-    pub(crate) reply: KVec<Segment>,
-}
-
-impl Offer {
-    /// Nothing. May sleep if `flags` say so.
-    fn new(flags: Flags) -> Result<Self> {
-        Ok(Self {
-            regions: Regions::new(USUAL_REGIONS, flags)?,
-            read: KVec::with_capacity(USUAL_REGIONS, flags)?,
-            write: KVec::with_capacity(USUAL_REGIONS, flags)?,
-            reply: KVec::with_capacity(USUAL_REGIONS, flags)?,
-        })
-    }
-
-    /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
-    pub(crate) fn make_room(&mut self, n: usize) -> Result {
-        // The list that grows last says whether all have.
-        if self.reply.capacity() >= n {
-            return Ok(());
-        }
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
-        self.regions.make_room(n, flags)?;
-        for list in [&mut self.read, &mut self.write, &mut self.reply] {
-            list.reserve(n.saturating_sub(list.len()), flags)?;
-        }
-        Ok(())
-    }
 }
 
 /// One RPC. Reused for the next, so that none allocates lists.
@@ -155,7 +114,7 @@ impl Offer {
 pub(crate) struct Call {
     #[pin]
     pub(crate) state: SpinLock<CallState>,
-    /// Completed when the local invalidation that [`super::mount::Mount::fence`] posted has ended.
+    /// Completed when the local invalidation that the fence of a cancelled RPC posted has ended.
     #[pin]
     pub(crate) fenced: Completion,
 }

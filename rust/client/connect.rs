@@ -4,19 +4,20 @@
 
 use crate::{
     client::{
-        alarm::Alarm,
+        cm_state::CmState,
         connection::{
             Connection,
             Requester, //
         },
-        events::Events,
+        connection_slot::ConnectionSlot,
         keep_alive::KeepAlive,
-        mount::{
-            Shared,
+        loss::LossNotifier,
+        sizes::{
+            Sizes,
             REVERSE_SLOTS, //
         },
-        sizes::Sizes,
-        trace::negotiated, //
+        trace::negotiated,
+        xprt_state::XprtState, //
     },
     kapi::{
         ib::{
@@ -66,24 +67,24 @@ const FIRST_REGIONS: u32 = 4;
 
 /// The work item that connects.
 pub(crate) struct Connector {
-    pub(super) shared: Arc<Shared>,
+    pub(super) slot: Arc<ConnectionSlot>,
     pub(super) keep_alive: Arc<DelayedWork<KeepAlive>>,
 }
 
 impl WorkItem for Connector {
     fn run(&self, _timer: Timer<'_>) {
         // Memory that is wanted here may wait for this very mount otherwise.
-        let _scope = self.shared.memory_scope();
-        self.shared.end_connection();
-        let Some((address, connecting)) = self.shared.take_attempt() else {
+        let _scope = self.slot.state.memory_scope();
+        self.slot.end();
+        let Some((address, connecting)) = self.slot.take_attempt() else {
             return;
         };
-        match connect(&self.shared, address) {
+        match connect(&self.slot.state, address) {
             Ok(connection) => {
                 let requester = connection.handler();
                 requester.looked_after_by(self.keep_alive.clone());
-                self.shared.begin_connection(connection);
-                self.keep_alive.queue(KeepAlive::look());
+                self.slot.begin(connection);
+                self.keep_alive.queue(KeepAlive::next_check());
                 connecting.succeeded();
             }
             Err(e) => connecting.failed(e),
@@ -109,29 +110,29 @@ fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointCo
 }
 
 /// Makes a connection. Runs in the work item; sleeps.
-fn connect(shared: &Arc<Shared>, address: SocketAddress) -> Result<Arc<Connection>> {
-    let alarm = Alarm::new(shared.xprt.clone(), address)?;
-    let events = Events::new(alarm.clone())?;
-    let made = attempt(shared, &alarm, &events);
+fn connect(shared: &Arc<XprtState>, address: SocketAddress) -> Result<Arc<Connection>> {
+    let loss = LossNotifier::new(shared.xprt.clone(), address)?;
+    let cm = CmState::new(loss.clone())?;
+    let made = attempt(shared, &loss, &cm);
     trace::xprtrdma_connect(|| {
         let result = made.as_ref().err().map_or(0, |e| e.to_errno());
-        (address, result, events.status())
+        (address, result, cm.status())
     });
     made
 }
 
-/// Makes a connection, whose id has these events. Sleeps.
+/// Makes a connection, whose id has this state. Sleeps.
 fn attempt(
-    shared: &Arc<Shared>,
-    alarm: &Arc<Alarm>,
-    events: &Arc<Events<Arc<Alarm>>>,
+    shared: &Arc<XprtState>,
+    loss: &Arc<LossNotifier>,
+    cm: &Arc<CmState<Arc<LossNotifier>>>,
 ) -> Result<Arc<Connection>> {
-    let (xprt, address) = (&shared.xprt, alarm.address());
+    let (xprt, address) = (&shared.xprt, loss.address());
     let timeout = Jiffies::from(RESOLVE_TIMEOUT as usize) * HZ / 1000 + 1;
 
-    let id = CmId::new(xprt.net(), events.clone())?;
-    events.step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
-    events.step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
+    let id = CmId::new(xprt.net(), cm.clone())?;
+    cm.wait_step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
+    cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
     let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
@@ -146,27 +147,27 @@ fn attempt(
             Ok((config(device, &sizes, requests), sizes))
         },
         |Sizes { plan, queues }| {
-            let (alarm, events) = (alarm.clone(), events.clone());
+            let (loss, cm) = (loss.clone(), cm.clone());
             let calls = queues.messages;
-            Requester::new(shared.clone(), number, alarm, events, calls, *plan)
+            Requester::new(shared.clone(), number, loss, cm, calls, *plan)
         },
         |unfit| log::warn(format_args!("the device that leads to {address} {unfit}")),
     )?;
-    if let Err(e) = bring_up(shared, &connection, events, &device) {
+    if let Err(e) = bring_up(shared, &connection, cm, &device) {
         connection.shutdown();
         return Err(e);
     }
     let requester = connection.handler();
     negotiated(&requester.thresholds(), own, peer);
-    requester.alarm.arm();
+    requester.loss.enable();
     Ok(connection)
 }
 
 /// Gives a new connection what it needs, and asks the server for it.
 fn bring_up(
-    shared: &Shared,
+    shared: &XprtState,
     connection: &Connection,
-    events: &Events<Arc<Alarm>>,
+    cm: &CmState<Arc<LossNotifier>>,
     device: &DeviceLimits,
 ) -> Result {
     let requester = connection.handler();
@@ -179,7 +180,7 @@ fn bring_up(
     // They stay in the pool: with them a Call and one more message need no memory.
     drop([connection.send_buffer()?, connection.send_buffer()?]);
     let regions = requester.plan.message().max(FIRST_REGIONS);
-    shared.make_regions(connection, regions, regions)?;
+    requester.make_regions(connection, regions, regions)?;
 
     let padding = !sysctl::pad_optimize();
     let own = PrivateData {
@@ -193,13 +194,13 @@ fn bring_up(
         responder_resources: device.max_rdma_reads,
         retry_count: RETRY_COUNT,
     };
-    events.step(CONNECT_TIMEOUT, || connection.connect(&params))?;
+    cm.wait_step(CONNECT_TIMEOUT, || connection.connect(&params))?;
     if padding {
         connection.provide_padding()?;
         shared.stats.regions_made.add(1);
     }
 
-    let peer = events.peer().unwrap_or(PrivateData::DEFAULT);
+    let peer = cm.peer().unwrap_or(PrivateData::DEFAULT);
     requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));
     Ok(())
 }

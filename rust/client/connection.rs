@@ -4,43 +4,28 @@
 
 use crate::{
     client::{
-        alarm::{
-            Alarm,
-            Reason, //
+        call::{
+            Call,
+            ConnectionId, //
         },
-        call::Call,
         chunks::Thresholds,
-        events::Events,
-        keep_alive::{
-            KeepAlive,
-            Watch, //
+        cm_state::CmState,
+        keep_alive_state::KeepAliveState,
+        loss::{
+            LossNotifier,
+            LossReason, //
         },
-        mount::Shared,
         region_plan::RegionPlan,
-        reply,
-        reverse::{
-            self,
-            Reverse, //
-        },
+        reverse_calls::ReverseCalls,
+        xprt_state::XprtState, //
     },
     kapi::{
-        ib::{
-            Invalidated,
-            Received, //
-        },
-        sys::{
-            memalloc::MemoryScope,
-            workqueue::DelayedWork, //
-        },
+        sys::workqueue::Hasten,
         trace, //
     },
     transport::{
         credits::Credits,
-        endpoint::{
-            Endpoint,
-            Failure,
-            Handler, //
-        },
+        endpoint::Endpoint,
         send_buffer::SendBuffer, //
     },
 };
@@ -57,34 +42,29 @@ use kernel::{
         SpinLock, //
     },
 };
-use xdr::Role;
-
-/// Tells the connections of a mount apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ConnectionId(pub(crate) u64);
 
 /// The requester's part of a connection.
 #[pin_data]
 pub(crate) struct Requester {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<XprtState>,
     pub(crate) id: ConnectionId,
-    pub(crate) alarm: Arc<Alarm>,
-    events: Arc<Events<Arc<Alarm>>>,
+    pub(crate) loss: Arc<LossNotifier>,
+    pub(super) cm: Arc<CmState<Arc<LossNotifier>>>,
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
     pub(crate) plan: RegionPlan,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
     #[pin]
-    pub(crate) reverse: SpinLock<Reverse>,
-    pub(crate) watch: Watch,
+    pub(crate) reverse: SpinLock<ReverseCalls>,
+    pub(crate) watch: KeepAliveState,
     /// RPCs whose Replies are here, and which wait for the end of the connection to be fenced.
     #[pin]
     put_off: SpinLock<KVec<Arc<Call>>>,
     /// There may be some.
     putting_off: Atomic<bool>,
     /// The work item that ends the connection then; none before it is up.
-    keep_alive: SetOnce<Arc<DelayedWork<KeepAlive>>>,
+    keep_alive: SetOnce<Arc<dyn Hasten>>,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
     receive_threshold: Atomic<u32>,
@@ -96,21 +76,21 @@ pub(crate) type Connection = Endpoint<Requester>;
 impl Requester {
     /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<XprtState>,
         id: ConnectionId,
-        alarm: Arc<Alarm>,
-        events: Arc<Events<Arc<Alarm>>>,
+        loss: Arc<LossNotifier>,
+        cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
-        let (credits, reverse) = (Credits::new(max_calls)?, Reverse::new()?);
+        let (credits, reverse) = (Credits::new(max_calls)?, ReverseCalls::new()?);
         let rpcs = shared.xprt.max_requests() as usize;
         let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
         Ok(pin_init!(Self {
             shared,
             id,
-            alarm,
-            events,
+            loss,
+            cm,
             max_calls,
             plan,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
@@ -118,7 +98,7 @@ impl Requester {
             put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
             putting_off: Atomic::new(false),
             keep_alive: SetOnce::new(),
-            watch: Watch::new(),
+            watch: KeepAliveState::new(),
             regions_short: Atomic::new(false),
             // Without a word from the server: RFC 8166, section 3.3.3.
             send_threshold: Atomic::new(1024),
@@ -152,64 +132,9 @@ impl Requester {
     }
 }
 
-impl Handler for Requester {
-    type Cookie = Arc<Call>;
-    type Cm = Events<Arc<Alarm>>;
-    const ROLE: Role = Role::Requester;
-
-    fn memory_scope(&self) -> Option<MemoryScope> {
-        Some(self.shared.memory_scope())
-    }
-
-    #[inline]
-    fn received(&self, connection: &Connection, message: Received<'_>) {
-        self.watch.heard();
-        let wanted = {
-            let mut credits = self.credits.lock();
-            credits.received();
-            credits.wanted_receives()
-        };
-        reply::received(self, connection, message);
-        // Those that are there already: the sender makes more, since it may sleep.
-        if let Some(wanted) = wanted {
-            self.post_receives(connection, wanted);
-        }
-    }
-
-    fn no_more(&self) {
-        reverse::end(self);
-    }
-
-    fn invalidated(&self, connection: &Connection, call: Arc<Call>, done: Option<Invalidated>) {
-        reply::invalidated(self, connection, call, done);
-    }
-
-    fn fenced(&self) {
-        let calls = core::mem::take(&mut *self.put_off.lock());
-        for call in calls {
-            reply::buried(self, &call);
-        }
-    }
-
-    fn send_space(&self, _connection: &Connection) {
-        self.shared.xprt.space();
-    }
-
-    fn failed(&self, failure: Failure) {
-        self.alarm.raise(Reason::Failed(failure));
-    }
-
-    fn disconnected(&self, told: Result) {
-        trace::xprtrdma_disconnect(|| {
-            let result = told.err().map_or(0, Error::to_errno);
-            (*self.alarm.address(), result, self.events.status())
-        });
-    }
-}
-
 impl Requester {
     /// The connection is up: the work item that looks after it.
-    pub(super) fn looked_after_by(&self, keep_alive: Arc<DelayedWork<KeepAlive>>) {
+    pub(super) fn looked_after_by(&self, keep_alive: Arc<dyn Hasten>) {
         // A connection comes up once.
         let _ = self.keep_alive.populate(keep_alive);
     }
@@ -221,7 +146,12 @@ impl Requester {
         put_off.push_within_capacity(call).map_err(|full| full.0)
     }
 
-    /// Has the connection ended for RPCs that wait for its tear-down, beside the alarm. Any context.
+    /// The RPCs that have waited for the tear-down.
+    pub(super) fn take_put_off(&self) -> KVec<Arc<Call>> {
+        core::mem::take(&mut *self.put_off.lock())
+    }
+
+    /// Has the connection ended for RPCs that wait for its tear-down, beside the notifier. Any context.
     pub(super) fn end_for_put_off(&self) {
         self.putting_off.store(true, Relaxed);
         if let Some(keep_alive) = self.keep_alive.as_ref() {
@@ -234,21 +164,33 @@ impl Requester {
         self.putting_off.load(Relaxed)
     }
 
+    /// Makes `n` more regions for a connection, but never more than `most` in all, and says how
+    /// many. May sleep.
+    ///
+    /// An error only if it made none.
+    pub(super) fn make_regions(&self, connection: &Connection, n: u32, most: u32) -> Result<u32> {
+        let made = connection.grow_regions(n, most);
+        let count = made.unwrap_or(0);
+        self.shared.stats.regions_made.add(u64::from(count));
+        trace::xprtrdma_createmrs(|| (*self.loss.address(), count));
+        made
+    }
+
     /// Posts Receives that are there, until `wanted` are posted.
     pub(crate) fn post_receives(&self, connection: &Connection, wanted: u32) {
         match connection.post_receives(wanted) {
             Ok(posted) => {
                 trace::xprtrdma_post_recvs(|| {
                     let before = connection.posted_receives().saturating_sub(posted);
-                    (connection.cqs().1, *self.alarm.address(), posted, before)
+                    (connection.cqs().1, *self.loss.address(), posted, before)
                 });
                 self.credits.lock().posted(posted);
             }
             // It is being torn down.
             Err(e) if e == ENOTCONN => (),
             Err(e) => {
-                trace::xprtrdma_post_recvs_err(|| (connection.cqs().1, *self.alarm.address(), e));
-                self.alarm.raise(Reason::NoReceives);
+                trace::xprtrdma_post_recvs_err(|| (connection.cqs().1, *self.loss.address(), e));
+                self.loss.report(LossReason::NoReceives);
             }
         }
     }

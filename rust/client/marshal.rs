@@ -4,9 +4,8 @@
 
 use crate::{
     client::{
-        alarm::Reason,
         call::{
-            Offer,
+            Call,
             Phase, //
         },
         chunks::{
@@ -19,9 +18,9 @@ use crate::{
             Connection,
             Requester, //
         },
-        mount::{
-            Mount,
-            REVERSE_SLOTS, //
+        offer::{
+            Chunk,
+            Offer, //
         },
         trace::{
             encoded,
@@ -29,18 +28,13 @@ use crate::{
         },
     },
     kapi::{
-        ib::Access,
         page::Pieces,
         sunrpc::{
-            ReverseRqst,
             Rqst,
             XdrBuf,
             Xprt, //
         },
-        trace::{
-            self,
-            TaskId, //
-        },
+        trace, //
     },
     transport::send_buffer::SendBuffer, //
 };
@@ -48,14 +42,13 @@ use kernel::prelude::*;
 use xdr::{
     encode_plain,
     Encoder,
-    Segment,
     MIN_HEADER, //
 };
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
 /// Errors as [`crate::kapi::sunrpc::Transport::send`].
-pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>) -> Result {
+pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) -> Result {
     // A Call is sent once on a connection: a second one would upset the credits, and the server
     // might execute it twice (RFC 8166, section 3.3.1).
     if rqst.connect_cookie() == xprt.connect_cookie() {
@@ -84,7 +77,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Mount>)
 fn send_with_credit(
     connection: &Connection,
     xprt: &Xprt,
-    rqst: &Rqst<'_, Mount>,
+    rqst: &Rqst<'_, Call>,
     wanted_receives: Option<u32>,
 ) -> Result {
     let requester = connection.handler();
@@ -134,47 +127,21 @@ fn send_with_credit(
 
 /// A Call could not be encoded; if for want of regions, it waits for them.
 #[cold]
-fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Mount>, error: Error) {
+fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Call>, error: Error) {
     requester.shared.stats.failed_marshal.add(1);
     if error == EAGAIN {
-        trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.alarm.address()));
+        trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.loss.address()));
         requester.note_regions_short();
         xprt.wait_for_space();
     }
     trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), error));
 }
 
-/// A chunk of a Call.
-#[derive(Clone, Copy)]
-pub(super) enum Chunk {
-    /// A Read chunk at that Position.
-    Read(usize),
-    Write,
-    Reply,
-}
-
-impl Chunk {
-    fn access(self) -> Access {
-        match self {
-            Self::Read(_) => Access::RemoteRead,
-            Self::Write | Self::Reply => Access::RemoteWrite,
-        }
-    }
-
-    fn segments(self, offer: &mut Offer) -> &mut KVec<Segment> {
-        match self {
-            Self::Read(_) => &mut offer.read,
-            Self::Write => &mut offer.write,
-            Self::Reply => &mut offer.reply,
-        }
-    }
-}
-
 /// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
 #[inline(always)]
 fn add_chunk(
     buffer: &SendBuffer<'_, Requester>,
-    rqst: &Rqst<'_, Mount>,
+    rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
     pieces: &mut Pieces<'_>,
     chunk: Chunk,
@@ -183,8 +150,8 @@ fn add_chunk(
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
         let segment = buffer.map(&mut offer.regions, pieces, access, xid, task)?;
-        chunk
-            .segments(offer)
+        offer
+            .segments(chunk)
             .push_within_capacity(segment)
             .map_err(|_| ENOBUFS)?;
         offered(rqst, chunk, &offer.regions, pieces.remaining() == 0);
@@ -193,7 +160,7 @@ fn add_chunk(
 }
 
 /// Writes a message without chunks into `to`. Returns its length.
-fn encode(requester: &Requester, rqst: &Rqst<'_, Mount>, to: &mut [u8]) -> Result<usize> {
+fn encode(requester: &Requester, rqst: &Rqst<'_, Call>, to: &mut [u8]) -> Result<usize> {
     let call = rqst.send_buf();
     requester.shared.stats.pulled_up(&call);
     let body = encode_plain(to, rqst.xid(), requester.max_calls).map_err(|_| EMSGSIZE)?;
@@ -210,7 +177,7 @@ fn encode(requester: &Requester, rqst: &Rqst<'_, Mount>, to: &mut [u8]) -> Resul
 #[inline(never)]
 fn encode_with_chunks(
     requester: &Requester,
-    rqst: &Rqst<'_, Mount>,
+    rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
     buffer: &mut SendBuffer<'_, Requester>,
 ) -> Result<usize> {
@@ -342,65 +309,4 @@ fn header(
         reply.reply_chunk(&offer.reply)
     };
     encoded.map_err(|_| EMSGSIZE)
-}
-
-/// Asks the server whether it is there. May sleep.
-///
-/// `EAGAIN` when that is not possible now.
-pub(super) fn send_probe(connection: &Connection) -> Result {
-    let requester = connection.handler();
-    let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
-    let xid = requester.shared.xprt.next_xid();
-    if !requester.credits.lock().take_probe(xid) {
-        return Err(EAGAIN);
-    }
-    let sent = send_null(connection, xid, program, version);
-    if sent.is_err() {
-        requester.credits.lock().give_back(xid);
-        requester.shared.xprt.space();
-    }
-    sent
-}
-
-fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> Result {
-    let requester = connection.handler();
-    requester.provide_receives(connection)?;
-    let mut buffer = connection.send_buffer()?;
-    let call = xdr::null_call(xid, program, version);
-    let body = encode_plain(buffer.bytes(), xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
-    body.get_mut(..call.len())
-        .ok_or(EMSGSIZE)?
-        .copy_from_slice(&call);
-    buffer
-        .post_message(MIN_HEADER + call.len(), || TaskId::NONE)
-        .inspect_err(|_| requester.alarm.raise(Reason::NotPosted))
-}
-
-/// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
-pub(crate) fn send_reverse_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
-    let requester = connection.handler();
-    // A Reply belongs to the connection of its Call; the server sends that again on a new one.
-    if rqst.connection() != requester.id.0 {
-        return Err(EPIPE);
-    }
-    // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
-    let mut buffer = requester.send_buffer(connection)?;
-    let reply = rqst.send_buf();
-    let body = encode_plain(buffer.bytes(), rqst.xid(), REVERSE_SLOTS).map_err(|_| ENOTCONN)?;
-    let len = MIN_HEADER.saturating_add(reply.len());
-    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
-    if len > requester.thresholds().send {
-        return Err(ENOTCONN);
-    }
-    copy(&reply, 0, reply.len(), body).map_err(|_| ENOTCONN)?;
-    // That of a Call that had to wait is not posted again yet.
-    requester.provide_receives(connection)?;
-    rqst.note_sent();
-    // The server may send its next Call as soon as it has this.
-    rqst.note_answered();
-    requester.reverse.lock().answered();
-    trace::xprtrdma_cb_reply(|| (*requester.alarm.address(), rqst.xid()));
-    buffer
-        .post_message(len, || rqst.task().id())
-        .map_err(|_| ENOTCONN)
 }

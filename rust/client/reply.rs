@@ -11,7 +11,6 @@ mod tests;
 
 use crate::{
     client::{
-        alarm::Reason,
         answer::{
             place_inline,
             Answer, //
@@ -19,7 +18,6 @@ use crate::{
         call::{
             Call,
             CallState,
-            Offer,
             Outcome,
             Phase,
             Placed, //
@@ -28,19 +26,19 @@ use crate::{
             Connection,
             Requester, //
         },
-        mount::{
-            Mount,
-            REVERSE_SLOTS, //
-        },
+        loss::LossReason,
+        offer::Offer,
         refusal,
         reverse,
         settle::{
             bad_reply,
             foreign_key,
             give_up,
+            send_error,
             settle,
             unawaited, //
         },
+        sizes::REVERSE_SLOTS,
         trace, //
     },
     kapi::{
@@ -49,8 +47,7 @@ use crate::{
             Received, //
         },
         page::Fenced,
-        sunrpc::PinnedRqst,
-        trace::TaskId, //
+        sunrpc::PinnedRqst, //
     },
     transport::send_queue::Waiter, //
 };
@@ -210,7 +207,7 @@ fn refuse(
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
             if message.invalidated().is_some() {
-                give_up(requester, Reason::BadMessage);
+                give_up(requester, LossReason::BadMessage);
             }
             None
         }
@@ -234,7 +231,7 @@ enum Verdict {
 
 /// An RPC whose Reply cannot be put in its place before its regions are fenced.
 struct Later {
-    rqst: PinnedRqst<Mount>,
+    rqst: PinnedRqst<Call>,
     offset: usize,
     written: usize,
 }
@@ -262,7 +259,7 @@ fn answer<'a>(
     message: &Received<'_>,
     xid: u32,
     credits: Option<u32>,
-    check: impl FnOnce(&PinnedRqst<Mount>, &Offer) -> Result<Answer<'a>, &'static str>,
+    check: impl FnOnce(&PinnedRqst<Call>, &Offer) -> Result<Answer<'a>, &'static str>,
 ) -> Option<Later> {
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
@@ -322,7 +319,7 @@ fn answer<'a>(
         Verdict::Ignore | Verdict::Resend => (),
     }
     if end {
-        give_up(requester, Reason::BadMessage);
+        give_up(requester, LossReason::BadMessage);
     }
     if foreign {
         foreign_key(requester, xid);
@@ -336,7 +333,7 @@ fn answer<'a>(
 fn judge(
     requester: &Requester,
     message: &Received<'_>,
-    rqst: &PinnedRqst<Mount>,
+    rqst: &PinnedRqst<Call>,
     state: &mut CallState,
     credits: Option<u32>,
     checked: Result<Answer<'_>, &'static str>,
@@ -387,7 +384,7 @@ fn judge(
 
 /// Gives an RPC its result: no peer can reach its memory any more.
 #[inline]
-fn complete(mut rqst: PinnedRqst<Mount>, fenced: Fenced, placed: Placed) {
+fn complete(mut rqst: PinnedRqst<Call>, fenced: Fenced, placed: Placed) {
     if let Some(head) = placed.head {
         rqst.trim_head(head);
     }
@@ -397,7 +394,7 @@ fn complete(mut rqst: PinnedRqst<Mount>, fenced: Fenced, placed: Placed) {
 /// As [`complete`], for an RPC whose Reply had to wait for that.
 fn complete_fenced(
     requester: &Requester,
-    rqst: PinnedRqst<Mount>,
+    rqst: PinnedRqst<Call>,
     fenced: Fenced,
     outcome: Outcome,
 ) {
@@ -422,12 +419,7 @@ fn complete_fenced(
 }
 
 /// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
-fn fence(
-    requester: &Requester,
-    connection: &Connection,
-    rqst: PinnedRqst<Mount>,
-    outcome: Outcome,
-) {
+fn fence(requester: &Requester, connection: &Connection, rqst: PinnedRqst<Call>, outcome: Outcome) {
     requester.shared.stats.local_invalidations.add(1);
     let call: Arc<Call> = rqst.call().into();
     let mut state = call.state.lock();
@@ -446,7 +438,7 @@ fn fence(
         if let Some(waiting) = waiting {
             put_off(requester, call, waiting);
         }
-        requester.alarm.raise(Reason::NotFenced);
+        requester.loss.report(LossReason::NotFenced);
         requester.end_for_put_off();
     }
 }
@@ -489,7 +481,7 @@ pub(crate) fn invalidated(
 /// has taken them from the device. Without memory the Reply is dropped, and the RPC sent again on the
 /// next connection.
 #[cold]
-fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Mount>, Outcome)) {
+fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Call>, Outcome)) {
     let (rqst, outcome) = waiting;
     let Some(outcome) = outcome.detached() else {
         return;
@@ -503,7 +495,7 @@ fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Mount>, 
 
 /// The tear-down has taken the regions from the device of an RPC that was put off.
 #[cold]
-pub(crate) fn buried(requester: &Requester, call: &Call) {
+pub(crate) fn drained(requester: &Requester, call: &Call) {
     let mut state = call.state.lock();
     if let Some(regions) = state.regions() {
         regions.drop_dead();
@@ -515,17 +507,5 @@ pub(crate) fn buried(requester: &Requester, call: &Call) {
     drop(state);
     if let (Some((rqst, outcome)), Some(fenced)) = (waiting, fenced) {
         complete_fenced(requester, rqst, fenced, outcome);
-    }
-}
-
-/// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
-/// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
-pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
-    let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
-        let encoded = error.encode(buffer.bytes());
-        encoded.is_ok_and(|len| buffer.post_message(len, || TaskId::NONE).is_ok())
-    });
-    if !sent {
-        give_up(requester, Reason::BadMessage);
     }
 }

@@ -2,26 +2,28 @@
 
 //! Calls of the server (RFC 8167).
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/reverse.rs"]
-mod tests;
-
 use crate::{
     client::{
-        alarm::Reason,
         connection::{
             Connection,
             Requester, //
         },
-        mount::REVERSE_SLOTS,
-        reply::send_error,
-        settle::give_up, //
+        loss::LossReason,
+        reverse_calls::{
+            ReverseCalls,
+            WaitingCall, //
+        },
+        settle::{
+            give_up,
+            send_error, //
+        },
+        sizes::REVERSE_SLOTS, //
     },
     kapi::{
         ib::KeptReceive,
+        sunrpc::ReverseRqst,
         trace, //
     },
-    transport::credits::RECEIVE_BATCH, //
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -29,75 +31,18 @@ use kernel::{
     sync::SpinLockGuard, //
 };
 use xdr::{
+    encode_plain,
     Call,
     CallPayload,
     ErrorMessage,
     RdmaError,
+    MIN_HEADER,
     VERSION, //
 };
 
-/// Calls of the server that may be unanswered. Those beyond its grant, up to as many as a batch of
-/// Receives is posted beyond what is needed, are kept if they find a Receive: the connection is worth
-/// more than their refusal (RFC 8166, section 3.3.1, leaves the choice).
-const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
-
-/// A Call that waits until the callback service has room for it.
-struct Waiting {
-    xid: u32,
-    message: KeptReceive,
-    /// Where the Call begins in the message.
-    offset: usize,
-}
-
-/// The Calls of the server on one connection.
-///
-/// The callback service may still be at work on those of an earlier connection. The server knows
-/// nothing of them any more, so they count here for nothing, but its Calls may have to wait for
-/// them.
-pub(crate) struct Reverse {
-    /// Those whose Reply is not on its way yet.
-    unanswered: u32,
-    /// Those of them that the callback service has not got yet, in their order.
-    waiting: KVec<Waiting>,
-}
-
-impl Reverse {
-    /// For a new connection. May sleep.
-    pub(super) fn new() -> Result<Self> {
-        Ok(Self {
-            unanswered: 0,
-            waiting: KVec::with_capacity(MOST as usize, GFP_KERNEL)?,
-        })
-    }
-
-    /// A Call came. False if there are too many.
-    fn came(&mut self) -> bool {
-        let kept = self.unanswered < MOST;
-        if kept {
-            self.unanswered += 1;
-        }
-        kept
-    }
-
-    /// Receives that wait with their Calls.
-    pub(super) fn kept(&self) -> u32 {
-        self.waiting.len() as u32
-    }
-
-    /// Whether there are Calls whose Reply is not on its way yet.
-    pub(super) fn any(&self) -> bool {
-        self.unanswered != 0
-    }
-
-    /// The Reply to a Call goes out next, or there will be none: the server may send another.
-    pub(super) fn answered(&mut self) {
-        self.unanswered = self.unanswered.saturating_sub(1);
-    }
-}
-
 /// A Call that has to wait until the callback service has room for it; no other can come before it.
 pub(super) struct Unserved<'a> {
-    reverse: SpinLockGuard<'a, Reverse>,
+    reverse: SpinLockGuard<'a, ReverseCalls>,
     xid: u32,
     offset: usize,
 }
@@ -106,7 +51,7 @@ impl Unserved<'_> {
     /// It waits, in its message.
     pub(super) fn wait(mut self, message: KeptReceive) {
         // There is room for all that may be unanswered.
-        let _ = self.reverse.waiting.push_within_capacity(Waiting {
+        let _ = self.reverse.waiting.push_within_capacity(WaitingCall {
             xid: self.xid,
             message,
             offset: self.offset,
@@ -143,12 +88,12 @@ pub(super) fn called<'a>(
     let mut reverse = requester.reverse.lock();
     if !reverse.came() {
         drop(reverse);
-        give_up(requester, Reason::TooManyCalls);
+        give_up(requester, LossReason::TooManyCalls);
         return None;
     }
     // A sender that waits for a credit is not to keep the Reply back.
     requester.shared.xprt.space();
-    trace::xprtrdma_cb_call(|| (*requester.alarm.address(), call.xid));
+    trace::xprtrdma_cb_call(|| (*requester.loss.address(), call.xid));
     let waits =
         !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes);
     waits.then_some(Unserved {
@@ -159,7 +104,7 @@ pub(super) fn called<'a>(
 }
 
 /// Gives a Call to the callback service. False if that has no room now.
-fn hand_over(requester: &Requester, reverse: &mut Reverse, xid: u32, call: &[u8]) -> bool {
+fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, xid: u32, call: &[u8]) -> bool {
     let xprt = &requester.shared.xprt;
     match xprt.receive_reverse_call(xid, call, requester.id.0) {
         Ok(true) => true,
@@ -172,8 +117,17 @@ fn hand_over(requester: &Requester, reverse: &mut Reverse, xid: u32, call: &[u8]
     }
 }
 
+/// Makes a connection ready for Calls of the server. May sleep.
+pub(super) fn expect_calls(connection: &Connection) {
+    let requester = connection.handler();
+    requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+    // Without memory now the next Call provides them.
+    let _ = requester.provide_receives(connection);
+    deliver_pending(requester);
+}
+
 /// The callback service has room for another Call. Does not sleep.
-pub(super) fn room(requester: &Requester) {
+pub(super) fn deliver_pending(requester: &Requester) {
     let mut reverse = requester.reverse.lock();
     while let Ok(next) = reverse.waiting.remove(0) {
         let call = next.message.bytes().get(next.offset..).unwrap_or(&[]);
@@ -197,4 +151,34 @@ pub(super) fn end(requester: &Requester) {
         drop(reverse);
         drop(last);
     }
+}
+
+/// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
+pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
+    let requester = connection.handler();
+    // A Reply belongs to the connection of its Call; the server sends that again on a new one.
+    if rqst.connection() != requester.id.0 {
+        return Err(EPIPE);
+    }
+    // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
+    let mut buffer = requester.send_buffer(connection)?;
+    let reply = rqst.send_buf();
+    let body = encode_plain(buffer.bytes(), rqst.xid(), REVERSE_SLOTS).map_err(|_| ENOTCONN)?;
+    let len = MIN_HEADER.saturating_add(reply.len());
+    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
+    if len > requester.thresholds().send {
+        return Err(ENOTCONN);
+    }
+    let to = body.get_mut(..reply.len()).ok_or(ENOTCONN)?;
+    reply.copy_to(0, to).map_err(|_| ENOTCONN)?;
+    // That of a Call that had to wait is not posted again yet.
+    requester.provide_receives(connection)?;
+    rqst.note_sent();
+    // The server may send its next Call as soon as it has this.
+    rqst.note_answered();
+    requester.reverse.lock().answered();
+    trace::xprtrdma_cb_reply(|| (*requester.loss.address(), rqst.xid()));
+    buffer
+        .post_message(len, || rqst.task().id())
+        .map_err(|_| ENOTCONN)
 }

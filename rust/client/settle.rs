@@ -4,16 +4,21 @@
 
 use crate::{
     client::{
-        alarm::Reason,
-        connection::Requester,
+        connection::{
+            Connection,
+            Requester, //
+        },
+        loss::LossReason,
         trace, //
     },
     kapi::{
         ib::Received,
         sunrpc::NotFound,
-        sys::log, //
+        sys::log,
+        trace::TaskId, //
     },
 };
+use xdr::ErrorMessage;
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
 /// and of the credit that comes back with the Reply to a Call of this XID.
@@ -37,7 +42,7 @@ pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32
 /// section 4.5).
 pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     requester.shared.stats.bad_replies.add(1);
-    let address = requester.alarm.address();
+    let address = requester.loss.address();
     match xid {
         Some(xid) => log::warn(format_args!(
             "bad message from {address} with XID {xid:#010x}: {reason}"
@@ -51,7 +56,7 @@ pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
 #[cold]
 pub(super) fn foreign_key(requester: &Requester, xid: u32) {
     bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
-    give_up(requester, Reason::BadMessage);
+    give_up(requester, LossReason::BadMessage);
 }
 
 /// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give their
@@ -80,7 +85,7 @@ pub(super) fn unawaited(
         None => {
             bad_reply(requester, Some(xid), "not well formed");
             if back {
-                give_up(requester, Reason::BadMessage);
+                give_up(requester, LossReason::BadMessage);
             }
         }
     }
@@ -91,7 +96,19 @@ pub(super) fn unawaited(
 ///
 /// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
 /// than one Call be under way (RFC 8166, section 3.3.3).
-pub(super) fn give_up(requester: &Requester, reason: Reason) {
+pub(super) fn give_up(requester: &Requester, reason: LossReason) {
     requester.shared.xprt.increase_backoff();
-    requester.alarm.raise(reason);
+    requester.loss.report(reason);
+}
+
+/// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
+/// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
+pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
+    let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
+        let encoded = error.encode(buffer.bytes());
+        encoded.is_ok_and(|len| buffer.post_message(len, || TaskId::NONE).is_ok())
+    });
+    if !sent {
+        give_up(requester, LossReason::BadMessage);
+    }
 }

@@ -7,10 +7,7 @@
 mod tests;
 
 use crate::{
-    client::{
-        mount::REVERSE_SLOTS,
-        region_plan::RegionPlan, //
-    },
+    client::region_plan::RegionPlan,
     kapi::ib::DeviceLimits,
     transport::{
         credits::RECEIVE_BATCH,
@@ -21,6 +18,9 @@ use crate::{
         unfit::Unfit, //
     },
 };
+
+/// Reverse Calls that a server may have under way at once: the credits that we grant it.
+pub(crate) const REVERSE_SLOTS: u32 = 16;
 
 /// Regions and queues.
 #[derive(Clone, Copy, Debug)]

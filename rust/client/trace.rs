@@ -4,14 +4,14 @@
 
 use crate::{
     client::{
+        call::Call,
         chunks::{
             Arguments,
             Results,
             Thresholds, //
         },
         connection::Requester,
-        marshal::Chunk,
-        mount::Mount, //
+        offer::Chunk, //
     },
     kapi::{
         ib::Regions,
@@ -56,7 +56,7 @@ pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: So
 
 /// The region that was mapped last is a segment of a chunk, and the last one or not.
 #[inline]
-pub(super) fn offered(rqst: &Rqst<'_, Mount>, chunk: Chunk, regions: &Regions, last: bool) {
+pub(super) fn offered(rqst: &Rqst<'_, Call>, chunk: Chunk, regions: &Regions, last: bool) {
     let segment = || (rqst.task().id(), last_mapped(regions), last);
     match chunk {
         Chunk::Read(position) => trace::xprtrdma_chunk_read(|| {
@@ -71,7 +71,7 @@ pub(super) fn offered(rqst: &Rqst<'_, Mount>, chunk: Chunk, regions: &Regions, l
 /// A Call was encoded, with a header of so many bytes.
 #[inline]
 pub(super) fn encoded(
-    rqst: &Rqst<'_, Mount>,
+    rqst: &Rqst<'_, Call>,
     header: usize,
     arguments: Arguments,
     results: Results,
@@ -106,7 +106,7 @@ pub(super) fn encoded(
 
 /// A Reply has come to an RPC that waits for it, with that grant.
 #[inline]
-pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Mount>, xid: u32, credits: u32) {
+pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Call>, xid: u32, credits: u32) {
     trace::xprtrdma_reply(|| {
         let grant = credits.min(requester.max_calls).max(1);
         (rqst.task().id(), xid, grant)
@@ -126,7 +126,7 @@ pub(super) fn returned(reply: &Reply<'_>) {
 }
 
 /// The server cannot answer a Call.
-pub(super) fn failed(rqst: &PinnedRqst<Mount>, message: &ErrorMessage) {
+pub(super) fn failed(rqst: &PinnedRqst<Call>, message: &ErrorMessage) {
     match message.error {
         RdmaError::Version { low, high } => {
             trace::xprtrdma_err_vers(|| (rqst.task().id(), message.xid, low, high));
@@ -136,7 +136,7 @@ pub(super) fn failed(rqst: &PinnedRqst<Mount>, message: &ErrorMessage) {
 }
 
 /// What was received for an RPC is not well formed.
-pub(super) fn misunderstood(rqst: &PinnedRqst<Mount>, reason: DecodeError, message: &[u8]) {
+pub(super) fn misunderstood(rqst: &PinnedRqst<Call>, reason: DecodeError, message: &[u8]) {
     if reason == DecodeError::UnknownError {
         trace::xprtrdma_err_unrecognized(|| {
             let xid = FixedHeader::peek(message).map_or(0, |header| header.xid);
@@ -177,5 +177,5 @@ fn header(requester: &Requester, message: &[u8]) -> (SocketAddress, u32, u32, u3
         procedure,
         ..
     } = header;
-    (*requester.alarm.address(), xid, version, procedure)
+    (*requester.loss.address(), xid, version, procedure)
 }

@@ -10,8 +10,11 @@ mod buffer;
 mod class;
 mod connecting;
 mod display;
+mod private;
 mod progress;
+mod registration;
 mod rqst;
+mod setup;
 mod svc;
 mod task;
 mod transport;
@@ -22,11 +25,9 @@ mod xprt_ops;
 
 pub(crate) use self::{
     buffer::RpcBuffer,
-    class::{
-        Class,
-        ClassRegistration, //
-    },
+    class::Class,
     connecting::Connecting,
+    registration::ClassRegistration,
     rqst::{
         Message as RpcMessage,
         NotFound,
@@ -54,6 +55,6 @@ pub(crate) use self::{
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 pub(crate) use self::{
     class::find_transport_ident,
-    xprt_ops::Unmounted, //
+    setup::Unmounted, //
 };
 pub(crate) use crate::kapi::page::Gathered as Memory;

@@ -16,6 +16,7 @@ use crate::kapi::sys::{
     workqueue::{
         work_class,
         DelayedWork,
+        Hasten,
         OwnedQueue,
         Timer,
         WorkItem, //

@@ -40,7 +40,8 @@ use crate::{
         },
         grant::{
             self,
-            Grant, //
+            Grant,
+            BATCH, //
         },
         poison::Poison,
         sizes::{
@@ -91,8 +92,6 @@ use xdr::{
     VERSION, //
 };
 
-/// Receives that are posted in one go: less than one RPC in sixteen posts any.
-pub(super) const BATCH: u32 = 17;
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const UNTOLD: u32 = 0;
 /// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It

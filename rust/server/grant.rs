@@ -7,8 +7,8 @@
 #[path = "../../kunit/grant.rs"]
 mod tests;
 
-use crate::server::connection::BATCH;
-
+/// Receives that are posted in one go: less than one RPC in sixteen posts any.
+pub(super) const BATCH: u32 = 17;
 /// Credits to begin with, and to come back to.
 pub(super) const FIRST: u32 = 16;
 /// Credits for each service thread, at most: those beyond would wait here and not at the client.

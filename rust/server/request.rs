@@ -2,7 +2,7 @@
 
 //! A Call that is to be executed.
 
-use crate::server::arrival::Message;
+use crate::kapi::ib::KeptReceive;
 use kernel::prelude::*;
 use xdr::{
     Call,
@@ -45,7 +45,7 @@ impl Outline {
     }
 
     /// What the client offers for the Reply to its Call, which came as `message`.
-    pub(super) fn offer<'a>(&self, message: &'a Message) -> Result<Offer<'a>> {
+    pub(super) fn offer<'a>(&self, message: &'a KeptReceive) -> Result<Offer<'a>> {
         self.offer.find(message.bytes()).ok_or(EINVAL)
     }
 }
@@ -66,4 +66,4 @@ pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
 }
 
 /// The received message of a Call, with its outline.
-pub(crate) type Request = (Message, Outline);
+pub(crate) type Request = (KeptReceive, Outline);

@@ -10,8 +10,6 @@ import say
 
 MODULE = repository.ROOT / "rust"
 PROTOCOL = repository.ROOT / "xdr" / "src"
-# Faults that there were when this was first looked at: none may be added.
-KNOWN = repository.ROOT / "tests" / "known-arrows"
 # From the top down: a folder's files use those of the folders behind it, and their own.
 LAYERS = ("rpcrdma_main", "server", "client", "transport", "kapi/sunrpc", "kapi/trace", "kapi/ib", "kapi/page", "kapi/sys",
           "kapi/bindings")
@@ -36,14 +34,12 @@ class Source:
 
 
 def check() -> None:
-    """Fail if a file uses what is above it, or if files use each other in a circle, or if a known fault is none any more."""
+    """Fail if a file uses what is above it, or if files use each other in a circle."""
     module, protocol = arrows_of(sources(MODULE)), arrows_of(sources(PROTOCOL))
-    found = {*upward(module), *circles(module), *(f"xdr: {each}" for each in circles(protocol))}
-    known = set(KNOWN.read_text().splitlines())
-    wrong = [*sorted(found - known), *(f"not any more: {each}" for each in sorted(known - found))]
+    wrong = [*upward(module), *circles(module), *(f"xdr: {each}" for each in circles(protocol))]
     if wrong:
         raise say.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]),
-                          f"let the arrow point down (LAYERS in tools/lab/layers.py); what is no fault any more goes from {KNOWN}")
+                          "let the arrow point down (LAYERS in tools/lab/layers.py)")
 
 
 def sources(root: Path) -> list[Source]:

@@ -49,8 +49,8 @@ pub mod checks;
 #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
 pub mod vectors;
 
-pub use binding::placeable_of_nfs_4;
-pub use encode::{
+pub use self::binding::placeable_of_nfs_4;
+pub use self::encode::{
     header_size,
     EncodeError,
     Encoder,
@@ -58,20 +58,20 @@ pub use encode::{
     ReplyStage,
     WriteStage, //
 };
-pub use error::{
+pub use self::error::{
     Answer,
     DecodeError,
     Rejected,
     Role, //
 };
-pub use header::{
+pub use self::header::{
     FixedHeader,
     Procedure,
     MIN_HEADER,
     VERSION, //
 };
-pub use limits::Limits;
-pub use message::{
+pub use self::limits::Limits;
+pub use self::message::{
     Call,
     CallPayload,
     Inline,
@@ -79,23 +79,23 @@ pub use message::{
     Reply,
     ReplyPayload, //
 };
-pub use offer::{
+pub use self::offer::{
     Offer,
     OfferPlace, //
 };
-pub use plain::{
+pub use self::plain::{
     encode_plain,
     Plain, //
 };
-pub use private_data::{
+pub use self::private_data::{
     InlineSize,
     PrivateData, //
 };
-pub use rdma_error::{
+pub use self::rdma_error::{
     ErrorMessage,
     RdmaError, //
 };
-pub use read_list::{
+pub use self::read_list::{
     ReadChunk,
     ReadChunkSegments,
     ReadChunks,
@@ -103,19 +103,19 @@ pub use read_list::{
     ReadSegment,
     ReadSegments, //
 };
-pub use returned::ReturnError;
-pub use rpc::{
+pub use self::returned::ReturnError;
+pub use self::rpc::{
     null_call,
     CallHeader,
     Direction,
     RpcPrefix,
     MIN_CALL_HEADER, //
 };
-pub use segment::{
+pub use self::segment::{
     Segment,
     Segments, //
 };
-pub use write_list::{
+pub use self::write_list::{
     Filled,
     WriteChunk,
     WriteChunks,

@@ -252,6 +252,37 @@ impl Backchannel {
     }
 }
 
+impl Xprt {
+    /// Puts a reverse Reply that is to be sent in front of all else. False where there is none, or it is
+    /// there.
+    ///
+    /// The RPC layer puts it behind requests that have a unit of the congestion window, as those have
+    /// that were sent on an earlier connection.
+    pub(crate) fn put_reverse_first(&self) -> bool {
+        self.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed.
+            let queue = unsafe { &raw mut (*xprt).xmit_queue };
+            // SAFETY: The lock that protects the queue is held, here and below.
+            let first = unsafe { (*queue).next };
+            let mut next = first;
+            while next != queue {
+                // SAFETY: What is in the queue is part of a request, and valid while it is there.
+                let is_reverse = unsafe {
+                    Backchannel::is_reverse(container_of!(next, bindings::rpc_rqst, rq_xmit))
+                };
+                if is_reverse {
+                    // SAFETY: It is in the queue, where it may be anywhere.
+                    unsafe { bindings::list_move(next, queue) };
+                    return next != first;
+                }
+                // SAFETY: As a part of the queue it has a successor.
+                next = unsafe { (*next).next };
+            }
+            false
+        })
+    }
+}
+
 const _: () = assert!(offset_of!(Slot, rqst) == 0);
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]

@@ -10,10 +10,6 @@ pub(crate) use self::lookup::find_transport_ident;
 
 use crate::kapi::{
     bindings,
-    sunrpc::{
-        transport::Transport,
-        xprt_ops::XprtOps, //
-    },
     sys::{
         single::{
             Single,
@@ -27,7 +23,6 @@ use core::{
         c_int,
         CStr, //
     },
-    marker::PhantomData,
     ptr::null, //
 };
 use kernel::{
@@ -55,7 +50,7 @@ struct Storage {
 }
 
 /// Makes a transport for the RPC layer.
-pub(super) type Setup =
+pub(super) type SetupFn =
     unsafe extern "C" fn(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt;
 
 /// The place of a transport class; one `static` each.
@@ -108,7 +103,7 @@ impl Class {
         ident: c_int,
         name: &CStr,
         netids: &[&'static CStr],
-        setup: Setup,
+        setup: SetupFn,
         queue: Option<Arc<OwnedQueue>>,
     ) -> Result<Registered> {
         let taken = self.owner.take()?;
@@ -163,27 +158,5 @@ impl Drop for Registered {
     fn drop(&mut self) {
         // SAFETY: Registered by the type invariant.
         unsafe { bindings::xprt_unregister_transport(self.class.as_raw()) };
-    }
-}
-
-/// The class of a client transport is registered while this lives.
-pub(crate) struct ClassRegistration<T: Transport> {
-    _class: Registered,
-    _transport: PhantomData<T>,
-}
-
-impl<T: Transport> ClassRegistration<T> {
-    /// Registers `T::class()`, with one queue for all its transports. Errors as
-    /// [`Class::register`]. May sleep.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let queue = Some(OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?);
-        let (class, setup, netids) = (T::class(), XprtOps::<T>::setup, &T::NETIDS);
-        // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of
-        // calls.
-        let class = unsafe { class.register(module, T::IDENT, T::NAME, netids, setup, queue) }?;
-        Ok(Self {
-            _class: class,
-            _transport: PhantomData,
-        })
     }
 }

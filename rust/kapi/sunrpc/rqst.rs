@@ -9,7 +9,6 @@ use crate::kapi::{
         backchannel::Backchannel,
         buffer::RpcBuffer,
         task::Task,
-        transport::Transport,
         xdr_buf::XdrBuf,
         xprt::Xprt, //
     },
@@ -22,7 +21,10 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::ArcBorrow, //
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
 };
 
 /// A request, for the time of a call from the RPC layer to send it.
@@ -92,13 +94,13 @@ impl<'a> Message<'a> {
 ///
 /// # Invariants
 ///
-/// The request is of a transport of type `T`, and its buffer of [`RpcBuffer`].
-pub(crate) struct Rqst<'a, T: Transport> {
+/// The request is of a transport whose state of an RPC is a `C`, and its buffer of [`RpcBuffer`].
+pub(crate) struct Rqst<'a, C: 'static> {
     message: Message<'a>,
-    _transport: PhantomData<T>,
+    _call: PhantomData<ArcBorrow<'a, C>>,
 }
 
-impl<'a, T: Transport> Deref for Rqst<'a, T> {
+impl<'a, C> Deref for Rqst<'a, C> {
     type Target = Message<'a>;
 
     fn deref(&self) -> &Message<'a> {
@@ -106,7 +108,7 @@ impl<'a, T: Transport> Deref for Rqst<'a, T> {
     }
 }
 
-impl<'a, T: Transport> Rqst<'a, T> {
+impl<'a, C> Rqst<'a, C> {
     /// # Safety
     ///
     /// `raw` must be as the type invariants of this and of [`Message`] say.
@@ -115,12 +117,12 @@ impl<'a, T: Transport> Rqst<'a, T> {
         Self {
             // SAFETY: The contract of this function has that of the other one in it.
             message: unsafe { Message::from_raw(raw) },
-            _transport: PhantomData,
+            _call: PhantomData,
         }
     }
 
     /// The transport's state of the RPC.
-    pub(crate) fn call(&self) -> ArcBorrow<'a, T::Call> {
+    pub(crate) fn call(&self) -> ArcBorrow<'a, C> {
         // SAFETY: By the type invariant the buffer is one of `RpcBuffer`, with such a state in
         // front; it stays as long as the message does.
         unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
@@ -233,23 +235,23 @@ pub(crate) enum NotFound {
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request of a transport of type `T` in its receive queue, pinned by us. Its
+/// `raw` is a valid request of a transport whose state of an RPC is a `C` in its receive queue, pinned by us. Its
 /// task, its transport and its buffer stay until it is unpinned. Its buffer is claimed, so that
 /// there is no other value for it.
-pub(crate) struct PinnedRqst<T: Transport> {
+pub(crate) struct PinnedRqst<C> {
     raw: NonNull<bindings::rpc_rqst>,
-    _transport: PhantomData<T>,
+    _call: PhantomData<Arc<C>>,
 }
 
 // SAFETY: A pinned request may be handled by any thread, but by one at a time.
-unsafe impl<T: Transport> Send for PinnedRqst<T> {}
+unsafe impl<C: Send + Sync> Send for PinnedRqst<C> {}
 
-impl<T: Transport> PinnedRqst<T> {
+impl<C> PinnedRqst<C> {
     /// Finds the request that waits for a Reply of this XID.
     ///
     /// # Safety
     ///
-    /// `xprt` must be a transport of type `T`.
+    /// `xprt` must be a transport whose state of an RPC is a `C`.
     pub(super) unsafe fn find(xprt: &Xprt, xid: u32) -> Result<Self, NotFound> {
         xprt.with_queue_lock(|xprt| {
             // SAFETY: The transport is valid, and the queue lock is held.
@@ -257,7 +259,7 @@ impl<T: Transport> PinnedRqst<T> {
             let raw = NonNull::new(rqst).ok_or(NotFound::Unknown)?;
             // SAFETY: A request that is found stays while the queue lock is held, and with it its
             // buffer, which is one of `RpcBuffer`.
-            if !unsafe { RpcBuffer::<T::Call>::claim((*rqst).rq_buffer.cast()) } {
+            if !unsafe { RpcBuffer::<C>::claim((*rqst).rq_buffer.cast()) } {
                 return Err(NotFound::Answered);
             }
             // SAFETY: The request is in the queue, whose lock is held.
@@ -265,7 +267,7 @@ impl<T: Transport> PinnedRqst<T> {
             // INVARIANT: Claimed and pinned above.
             Ok(Self {
                 raw,
-                _transport: PhantomData,
+                _call: PhantomData,
             })
         })
     }
@@ -280,7 +282,7 @@ impl<T: Transport> PinnedRqst<T> {
     }
 
     /// The transport's state of the RPC.
-    pub(crate) fn call(&self) -> ArcBorrow<'_, T::Call> {
+    pub(crate) fn call(&self) -> ArcBorrow<'_, C> {
         // SAFETY: The buffer stays by the type invariant: it is freed after the request was
         // taken from the receive queue, which waits for the pin.
         unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
@@ -327,7 +329,7 @@ impl<T: Transport> PinnedRqst<T> {
         // nobody's. The RPC layer keeps a copy that must stay the same.
         unsafe {
             let head = (*rqst).rq_rcv_buf.head[0].iov_base.cast::<u8>();
-            let room = RpcBuffer::<T::Call>::room_from((*rqst).rq_buffer.cast(), head);
+            let room = RpcBuffer::<C>::room_from((*rqst).rq_buffer.cast(), head);
             XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).stretch_head(len, room)?;
             XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).stretch_head(len, room)
         }
@@ -353,7 +355,7 @@ impl<T: Transport> PinnedRqst<T> {
             // whose lock is held.
             Err(e) => unsafe {
                 let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
-                RpcBuffer::<T::Call>::progress_of(buffer).end_with(task, e);
+                RpcBuffer::<C>::progress_of(buffer).end_with(task, e);
             },
         };
         // SAFETY: `this` is not dropped, nor used afterwards.
@@ -372,7 +374,7 @@ impl<T: Transport> PinnedRqst<T> {
             // SAFETY: Valid by the type invariant, until it is unpinned below. The claim is ours,
             // and the lock that it goes by is held.
             let task = unsafe {
-                RpcBuffer::<T::Call>::unclaim((*rqst).rq_buffer.cast());
+                RpcBuffer::<C>::unclaim((*rqst).rq_buffer.cast());
                 (*rqst).rq_task
             };
             last(task);
@@ -382,7 +384,7 @@ impl<T: Transport> PinnedRqst<T> {
     }
 }
 
-impl<T: Transport> Drop for PinnedRqst<T> {
+impl<C> Drop for PinnedRqst<C> {
     fn drop(&mut self) {
         // SAFETY: It is not used any more.
         unsafe { self.let_go(|_| ()) };

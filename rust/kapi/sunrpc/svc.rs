@@ -12,6 +12,7 @@ mod ops;
 mod payload;
 mod reply;
 mod reverse;
+mod reverse_rqst;
 mod rqst;
 
 pub(crate) use self::{

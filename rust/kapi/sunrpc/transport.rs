@@ -52,7 +52,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     fn class() -> &'static Class;
     /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No work
     /// there may wait for other work there. May sleep.
-    fn new(xprt: XprtHandle<Self>, queue: Arc<OwnedQueue>) -> Result<Self>;
+    fn new(xprt: XprtHandle<Self::Call>, queue: Arc<OwnedQueue>) -> Result<Self>;
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
 
@@ -81,7 +81,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     ///
     /// `ENOTCONN`: to be sent again on a new connection; the caller closes this one. `EAGAIN` and
     /// `ENOBUFS`: to be sent again later. `EBADSLT`: no credit. Other errors end the RPC.
-    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self>) -> Result;
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result;
     /// Sends the Reply of a reverse request, as [`Self::send`].
     fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result;
 

@@ -4,10 +4,6 @@
 
 use crate::kapi::{
     bindings,
-    sunrpc::{
-        backchannel::Backchannel,
-        xprt_ops::INITIAL_BACKOFF, //
-    },
     sys::{
         address::SocketAddress,
         bit::test_bit,
@@ -21,8 +17,24 @@ use crate::kapi::{
 use kernel::{
     container_of,
     ffi::c_ulong,
+    time::Jiffies,
     types::Opaque, //
 };
+
+/// The least delay before a connection that follows a useless one, and its growth.
+pub(super) const INITIAL_BACKOFF: Jiffies = 5 * HZ;
+
+/// 60 seconds, no retries: a lost connection is noticed otherwise, and resent over at once.
+pub(super) struct Timeout(pub(super) bindings::rpc_timeout);
+// SAFETY: Never changed.
+unsafe impl Sync for Timeout {}
+pub(super) static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
+    to_initval: 60 * HZ,
+    to_maxval: 60 * HZ,
+    to_increment: 0,
+    to_retries: 0,
+    to_exponential: 0,
+});
 
 /// The RPC layer's view of a transport.
 #[repr(transparent)]
@@ -200,35 +212,6 @@ impl Xprt {
                 unsafe { kernel::bindings::clear_bit(mark, &raw mut (*xprt).state) };
             }
         });
-    }
-
-    /// Puts a reverse Reply that is to be sent in front of all else. False where there is none, or it is
-    /// there.
-    ///
-    /// The RPC layer puts it behind requests that have a unit of the congestion window, as those have
-    /// that were sent on an earlier connection.
-    pub(crate) fn put_reverse_first(&self) -> bool {
-        self.with_queue_lock(|xprt| {
-            // SAFETY: The transport is valid while it is borrowed.
-            let queue = unsafe { &raw mut (*xprt).xmit_queue };
-            // SAFETY: The lock that protects the queue is held, here and below.
-            let first = unsafe { (*queue).next };
-            let mut next = first;
-            while next != queue {
-                // SAFETY: What is in the queue is part of a request, and valid while it is there.
-                let is_reverse = unsafe {
-                    Backchannel::is_reverse(container_of!(next, bindings::rpc_rqst, rq_xmit))
-                };
-                if is_reverse {
-                    // SAFETY: It is in the queue, where it may be anywhere.
-                    unsafe { bindings::list_move(next, queue) };
-                    return next != first;
-                }
-                // SAFETY: As a part of the queue it has a successor.
-                next = unsafe { (*next).next };
-            }
-            false
-        })
     }
 
     /// A useful answer came, or none for long: the next reconnect need not be delayed.

@@ -10,7 +10,6 @@ use crate::kapi::{
             NotFound,
             PinnedRqst, //
         },
-        transport::Transport,
         xprt::Xprt, //
     },
     sys::completion::Completion, //
@@ -26,7 +25,7 @@ use kernel::{
 };
 
 /// What the handles of a transport share.
-pub(super) struct Shared {
+pub(super) struct HandleInner {
     pub(super) xprt: NonNull<bindings::rpc_xprt>,
     pub(super) handles: NonNull<Completion>,
     pub(super) backchannel: NonNull<Backchannel>,
@@ -34,11 +33,11 @@ pub(super) struct Shared {
 
 // SAFETY: An `Xprt`, a completion and a backchannel may be used by any thread, and so may the last
 // handle go on any.
-unsafe impl Send for Shared {}
+unsafe impl Send for HandleInner {}
 // SAFETY: An `Xprt`, a completion and a backchannel may be used by several threads at once.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for HandleInner {}
 
-impl Drop for Shared {
+impl Drop for HandleInner {
     fn drop(&mut self) {
         // SAFETY: `destroy` frees it only after this.
         unsafe { self.handles.as_ref() }.complete_all();
@@ -50,37 +49,38 @@ impl Drop for Shared {
 ///
 /// # Invariants
 ///
-/// The transport, which is of type `T`, and its backchannel are valid as long as the shared part is.
-pub(crate) struct XprtHandle<T> {
-    shared: Arc<Shared>,
-    _transport: PhantomData<fn() -> T>,
+/// The transport, whose state of an RPC is a `C`, and its backchannel are valid as long as the shared
+/// part is.
+pub(crate) struct XprtHandle<C> {
+    shared: Arc<HandleInner>,
+    _call: PhantomData<fn() -> C>,
 }
 
-impl<T> Clone for XprtHandle<T> {
+impl<C> Clone for XprtHandle<C> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
-            _transport: PhantomData,
+            _call: PhantomData,
         }
     }
 }
 
-impl<T: Transport> XprtHandle<T> {
+impl<C> XprtHandle<C> {
     /// # Safety
     ///
-    /// The transport must be one of type `T`.
-    pub(super) unsafe fn new(shared: Arc<Shared>) -> Self {
-        // INVARIANT: The type is as the contract of this function says; `destroy` waits until the
+    /// The transport must be one whose state of an RPC is a `C`.
+    pub(super) unsafe fn new(shared: Arc<HandleInner>) -> Self {
+        // INVARIANT: The state is as the contract of this function says; `destroy` waits until the
         // shared part is gone.
         Self {
             shared,
-            _transport: PhantomData,
+            _call: PhantomData,
         }
     }
 
     /// Finds the request that waits for a Reply of this XID.
-    pub(crate) fn find(&self, xid: u32) -> Result<PinnedRqst<T>, NotFound> {
-        // SAFETY: The transport is of type `T` by the type invariant.
+    pub(crate) fn find(&self, xid: u32) -> Result<PinnedRqst<C>, NotFound> {
+        // SAFETY: The transport's state of an RPC is a `C` by the type invariant.
         unsafe { PinnedRqst::find(self, xid) }
     }
 
@@ -96,7 +96,7 @@ impl<T: Transport> XprtHandle<T> {
     }
 }
 
-impl<T> Deref for XprtHandle<T> {
+impl<C> Deref for XprtHandle<C> {
     type Target = Xprt;
 
     fn deref(&self) -> &Xprt {

@@ -2,19 +2,9 @@
 
 //! The calls of the RPC layer into a transport.
 
-mod life;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod unmounted;
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(crate) use self::unmounted::Unmounted;
-
-use self::life::{
-    Data,
-    Private, //
-};
 use crate::kapi::{
     bindings,
     page::Fenced,
@@ -23,20 +13,21 @@ use crate::kapi::{
         buffer::RpcBuffer,
         connecting::Connecting,
         display::set_port_strings,
+        private::Private,
         rqst::{
             ReverseRqst,
             Rqst, //
         },
         task::Task,
         transport::Transport,
-        xprt::Xprt, //
+        xprt::{
+            Xprt,
+            INITIAL_BACKOFF, //
+        },
     },
     sys::{
         address::SocketAddress,
-        time::{
-            self,
-            HZ, //
-        },
+        time, //
     },
     trace, //
 };
@@ -58,21 +49,6 @@ use kernel::{
     seq_file::SeqFile,
     time::Jiffies, //
 };
-
-/// The least delay before a connection that follows a useless one, and its growth.
-pub(super) const INITIAL_BACKOFF: Jiffies = 5 * HZ;
-
-/// 60 seconds, no retries: a lost connection is noticed otherwise, and resent over at once.
-pub(super) struct Timeout(pub(super) bindings::rpc_timeout);
-// SAFETY: Never changed.
-unsafe impl Sync for Timeout {}
-pub(super) static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
-    to_initval: 60 * HZ,
-    to_maxval: 60 * HZ,
-    to_increment: 0,
-    to_retries: 0,
-    to_exponential: 0,
-});
 
 /// Whether the request of a task was last sent on the connection of this cookie.
 ///
@@ -99,7 +75,7 @@ fn end_of_patience(now: Jiffies, end: Jiffies, period: impl FnOnce() -> Jiffies)
 pub(super) struct XprtOps<T: Transport>(PhantomData<T>);
 
 impl<T: Transport> XprtOps<T> {
-    const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
+    pub(super) const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
         set_buffer_size: None,
         reserve_xprt: Some(bindings::xprt_reserve_xprt_cong),
         release_xprt: Some(bindings::xprt_release_xprt_cong),
@@ -119,7 +95,7 @@ impl<T: Transport> XprtOps<T> {
         timer: Some(Self::timer),
         release_request: Some(Backchannel::release_request),
         close: Some(Self::close),
-        destroy: Some(Self::destroy),
+        destroy: Some(Private::<T>::destroy),
         set_connect_timeout: Some(Self::set_connect_timeout),
         print_stats: Some(Self::print_stats),
         enable_swap: Some(Self::enable_swap),
@@ -132,32 +108,15 @@ impl<T: Transport> XprtOps<T> {
         bc_destroy: Some(Self::bc_destroy),
     };
 
-    /// # Safety
-    ///
-    /// `xprt` must be a transport that [`Self::setup`] made, and not destroyed for `'a`.
-    unsafe fn data<'a>(xprt: *mut bindings::rpc_xprt) -> Option<&'a Data<T>> {
-        // SAFETY: Such a transport is the first part of a `Private<T>`, whose data is written
-        // before the RPC layer knows of it, and taken away when it is destroyed. The reference is
-        // to the data alone.
-        unsafe { (*xprt.cast::<Private<T>>()).data.as_ref() }
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Self::data`].
-    unsafe fn transport<'a>(xprt: *mut bindings::rpc_xprt) -> Option<&'a T> {
-        // SAFETY: The contract of this function is that of the other one.
-        unsafe { Self::data(xprt) }.map(|data| &data.transport)
-    }
-
     /// Starts to connect. From the RPC task that has locked the transport; does not sleep long.
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let (Some(transport), Some(raw)) = (unsafe { Self::transport(xprt) }, NonNull::new(xprt))
+        let (Some(transport), Some(raw)) =
+            (unsafe { Private::<T>::transport(xprt) }, NonNull::new(xprt))
         else {
             return;
         };
@@ -185,10 +144,10 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        if let Some(transport) = unsafe { Self::transport(xprt) } {
+        if let Some(transport) = unsafe { Private::<T>::transport(xprt) } {
             transport.close();
         }
         // SAFETY: The caller has locked the transport: nobody else changes the cookie, which others
@@ -204,12 +163,12 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
             let rqst = (*task).tk_rqstp;
-            (rqst, Self::transport((*rqst).rq_xprt))
+            (rqst, Private::<T>::transport((*rqst).rq_xprt))
         };
         let Some(transport) = transport else {
             return EIO.to_errno();
@@ -243,12 +202,12 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
             let rqst = (*task).tk_rqstp;
-            (rqst, Self::transport((*rqst).rq_xprt))
+            (rqst, Private::<T>::transport((*rqst).rq_xprt))
         };
         let Some(transport) = transport else { return };
         // SAFETY: The request has a buffer of `buf_alloc`, which is given back below. The task is
@@ -271,7 +230,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         let Some(raw) = NonNull::new(rqst) else {
             return EIO.to_errno();
@@ -279,7 +238,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The RPC layer sends a request on a transport of `setup` that it holds.
         let (raw_xprt, xprt, transport) = unsafe {
             let xprt = (*rqst).rq_xprt;
-            (xprt, Xprt::from_raw(xprt), Self::transport(xprt))
+            (xprt, Xprt::from_raw(xprt), Private::<T>::transport(xprt))
         };
         let Some(transport) = transport else {
             return EIO.to_errno();
@@ -318,7 +277,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
         // The time of an RPC begins with it, and may be over when it has waited long for this
         // connection. It would be overdue at once, and that would cost the connection.
@@ -341,7 +300,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn timer(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // There is no keep-alive below us: a new connection finds out what is wrong, and all
         // RPCs are sent again over it. One that waits for that says nothing of the new one.
@@ -349,7 +308,7 @@ impl<T: Transport> XprtOps<T> {
         // request.
         let (sent_here, transport) = unsafe {
             let cookie = Xprt::from_raw(xprt).connect_cookie();
-            (was_sent_on(task, cookie), Self::transport(xprt))
+            (was_sent_on(task, cookie), Private::<T>::transport(xprt))
         };
         if let (true, Some(transport)) = (sent_here, transport) {
             transport.overdue();
@@ -360,7 +319,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn set_port(xprt: *mut bindings::rpc_xprt, port: c_ushort) {
         // SAFETY: Called with a transport of ours, by the task that looks for the port.
         unsafe {
@@ -374,7 +333,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn set_connect_timeout(
         xprt: *mut bindings::rpc_xprt,
         connect_timeout: c_ulong,
@@ -412,11 +371,11 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn print_stats(xprt: *mut bindings::rpc_xprt, seq: *mut bindings::seq_file) {
         // SAFETY: Called with a transport of ours, and a file to print to.
         unsafe {
-            if let Some(transport) = Self::transport(xprt) {
+            if let Some(transport) = Private::<T>::transport(xprt) {
                 transport.print_stats(Xprt::from_raw(xprt), SeqFile::from_raw(seq));
             }
         }
@@ -426,8 +385,8 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
-    unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
+    /// To be called by the RPC layer alone, as all functions of the table.
+    pub(super) unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_begin_swap(xprt) };
         0
@@ -437,8 +396,8 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
-    unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
+    /// To be called by the RPC layer alone, as all functions of the table.
+    pub(super) unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_end_swap(xprt) };
     }
@@ -447,12 +406,12 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn inject_disconnect(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours, locked by the caller.
         unsafe {
             trace::xprtrdma_op_inject_dsc(|| Xprt::from_raw(xprt).server());
-            if let Some(transport) = Self::transport(xprt) {
+            if let Some(transport) = Private::<T>::transport(xprt) {
                 transport.inject_disconnect();
             }
         }
@@ -462,10 +421,10 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
-        let Some(data) = (unsafe { Self::data(xprt) }) else {
+        let Some(data) = (unsafe { Private::<T>::data(xprt) }) else {
             return EIO.to_errno();
         };
         let transport = &data.transport;
@@ -488,30 +447,30 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_maxpayload(xprt: *mut bindings::rpc_xprt) -> usize {
         // SAFETY: Called with a transport of ours.
-        unsafe { Self::transport(xprt) }.map_or(0, T::reverse_payload)
+        unsafe { Private::<T>::transport(xprt) }.map_or(0, T::reverse_payload)
     }
 
     /// Reverse Calls at once. Any context.
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_num_slots(xprt: *mut bindings::rpc_xprt) -> c_uint {
         // SAFETY: Called with a transport of ours.
-        unsafe { Self::transport(xprt) }.map_or(0, T::reverse_slots)
+        unsafe { Private::<T>::transport(xprt) }.map_or(0, T::reverse_slots)
     }
 
     /// A reverse request is done with. May sleep.
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_free_rqst(rqst: *mut bindings::rpc_rqst) {
         // SAFETY: The request has a reference to its transport, which is of `setup`.
-        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Self::data((*rqst).rq_xprt)) };
+        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Private::<T>::data((*rqst).rq_xprt)) };
         if let Some(data) = data {
             // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
             // is done with it.
@@ -526,10 +485,10 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::setup`].
+    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_destroy(xprt: *mut bindings::rpc_xprt, _max: c_uint) {
         // SAFETY: Called with a transport of ours.
-        if let Some(data) = unsafe { Self::data(xprt) } {
+        if let Some(data) = unsafe { Private::<T>::data(xprt) } {
             data.transport.reverse_disabled();
             data.shared.backchannel.destroy();
         }

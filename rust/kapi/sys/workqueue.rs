@@ -118,6 +118,21 @@ pub(crate) trait WorkItem: Send + Sync + Sized + 'static {
 /// Dropping it cancels it, and waits for the end if it is running: sleeps.
 pub(crate) struct DelayedWork<T: WorkItem>(Pin<KBox<Inner<T>>>);
 
+/// Work that can be wanted sooner, whatever it works on.
+pub(crate) trait Hasten: Send + Sync + 'static {
+    /// Queues the work to run at once, whenever it was to. Any context.
+    fn hasten(&self);
+}
+
+impl<T: WorkItem> Hasten for DelayedWork<T> {
+    fn hasten(&self) {
+        // SAFETY: By the type invariant of `Inner` the work is initialised, and this is its queue.
+        unsafe {
+            bindings::mod_delayed_work_on(UNBOUND, self.0.queue.wq.as_ptr(), self.0.work.get(), 0)
+        };
+    }
+}
+
 /// What lies behind a [`DelayedWork`].
 ///
 /// # Invariants
@@ -171,14 +186,6 @@ impl<T: WorkItem> DelayedWork<T> {
     /// already. While it runs, it can be queued again. Any context.
     pub(crate) fn queue(&self, delay: Jiffies) -> bool {
         self.timer().queue(delay)
-    }
-
-    /// Queues the work to run at once, whenever it was to. Any context.
-    pub(crate) fn hasten(&self) {
-        // SAFETY: By the type invariant of `Inner` the work is initialised, and this is its queue.
-        unsafe {
-            bindings::mod_delayed_work_on(UNBOUND, self.0.queue.wq.as_ptr(), self.0.work.get(), 0)
-        };
     }
 
     /// Takes the work from the queue, if it is there, and waits for the end if it is running.

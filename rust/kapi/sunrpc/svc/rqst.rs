@@ -10,7 +10,7 @@ use crate::kapi::{
     },
     sunrpc::svc::{
         link,
-        reverse, //
+        reverse_rqst, //
     },
 };
 use core::{
@@ -98,7 +98,7 @@ impl SvcRqst<'_> {
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
         if let Some(xprt) = self.reverse() {
             // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse::fail(xprt.as_ptr(), xid) };
+            unsafe { reverse_rqst::fail(xprt.as_ptr(), xid) };
         }
     }
 
@@ -113,7 +113,7 @@ impl SvcRqst<'_> {
     ) {
         if let Some(xprt) = self.reverse() {
             // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse::complete(xprt.as_ptr(), xid, reply, accept) };
+            unsafe { reverse_rqst::complete(xprt.as_ptr(), xid, reply, accept) };
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What happens to an id, as something to wait for.
+//! How far the id of a connection has come, as something to wait for.
 
 use crate::kapi::{
     ib::{
@@ -45,9 +45,9 @@ struct State {
     peer: Option<PrivateData>,
 }
 
-/// The events of one id.
+/// The state of one id, by its events.
 #[pin_data]
-pub(crate) struct Events<L: OnLost> {
+pub(crate) struct CmState<L: OnLost> {
     #[pin]
     step: Completion,
     #[pin]
@@ -55,7 +55,7 @@ pub(crate) struct Events<L: OnLost> {
     on_lost: L,
 }
 
-impl<L: OnLost> Events<L> {
+impl<L: OnLost> CmState<L> {
     /// For a new id. May sleep.
     pub(crate) fn new(on_lost: L) -> Result<Arc<Self>> {
         let state = State {
@@ -66,7 +66,7 @@ impl<L: OnLost> Events<L> {
         Arc::pin_init(
             pin_init!(Self {
                 step <- Completion::new(),
-                state <- new_spinlock!(state, "rpcrdma_cm_events"),
+                state <- new_spinlock!(state, "rpcrdma_cm_state"),
                 on_lost,
             }),
             GFP_KERNEL,
@@ -78,7 +78,7 @@ impl<L: OnLost> Events<L> {
     /// `EHOSTUNREACH` when there was no answer: the same as when the connection manager gives up
     /// first, since `ETIMEDOUT` makes the RPC layer try again for as long as the RPC lasts.
     /// Otherwise what `start` or the event says.
-    pub(crate) fn step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
+    pub(crate) fn wait_step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
         let mut state = self.state.lock();
         self.step.reinit();
         if let Phase::Over(e) = state.phase {
@@ -121,7 +121,7 @@ impl<L: OnLost> Events<L> {
         drop(state);
     }
 
-    fn over(&self, event: CmEventKind, error: Error) {
+    fn fail(&self, event: CmEventKind, error: Error) {
         let mut state = self.state.lock();
         let was_up = matches!(state.phase, Phase::Up);
         if !matches!(state.phase, Phase::Over(_)) {
@@ -135,7 +135,7 @@ impl<L: OnLost> Events<L> {
     }
 
     /// Takes note of an event; `status` and `data` as [`CmEvent`] has them.
-    fn happened(&self, kind: CmEventKind, status: i32, data: &[u8]) {
+    fn handle(&self, kind: CmEventKind, status: i32, data: &[u8]) {
         match kind {
             CmEventKind::AddressResolved | CmEventKind::RouteResolved => self.done(),
             CmEventKind::Established => {
@@ -148,12 +148,12 @@ impl<L: OnLost> Events<L> {
                 self.done();
             }
             // The errors are those that users of NFS over RDMA know.
-            CmEventKind::AddressError => self.over(kind, unresolved(status)),
-            CmEventKind::RouteError | CmEventKind::Unreachable => self.over(kind, EHOSTUNREACH),
-            CmEventKind::ConnectError | CmEventKind::Stale => self.over(kind, ENOTCONN),
-            CmEventKind::Rejected => self.over(kind, ECONNREFUSED),
-            CmEventKind::Disconnected => self.over(kind, ECONNABORTED),
-            CmEventKind::DeviceRemoval | CmEventKind::AddressChange => self.over(kind, ENODEV),
+            CmEventKind::AddressError => self.fail(kind, unresolved(status)),
+            CmEventKind::RouteError | CmEventKind::Unreachable => self.fail(kind, EHOSTUNREACH),
+            CmEventKind::ConnectError | CmEventKind::Stale => self.fail(kind, ENOTCONN),
+            CmEventKind::Rejected => self.fail(kind, ECONNREFUSED),
+            CmEventKind::Disconnected => self.fail(kind, ECONNABORTED),
+            CmEventKind::DeviceRemoval | CmEventKind::AddressChange => self.fail(kind, ENODEV),
             CmEventKind::Other => (),
         }
     }
@@ -174,15 +174,15 @@ fn unresolved(status: i32) -> Error {
     }
 }
 
-impl<L: OnLost> CmHandler for Events<L> {
+impl<L: OnLost> CmHandler for CmState<L> {
     fn event(&self, event: CmEvent<'_>) {
         if let (CmEventKind::DeviceRemoval, Some(device)) = (event.kind, event.device()) {
             xprtrdma_device_removal(|| (device, event.peer()));
         }
-        self.happened(event.kind, event.status, event.private_data);
+        self.handle(event.kind, event.status, event.private_data);
     }
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/events.rs"]
+#[path = "../../kunit/cm_state.rs"]
 mod tests;

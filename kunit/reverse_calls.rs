@@ -15,7 +15,7 @@ mod suite {
 
     #[test]
     fn as_many_calls_as_can_be_kept() -> Result {
-        let mut reverse = Reverse::new()?;
+        let mut reverse = ReverseCalls::new()?;
         let mut came = 0;
         while came <= 2 * MOST && reverse.came() {
             came += 1;
@@ -28,7 +28,7 @@ mod suite {
 
     #[test]
     fn an_answer_makes_room_for_one_call() -> Result {
-        let mut reverse = Reverse::new()?;
+        let mut reverse = ReverseCalls::new()?;
         for _ in 0..MOST {
             claim(reverse.came(), "kept")?;
         }
@@ -39,7 +39,7 @@ mod suite {
 
     #[test]
     fn more_answers_than_calls_make_no_room() -> Result {
-        let mut reverse = Reverse::new()?;
+        let mut reverse = ReverseCalls::new()?;
         reverse.answered();
         same("unanswered", reverse.unanswered, 0)
     }

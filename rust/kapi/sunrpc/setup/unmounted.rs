@@ -2,7 +2,7 @@
 
 //! A transport that no client of the RPC layer uses, for tests.
 
-use crate::kapi::sunrpc::xprt_ops::*;
+use super::*;
 use kernel::error::from_err_ptr;
 
 /// A transport that is made and destroyed as for a mount, and does nothing in between: for the RPC
@@ -12,7 +12,7 @@ use kernel::error::from_err_ptr;
 ///
 /// # Invariants
 ///
-/// `xprt` is a transport that [`XprtOps::setup`] made for `T`, not destroyed, and known to nobody
+/// `xprt` is a transport that [`Setup::setup`] made for `T`, not destroyed, and known to nobody
 /// else.
 pub(crate) struct Unmounted<T: Transport> {
     xprt: NonNull<bindings::rpc_xprt>,
@@ -30,7 +30,7 @@ impl<T: Transport> Unmounted<T> {
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.
-        let xprt = from_err_ptr(unsafe { XprtOps::<T>::setup(&raw mut args) })?;
+        let xprt = from_err_ptr(unsafe { Setup::<T>::setup(&raw mut args) })?;
         let xprt = NonNull::new(xprt).ok_or(ENOMEM)?;
         // SAFETY: Made above, and known to nobody else.
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };
@@ -44,7 +44,7 @@ impl<T: Transport> Unmounted<T> {
     /// What the module has of it.
     pub(crate) fn transport(&self) -> Result<&T> {
         // SAFETY: By the type invariant.
-        unsafe { XprtOps::<T>::transport(self.xprt.as_ptr()) }.ok_or(EINVAL)
+        unsafe { Private::<T>::transport(self.xprt.as_ptr()) }.ok_or(EINVAL)
     }
 
     /// Swapping to a file of the mount begins.
@@ -81,6 +81,6 @@ impl<T: Transport> Unmounted<T> {
 impl<T: Transport> Drop for Unmounted<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant nobody else knows it.
-        unsafe { XprtOps::<T>::destroy(self.xprt.as_ptr()) };
+        unsafe { Private::<T>::destroy(self.xprt.as_ptr()) };
     }
 }

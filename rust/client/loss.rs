@@ -3,13 +3,13 @@
 //! The end of a connection that was not asked for.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/alarm.rs"]
+#[path = "../../kunit/loss.rs"]
 mod tests;
 
 use crate::{
     client::{
-        events::OnLost,
-        mount::Mount, //
+        call::Call,
+        cm_state::OnLost, //
     },
     kapi::{
         ib::CmEventKind,
@@ -35,7 +35,7 @@ use kernel::{
 };
 
 /// Why a connection has to be given up.
-pub(crate) enum Reason {
+pub(crate) enum LossReason {
     /// A work request failed.
     Failed(Failure),
     /// The connection manager says so.
@@ -61,14 +61,14 @@ pub(crate) enum Reason {
     Unanswered,
 }
 
-impl Reason {
+impl LossReason {
     /// Whether the server was waited for in vain, as long as an RPC waits.
-    fn is_lost_patience(&self) -> bool {
+    fn is_timeout(&self) -> bool {
         matches!(self, Self::Overdue | Self::Silent | Self::NoCredits)
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed(failure) => failure.wc().words(),
@@ -91,22 +91,22 @@ impl fmt::Display for Reason {
 
 /// Tells the RPC layer, and the log, once that a connection has to be given up. Nothing is said of
 /// one that is not up yet: the outcome of the attempt is reported anyway.
-pub(crate) struct Alarm {
-    xprt: XprtHandle<Mount>,
+pub(crate) struct LossNotifier {
+    xprt: XprtHandle<Call>,
     address: SocketAddress,
-    armed: Atomic<bool>,
-    raised: Atomic<bool>,
+    enabled: Atomic<bool>,
+    reported: Atomic<bool>,
 }
 
-impl Alarm {
+impl LossNotifier {
     /// For a new connection to `address`.
-    pub(crate) fn new(xprt: XprtHandle<Mount>, address: SocketAddress) -> Result<Arc<Self>> {
+    pub(crate) fn new(xprt: XprtHandle<Call>, address: SocketAddress) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
                 xprt,
                 address,
-                armed: Atomic::new(false),
-                raised: Atomic::new(false),
+                enabled: Atomic::new(false),
+                reported: Atomic::new(false),
             },
             GFP_KERNEL,
         )?)
@@ -118,10 +118,10 @@ impl Alarm {
     }
 
     /// The connection is up.
-    pub(crate) fn arm(&self) {
+    pub(crate) fn enable(&self) {
         // Both this and `raise` write first and look then, so that one of them sees the other.
-        self.armed.xchg(true, Full);
-        if self.raised.load(Relaxed) {
+        self.enabled.xchg(true, Full);
+        if self.reported.load(Relaxed) {
             let address = &self.address;
             log::info(format_args!(
                 "connection to {address} lost: as soon as it was up"
@@ -131,12 +131,12 @@ impl Alarm {
     }
 
     /// The RPC layer is to close the connection. Any context that may take a spin lock.
-    pub(crate) fn raise(&self, reason: Reason) {
-        let first = !self.raised.xchg(true, Full);
-        if first && self.armed.load(Relaxed) {
+    pub(crate) fn report(&self, reason: LossReason) {
+        let first = !self.reported.xchg(true, Full);
+        if first && self.enabled.load(Relaxed) {
             let address = &self.address;
             log::info(format_args!("connection to {address} lost: {reason}"));
-            if reason.is_lost_patience() {
+            if reason.is_timeout() {
                 // That sets the pace. A delay would come on top, though the server may be well.
                 self.xprt.reset_backoff();
             }
@@ -145,13 +145,13 @@ impl Alarm {
     }
 
     /// The connection is being closed: what its end brings about is no news.
-    pub(crate) fn silence(&self) {
-        self.raised.store(true, Relaxed);
+    pub(crate) fn disable(&self) {
+        self.reported.store(true, Relaxed);
     }
 }
 
-impl OnLost for Arc<Alarm> {
+impl OnLost for Arc<LossNotifier> {
     fn lost(&self, event: CmEventKind) {
-        self.raise(Reason::Event(event));
+        self.report(LossReason::Event(event));
     }
 }

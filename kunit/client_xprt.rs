@@ -5,6 +5,10 @@
 
 use super::*;
 use crate::{
+    client::idle_buffers::{
+        RESERVED,
+        USUAL_LEN, //
+    },
     kapi::sunrpc::Unmounted,
     kunit::{
         claim,
@@ -13,8 +17,8 @@ use crate::{
 };
 
 /// How many RPCs can begin without memory.
-fn idle(mount: &Mount) -> usize {
-    mount.shared.idle.lock().len()
+fn idle(mount: &ClientXprt) -> usize {
+    mount.buffers.len()
 }
 
 /// Memory that an RPC of larger messages has had.
@@ -28,7 +32,7 @@ mod suite {
 
     #[test]
     fn the_reserve_is_there_before_the_first_rpc() -> Result {
-        let mount = Unmounted::<Mount>::new()?;
+        let mount = Unmounted::<ClientXprt>::new()?;
         let mount = mount.transport()?;
         same("idle", idle(mount), RESERVED)?;
         for left in (0..RESERVED).rev() {
@@ -42,7 +46,7 @@ mod suite {
 
     #[test]
     fn large_messages_do_not_use_it_up() -> Result {
-        let mount = Unmounted::<Mount>::new()?;
+        let mount = Unmounted::<ClientXprt>::new()?;
         let mount = mount.transport()?;
         let taken = [mount.take_buffer()?, mount.take_buffer()?];
         same("idle", idle(mount), 0)?;
@@ -65,7 +69,7 @@ mod suite {
 
     #[test]
     fn usual_memory_is_kept_for_the_next_rpcs() -> Result {
-        let mount = Unmounted::<Mount>::new()?;
+        let mount = Unmounted::<ClientXprt>::new()?;
         let mount = mount.transport()?;
         for more in 1..=3 {
             let buffer = RpcBuffer::new(USUAL_LEN, Call::new(GFP_KERNEL)?)?;
@@ -82,8 +86,8 @@ mod swapper {
 
     #[test]
     fn an_end_without_a_beginning_counts_for_nothing() -> Result {
-        let mount = Unmounted::<Mount>::new()?;
-        let is_swapper = || Ok::<_, Error>(mount.transport()?.shared.xprt.is_swapper());
+        let mount = Unmounted::<ClientXprt>::new()?;
+        let is_swapper = || Ok::<_, Error>(mount.transport()?.state.xprt.is_swapper());
         // The transport was added to the mount after swapping had begun.
         mount.disable_swap();
         same("in use for swap", is_swapper()?, false)?;

@@ -22,12 +22,12 @@ impl OnLost for Arc<Losses> {
     }
 }
 
-fn events() -> Result<Arc<Events<Arc<Losses>>>> {
-    Events::new(Arc::new(Losses(Atomic::new(0)), GFP_KERNEL)?)
+fn new_state() -> Result<Arc<CmState<Arc<Losses>>>> {
+    CmState::new(Arc::new(Losses(Atomic::new(0)), GFP_KERNEL)?)
 }
 
-fn losses(events: &Events<Arc<Losses>>) -> u32 {
-    events.on_lost.0.load(Relaxed)
+fn losses(cm: &CmState<Arc<Losses>>) -> u32 {
+    cm.on_lost.0.load(Relaxed)
 }
 
 /// Those that end an id, each with what an attempt fails with.
@@ -55,50 +55,50 @@ const STEPS: [CmEventKind; 3] = [
     CmEventKind::Established,
 ];
 
-#[kunit_tests(rpcrdma_cm_events)]
+#[kunit_tests(rpcrdma_cm_state)]
 mod suite {
     use super::*;
 
     #[test]
     fn each_step_ends_with_its_event() -> Result {
-        let events = events()?;
+        let cm = new_state()?;
         for kind in STEPS {
             let step = || {
-                events.happened(kind, 0, &[]);
+                cm.handle(kind, 0, &[]);
                 Ok(())
             };
-            same("step", events.step(1, step), Ok(()))?;
+            same("step", cm.wait_step(1, step), Ok(()))?;
         }
-        same("losses", losses(&events), 0)
+        same("losses", losses(&cm), 0)
     }
 
     #[test]
     fn an_event_of_an_earlier_step_does_not_end_the_next() -> Result {
-        let events = events()?;
-        events.happened(CmEventKind::AddressResolved, 0, &[]);
-        same("step", events.step(1, || Ok(())), Err(EHOSTUNREACH))
+        let cm = new_state()?;
+        cm.handle(CmEventKind::AddressResolved, 0, &[]);
+        same("step", cm.wait_step(1, || Ok(())), Err(EHOSTUNREACH))
     }
 
     #[test]
     fn an_event_that_is_none_of_ours_ends_no_step() -> Result {
-        let events = events()?;
+        let cm = new_state()?;
         let step = || {
-            events.happened(CmEventKind::Other, 0, &[]);
+            cm.handle(CmEventKind::Other, 0, &[]);
             Ok(())
         };
-        same("step", events.step(1, step), Err(EHOSTUNREACH))
+        same("step", cm.wait_step(1, step), Err(EHOSTUNREACH))
     }
 
     #[test]
     fn an_attempt_fails_with_the_error_that_users_know() -> Result {
         for (kind, status, error) in ENDS {
-            let events = events()?;
+            let cm = new_state()?;
             let step = || {
-                events.happened(kind, status, &[]);
+                cm.handle(kind, status, &[]);
                 Ok(())
             };
-            same("step", events.step(1, step), Err(error))?;
-            same("losses before it is up", losses(&events), 0)?;
+            same("step", cm.wait_step(1, step), Err(error))?;
+            same("losses before it is up", losses(&cm), 0)?;
         }
         Ok(())
     }
@@ -107,17 +107,17 @@ mod suite {
     fn what_is_over_stays_so() -> Result {
         for (kind, status, error) in ENDS {
             for late in STEPS {
-                let events = events()?;
-                events.happened(kind, status, &[]);
-                events.happened(late, 0, &[]);
+                let cm = new_state()?;
+                cm.handle(kind, status, &[]);
+                cm.handle(late, 0, &[]);
                 let mut asked = false;
                 let step = || {
                     asked = true;
                     Ok(())
                 };
-                same("step", events.step(1, step), Err(error))?;
+                same("step", cm.wait_step(1, step), Err(error))?;
                 claim(!asked, "the connection manager is asked for nothing more")?;
-                same("losses", losses(&events), 0)?;
+                same("losses", losses(&cm), 0)?;
             }
         }
         Ok(())
@@ -125,28 +125,28 @@ mod suite {
 
     #[test]
     fn the_first_end_counts() -> Result {
-        let events = events()?;
-        events.happened(CmEventKind::DeviceRemoval, 0, &[]);
-        events.happened(CmEventKind::Disconnected, 0, &[]);
-        same("step", events.step(1, || Ok(())), Err(ENODEV))
+        let cm = new_state()?;
+        cm.handle(CmEventKind::DeviceRemoval, 0, &[]);
+        cm.handle(CmEventKind::Disconnected, 0, &[]);
+        same("step", cm.wait_step(1, || Ok(())), Err(ENODEV))
     }
 
     #[test]
     fn the_loss_of_what_was_up_is_told_once() -> Result {
         for (kind, status, _) in ENDS {
-            let events = events()?;
-            events.happened(CmEventKind::Established, 0, &[]);
-            events.happened(kind, status, &[]);
-            events.happened(kind, status, &[]);
-            same("losses", losses(&events), 1)?;
+            let cm = new_state()?;
+            cm.handle(CmEventKind::Established, 0, &[]);
+            cm.handle(kind, status, &[]);
+            cm.handle(kind, status, &[]);
+            same("losses", losses(&cm), 1)?;
         }
         Ok(())
     }
 
     #[test]
     fn private_data_that_is_none_is_not_known() -> Result {
-        let events = events()?;
-        events.happened(CmEventKind::Established, 0, &[0; 56]);
-        claim(events.peer().is_none(), "the peer has said nothing")
+        let cm = new_state()?;
+        cm.handle(CmEventKind::Established, 0, &[0; 56]);
+        claim(cm.peer().is_none(), "the peer has said nothing")
     }
 }

@@ -1,63 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a transport of the RPC layer is made, and destroyed.
+//! How a transport of the RPC layer is made.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod unmounted;
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+pub(crate) use self::unmounted::Unmounted;
 
 use crate::kapi::{
+    bindings,
     sunrpc::{
         backchannel::Backchannel,
         display::{
             free_address_strings,
             set_address_strings, //
         },
+        private::{
+            Common,
+            Data,
+            Private, //
+        },
+        transport::Transport,
+        xprt::DEFAULT_TIMEOUT,
         xprt_handle::{
-            Shared,
+            HandleInner,
             XprtHandle, //
         },
-        xprt_ops::*, //
+        xprt_ops::XprtOps, //
     },
     sys::{
+        address::SocketAddress,
         completion::Completion,
-        module::ModuleRef, //
+        module::ModuleRef,
+        time::HZ, //
     },
 };
-use kernel::sync::Arc;
-
-/// A transport with our part of its allocation.
-#[repr(C)]
-pub(super) struct Private<T> {
-    xprt: bindings::rpc_xprt,
-    pub(super) timeout: bindings::rpc_timeout,
-    pub(super) data: Option<Data<T>>,
-}
-
-/// Our part, from when the transport is made until the RPC layer destroys it.
-pub(super) struct Data<T> {
-    // First, since it has handles.
-    pub(super) transport: T,
-    pub(super) shared: Pin<KBox<Common>>,
-    module: ModuleRef,
-}
-
-/// What handles use, and where they are waited for.
-#[pin_data]
-pub(super) struct Common {
-    /// Completed when the last handle is gone.
-    #[pin]
-    handles: Completion,
-    #[pin]
-    pub(super) backchannel: Backchannel,
-}
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::Jiffies, //
+};
 
 const BIND_TIMEOUT: Jiffies = 60 * HZ;
 const IDLE_TIMEOUT: Jiffies = 5 * 60 * HZ;
 
-impl<T: Transport> XprtOps<T> {
+/// Makes transports of type `T`.
+pub(super) struct Setup<T: Transport>(PhantomData<T>);
+
+impl<T: Transport> Setup<T> {
     /// Makes a transport. Called by a task that mounts; may sleep.
     ///
     /// # Safety
     ///
-    /// To be called by the RPC layer alone, as all functions below.
-    pub(in super::super) unsafe extern "C" fn setup(
+    /// To be called by the RPC layer alone.
+    pub(super) unsafe extern "C" fn setup(
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
@@ -134,7 +135,7 @@ impl<T: Transport> XprtOps<T> {
             GFP_KERNEL,
         )?;
         let handle = Arc::new(
-            Shared {
+            HandleInner {
                 xprt: NonNull::new(xprt).ok_or(ENOMEM)?,
                 handles: NonNull::from(&shared.handles),
                 backchannel: NonNull::from(&shared.backchannel),
@@ -172,7 +173,7 @@ impl<T: Transport> XprtOps<T> {
         }
         // SAFETY: By the contract of this function these are ours to set.
         unsafe {
-            (*xprt).ops = Self::TABLE;
+            (*xprt).ops = XprtOps::<T>::TABLE;
             // Side protocols that look at it take the address for one of TCP, which it is.
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_TCP;
             (*xprt).xprt_class = T::class().as_raw();
@@ -180,36 +181,5 @@ impl<T: Transport> XprtOps<T> {
             // Slots that were once needed are kept, so that no RPC allocates one.
             (*xprt).min_reqs = (*xprt).max_reqs;
         }
-    }
-
-    /// The last reference is gone. From a workqueue of the kernel; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
-    pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
-        // have no reference to it, but to what it shares with them.
-        let data = unsafe { (*xprt.cast::<Private<T>>()).data.take() };
-        let Some(data) = data else { return };
-        let Data {
-            transport,
-            shared,
-            module,
-        } = data;
-        transport.destroy();
-        // The transport goes first: it holds handles, and work that uses them.
-        drop(transport);
-        shared.handles.wait();
-        shared.backchannel.destroy();
-        drop(shared);
-        // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
-        // transport.
-        unsafe {
-            free_address_strings(xprt);
-            bindings::xprt_free(xprt);
-        }
-        // Last of all the reference to this module.
-        drop(module);
     }
 }

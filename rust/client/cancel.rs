@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The end of an RPC whose Reply has not come.
+
+use crate::{
+    client::{
+        call::{
+            Call,
+            Phase, //
+        },
+        connection_slot::ConnectionSlot,
+        loss::LossReason, //
+    },
+    kapi::{
+        page::Fenced,
+        sunrpc::Task,
+        sys::time::HZ,
+        trace, //
+    },
+    transport::send_queue::Waiter, //
+};
+use kernel::{
+    sync::ArcBorrow,
+    time::Jiffies, //
+};
+
+/// How long the local invalidation of a cancelled RPC's regions may take. It comes after the Sends
+/// in front of it, and a connection on which those do not get out is of no use.
+const FENCE_TIMEOUT: Jiffies = 5 * HZ;
+
+/// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
+/// sleep.
+#[cold]
+pub(super) fn fence_unanswered(
+    slot: &ConnectionSlot,
+    call: ArcBorrow<'_, Call>,
+    task: Task<'_>,
+) -> Fenced {
+    loop {
+        // In this order, so that the lock is not held where the last reference may go.
+        let connection = slot.get();
+        let mut state = call.state.lock();
+        if let Some(regions) = state.regions() {
+            regions.drop_dead();
+        }
+        let sent = match (&connection, state.phase) {
+            (Some(c), Phase::Sent(id)) => c.handler().id == id,
+            _ => false,
+        };
+        if sent {
+            // A Reply finds nothing to do any more; its credit comes back only with it.
+            state.phase = Phase::Fencing;
+            if let Some(connection) = &connection {
+                connection.handler().credits.lock().abandon(state.xid);
+            }
+        }
+        if let Some(fenced) = state.end() {
+            return fenced;
+        }
+        let Some(connection) = connection else {
+            // Regions are dead before their connection is forgotten.
+            drop(state);
+            continue;
+        };
+        let _scope = slot.state.memory_scope();
+        call.fenced.reinit();
+        trace::xprtrdma_mrs_zap(|| task.id());
+        let posted = state
+            .regions()
+            .map(|regions| connection.invalidate(regions, call.into(), Waiter::Task, || task.id()));
+        drop(state);
+        if let Some(Ok(())) = posted {
+            // In time or not: what the regions say counts.
+            let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
+        }
+        if call.state.lock().fenced().is_none() {
+            // Nobody knows what the regions are until the tear-down has taken them away.
+            connection.handler().loss.report(LossReason::NotFenced);
+            connection.shutdown();
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the endpoint tells a requester.
+
+use crate::{
+    client::{
+        call::Call,
+        cm_state::CmState,
+        connection::{
+            Connection,
+            Requester, //
+        },
+        loss::{
+            LossNotifier,
+            LossReason, //
+        },
+        reply,
+        reverse, //
+    },
+    kapi::{
+        ib::{
+            Invalidated,
+            Received, //
+        },
+        sys::memalloc::MemoryScope,
+        trace, //
+    },
+    transport::endpoint::{
+        Failure,
+        Handler, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use xdr::Role;
+
+impl Handler for Requester {
+    type Cookie = Arc<Call>;
+    type Cm = CmState<Arc<LossNotifier>>;
+    const ROLE: Role = Role::Requester;
+
+    fn memory_scope(&self) -> Option<MemoryScope> {
+        Some(self.shared.memory_scope())
+    }
+
+    #[inline]
+    fn received(&self, connection: &Connection, message: Received<'_>) {
+        self.watch.heard();
+        let wanted = {
+            let mut credits = self.credits.lock();
+            credits.received();
+            credits.wanted_receives()
+        };
+        reply::received(self, connection, message);
+        // Those that are there already: the sender makes more, since it may sleep.
+        if let Some(wanted) = wanted {
+            self.post_receives(connection, wanted);
+        }
+    }
+
+    fn no_more(&self) {
+        reverse::end(self);
+    }
+
+    fn invalidated(&self, connection: &Connection, call: Arc<Call>, done: Option<Invalidated>) {
+        reply::invalidated(self, connection, call, done);
+    }
+
+    fn fenced(&self) {
+        for call in self.take_put_off() {
+            reply::drained(self, &call);
+        }
+    }
+
+    fn send_space(&self, _connection: &Connection) {
+        self.shared.xprt.space();
+    }
+
+    fn failed(&self, failure: Failure) {
+        self.loss.report(LossReason::Failed(failure));
+    }
+
+    fn disconnected(&self, told: Result) {
+        trace::xprtrdma_disconnect(|| {
+            let result = told.err().map_or(0, Error::to_errno);
+            (*self.loss.address(), result, self.cm.status())
+        });
+    }
+}

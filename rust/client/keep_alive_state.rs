@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What was heard of the server, and what is to be done when that is nothing.
+
+use crate::kapi::sys::time::{
+    self,
+    HZ, //
+};
+use kernel::{
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    time::Jiffies, //
+};
+
+/// How long the server may take to answer a probe: as long as RPCs wait unless the mount says
+/// otherwise.
+const PROBE_TIMEOUT: Jiffies = 60 * HZ;
+/// What was heard of the server on one connection. All but the first is the work item's alone.
+pub(crate) struct KeepAliveState {
+    heard: Atomic<bool>,
+    /// When it was last looked at.
+    looked: Atomic<Jiffies>,
+    /// For how long nothing was heard.
+    silent: Atomic<Jiffies>,
+    /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
+    asked: Atomic<Jiffies>,
+    /// Program and version of the first Call on this connection; 0 before that. Those of the last would
+    /// be no better: all are programs of one server, and NULL of any is answered.
+    program: Atomic<u64>,
+}
+
+impl KeepAliveState {
+    /// For a new connection.
+    pub(super) fn new() -> Self {
+        Self {
+            // A new connection is proof enough.
+            heard: Atomic::new(true),
+            looked: Atomic::new(time::jiffies()),
+            silent: Atomic::new(0),
+            asked: Atomic::new(0),
+            program: Atomic::new(0),
+        }
+    }
+
+    /// A message came. Any context.
+    pub(super) fn heard(&self) {
+        // Not written each time, since other processors look at what is beside it.
+        if !self.heard.load(Relaxed) {
+            self.heard.store(true, Relaxed);
+        }
+    }
+
+    /// A Call of a program is sent.
+    pub(super) fn sending(&self, of: impl FnOnce() -> (u32, u32)) {
+        if self.program.load(Relaxed) == 0 {
+            let (program, version) = of();
+            let both = u64::from(program) << 32 | u64::from(version);
+            self.program.store(both, Relaxed);
+        }
+    }
+
+    /// Program and version of the Calls on this connection, if there were any.
+    pub(super) fn program(&self) -> Option<(u32, u32)> {
+        let both = self.program.load(Relaxed);
+        (both != 0).then_some(((both >> 32) as u32, both as u32))
+    }
+
+    /// The time since this was last called. For the work item.
+    pub(super) fn elapsed(&self) -> Jiffies {
+        let now = time::jiffies();
+        now.wrapping_sub(self.looked.xchg(now, Relaxed))
+    }
+
+    /// So much time has passed since this was last called: what is to be done. A server that was
+    /// silent for `interval` is to be asked; where there is none, never.
+    pub(super) fn next_action(&self, passed: Jiffies, interval: Option<Jiffies>) -> ProbeAction {
+        if self.heard.xchg(false, Relaxed) {
+            self.silent.store(0, Relaxed);
+            self.asked.store(0, Relaxed);
+            return ProbeAction::Wait;
+        }
+        let silent = self.silent.load(Relaxed).saturating_add(passed);
+        self.silent.store(silent, Relaxed);
+        let asked = self.asked.load(Relaxed);
+        if asked != 0 {
+            let asked = asked.saturating_add(passed);
+            self.asked.store(asked, Relaxed);
+            if asked > PROBE_TIMEOUT {
+                ProbeAction::GiveUp
+            } else {
+                ProbeAction::Wait
+            }
+        } else if interval.is_some_and(|interval| silent >= interval) {
+            ProbeAction::Ask
+        } else {
+            ProbeAction::Wait
+        }
+    }
+
+    /// The server was asked, now or before others were answered.
+    pub(super) fn asked(&self) {
+        self.asked.store(1, Relaxed);
+    }
+}
+
+/// What is to be done about a server.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum ProbeAction {
+    /// Nothing: it is there, or has some time left.
+    Wait,
+    /// Nothing was heard of it.
+    Ask,
+    /// It did not answer.
+    GiveUp,
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/keep_alive_state.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What a Call offers the server.
+
+use crate::kapi::ib::{
+    Access,
+    Regions, //
+};
+use kernel::{
+    alloc::{
+        flags::__GFP_NOWARN,
+        Flags, //
+    },
+    prelude::*, //
+};
+use xdr::Segment;
+
+/// Regions that an RPC has room for from the first: enough unless the regions of a connection are
+/// small.
+const USUAL_REGIONS: usize = 8;
+
+/// A chunk of a Call.
+#[derive(Clone, Copy)]
+pub(super) enum Chunk {
+    /// A Read chunk at that Position.
+    Read(usize),
+    Write,
+    Reply,
+}
+
+impl Chunk {
+    pub(super) fn access(self) -> Access {
+        match self {
+            Self::Read(_) => Access::RemoteRead,
+            Self::Write | Self::Reply => Access::RemoteWrite,
+        }
+    }
+}
+
+/// What a Call offers the server: its chunks, and the regions that cover them.
+pub(crate) struct Offer {
+    pub(crate) regions: Regions,
+    /// The Read chunk or Position Zero Read chunk.
+    pub(crate) read: KVec<Segment>,
+    /// The Write chunk.
+    pub(crate) write: KVec<Segment>,
+    /// The Reply chunk.
+    pub(crate) reply: KVec<Segment>,
+}
+
+impl Offer {
+    /// Nothing. May sleep if `flags` say so.
+    pub(super) fn new(flags: Flags) -> Result<Self> {
+        Ok(Self {
+            regions: Regions::new(USUAL_REGIONS, flags)?,
+            read: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            write: KVec::with_capacity(USUAL_REGIONS, flags)?,
+            reply: KVec::with_capacity(USUAL_REGIONS, flags)?,
+        })
+    }
+
+    /// The segments of one of its chunks.
+    pub(super) fn segments(&mut self, chunk: Chunk) -> &mut KVec<Segment> {
+        match chunk {
+            Chunk::Read(_) => &mut self.read,
+            Chunk::Write => &mut self.write,
+            Chunk::Reply => &mut self.reply,
+        }
+    }
+
+    /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
+    pub(crate) fn make_room(&mut self, n: usize) -> Result {
+        // The list that grows last says whether all have.
+        if self.reply.capacity() >= n {
+            return Ok(());
+        }
+        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        self.regions.make_room(n, flags)?;
+        for list in [&mut self.read, &mut self.write, &mut self.reply] {
+            list.reserve(n.saturating_sub(list.len()), flags)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Making regions when they are short.
+
+use crate::{
+    client::connection_slot::ConnectionSlot,
+    kapi::sys::{
+        time::HZ,
+        workqueue::{
+            Timer,
+            WorkItem, //
+        },
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Regions that are made at once when they are short, at least.
+const MORE_REGIONS: u32 = 4;
+
+/// The work item that makes regions when they are short, since the sender must not wait for that.
+pub(super) struct RegionMaker(pub(super) Arc<ConnectionSlot>);
+
+impl WorkItem for RegionMaker {
+    fn run(&self, timer: Timer<'_>) {
+        let _scope = self.0.state.memory_scope();
+        if let Some(connection) = self.0.get() {
+            let requester = connection.handler();
+            let (calls, plan) = (requester.max_calls, requester.plan);
+            let more = plan.message().max(MORE_REGIONS);
+            match requester.make_regions(&connection, more, calls * plan.rpc()) {
+                Ok(_) => (),
+                // Nobody waits for regions of a connection that is going.
+                Err(e) if e == ENOTCONN => (),
+                // Whoever gives regions back wakes the sender, too.
+                Err(_) => {
+                    timer.queue(HZ / 10);
+                    return;
+                }
+            }
+            // Where there can be no more, they come back with the RPCs that have them.
+            if connection.idle_regions() == 0 {
+                return;
+            }
+        }
+        self.0.state.xprt.space();
+    }
+}

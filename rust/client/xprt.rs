@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The transport of the RPC layer, which outlives its connections.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/client_xprt.rs"]
+mod tests;
+
+use crate::{
+    client::{
+        call::Call,
+        cancel::fence_unanswered,
+        connect::Connector,
+        connection_slot::ConnectionSlot,
+        credit_timeout::{
+            CreditTimeout,
+            CREDIT_TIMEOUT, //
+        },
+        idle_buffers::IdleBuffers,
+        keep_alive::KeepAlive,
+        loss::LossReason,
+        marshal,
+        region_maker::RegionMaker,
+        region_plan::PAYLOAD_PAGES,
+        reverse,
+        settle,
+        sizes::REVERSE_SLOTS,
+        xprt_state::XprtState, //
+    },
+    kapi::{
+        page::Fenced,
+        sunrpc::{
+            Class,
+            Connecting,
+            ReverseRqst,
+            RpcBuffer,
+            Rqst,
+            Task,
+            Transport,
+            Xprt,
+            XprtHandle, //
+        },
+        sys::{
+            address::SocketAddress,
+            sysctl,
+            workqueue::{
+                work_class,
+                DelayedWork,
+                OwnedQueue, //
+            },
+        },
+    },
+};
+use core::ffi::{
+    c_int,
+    CStr, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    seq_file::SeqFile,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+    time::Jiffies, //
+};
+
+/// A transport of the RPC layer. All mounts of a server may share one.
+pub(crate) struct ClientXprt {
+    // The work items go first: they use the connection.
+    connector: DelayedWork<Connector>,
+    region_maker: DelayedWork<RegionMaker>,
+    credit_timeout: DelayedWork<CreditTimeout>,
+    keep_alive: Arc<DelayedWork<KeepAlive>>,
+    slot: Arc<ConnectionSlot>,
+    state: Arc<XprtState>,
+    buffers: Pin<KBox<IdleBuffers>>,
+}
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+impl ClientXprt {
+    /// What its parts share.
+    pub(super) fn state(&self) -> &Arc<XprtState> {
+        &self.state
+    }
+}
+
+static CLASS: Class = Class::new();
+
+impl Transport for ClientXprt {
+    type Call = Call;
+    const IDENT: c_int = 256;
+    const NAME: &'static CStr = c"rdma";
+    const NETIDS: [&'static CStr; 2] = [c"rdma", c"rdma6"];
+    const MAX_PAYLOAD: usize = PAYLOAD_PAGES as usize * PAGE_SIZE;
+
+    fn class() -> &'static Class {
+        &CLASS
+    }
+
+    fn new(xprt: XprtHandle<Call>, queue: Arc<OwnedQueue>) -> Result<Self> {
+        let (buffers, state) = (IdleBuffers::new()?, XprtState::new(xprt)?);
+        let slot = ConnectionSlot::new(state.clone())?;
+        let keep_alive = Arc::new(
+            DelayedWork::<KeepAlive>::new(
+                queue.clone(),
+                work_class!(c"rpcrdma_keep_alive"),
+                Ok::<_, Error>(KeepAlive(slot.clone())),
+                GFP_KERNEL,
+            )?,
+            GFP_KERNEL,
+        )?;
+        let connector = Connector {
+            slot: slot.clone(),
+            keep_alive: keep_alive.clone(),
+        };
+        Ok(Self {
+            connector: DelayedWork::new(
+                queue.clone(),
+                work_class!(c"rpcrdma_connect"),
+                Ok::<_, Error>(connector),
+                GFP_KERNEL,
+            )?,
+            keep_alive,
+            region_maker: DelayedWork::new(
+                queue.clone(),
+                work_class!(c"rpcrdma_regions"),
+                Ok::<_, Error>(RegionMaker(slot.clone())),
+                GFP_KERNEL,
+            )?,
+            credit_timeout: DelayedWork::new(
+                queue,
+                work_class!(c"rpcrdma_credit_timeout"),
+                Ok::<_, Error>(CreditTimeout(slot.clone())),
+                GFP_KERNEL,
+            )?,
+            slot,
+            state,
+            buffers,
+        })
+    }
+
+    fn slots() -> u32 {
+        sysctl::slot_table_entries()
+    }
+
+    fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting) {
+        // The work item took the last one before that ended.
+        self.slot.set_attempt(address, connecting);
+        self.connector.queue(delay);
+    }
+
+    fn close(&self) {
+        self.slot.end();
+    }
+
+    fn destroy(&self) {
+        self.connector.cancel_sync();
+        self.region_maker.cancel_sync();
+        self.credit_timeout.cancel_sync();
+        self.keep_alive.cancel_sync();
+        self.slot.end();
+        self.buffers.clear();
+    }
+
+    fn overdue(&self) {
+        if let Some(connection) = self.slot.get() {
+            connection.handler().loss.report(LossReason::Overdue);
+        }
+    }
+
+    fn inject_disconnect(&self) {
+        if let Some(connection) = self.slot.get() {
+            // Without a connection there is nothing to break.
+            let _ = connection.disconnect();
+        }
+    }
+
+    #[inline]
+    fn take_buffer(&self) -> Result<RpcBuffer<Call>> {
+        self.buffers.get()
+    }
+
+    #[inline]
+    fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
+        let mut state = call.state.lock();
+        // As a rule the Reply has come, and the connection is not needed.
+        if !state.is_sent() {
+            if let Some(fenced) = state.end() {
+                return fenced;
+            }
+        }
+        drop(state);
+        fence_unanswered(&self.slot, call, task)
+    }
+
+    #[inline]
+    fn give_back_buffer(&self, buffer: RpcBuffer<Call>) {
+        self.buffers.put(buffer);
+    }
+
+    #[inline]
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
+        let connection = self.slot.get().ok_or(ENOTCONN)?;
+        let result = marshal::send(&connection, xprt, &rqst);
+        if result == Err(EAGAIN) || result == Err(ENOBUFS) {
+            let requester = connection.handler();
+            if requester.regions_short() {
+                self.region_maker.queue(0);
+            }
+            if requester.credits.lock().all_abandoned() {
+                self.credit_timeout.queue(CREDIT_TIMEOUT);
+            }
+        }
+        result
+    }
+
+    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
+        let connection = self.slot.get().ok_or(ENOTCONN)?;
+        reverse::send_reply(&connection, &rqst)
+    }
+
+    fn reverse_enabled(&self) {
+        self.state.set_reverse(true);
+        self.slot.expect_reverse_calls();
+    }
+
+    fn reverse_disabled(&self) {
+        self.state.set_reverse(false);
+        if let Some(connection) = self.slot.get() {
+            reverse::end(connection.handler());
+        }
+    }
+
+    fn reverse_ended(&self, connection: u64, unanswered: bool) {
+        let Some(present) = self.slot.get() else {
+            return;
+        };
+        let requester = present.handler();
+        if unanswered && requester.id.0 == connection {
+            requester.reverse.lock().answered();
+            if self.state.reverse_enabled() {
+                settle::give_up(requester, LossReason::Unanswered);
+            }
+        }
+        reverse::deliver_pending(requester);
+    }
+
+    fn reverse_slots(&self) -> u32 {
+        REVERSE_SLOTS
+    }
+
+    fn reverse_payload(&self) -> usize {
+        let inline = match self.slot.get() {
+            Some(connection) => {
+                let thresholds = connection.handler().thresholds();
+                thresholds.send.min(thresholds.receive)
+            }
+            None => 1024,
+        };
+        inline.min(PAGE_SIZE).saturating_sub(xdr::MIN_HEADER)
+    }
+
+    fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {
+        self.state.stats.print(xprt, seq);
+    }
+}
