@@ -156,49 +156,41 @@ mod suite {
     }
 
     #[test]
-    fn one_payload_as_all_others() -> Result {
+    fn a_payload_at_the_ends_of_its_result() -> Result {
+        let cases: [(Payload, usize, &[(usize, usize)]); 9] = [
+            (payload(200, 1000), 1300, &[(0, 200), (1200, 100)]),
+            (payload(200, 1000), 1200, &[(0, 200)]),
+            (payload(0, 1000), 1000, &[]),
+            (payload(0, 1000), 2000, &[(1000, 1000)]),
+            (payload(200, 1001), 1203, &[(0, 200)]),
+            (payload(200, 1001), 1204, &[(0, 200)]),
+            (payload(200, 1003), 1240, &[(0, 200), (1204, 36)]),
+            // Taken back, or nothing.
+            (payload(200, 1000), 1199, &[(0, 1199)]),
+            (payload(200, 0), 1200, &[(0, 1200)]),
+        ];
+        for (payload, len, expected) in cases {
+            let mut buffer = [0; ROOM];
+            let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
+            let mut payloads = [payload];
+            let plan = plan(&offer, &mut payloads, len)?;
+            same("stream", &stream(&plan)?[..], expected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_payload_that_cannot_be() -> Result {
         for (payload, len) in [
-            (payload(200, 1000), 1300),
-            (payload(200, 1000), 1200),
-            (payload(0, 1000), 1000),
-            (payload(0, 1000), 2000),
-            (payload(200, 1001), 1201),
-            (payload(200, 1001), 1203),
-            (payload(200, 1001), 1204),
-            (payload(200, 1003), 1240),
-            // Taken back, or nothing, or more than there is room for.
-            (payload(200, 1000), 1199),
-            (payload(200, 0), 1200),
             (payload(usize::MAX, 8), 1200),
             (payload(8, usize::MAX), 1200),
+            // There is room for a byte less.
             (payload(200, 4697), 5000),
         ] {
             let mut buffer = [0; ROOM];
             let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
-            let around = Around::new(&offer.1, payload, len);
-            let mut payloads = [payload];
-            let Ok(plan) = plan(&offer, &mut payloads, len) else {
-                claim(
-                    around.is_none_or(|_| payload.length > 4696),
-                    "refused by both",
-                )?;
-                continue;
-            };
-            let Some(around) = around else {
-                same("all inline", plan.stream_len, len)?;
-                continue;
-            };
-            let mut header = [0; ROOM];
-            same("header", plan.header(&mut header, None)?, around.header)?;
-            same("message", around.header + plan.stream_len, around.len)?;
-            let mut parts = KVec::new();
-            let front = (0, around.first - around.header);
-            for part in [front, (around.behind, around.len - around.first)] {
-                if part.1 != 0 {
-                    parts.push(part, GFP_KERNEL)?;
-                }
-            }
-            same("stream", &stream(&plan)?[..], &parts[..])?;
+            let refused = plan(&offer, &mut [payload], len).err();
+            same("refused", refused, Some(EMSGSIZE))?;
         }
         Ok(())
     }

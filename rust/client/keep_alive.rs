@@ -30,10 +30,7 @@ use kernel::{
     sync::Arc,
     time::Jiffies, //
 };
-use xdr::{
-    encode_plain,
-    MIN_HEADER, //
-};
+use xdr::Encoder;
 
 /// The longest time from one look to the next, so that a tunable takes effect soon.
 const MAX_INTERVAL: Jiffies = 30 * HZ;
@@ -126,11 +123,13 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     requester.provide_receives(connection)?;
     let mut buffer = connection.send_buffer()?;
     let call = xdr::null_call(xid, program, version);
-    let body = encode_plain(buffer.bytes(), xid, requester.max_calls).map_err(|_| EMSGSIZE)?;
-    body.get_mut(..call.len())
-        .ok_or(EMSGSIZE)?
-        .copy_from_slice(&call);
+    let to = buffer.bytes();
+    let header = Encoder::msg(to, xid, requester.max_calls).no_chunks();
+    let header = header.map_err(|_| EMSGSIZE)?;
+    let len = header + call.len();
+    let body = to.get_mut(header..len).ok_or(EMSGSIZE)?;
+    body.copy_from_slice(&call);
     buffer
-        .post_message(MIN_HEADER + call.len(), || TaskId::NONE)
+        .post_message(len, || TaskId::NONE)
         .inspect_err(|_| requester.loss.report(LossReason::NotPosted))
 }

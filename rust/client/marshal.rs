@@ -39,11 +39,7 @@ use crate::{
     transport::send_buffer::SendBuffer, //
 };
 use kernel::prelude::*;
-use xdr::{
-    encode_plain,
-    Encoder,
-    MIN_HEADER, //
-};
+use xdr::Encoder;
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
@@ -163,10 +159,12 @@ fn add_chunk(
 fn encode(requester: &Requester, rqst: &Rqst<'_, Call>, to: &mut [u8]) -> Result<usize> {
     let call = rqst.send_buf();
     requester.shared.stats.pulled_up(&call);
-    let body = encode_plain(to, rqst.xid(), requester.max_calls).map_err(|_| EMSGSIZE)?;
+    let header = Encoder::msg(to, rqst.xid(), requester.max_calls).no_chunks();
+    let header = header.map_err(|_| EMSGSIZE)?;
+    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
     let copied = copy(&call, 0, call.len(), body)?;
-    encoded(rqst, MIN_HEADER, Arguments::Inline, Results::Inline);
-    Ok(MIN_HEADER + copied)
+    encoded(rqst, header, Arguments::Inline, Results::Inline);
+    Ok(header + copied)
 }
 
 /// As [`encode`], for a message that does not fit inline one way or the other: decides on the chunks

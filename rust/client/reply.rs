@@ -61,7 +61,6 @@ use xdr::{
     ErrorMessage,
     Limits,
     Message,
-    Plain,
     Rejected,
     Reply,
     Role, //
@@ -82,35 +81,15 @@ const LIMITS: Limits = Limits {
 /// A message was received.
 #[inline]
 pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
-    let plain = Plain::decode(message.bytes());
-    let Some(reply) = plain.filter(|plain| plain.direction == Direction::Reply) else {
-        return received_other(requester, connection, message);
-    };
-    let (xid, credits) = (reply.xid, Some(reply.credits));
-    let later = answer(requester, connection, &message, xid, credits, |_, _| {
-        // Whatever was offered, nothing was written.
-        Ok(Answer::Inline {
-            part: reply.inline,
-            written: 0,
-        })
-    });
-    if let Some(later) = later {
-        later.fence(requester, connection, message);
-    }
-}
-
-/// As [`received`], for what is not a Reply without chunks.
-#[inline(never)]
-fn received_other(requester: &Requester, connection: &Connection, message: Received<'_>) {
     let (mut later, mut unserved) = (None, None);
     match &Message::decode(message.bytes(), &LIMITS) {
         Ok(Message::Reply(reply)) => {
             let content = Content::Reply(reply);
-            later = answer_other(requester, connection, &message, reply.xid, content);
+            later = answer(requester, connection, &message, reply.xid, content);
         }
         Ok(Message::Error(error)) => {
             let content = Content::Error(error);
-            later = answer_other(requester, connection, &message, error.xid, content);
+            later = answer(requester, connection, &message, error.xid, content);
         }
         Ok(Message::Call(call)) => {
             if message.invalidated().is_some() {
@@ -127,7 +106,7 @@ fn received_other(requester: &Requester, connection: &Connection, message: Recei
     }
 }
 
-/// What came for an RPC, if it is not a Reply without chunks.
+/// What came for an RPC.
 enum Content<'m> {
     Reply(&'m Reply<'m>),
     Error(&'m ErrorMessage),
@@ -135,43 +114,42 @@ enum Content<'m> {
     Malformed(DecodeError),
 }
 
-/// As [`answer`], for such a message.
-fn answer_other(
-    requester: &Requester,
-    connection: &Connection,
-    message: &Received<'_>,
-    xid: u32,
-    content: Content<'_>,
-) -> Option<Later> {
-    let credits = match &content {
-        Content::Reply(reply) => Some(reply.credits),
-        Content::Error(error) => Some(error.credits),
-        Content::Malformed(_) => None,
-    };
-    let bytes = message.bytes();
-    answer(
-        requester,
-        connection,
-        message,
-        xid,
-        credits,
-        |rqst, offer| match content {
-            Content::Reply(reply) => {
+impl<'m> Content<'m> {
+    /// The server's grant, of what is well formed.
+    fn credits(&self) -> Option<u32> {
+        match self {
+            Self::Reply(reply) => Some(reply.credits),
+            Self::Error(error) => Some(error.credits),
+            Self::Malformed(_) => None,
+        }
+    }
+
+    /// What it is to this RPC: the answer, or a reason why it is not well formed.
+    #[inline(always)]
+    fn check(
+        &self,
+        requester: &Requester,
+        rqst: &PinnedRqst<Call>,
+        offer: &Offer,
+        message: &Received<'_>,
+    ) -> Result<Answer<'m>, &'static str> {
+        match self {
+            Self::Reply(reply) => {
                 trace::returned(reply);
                 Answer::check(requester, offer, reply)
             }
-            Content::Error(error) => {
+            Self::Error(error) => {
                 trace::failed(rqst, error);
                 requester.shared.stats.bad_replies.add(1);
                 let guess = rqst.receive_buf().room_is_guess();
                 Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
             }
-            Content::Malformed(reason) => {
-                trace::misunderstood(rqst, reason, bytes);
+            Self::Malformed(reason) => {
+                trace::misunderstood(rqst, *reason, message.bytes());
                 Err(reason.as_str())
             }
-        },
-    )
+        }
+    }
 }
 
 /// A message that was not well formed came (RFC 8166, section 4.5).
@@ -202,7 +180,7 @@ fn refuse(
             if rejected.direction != Some(Direction::Call) && reason != DecodeError::Done =>
         {
             let content = Content::Malformed(reason);
-            answer_other(requester, connection, message, header.xid, content)
+            answer(requester, connection, message, header.xid, content)
         }
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
@@ -248,19 +226,17 @@ impl Later {
     }
 }
 
-/// Finds the RPC that waits for `xid`, and gives it the result that `check` finds in the message
-/// as soon as no peer can reach its memory.
-///
-/// `check` fails with a reason for a Reply that is not well formed. What is returned is to be fenced.
+/// Finds the RPC that waits for `xid`, and gives it the result that came in the message as soon as no
+/// peer can reach its memory. What is returned is to be fenced.
 #[inline]
-fn answer<'a>(
+fn answer(
     requester: &Requester,
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
-    credits: Option<u32>,
-    check: impl FnOnce(&PinnedRqst<Call>, &Offer) -> Result<Answer<'a>, &'static str>,
+    content: Content<'_>,
 ) -> Option<Later> {
+    let credits = content.credits();
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
         Err(why) => {
@@ -275,7 +251,7 @@ fn answer<'a>(
             if let Some(credits) = credits {
                 trace::answered(requester, &rqst, xid, credits);
             }
-            let checked = check(&rqst, offer);
+            let checked = content.check(requester, &rqst, offer, message);
             let malformed = checked.is_err();
             let foreign = message.invalidated().is_some_and(|key| {
                 let task = || rqst.task().id();

@@ -31,12 +31,11 @@ use kernel::{
     sync::SpinLockGuard, //
 };
 use xdr::{
-    encode_plain,
     Call,
     CallPayload,
+    Encoder,
     ErrorMessage,
     RdmaError,
-    MIN_HEADER,
     VERSION, //
 };
 
@@ -163,14 +162,16 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
     let mut buffer = requester.send_buffer(connection)?;
     let reply = rqst.send_buf();
-    let body = encode_plain(buffer.bytes(), rqst.xid(), REVERSE_SLOTS).map_err(|_| ENOTCONN)?;
-    let len = MIN_HEADER.saturating_add(reply.len());
+    let to = buffer.bytes();
+    let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS).no_chunks();
+    let header = header.map_err(|_| ENOTCONN)?;
+    let len = header.saturating_add(reply.len());
     // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
     if len > requester.thresholds().send {
         return Err(ENOTCONN);
     }
-    let to = body.get_mut(..reply.len()).ok_or(ENOTCONN)?;
-    reply.copy_to(0, to).map_err(|_| ENOTCONN)?;
+    let body = to.get_mut(header..len).ok_or(ENOTCONN)?;
+    reply.copy_to(0, body).map_err(|_| ENOTCONN)?;
     // That of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();

@@ -48,37 +48,6 @@ fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
     Err(EMSGSIZE)
 }
 
-/// Where the parts of a Reply are whose one payload goes into a Write chunk, and the rest is inline.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Around {
-    /// Bytes of the header.
-    pub(super) header: usize,
-    /// Where that ends in the message which is in front of the payload.
-    pub(super) first: usize,
-    /// Where the result goes on behind it.
-    pub(super) behind: usize,
-    /// Bytes of the message.
-    pub(super) len: usize,
-}
-
-impl Around {
-    /// For a payload of a result of `len` bytes. None if it is not all in that, or is nothing.
-    pub(super) fn new(offer: &Offer<'_>, payload: Payload, len: usize) -> Option<Self> {
-        let behind = payload.behind(len);
-        if payload.length == 0 || payload.offset.saturating_add(payload.length) > behind {
-            return None;
-        }
-        let header = offer.header_size();
-        let first = header.saturating_add(payload.offset);
-        Some(Self {
-            header,
-            first,
-            behind,
-            len: first.saturating_add(len.saturating_sub(behind)),
-        })
-    }
-}
-
 /// What goes where.
 pub(super) struct Plan<'a> {
     /// What the Receive of the Call is called in trace events.
@@ -163,7 +132,7 @@ impl<'a> Plan<'a> {
         let long = long.map(|len| len as u32);
         self.offer
             .encode_reply(to, self.outline.xid, UNTOLD, written, long)
-            .ok_or(EMSGSIZE)
+            .map_err(|_| EMSGSIZE)
     }
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.

@@ -56,7 +56,6 @@ use xdr::{
     CallPayload,
     Direction,
     ErrorMessage,
-    Plain,
     ReadChunk,
     ReplyPayload,
     Role,
@@ -94,27 +93,6 @@ pub(super) fn request(
         Arrival::Message(message) => message,
         Arrival::Pulled(reading, memory) => return Ok(pulled(connection, reading, memory)),
     };
-    let plain = Plain::decode(message.bytes()).filter(|plain| plain.direction == Direction::Call);
-    let Some((xid, offset)) = plain.map(|call| (call.xid, call.inline.offset)) else {
-        return request_other(connection, message, rqst);
-    };
-    trace::request(&message, Some(offset));
-    if connection.qp.handler().is_poisonous(xid) {
-        drop(message);
-        connection.send_chunk_error(xid);
-        return Ok(None);
-    }
-    let request = (message, Outline::plain(xid));
-    Ok(Some((request, Argument::Inline { offset })))
-}
-
-/// As [`request`], for a message that is not a Call without chunks.
-#[inline(never)]
-fn request_other(
-    connection: &Connection,
-    message: Message,
-    rqst: &mut SvcRqst<'_>,
-) -> Result<Option<(Request, Argument)>> {
     match look_at(connection, &message, rqst) {
         Next::Execute(outline, offset) => {
             let argument = Argument::Inline { offset };

@@ -3,42 +3,25 @@
 //! From the result of a request to its Reply.
 
 use crate::{
-    kapi::{
-        ib::TransferKind,
-        sunrpc::{
-            Payload,
-            SvcReply,
-            XdrBuf, //
-        },
-        trace, //
+    kapi::sunrpc::{
+        Payload,
+        SvcReply, //
     },
     server::{
         arrival::Message,
         connection::{
             Answer,
-            Connection,
-            UNTOLD, //
+            Connection, //
         },
-        plan::{
-            Around,
-            Plan, //
-        },
+        plan::Plan,
         request::{
             Outline,
             Request, //
         },
-        segments::Rest,
-        trace::returned, //
     },
 };
 use kernel::prelude::*;
-use xdr::{
-    encode_plain,
-    placeable_of_nfs_4,
-    Offer,
-    WriteChunk,
-    MIN_HEADER, //
-};
+use xdr::placeable_of_nfs_4;
 
 /// Sends the Reply. From a service thread; may sleep.
 #[inline]
@@ -48,11 +31,7 @@ pub(super) fn send(
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
 ) -> Result {
-    let ready = if outline.offers_nothing() {
-        prepare_plain(connection, &outline, rqst)
-    } else {
-        prepare(connection, &message, &outline, payloads, rqst)
-    };
+    let ready = prepare(connection, &message, &outline, payloads, rqst);
     // The Receive goes back before the Reply that lets the client use it again.
     let used = connection.give_back(message);
     match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
@@ -67,35 +46,9 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Fills a buffer with the Reply to a Call that offers nothing for it. `EMSGSIZE` if that is too long
-/// to be inline.
-#[inline]
-fn prepare_plain<'c>(
-    connection: &'c Connection,
-    outline: &Outline,
-    rqst: &mut SvcReply<'_>,
-) -> Result<Answer<'c>> {
-    let mut buffer = connection.qp.send_buffer()?;
-    let result = rqst.result();
-    let len = MIN_HEADER + result.len();
-    if len > connection.longest_inline(false) {
-        return Err(EMSGSIZE);
-    }
-    let room = encode_plain(buffer.bytes(), outline.xid, UNTOLD).map_err(|_| EMSGSIZE)?;
-    result.copy_to(0, room.get_mut(..result.len()).ok_or(EMSGSIZE)?)?;
-    trace::svcrdma_send_pullup(|| (buffer.id(), MIN_HEADER as u32, result.len() as u32));
-    Ok(Answer {
-        buffer,
-        len,
-        tag: Some(outline.xid),
-        invalidate: outline.key,
-        transfer: None,
-    })
-}
-
 /// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA
-/// Writes.
-#[inline(never)]
+/// Writes. `EMSGSIZE` if there is not room for all of it.
+#[inline]
 fn prepare<'c>(
     connection: &'c Connection,
     message: &Message,
@@ -104,80 +57,23 @@ fn prepare<'c>(
     rqst: &mut SvcReply<'_>,
 ) -> Result<Answer<'c>> {
     let offer = outline.offer(message)?;
-    let is_nfs_4 = rqst.is_of(100_003, 4);
-    let payloads = eligible(&rqst.result(), payloads, is_nfs_4);
-    if let (&mut [payload], Some(chunk)) = (&mut *payloads, offer.only_write_chunk()) {
-        if let Some(ready) = prepare_one(connection, outline, &offer, payload, chunk, rqst)? {
-            return Ok(ready);
-        }
-    }
+    // As for most Calls: then all of the result is inline.
+    let payloads = if offer.writes.is_empty() {
+        &mut []
+    } else {
+        eligible(payloads, rqst)
+    };
     let len = rqst.result().len();
     let plan = Plan::new(message.into(), outline, &offer, payloads, len)?;
     plan.prepare(connection, rqst)
 }
 
-/// As [`prepare`], where the one payload goes into the one Write chunk and the rest is inline, as with
-/// a READ. None if it is not like that.
-#[inline]
-fn prepare_one<'c>(
-    connection: &'c Connection,
-    outline: &Outline,
-    offer: &Offer<'_>,
-    payload: Payload,
-    chunk: WriteChunk<'_>,
-    rqst: &mut SvcReply<'_>,
-) -> Result<Option<Answer<'c>>> {
-    let result = rqst.result();
-    let around = Around::new(offer, payload, result.len());
-    // There is no Reply chunk beside the one Write chunk.
-    let longest = connection.longest_inline(false);
-    let Some(around) = around.filter(|around| around.len <= longest) else {
-        return Ok(None);
-    };
-    let Around {
-        header,
-        first,
-        behind,
-        len,
-    } = around;
-    let mut buffer = connection.qp.send_buffer()?;
-    let to = buffer.bytes();
-    let written = [payload.length as u32];
-    if offer
-        .encode_reply(to, outline.xid, UNTOLD, written, None)
-        .is_none()
-    {
-        return Ok(None);
-    }
-    result.copy_to(0, to.get_mut(header..first).ok_or(EMSGSIZE)?)?;
-    result.copy_to(behind, to.get_mut(first..len).ok_or(EMSGSIZE)?)?;
-    trace::svcrdma_send_pullup(|| (buffer.id(), header as u32, (len - header) as u32));
-    if trace::on::svcrdma_encode_wseg() {
-        let filled = chunk.filled(payload.length as u32);
-        returned(buffer.id(), filled.into_iter().flatten());
-    }
-    let result = rqst.take_result()?;
-    let (kind, parts) = (TransferKind::Write, chunk.segment_count());
-    let mut transfer = connection.qp.transfer(kind, result, parts)?;
-    Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
-    Ok(Some(Answer {
-        buffer,
-        len,
-        tag: Some(outline.xid),
-        invalidate: outline.key,
-        transfer: Some(transfer),
-    }))
-}
-
 /// Those of the payloads that the service names which may be placed.
-fn eligible<'p>(
-    result: &XdrBuf<'_>,
-    payloads: &'p mut [Payload],
-    is_nfs_4: bool,
-) -> &'p mut [Payload] {
-    if !is_nfs_4 {
+fn eligible<'p>(payloads: &'p mut [Payload], rqst: &mut SvcReply<'_>) -> &'p mut [Payload] {
+    if !rqst.is_of(100_003, 4) {
         return payloads;
     }
+    let result = rqst.result();
     let words = |offset: usize| {
         let mut words = [0; 8];
         result.copy_to(offset, &mut words).ok()?;

@@ -30,20 +30,6 @@ impl Outline {
         }
     }
 
-    /// That of a Call without chunks.
-    pub(super) fn plain(xid: u32) -> Self {
-        Self {
-            xid,
-            key: None,
-            offer: OfferPlace::default(),
-        }
-    }
-
-    /// Whether the client offers nothing for the Reply: all of it goes inline.
-    pub(super) fn offers_nothing(&self) -> bool {
-        self.offer.is_empty()
-    }
-
     /// What the client offers for the Reply to its Call, which came as `message`.
     pub(super) fn offer<'a>(&self, message: &'a KeptReceive) -> Result<Offer<'a>> {
         self.offer.find(message.bytes()).ok_or(EINVAL)

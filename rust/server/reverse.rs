@@ -20,7 +20,7 @@ use crate::{
 };
 use kernel::prelude::*;
 use xdr::{
-    encode_plain,
+    Encoder,
     MIN_HEADER, //
 };
 
@@ -66,9 +66,10 @@ fn send(connection: &Connection, message: &RpcMessage<'_>, len: usize) -> Result
     // Whoever waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     // What is asked for in credits is what can wait for a Reply at once.
-    let room = encode_plain(buffer.bytes(), message.xid(), grant::REVERSE);
-    let room = room.map_err(|_| EMSGSIZE)?;
-    body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
+    let to = buffer.bytes();
+    let header = Encoder::msg(to, message.xid(), grant::REVERSE).no_chunks();
+    let room = to.get_mut(header.map_err(|_| EMSGSIZE)?..len);
+    body.copy_to(0, room.ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
         .reply(len, None, None, None, false)

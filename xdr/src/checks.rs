@@ -5,18 +5,17 @@
 //! A check says what is wrong instead of panicking, since a panic is a `BUG()` in the kernel.
 
 mod binding;
+mod common;
 mod decode;
 mod encode;
 mod header;
 mod limits;
 mod malformed;
 mod offer;
-mod plain;
 mod private_data;
 mod refuse;
 mod returned;
 mod rpc;
-mod single;
 
 use crate::{
     Call,
@@ -27,30 +26,22 @@ use crate::{
     ErrorMessage,
     Limits,
     Message,
-    Rejected,
     Reply,
     ReplyPayload, //
 };
 
 pub use binding::*;
+pub use common::*;
 pub use decode::*;
 pub use encode::*;
 pub use header::check_fixed_header;
 pub use limits::*;
 pub use malformed::check_malformed;
 pub use offer::check_offer;
-pub use plain::check_plain;
 pub use private_data::*;
 pub use refuse::*;
 pub use returned::*;
 pub use rpc::*;
-pub use single::check_single;
-
-/// As [`Message::decode`], without the short way of messages with a single chunk: the result is the
-/// same.
-pub fn decode_by_parts<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Message<'a>, Rejected> {
-    Message::decode_by_parts(bytes, limits)
-}
 
 /// Whether a message with this fault is well formed as far as it was read, and asks for more than
 /// the [`Limits`] allow.
@@ -98,8 +89,8 @@ pub const CHECKS: &[Named] = &[
     ("truncation", check_truncation),
     ("answers", check_answers),
     ("reasons", check_reasons),
-    ("plain", check_plain),
-    ("single", check_single),
+    ("no_chunks", check_no_chunks),
+    ("single_chunk", check_single_chunk),
     ("encode_vectors", check_encode_vectors),
     ("encode_room", check_encode_room),
     ("encode_refused", check_encode_refused),

@@ -13,6 +13,8 @@ use crate::{
     Procedure,
     ReadSegment,
     Segment,
+    WriteChunk,
+    WriteList,
     MIN_CALL_HEADER,
     MIN_HEADER,
     VERSION, //
@@ -33,6 +35,8 @@ pub enum EncodeError {
     Position(u32),
     /// `RDMA_NOMSG` without a chunk that can hold the Payload stream.
     NoPayload,
+    /// More octets were written into a chunk than it has room for, or where there is none.
+    Written,
 }
 
 impl EncodeError {
@@ -169,6 +173,14 @@ impl<'b> Encoder<'b, ReadStage> {
         }
     }
 
+    /// Ends the header of a message without chunks, as most are. Returns its length in octets, which
+    /// is [`MIN_HEADER`].
+    #[inline]
+    pub fn no_chunks(mut self) -> Result<usize, EncodeError> {
+        self.writer.array(&[0; MIN_HEADER - FixedHeader::SIZE]);
+        self.finish(false)
+    }
+
     /// Ends the Read list.
     #[inline]
     pub fn end_reads(mut self) -> Encoder<'b, WriteStage> {
@@ -186,6 +198,18 @@ impl<'b> Encoder<'b, WriteStage> {
         I: IntoIterator<Item: Borrow<Segment>>,
     {
         self.counted(segments);
+    }
+
+    /// Adds a Write list as it came, with the lengths of what was written (RFC 8166, section 3.4.6):
+    /// `written` has the octets in each Write chunk, in order, and may end where the others are not
+    /// used.
+    #[inline]
+    pub fn return_writes(&mut self, list: &WriteList<'_>, written: impl IntoIterator<Item = u32>) {
+        if let Some(copy) = self.writer.bytes(list.raw()) {
+            if fill_list(copy, written).is_none() {
+                self.error = Some(EncodeError::Written);
+            }
+        }
     }
 
     /// Ends the Write list.
@@ -207,13 +231,35 @@ impl Encoder<'_, ReplyStage> {
         self.finish(true)
     }
 
+    /// Adds a Reply chunk as it came, with the lengths of the `written` octets in it (RFC 8166,
+    /// section 3.4.6). Returns the header's length in octets.
+    #[inline]
+    pub fn return_reply_chunk(
+        mut self,
+        chunk: &WriteChunk<'_>,
+        written: u32,
+    ) -> Result<usize, EncodeError> {
+        self.writer.word(1);
+        // A chunk that was decoded has no more than its count can say.
+        let count = u32::try_from(chunk.segment_count()).unwrap_or(u32::MAX);
+        self.writer.word(count);
+        if let Some(copy) = self.writer.bytes(chunk.raw()) {
+            if fill(copy, written).is_none() {
+                self.error = Some(EncodeError::Written);
+            }
+        }
+        self.finish(true)
+    }
+
     /// Marks the Reply chunk as not present. Returns the header's length in octets.
     #[inline]
     pub fn no_reply_chunk(mut self) -> Result<usize, EncodeError> {
         self.writer.word(0);
         self.finish(false)
     }
+}
 
+impl<'b, Stage> Encoder<'b, Stage> {
     #[inline]
     fn finish(self, reply_chunk: bool) -> Result<usize, EncodeError> {
         if let Some(error) = self.error {
@@ -226,9 +272,7 @@ impl Encoder<'_, ReplyStage> {
         }
         EncodeError::check_room(&self.writer)
     }
-}
 
-impl<'b, Stage> Encoder<'b, Stage> {
     #[inline]
     fn next_stage<Next>(self) -> Encoder<'b, Next> {
         Encoder {
@@ -258,4 +302,35 @@ impl<'b, Stage> Encoder<'b, Stage> {
             *field = count.to_be_bytes();
         }
     }
+}
+
+/// Makes a copied Write list that of a Reply.
+#[inline]
+fn fill_list(mut list: &mut [u8], written: impl IntoIterator<Item = u32>) -> Option<()> {
+    let mut written = written.into_iter();
+    // The words that say "present" and how many segments there are.
+    while let Some((words, rest)) = list.split_first_chunk_mut::<8>() {
+        let [_, _, _, _, count @ ..] = *words;
+        let count = usize::try_from(u32::from_be_bytes(count)).ok()?;
+        let octets = count.checked_mul(Segment::SIZE)?;
+        let (segments, rest) = rest.split_at_mut_checked(octets)?;
+        fill(segments, written.next().unwrap_or(0))?;
+        list = rest;
+    }
+    // What has no chunk cannot have been written.
+    written.all(|octets| octets == 0).then_some(())
+}
+
+/// Gives copied segments the lengths that say that so many octets were written: each is full before
+/// the next begins. `None` when they have less room.
+#[inline]
+fn fill(segments: &mut [u8], mut written: u32) -> Option<()> {
+    for segment in segments.chunks_exact_mut(Segment::SIZE) {
+        let (_handle, rest) = segment.split_first_chunk_mut::<4>()?;
+        let length = rest.first_chunk_mut::<4>()?;
+        let here = u32::from_be_bytes(*length).min(written);
+        *length = here.to_be_bytes();
+        written = written.saturating_sub(here);
+    }
+    (written == 0).then_some(())
 }

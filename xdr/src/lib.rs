@@ -9,7 +9,6 @@
 //! - [`Message::decode`] turns received bytes into a [`Call`], a [`Reply`] or a peer's
 //!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered ([`Answer`]).
 //! - [`Encoder`] writes a header in one pass.
-//! - [`Plain`] and [`encode_plain`] are the same for messages without chunks, as most are.
 //! - [`Call::reduces_eligible`] tells which Read chunks the NFS binding forbids ([RFC 8267]).
 //! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
 //! - [`PrivateData`] is the message that peers exchange while they connect.
@@ -33,14 +32,12 @@ mod header;
 mod limits;
 mod message;
 mod offer;
-mod plain;
 mod private_data;
 mod rdma_error;
 mod read_list;
 mod returned;
 mod rpc;
 mod segment;
-mod single;
 mod wire;
 mod write_list;
 
@@ -82,10 +79,6 @@ pub use self::message::{
 pub use self::offer::{
     Offer,
     OfferPlace, //
-};
-pub use self::plain::{
-    encode_plain,
-    Plain, //
 };
 pub use self::private_data::{
     InlineSize,

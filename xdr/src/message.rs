@@ -99,69 +99,78 @@ impl<'a> Message<'a> {
     /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
     /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
     /// behind an `RDMA_ERROR` are ignored.
-    pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
-        Self::decode_as::<true>(bytes, limits)
-    }
-
-    /// As [`Self::decode`], part by part whatever chunks there are.
-    #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
-    pub(crate) fn decode_by_parts(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
-        Self::decode_as::<false>(bytes, limits)
-    }
-
-    /// What has a `SINGLE` chunk may be looked at as a whole.
+    // In line, so that no more of the message is made than its user looks at.
     #[inline(always)]
-    fn decode_as<const SINGLE: bool>(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+    pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         let mut reader = Reader::new(bytes);
-        let header = match reader.array() {
-            Ok(fixed) => FixedHeader::from_wire(fixed),
-            Err(_) => return Err(Rejected::short()),
+        let Ok(fixed) = reader.array() else {
+            return Err(Rejected::short());
         };
-        let rejected = |reason| Rejected {
-            header: Some(header),
-            direction: None,
-            reason,
-        };
+        let header = FixedHeader::from_wire(fixed);
+        // Without chunks, as most messages are.
+        if header.version == VERSION
+            && header.procedure == Procedure::Msg.to_wire()
+            && reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>()
+        {
+            return Lists::default().inline(&header, bytes.len(), reader.rest());
+        }
+        Self::decode_other(&header, bytes, limits)
+    }
 
+    /// Decodes any other message.
+    #[inline(never)]
+    fn decode_other(
+        header: &FixedHeader,
+        bytes: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Self, Rejected> {
+        let mut reader = Reader::new(bytes.get(FixedHeader::SIZE..).unwrap_or(&[]));
         // This value is fixed for all versions, and an error is never answered with an error.
         if header.procedure == Procedure::Error.to_wire() {
-            return match ErrorMessage::decode(&header, &mut reader) {
+            return match ErrorMessage::decode(header, &mut reader) {
                 Ok(error) => Ok(Self::Error(error)),
                 Err(_) if bytes.len() < MIN_HEADER => Err(Rejected::short()),
-                Err(_) => Err(rejected(DecodeError::UnknownError)),
+                Err(_) => Err(Rejected::new(header, None, DecodeError::UnknownError)),
             };
         }
         if bytes.len() < MIN_HEADER {
             return Err(Rejected::short());
         }
-        if header.version != VERSION {
-            return Err(rejected(DecodeError::Version(header.version)));
-        }
-        match Procedure::from_wire(header.procedure) {
-            Some(Procedure::Msg) => {
-                let single = SINGLE
-                    .then(|| Self::with_single_chunk(&header, reader.rest(), limits))
-                    .flatten();
-                if let Some(message) = single {
-                    return Ok(message);
+        let reason = if header.version != VERSION {
+            DecodeError::Version(header.version)
+        } else {
+            match Procedure::from_wire(header.procedure) {
+                Some(Procedure::Msg) => {
+                    let lists = Lists::decode(&mut reader, limits, header)?;
+                    return lists.inline(header, bytes.len(), reader.rest());
                 }
-                Lists::decode(&mut reader, limits, &header)?.inline(
-                    &header,
-                    bytes.len(),
-                    reader.rest(),
-                )
+                Some(Procedure::NoMsg) => {
+                    return Lists::decode(&mut reader, limits, header)?.long(header);
+                }
+                Some(Procedure::Msgp) => DecodeError::Msgp,
+                Some(Procedure::Done) => DecodeError::Done,
+                Some(Procedure::Error) | None => DecodeError::Procedure(header.procedure),
             }
-            Some(Procedure::NoMsg) => Lists::decode(&mut reader, limits, &header)?.long(&header),
-            Some(Procedure::Msgp) => Err(rejected(DecodeError::Msgp)),
-            Some(Procedure::Done) => Err(rejected(DecodeError::Done)),
-            Some(Procedure::Error) | None => {
-                Err(rejected(DecodeError::Procedure(header.procedure)))
-            }
-        }
+        };
+        Err(Rejected::new(header, None, reason))
     }
 }
 
 impl Rejected {
+    #[cold]
+    const fn new(
+        header: &FixedHeader,
+        direction: Option<Direction>,
+        reason: DecodeError,
+    ) -> Self {
+        Self {
+            header: Some(*header),
+            direction,
+            reason,
+        }
+    }
+
+    #[cold]
     const fn short() -> Self {
         Self {
             header: None,
@@ -172,6 +181,7 @@ impl Rejected {
 }
 
 /// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
+#[derive(Default)]
 struct Lists<'a> {
     reads: ReadList<'a>,
     writes: WriteList<'a>,
@@ -181,7 +191,7 @@ struct Lists<'a> {
 impl<'a> Lists<'a> {
     /// What has a Read list is a Call, whatever is wrong with that or with the rest: all replies leave
     /// it empty (RFC 8166, section 4.3.1).
-    #[inline(never)]
+    #[inline(always)]
     fn decode(
         reader: &mut Reader<'a>,
         limits: &Limits,
@@ -189,10 +199,9 @@ impl<'a> Lists<'a> {
     ) -> Result<Self, Rejected> {
         let mut ahead = *reader;
         let has_reads = ahead.present() == Ok(true);
-        Self::decode_lists(reader, limits).map_err(|reason| Rejected {
-            header: Some(*header),
-            direction: has_reads.then_some(Direction::Call),
-            reason,
+        Self::decode_lists(reader, limits).map_err(|reason| {
+            let direction = has_reads.then_some(Direction::Call);
+            Rejected::new(header, direction, reason)
         })
     }
 
@@ -211,23 +220,20 @@ impl<'a> Lists<'a> {
     }
 
     /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
-    #[inline(never)]
+    #[inline(always)]
     fn inline(
         self,
         header: &FixedHeader,
         total: usize,
         payload: &'a [u8],
     ) -> Result<Message<'a>, Rejected> {
-        let rejected = |direction, reason| Rejected {
-            header: Some(*header),
-            direction,
-            reason,
+        let Some(prefix) = RpcPrefix::peek(payload) else {
+            let reason = DecodeError::ShortPayload;
+            return Err(Rejected::new(header, self.direction(), reason));
         };
-        let prefix = RpcPrefix::peek(payload)
-            .ok_or(rejected(self.direction(), DecodeError::ShortPayload))?;
         let direction = prefix.direction();
         if prefix.xid != header.xid {
-            return Err(rejected(direction, DecodeError::XidMismatch));
+            return Err(Rejected::new(header, direction, DecodeError::XidMismatch));
         }
         let inline = Inline {
             offset: total.saturating_sub(payload.len()),
@@ -237,15 +243,18 @@ impl<'a> Lists<'a> {
             // Widening: no supported target has a usize of more than 64 bits.
             Some(Direction::Call) => match self.reads.check_inline(inline.bytes.len() as u64) {
                 Ok(()) => Ok(self.call(header, CallPayload::Inline(inline))),
-                Err(reason) => Err(rejected(direction, reason)),
+                Err(reason) => Err(Rejected::new(header, direction, reason)),
             },
             Some(Direction::Reply) if self.reads.is_empty() => {
                 Ok(self.reply(header, ReplyPayload::Inline(inline)))
             }
-            Some(Direction::Reply) => Err(rejected(direction, DecodeError::ReadListInReply)),
+            Some(Direction::Reply) => {
+                let reason = DecodeError::ReadListInReply;
+                Err(Rejected::new(header, direction, reason))
+            }
             None => {
                 let reason = DecodeError::MsgType(prefix.msg_type);
-                Err(rejected(self.direction(), reason))
+                Err(Rejected::new(header, self.direction(), reason))
             }
         }
     }
@@ -268,11 +277,7 @@ impl<'a> Lists<'a> {
         } else {
             (None, Err(DecodeError::NoPayload))
         };
-        result.map_err(|reason| Rejected {
-            header: Some(*header),
-            direction,
-            reason,
-        })
+        result.map_err(|reason| Rejected::new(header, direction, reason))
     }
 
     fn long_call(

@@ -3,15 +3,13 @@
 //! What a Call offers for its Reply, and where in the message it does.
 
 use crate::{
-    wire::Writer,
     Call,
+    EncodeError,
+    Encoder,
     FixedHeader,
-    Procedure,
-    Segment,
     WriteChunk,
     WriteList,
-    MIN_HEADER,
-    VERSION, //
+    MIN_HEADER, //
 };
 
 /// Room that a requester offers for the results of its Call.
@@ -24,14 +22,10 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// The Write chunk, if that is all of the offer.
+    /// Whether there is no chunk in it.
     #[inline]
-    pub fn only_write_chunk(&self) -> Option<WriteChunk<'a>> {
-        if self.reply_chunk.is_some() || self.writes.chunk_count() != 1 {
-            return None;
-        }
-        // In front of its segments it says that they are there, and how many.
-        self.writes.raw().get(2 * WORD..).map(WriteChunk::known)
+    pub fn is_nothing(&self) -> bool {
+        self.writes.is_empty() && self.reply_chunk.is_none()
     }
 
     /// Octets of the header of the Reply, which returns all that was offered.
@@ -49,8 +43,7 @@ impl<'a> Offer<'a> {
     }
 
     /// Writes the header of the Reply: the chunks as they came, with the lengths of what was written
-    /// (RFC 8166, section 3.4.6). Returns its length; `None` when it does not fit, when a chunk has
-    /// less room than was written, or there is none. What the buffer then holds is of no use.
+    /// (RFC 8166, section 3.4.6). Returns its length. On an error what the buffer holds is of no use.
     ///
     /// `written` has the octets in each Write chunk, in order, and may end where the others are not
     /// used. `long` is the length of the RPC message in the Reply chunk, none when that follows the
@@ -63,66 +56,26 @@ impl<'a> Offer<'a> {
         credits: u32,
         written: impl IntoIterator<Item = u32>,
         long: Option<u32>,
-    ) -> Option<usize> {
-        let procedure = match long {
-            Some(_) => Procedure::NoMsg,
-            None => Procedure::Msg,
+    ) -> Result<usize, EncodeError> {
+        let encoder = match long {
+            Some(_) => Encoder::nomsg(buffer, xid, credits),
+            None => Encoder::msg(buffer, xid, credits),
         };
-        let fixed = FixedHeader {
-            xid,
-            version: VERSION,
-            credits,
-            procedure: procedure.to_wire(),
-        };
-        let mut writer = Writer::new(buffer);
-        writer.array(&fixed.to_wire());
-        // No Read list.
-        writer.word(0);
-        fill_list(writer.bytes(self.writes.raw())?, written)?;
-        writer.word(0);
-        match self.reply_chunk {
-            Some(chunk) => {
-                writer.word(1);
-                let count = u32::try_from(chunk.segment_count()).ok()?;
-                writer.word(count);
-                fill(writer.bytes(chunk.raw())?, long.unwrap_or(0))?;
+        // As for most Calls.
+        if self.is_nothing() {
+            if !written.into_iter().all(|octets| octets == 0) {
+                return Err(EncodeError::Written);
             }
-            None if long.is_some() => return None,
-            None => writer.word(0),
+            return encoder.no_chunks();
         }
-        (writer.needed() <= writer.room()).then_some(writer.needed())
+        let mut writes = encoder.end_reads();
+        writes.return_writes(&self.writes, written);
+        let reply = writes.end_writes();
+        match &self.reply_chunk {
+            Some(chunk) => reply.return_reply_chunk(chunk, long.unwrap_or(0)),
+            None => reply.no_reply_chunk(),
+        }
     }
-}
-
-/// Makes a copied Write list that of a Reply.
-#[inline]
-fn fill_list(mut list: &mut [u8], written: impl IntoIterator<Item = u32>) -> Option<()> {
-    let mut written = written.into_iter();
-    // The words that say "present" and how many segments there are.
-    while let Some((words, rest)) = list.split_first_chunk_mut::<{ 2 * WORD }>() {
-        let [_, _, _, _, count @ ..] = *words;
-        let count = usize::try_from(u32::from_be_bytes(count)).ok()?;
-        let octets = count.checked_mul(Segment::SIZE)?;
-        let (segments, rest) = rest.split_at_mut_checked(octets)?;
-        fill(segments, written.next().unwrap_or(0))?;
-        list = rest;
-    }
-    // What has no chunk cannot have been written.
-    written.all(|octets| octets == 0).then_some(())
-}
-
-/// Gives copied segments the lengths that say that so many octets were written: each is full before
-/// the next begins. `None` when they have less room.
-#[inline]
-fn fill(segments: &mut [u8], mut written: u32) -> Option<()> {
-    for segment in segments.chunks_exact_mut(Segment::SIZE) {
-        let (_handle, rest) = segment.split_first_chunk_mut::<WORD>()?;
-        let length = rest.first_chunk_mut::<WORD>()?;
-        let here = u32::from_be_bytes(*length).min(written);
-        *length = here.to_be_bytes();
-        written = written.saturating_sub(here);
-    }
-    (written == 0).then_some(())
 }
 
 /// Where the offer of a decoded Call is in its message: who keeps that need not decode it again.

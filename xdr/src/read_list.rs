@@ -85,15 +85,17 @@ impl<'a> ReadList<'a> {
     ) -> Result<Self, DecodeError> {
         let mut count: usize = 0;
         let mut ascending = true;
-        let mut last = 0;
+        let mut tally = Tally::default();
         loop {
-            let position = ReadSegment::decode(reader)?.position;
+            let entry = ReadSegment::decode(reader)?;
             count = count.saturating_add(1);
             if count > limits.read_segments {
                 return Err(DecodeError::ReadSegments);
             }
-            ascending &= position >= last;
-            last = position;
+            ascending &= entry.position >= tally.position;
+            if ascending {
+                tally.add(&entry, limits)?;
+            }
             if !reader.present()? {
                 break;
             }
@@ -102,53 +104,20 @@ impl<'a> ReadList<'a> {
             raw: start.items(count, ReadSegment::LISTED_SIZE)?,
             ascending,
         };
-        list.check_chunks(limits)?;
+        if !ascending {
+            list.check_chunks(limits)?;
+        }
         Ok(list)
     }
 
-    /// A list of one segment, and its Position. `None` if it is not well formed, or if that is zero.
-    #[inline(always)]
-    pub(crate) fn of_one(
-        list: &'a [u8; ReadSegment::LISTED_SIZE],
-        limits: &Limits,
-    ) -> Option<(Self, u32)> {
-        let mut reader = Reader::new(list);
-        if !reader.present().ok()? {
-            return None;
-        }
-        let ReadSegment { position, segment } = ReadSegment::decode(&mut reader).ok()?;
-        let within = limits.read_segments != 0
-            && limits.read_chunks != 0
-            && limits.chunk_segments != 0
-            && segment.length <= limits.read_chunk_bytes
-            && segment.length <= limits.read_list_bytes;
-        let list = Self {
-            raw: list,
-            ascending: true,
-        };
-        (within && position != 0).then_some((list, position))
-    }
-
     /// Holds each Read chunk, and all together, against `limits`.
-    #[inline]
+    #[cold]
     fn check_chunks(&self, limits: &Limits) -> Result<(), DecodeError> {
-        let mut chunks: usize = 0;
-        let mut total: u64 = 0;
-        let mut groups = self.chunks();
-        while let Some((group, _)) = groups.next_group() {
-            chunks = chunks.saturating_add(1);
-            if chunks > limits.read_chunks {
-                return Err(DecodeError::ReadChunks);
-            }
-            if group.segments > limits.chunk_segments {
-                return Err(DecodeError::ChunkSegments);
-            }
-            if group.length > u64::from(limits.read_chunk_bytes) {
-                return Err(DecodeError::ReadChunkBytes);
-            }
-            total = total.saturating_add(group.length);
-            if total > u64::from(limits.read_list_bytes) {
-                return Err(DecodeError::ReadListBytes);
+        let mut tally = Tally::default();
+        for chunk in self.chunks() {
+            for segment in chunk.segments() {
+                let position = chunk.position();
+                tally.add(&ReadSegment { position, segment }, limits)?;
             }
         }
         Ok(())
@@ -188,7 +157,7 @@ impl<'a> ReadList<'a> {
 
     #[inline(never)]
     fn check_present_inline(self, payload: u64) -> Result<(), DecodeError> {
-        if self.position_zero().is_some() {
+        if self.segments().any(|entry| entry.position == 0) {
             return Err(DecodeError::PositionZeroInline);
         }
         self.check_positions(payload)
@@ -245,6 +214,48 @@ impl<'a> ReadList<'a> {
     #[inline]
     pub fn position_zero(&self) -> Option<ReadChunk<'a>> {
         self.chunks().next().filter(|chunk| chunk.position() == 0)
+    }
+}
+
+/// What is held against the limits: of chunks whose segments come one after the other.
+#[derive(Default)]
+struct Tally {
+    chunks: usize,
+    /// Of the chunk that was begun last: its Position, its segments and their octets.
+    position: u32,
+    segments: usize,
+    length: u64,
+    /// Octets of all chunks.
+    total: u64,
+}
+
+impl Tally {
+    /// Counts the next segment.
+    #[inline(always)]
+    fn add(&mut self, entry: &ReadSegment, limits: &Limits) -> Result<(), DecodeError> {
+        if self.chunks == 0 || entry.position != self.position {
+            self.chunks = self.chunks.saturating_add(1);
+            if self.chunks > limits.read_chunks {
+                return Err(DecodeError::ReadChunks);
+            }
+            self.position = entry.position;
+            self.segments = 0;
+            self.length = 0;
+        }
+        let octets = u64::from(entry.segment.length);
+        self.segments = self.segments.saturating_add(1);
+        self.length = self.length.saturating_add(octets);
+        self.total = self.total.saturating_add(octets);
+        if self.segments > limits.chunk_segments {
+            return Err(DecodeError::ChunkSegments);
+        }
+        if self.length > u64::from(limits.read_chunk_bytes) {
+            return Err(DecodeError::ReadChunkBytes);
+        }
+        if self.total > u64::from(limits.read_list_bytes) {
+            return Err(DecodeError::ReadListBytes);
+        }
+        Ok(())
     }
 }
 

@@ -36,6 +36,18 @@ impl<'a> Reader<'a> {
         Ok(field)
     }
 
+    /// Takes `N` octets if all of them are zero; says whether.
+    #[inline]
+    pub(crate) fn take_zeros<const N: usize>(&mut self) -> bool {
+        match self.rest.split_first_chunk::<N>() {
+            Some((field, rest)) if *field == [0; N] => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Takes `count` items of `size` octets, unseparated.
     #[inline]
     pub(crate) fn items(&mut self, count: usize, size: usize) -> Result<&'a [u8], DecodeError> {

@@ -5,7 +5,6 @@
 #![no_std]
 
 use xdr::{
-    encode_plain,
     header_size,
     Call,
     CallPayload,
@@ -16,7 +15,6 @@ use xdr::{
     Limits,
     Message,
     Offer,
-    Plain,
     PrivateData,
     Procedure,
     Rejected,
@@ -88,15 +86,8 @@ pub fn encode(
 }
 
 #[no_mangle]
-pub fn decode_plain(bytes: &[u8], visit: fn(Message<'_>)) -> Option<usize> {
-    let plain = Plain::decode(bytes)?;
-    visit(plain.message());
-    Some(plain.inline.bytes.len())
-}
-
-#[no_mangle]
 pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, EncodeError> {
-    encode_plain(buffer, xid, credits).map(|room| room.len())
+    Encoder::msg(buffer, xid, credits).no_chunks()
 }
 
 #[no_mangle]
@@ -113,11 +104,10 @@ pub fn reply_to_offer(
     written: &[u32],
     long: Option<u32>,
 ) -> Option<usize> {
-    if let Some(chunk) = offer.only_write_chunk() {
-        return Some(chunk.segment_count());
-    }
     let written = written.iter().copied();
-    let len = offer.encode_reply(buffer, words[0], words[1], written, long)?;
+    let len = offer
+        .encode_reply(buffer, words[0], words[1], written, long)
+        .ok()?;
     (len == offer.header_size() && offer.writes.segment_count() != 0).then_some(len)
 }
 
