@@ -36,11 +36,11 @@ mod suite {
         let mount = mount.transport()?;
         same("idle", idle(mount), RESERVED)?;
         for left in (0..RESERVED).rev() {
-            let _ = mount.take_buffer()?;
+            let _ = mount.get_buffer()?;
             same("idle", idle(mount), left)?;
         }
         // With memory there is always one more.
-        let more = mount.take_buffer()?;
+        let more = mount.get_buffer()?;
         same("length", more.len(), USUAL_LEN)
     }
 
@@ -48,18 +48,18 @@ mod suite {
     fn large_messages_do_not_use_it_up() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
         let mount = mount.transport()?;
-        let taken = [mount.take_buffer()?, mount.take_buffer()?];
+        let taken = [mount.get_buffer()?, mount.get_buffer()?];
         same("idle", idle(mount), 0)?;
         drop(taken);
         for kept in 1..=RESERVED {
-            mount.give_back_buffer(large()?);
+            mount.put_buffer(large()?);
             same("idle", idle(mount), kept)?;
         }
-        mount.give_back_buffer(large()?);
+        mount.put_buffer(large()?);
         same("beyond the reserve", idle(mount), RESERVED)?;
         for kept in 1..=RESERVED {
             claim(
-                mount.take_buffer()?.len() >= USUAL_LEN,
+                mount.get_buffer()?.len() >= USUAL_LEN,
                 "room for the usual messages",
             )?;
             same("left", idle(mount), RESERVED - kept)?;
@@ -73,7 +73,7 @@ mod suite {
         let mount = mount.transport()?;
         for more in 1..=3 {
             let buffer = RpcBuffer::new(USUAL_LEN, Call::new(GFP_KERNEL)?)?;
-            mount.give_back_buffer(buffer);
+            mount.put_buffer(buffer);
             same("idle", idle(mount), RESERVED + more)?;
         }
         Ok(())

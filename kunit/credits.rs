@@ -15,7 +15,7 @@ const PROBE: u32 = 0x9000_0000;
 /// Takes credits for Calls from XID `first` on until there are no more; how many that were.
 fn take_all(credits: &mut Credits, first: u32) -> u32 {
     let mut n = 0;
-    while n <= credits.max && credits.take(first + n) {
+    while n <= credits.max && credits.get(first + n) {
         n += 1;
     }
     n
@@ -35,10 +35,10 @@ mod suite {
     fn one_call_before_the_first_grant() -> Result {
         for max in [1, 2, 128, 16384] {
             let mut credits = Credits::new(max)?;
-            claim(credits.take(1), "one Call may be sent")?;
-            claim(!credits.take(2), "a second may not")?;
-            claim(credits.give_back(1), "the first is answered")?;
-            claim(credits.take(2), "the next may, after the first")?;
+            claim(credits.get(1), "one Call may be sent")?;
+            claim(!credits.get(2), "a second may not")?;
+            claim(credits.put(1), "the first is answered")?;
+            claim(credits.get(2), "the next may, after the first")?;
         }
         Ok(())
     }
@@ -78,12 +78,12 @@ mod suite {
         same("Calls allowed", credits.granted(9), Some(8))?;
         // 32 are under way: 24 have to come back before one may be sent.
         for xid in 0..24 {
-            claim(!credits.take(100), "the grant is used up")?;
-            claim(credits.give_back(xid), "answered")?;
+            claim(!credits.get(100), "the grant is used up")?;
+            claim(credits.put(xid), "answered")?;
         }
-        claim(!credits.take(100), "8 are under way, and 8 allowed")?;
-        claim(credits.give_back(31), "answered")?;
-        claim(credits.take(100), "one less is")?;
+        claim(!credits.get(100), "8 are under way, and 8 allowed")?;
+        claim(credits.put(31), "answered")?;
+        claim(credits.get(100), "one less is")?;
         same("Calls allowed", credits.granted(u32::MAX), Some(32))?;
         same("Calls", take_all(&mut credits, 200), 24)
     }
@@ -92,11 +92,11 @@ mod suite {
     fn more_replies_than_calls_make_no_credit() -> Result {
         let mut credits = Credits::new(4)?;
         for xid in 0..3 {
-            claim(!credits.give_back(xid), "no such Call")?;
+            claim(!credits.put(xid), "no such Call")?;
         }
         same("Calls", take_all(&mut credits, 0), 1)?;
-        claim(credits.give_back(0), "answered")?;
-        claim(!credits.give_back(0), "answered twice")?;
+        claim(credits.put(0), "answered")?;
+        claim(!credits.put(0), "answered twice")?;
         same("Calls", take_all(&mut credits, 0), 1)
     }
 
@@ -117,11 +117,11 @@ mod suite {
                         _ => (i + calls / 2) % calls,
                     };
                     claim(
-                        !credits.give_back(first + 999),
+                        !credits.put(first + 999),
                         "a stranger's Reply brings nothing",
                     )?;
-                    claim(credits.give_back(first + xid), "each answer is known")?;
-                    claim(!credits.give_back(first + xid), "and comes once")?;
+                    claim(credits.put(first + xid), "each answer is known")?;
+                    claim(!credits.put(first + xid), "and comes once")?;
                 }
             }
         }
@@ -134,12 +134,12 @@ mod suite {
             let mut credits = Credits::new(128)?;
             credits.granted(grant);
             same("Calls", take_all(&mut credits, 0), grant - 1)?;
-            claim(credits.take_probe(PROBE), "the probe has its credit")?;
-            claim(!credits.take_probe(PROBE), "and no other")?;
-            claim(!credits.take(1002), "nor has a Call")?;
-            claim(credits.give_back(PROBE), "answered")?;
-            claim(!credits.take(1002), "its credit is not for Calls")?;
-            claim(credits.take_probe(PROBE), "but for the next probe")?;
+            claim(credits.get_probe(PROBE), "the probe has its credit")?;
+            claim(!credits.get_probe(PROBE), "and no other")?;
+            claim(!credits.get(1002), "nor has a Call")?;
+            claim(credits.put(PROBE), "answered")?;
+            claim(!credits.get(1002), "its credit is not for Calls")?;
+            claim(credits.get_probe(PROBE), "but for the next probe")?;
         }
         Ok(())
     }
@@ -147,13 +147,13 @@ mod suite {
     #[test]
     fn probe_and_calls_share_a_single_credit() -> Result {
         let mut credits = Credits::new(128)?;
-        claim(credits.take(1), "a Call")?;
-        claim(!credits.take_probe(PROBE), "the probe waits for it")?;
-        claim(credits.give_back(1), "answered")?;
-        claim(credits.take_probe(PROBE), "the probe")?;
-        claim(!credits.take(3), "a Call waits for it")?;
-        claim(credits.give_back(PROBE), "answered")?;
-        claim(credits.take(3), "a Call")
+        claim(credits.get(1), "a Call")?;
+        claim(!credits.get_probe(PROBE), "the probe waits for it")?;
+        claim(credits.put(1), "answered")?;
+        claim(credits.get_probe(PROBE), "the probe")?;
+        claim(!credits.get(3), "a Call waits for it")?;
+        claim(credits.put(PROBE), "answered")?;
+        claim(credits.get(3), "a Call")
     }
 
     #[test]
@@ -162,9 +162,9 @@ mod suite {
         credits.granted(8);
         same("Calls", take_all(&mut credits, 0), 7)?;
         credits.granted(7);
-        claim(!credits.take_probe(PROBE), "7 are under way, and 7 granted")?;
-        claim(credits.give_back(0), "answered")?;
-        claim(credits.take_probe(PROBE), "one less is")
+        claim(!credits.get_probe(PROBE), "7 are under way, and 7 granted")?;
+        claim(credits.put(0), "answered")?;
+        claim(credits.get_probe(PROBE), "one less is")
     }
 
     #[test]
@@ -174,26 +174,26 @@ mod suite {
         for dropped in 0..6 {
             let calls = 7 - dropped;
             same("Calls", take_all(&mut credits, 0), calls)?;
-            claim(credits.take_probe(PROBE + dropped), "the probe")?;
+            claim(credits.get_probe(PROBE + dropped), "the probe")?;
             claim(credits.drop_probe(), "it was dropped")?;
             same("Calls allowed", credits.changed(), Some(calls - 1))?;
-            claim(!credits.take_probe(PROBE), "all credits are in use")?;
+            claim(!credits.get_probe(PROBE), "all credits are in use")?;
             for xid in 0..calls {
-                claim(credits.give_back(xid), "answered")?;
+                claim(credits.put(xid), "answered")?;
             }
         }
         // One Call or one probe, in turn.
-        claim(credits.take_probe(PROBE + 6), "the probe")?;
+        claim(credits.get_probe(PROBE + 6), "the probe")?;
         claim(credits.drop_probe(), "it was dropped")?;
         same("Calls allowed", credits.changed(), None)?;
-        claim(credits.take_probe(PROBE + 7), "the last credit")?;
-        claim(!credits.take(1), "a Call waits for it")?;
+        claim(credits.get_probe(PROBE + 7), "the last credit")?;
+        claim(!credits.get(1), "a Call waits for it")?;
         claim(!credits.drop_probe(), "there is none for another probe")?;
         claim(credits.is_probe(PROBE + 7), "so it is waited for")?;
         for dropped in 0..7 {
             claim(credits.awaits(PROBE + dropped), "late, but not forgotten")?;
-            claim(credits.give_back(PROBE + dropped), "answered")?;
-            claim(!credits.give_back(PROBE + dropped), "once")?;
+            claim(credits.put(PROBE + dropped), "answered")?;
+            claim(!credits.put(PROBE + dropped), "once")?;
         }
         same("Calls allowed", credits.granted(8), Some(7))?;
         same("Calls", take_all(&mut credits, 0), 7)
@@ -203,10 +203,10 @@ mod suite {
     fn dropped_probes_are_not_abandoned_calls() -> Result {
         let mut credits = Credits::new(128)?;
         credits.granted(3);
-        claim(credits.take_probe(PROBE), "the probe")?;
+        claim(credits.get_probe(PROBE), "the probe")?;
         claim(credits.drop_probe(), "it was dropped")?;
         claim(!credits.all_abandoned(), "there is a credit for a Call")?;
-        claim(credits.take(1), "which has it")?;
+        claim(credits.get(1), "which has it")?;
         claim(!credits.all_abandoned(), "and waits")?;
         credits.abandon(1);
         claim(credits.all_abandoned(), "or does not")
@@ -217,13 +217,13 @@ mod suite {
         let mut credits = Credits::new(128)?;
         credits.granted(3);
         for xid in [PROBE, PROBE + 1] {
-            claim(credits.take_probe(xid), "the probe")?;
+            claim(credits.get_probe(xid), "the probe")?;
             claim(credits.drop_probe(), "it was dropped")?;
         }
         claim(!credits.all_abandoned(), "there is a credit for a Call")?;
         credits.granted(2);
         claim(
-            !credits.take(1) && !credits.take_probe(PROBE + 2),
+            !credits.get(1) && !credits.get_probe(PROBE + 2),
             "there is none",
         )?;
         claim(credits.all_abandoned(), "and none comes back")
@@ -235,10 +235,10 @@ mod suite {
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
         for xid in 0..RECEIVE_BATCH {
-            claim(credits.take(xid), "a Call")?;
+            claim(credits.get(xid), "a Call")?;
         }
         same("wanted", credits.wanted_receives(), None)?;
-        claim(credits.take_probe(PROBE), "the probe")?;
+        claim(credits.get_probe(PROBE), "the probe")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
         same("wanted", credits.wanted_receives(), Some(wanted))
     }
@@ -255,14 +255,14 @@ mod suite {
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
         for calls in 1..=RECEIVE_BATCH {
-            claim(credits.take(1), "a Call")?;
+            claim(credits.get(1), "a Call")?;
             same("wanted", credits.wanted_receives(), None)?;
             claim(
                 i64::from(calls) <= credits.posted,
                 "a Receive for each Call",
             )?;
         }
-        claim(credits.take(100), "a Call")?;
+        claim(credits.get(100), "a Call")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
         same("wanted", credits.wanted_receives(), Some(wanted))?;
         post(&mut credits, wanted);
@@ -276,14 +276,14 @@ mod suite {
         post(&mut credits, RECEIVE_BATCH);
         let mut posts = 0;
         for _ in 0..10 * RECEIVE_BATCH {
-            claim(credits.take(1), "a Call")?;
+            claim(credits.get(1), "a Call")?;
             if let Some(wanted) = credits.wanted_receives() {
                 post(&mut credits, wanted);
                 posts += 1;
             }
             claim(credits.posted >= 1, "a Receive for the Reply")?;
             credits.received();
-            claim(credits.give_back(1), "answered")?;
+            claim(credits.put(1), "answered")?;
         }
         claim(posts <= 10, "one post for a batch")
     }
@@ -293,19 +293,19 @@ mod suite {
         let mut credits = Credits::new(8)?;
         claim(!credits.all_abandoned(), "nothing is under way")?;
         credits.granted(3);
-        claim(credits.take(1) && credits.take(2), "two Calls")?;
+        claim(credits.get(1) && credits.get(2), "two Calls")?;
         claim(!credits.all_abandoned(), "somebody waits for both")?;
         credits.abandon(1);
         credits.abandon(7);
         claim(!credits.all_abandoned(), "somebody waits for one")?;
         credits.abandon(2);
         claim(credits.all_abandoned(), "nobody waits for either")?;
-        claim(!credits.take(3), "they keep their credits")?;
+        claim(!credits.get(3), "they keep their credits")?;
         credits.granted(4);
         claim(!credits.all_abandoned(), "there is a credit more")?;
-        claim(credits.take(3), "which can be taken")?;
+        claim(credits.get(3), "which can be taken")?;
         claim(!credits.all_abandoned(), "somebody waits for that one")?;
-        claim(credits.give_back(1), "a late Reply")?;
+        claim(credits.put(1), "a late Reply")?;
         credits.abandon(3);
         claim(!credits.all_abandoned(), "its credit can be taken")
     }
@@ -317,7 +317,7 @@ mod suite {
         post(&mut credits, RECEIVE_BATCH);
         credits.expect_reverse_calls(RECEIVE_BATCH);
         same("wanted", credits.wanted_receives(), None)?;
-        claim(credits.take(100), "a Call")?;
+        claim(credits.get(100), "a Call")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
         same("wanted", credits.wanted_receives(), Some(wanted))?;
         post(&mut credits, wanted);
@@ -345,7 +345,7 @@ mod suite {
     #[test]
     fn too_many_reverse_calls_are_no_overflow() -> Result {
         let mut credits = Credits::new(4)?;
-        claim(credits.take(1), "a Call")?;
+        claim(credits.get(1), "a Call")?;
         credits.expect_reverse_calls(u32::MAX);
         same("wanted", credits.wanted_receives(), Some(u32::MAX))
     }

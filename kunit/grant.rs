@@ -18,7 +18,7 @@ fn replies(grant: &mut Grant, n: u32, used: u32, threads: u32) {
         if grant.used(used, threads) {
             grant.made(grant.receives(), true);
         }
-        grant.said();
+        grant.advertise();
     }
 }
 
@@ -112,26 +112,26 @@ mod suite {
         while grant.credits() == 64 {
             claim(!grant.used(0, THREADS), "no more")?;
             if grant.credits() == 64 {
-                claim(!grant.said(), "nothing is taken back")?;
+                claim(!grant.advertise(), "nothing is taken back")?;
             }
         }
         // The Reply that tells is not posted.
         same("still", grant.receives(), 64 + BESIDE)?;
-        claim(grant.said(), "it is taken back")?;
+        claim(grant.advertise(), "it is taken back")?;
         same("now", grant.receives(), 32 + BESIDE)?;
-        claim(!grant.said(), "once")
+        claim(!grant.advertise(), "once")
     }
 
     #[test]
     fn the_credit_of_a_dropped_call_comes_back() -> Result {
         let mut grant = Grant::new(64);
-        grant.said();
+        grant.advertise();
         claim(grant.dropped(), "others are left")?;
         same("not before there are Receives", grant.credits(), 16)?;
         same("wanted", grant.receives(), 17 + BESIDE)?;
         grant.made(17 + BESIDE, true);
         same("given back", grant.credits(), 17)?;
-        claim(!grant.said(), "nothing is taken back")?;
+        claim(!grant.advertise(), "nothing is taken back")?;
         // It stays so, whatever else becomes of the grant.
         replies(&mut grant, 1, 8, THREADS);
         same("grown", grant.credits(), 33)?;
@@ -142,7 +142,7 @@ mod suite {
     #[test]
     fn a_credit_without_receive_does_not_come_back() -> Result {
         let mut grant = Grant::new(64);
-        grant.said();
+        grant.advertise();
         claim(grant.dropped(), "others are left")?;
         grant.made(17 + BESIDE, false);
         same("no memory", grant.credits(), 16)?;
@@ -158,7 +158,7 @@ mod suite {
     #[test]
     fn no_more_than_the_device_has_room_for() -> Result {
         let mut grant = Grant::new(16);
-        grant.said();
+        grant.advertise();
         for left in (0..16).rev() {
             same("others are left", grant.dropped(), left != 0)?;
             grant.made(grant.receives(), true);

@@ -16,23 +16,23 @@ mod suite {
     #[test]
     fn one_call_before_the_first_grant() -> Result {
         let mut credits = ReverseCredits::new(2)?;
-        claim(credits.take(1), "the first")?;
-        claim(!credits.take(2), "nothing was granted yet")?;
+        claim(credits.get(1), "the first")?;
+        claim(!credits.get(2), "nothing was granted yet")?;
         claim(!credits.answered(2, Some(2)), "no such Call, no grant")?;
-        claim(!credits.take(2), "nothing was granted yet")?;
+        claim(!credits.get(2), "nothing was granted yet")?;
         claim(credits.answered(1, Some(2)), "answered")?;
         claim(!credits.answered(1, Some(1)), "once")?;
-        claim(credits.take(2) && credits.take(3), "two were granted")?;
-        claim(!credits.take(4), "and no more")
+        claim(credits.get(2) && credits.get(3), "two were granted")?;
+        claim(!credits.get(4), "and no more")
     }
 
     #[test]
     fn grants_are_clamped() -> Result {
         for (wire, expected) in [(0, 1), (1, 1), (2, 2), (3, 2), (u32::MAX, 2)] {
             let mut credits = ReverseCredits::new(2)?;
-            claim(credits.take(0), "the first")?;
+            claim(credits.get(0), "the first")?;
             claim(credits.answered(0, Some(wire)), "answered")?;
-            let calls = (1..5).filter(|xid| credits.take(*xid)).count();
+            let calls = (1..5).filter(|xid| credits.get(*xid)).count();
             same("Calls", calls, expected)?;
         }
         Ok(())
@@ -41,22 +41,22 @@ mod suite {
     #[test]
     fn a_call_that_nobody_waits_for_keeps_its_credit() -> Result {
         let mut credits = ReverseCredits::new(2)?;
-        claim(credits.take(1), "a Call")?;
+        claim(credits.get(1), "a Call")?;
         claim(!credits.ended(1, 0), "its RPC has timed out")?;
         claim(credits.awaits(1), "the client may still answer")?;
-        claim(!credits.take(2), "and has granted no more")?;
+        claim(!credits.get(2), "and has granted no more")?;
         claim(credits.answered(1, None), "an error, late")?;
         claim(!credits.awaits(1), "it is answered")?;
-        claim(credits.take(2), "its credit is back")?;
-        claim(!credits.take(3), "an error grants nothing")
+        claim(credits.get(2), "its credit is back")?;
+        claim(!credits.get(3), "an error grants nothing")
     }
 
     #[test]
     fn a_client_that_never_answers_has_a_minute() -> Result {
         let mut credits = ReverseCredits::new(2)?;
-        claim(credits.take(1), "a Call")?;
+        claim(credits.get(1), "a Call")?;
         claim(credits.answered(1, Some(2)), "answered")?;
-        claim(credits.take(2) && credits.take(3), "two Calls")?;
+        claim(credits.get(2) && credits.get(3), "two Calls")?;
         // The clock wraps meanwhile.
         let start = Jiffies::MAX - PATIENCE / 2;
         let at = |seconds: Jiffies| start.wrapping_add(seconds * HZ);
@@ -66,7 +66,7 @@ mod suite {
         claim(credits.ended(4, at(160)), "a minute")?;
         claim(!credits.ended(4, at(161)), "it is said once")?;
         claim(credits.answered(2, Some(2)), "late")?;
-        claim(credits.take(5), "a Call")?;
+        claim(credits.get(5), "a Call")?;
         claim(!credits.ended(5, at(400)), "no credit again")?;
         claim(!credits.ended(6, at(459)), "from then on")?;
         claim(credits.ended(6, at(460)), "a minute")
@@ -77,7 +77,7 @@ mod suite {
         let mut credits = ReverseCredits::new(2)?;
         for second in (0..1000).step_by(9) {
             let xid = second as u32;
-            claim(credits.take(xid), "a Call")?;
+            claim(credits.get(xid), "a Call")?;
             claim(!credits.ended(xid, second * HZ), "nobody waits for it")?;
             claim(credits.answered(xid, Some(1)), "late")?;
         }

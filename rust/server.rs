@@ -2,27 +2,27 @@
 
 //! The responder: a server transport for nfsd.
 
-mod arrival;
 mod backlog;
 mod connection;
 mod events;
 mod grant;
 mod listener;
-mod plan;
 mod poison;
 mod receive;
+mod recv_item;
 mod reply;
+mod reply_layout;
 mod request;
 mod reverse;
-mod segments;
+mod segment_cursor;
 mod sizes;
 mod trace;
 mod waiting;
 
 use self::{
-    arrival::Arrival,
     connection::Connection,
     listener::Listener,
+    recv_item::RecvItem,
     request::Request, //
 };
 use crate::kapi::{
@@ -30,7 +30,7 @@ use crate::kapi::{
         Argument,
         Class,
         Payload,
-        RpcMessage,
+        RpcRqst,
         Service,
         SvcClass,
         SvcHandle,
@@ -57,7 +57,7 @@ static REVERSE: Class = Class::new();
 impl Service for Server {
     type Listener = Listener;
     type Connection = Connection;
-    type Arrival = Arrival;
+    type RecvItem = RecvItem;
     type Message = Request;
     const NAME: &'static CStr = c"rdma";
     const IDENT: c_int = 256;
@@ -97,7 +97,7 @@ impl Service for Server {
     }
 
     #[inline]
-    fn next(connection: &Connection) -> (Option<Arrival>, bool) {
+    fn next(connection: &Connection) -> (Option<RecvItem>, bool) {
         // A client that takes no Replies would have memory held for each Call, whatever it was
         // granted. What it has sent stays in the Receives, of which it gets no more.
         if connection.qp.is_send_queue_full() {
@@ -109,10 +109,10 @@ impl Service for Server {
     #[inline]
     fn request(
         connection: &Connection,
-        arrival: Arrival,
+        item: RecvItem,
         rqst: &mut SvcRqst<'_>,
     ) -> Result<Option<(Request, Argument)>> {
-        receive::request(connection, arrival, rqst)
+        receive::request(connection, item, rqst)
     }
 
     #[inline]
@@ -139,7 +139,7 @@ impl Service for Server {
         &REVERSE
     }
 
-    fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+    fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
         reverse::call(connection, message)
     }
 

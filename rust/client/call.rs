@@ -6,7 +6,7 @@ use crate::{
     client::offer::Offer,
     kapi::{
         ib::{
-            KeptReceive,
+            RecvBuf,
             Regions, //
         },
         page::Fenced,
@@ -67,7 +67,7 @@ pub(crate) enum Outcome {
     /// Its inline part still has to be put where it belongs. Until then it stays in its Receive,
     /// and the RPC keeps its credit for that.
     Inline {
-        message: KeptReceive,
+        message: RecvBuf,
         /// Where that part begins in the message.
         offset: usize,
         /// Bytes that the server has written into the Write chunk.

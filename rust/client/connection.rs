@@ -217,14 +217,14 @@ impl Requester {
     /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with `ENOBUFS`, or
     /// until a Reply that waited behind it was sent, with `EBADSLT`.
     #[inline]
-    pub(crate) fn take_credit(&self, xid: u32) -> Result<Option<u32>> {
+    pub(crate) fn get_credit(&self, xid: u32) -> Result<Option<u32>> {
         match self.try_credit(xid) {
             Some(wanted) => Ok(wanted),
             None => self.wait_for_credit(xid),
         }
     }
 
-    /// As [`Self::take_credit`], when there was none.
+    /// As [`Self::get_credit`], when there was none.
     #[cold]
     fn wait_for_credit(&self, xid: u32) -> Result<Option<u32>> {
         self.shared.xprt.wait_for_space();
@@ -251,7 +251,7 @@ impl Requester {
     #[inline(always)]
     fn try_credit(&self, xid: u32) -> Option<Option<u32>> {
         let mut credits = self.credits.lock();
-        credits.take(xid).then(|| credits.wanted_receives())
+        credits.get(xid).then(|| credits.wanted_receives())
     }
 
     /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.

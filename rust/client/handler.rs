@@ -26,8 +26,8 @@ use crate::{
         trace, //
     },
     transport::endpoint::{
-        Failure,
-        Handler, //
+        Handler,
+        WcError, //
     },
 };
 use kernel::{
@@ -60,7 +60,7 @@ impl Handler for Requester {
         }
     }
 
-    fn no_more(&self) {
+    fn drained(&self) {
         reverse::end(self);
     }
 
@@ -74,11 +74,11 @@ impl Handler for Requester {
         }
     }
 
-    fn send_space(&self, _connection: &Connection) {
+    fn sq_space(&self, _connection: &Connection) {
         self.shared.xprt.space();
     }
 
-    fn failed(&self, failure: Failure) {
+    fn failed(&self, failure: WcError) {
         self.loss.report(LossReason::Failed(failure));
     }
 

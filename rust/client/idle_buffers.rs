@@ -15,7 +15,7 @@ use kernel::{
 };
 
 /// Memory for the messages of all RPCs but a few.
-pub(super) const USUAL_LEN: usize = RpcBuffer::<Call>::room_of(PAGE_SIZE);
+pub(super) const USUAL_LEN: usize = RpcBuffer::<Call>::capacity_of(PAGE_SIZE);
 /// RPCs that need no memory to begin, so that memory can be freed by writing it to the server.
 pub(super) const RESERVED: usize = 2;
 

@@ -107,12 +107,12 @@ fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
     let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
     let xid = requester.shared.xprt.next_xid();
-    if !requester.credits.lock().take_probe(xid) {
+    if !requester.credits.lock().get_probe(xid) {
         return Err(EAGAIN);
     }
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        requester.credits.lock().give_back(xid);
+        requester.credits.lock().put(xid);
         requester.shared.xprt.space();
     }
     sent

@@ -19,7 +19,7 @@ use crate::{
             log, //
         },
     },
-    transport::endpoint::Failure, //
+    transport::endpoint::WcError, //
 };
 use core::fmt;
 use kernel::{
@@ -37,7 +37,7 @@ use kernel::{
 /// Why a connection has to be given up.
 pub(crate) enum LossReason {
     /// A work request failed.
-    Failed(Failure),
+    Failed(WcError),
     /// The connection manager says so.
     Event(CmEventKind),
     /// A Reply is overdue.

@@ -28,7 +28,7 @@ use crate::{
         },
     },
     kapi::{
-        page::Pieces,
+        page::ExtentIter,
         sunrpc::{
             Rqst,
             XdrBuf,
@@ -50,16 +50,16 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) 
     if rqst.connect_cookie() == xprt.connect_cookie() {
         return Err(ENOTCONN);
     }
-    if !rqst.take_credit(xprt) {
+    if !rqst.get_credit(xprt) {
         return Err(EBADSLT);
     }
     rqst.receive_buf().fill_sparse_pages()?;
 
     let requester = connection.handler();
     requester.watch.sending(|| rqst.program());
-    let wanted = requester.take_credit(rqst.xid())?;
+    let wanted = requester.get_credit(rqst.xid())?;
     if let Err(e) = send_with_credit(connection, xprt, rqst, wanted) {
-        requester.credits.lock().give_back(rqst.xid());
+        requester.credits.lock().put(rqst.xid());
         return Err(e);
     }
     // The credit of an RPC without a Reply would never come back.
@@ -87,7 +87,7 @@ fn send_with_credit(
     let call = rqst.call();
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
-    let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().room());
+    let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().buflen());
     if chunks::fit_inline(call_len, room, &requester.thresholds()) {
         let len = encode(requester, rqst, buffer.bytes())
             .inspect_err(|e| not_encoded(requester, xprt, rqst, *e))?;
@@ -139,7 +139,7 @@ fn add_chunk(
     buffer: &SendBuffer<'_, Requester>,
     rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
-    pieces: &mut Pieces<'_>,
+    pieces: &mut ExtentIter<'_>,
     chunk: Chunk,
 ) -> Result {
     let (access, xid) = (chunk.access(), rqst.xid());
@@ -183,14 +183,14 @@ fn encode_with_chunks(
     let stats = &requester.shared.stats;
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
-    let _ = offer.make_room(requester.plan.rpc() as usize);
+    let _ = offer.reserve(requester.plan.rpc() as usize);
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     let shape = Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
         call_is_write: call.is_write_source(),
-        reply: reply.room(),
+        reply: reply.buflen(),
         reply_pages: reply.page_len(),
         reply_is_read: reply.is_read_target(),
         may_place_directly: rqst.may_place_directly(),

@@ -69,13 +69,13 @@ impl Offer {
     }
 
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
-    pub(crate) fn make_room(&mut self, n: usize) -> Result {
+    pub(crate) fn reserve(&mut self, n: usize) -> Result {
         // The list that grows last says whether all have.
         if self.reply.capacity() >= n {
             return Ok(());
         }
         let flags = GFP_NOWAIT | __GFP_NOWARN;
-        self.regions.make_room(n, flags)?;
+        self.regions.reserve(n, flags)?;
         for list in [&mut self.read, &mut self.write, &mut self.reply] {
             list.reserve(n.saturating_sub(list.len()), flags)?;
         }

@@ -141,7 +141,7 @@ impl<'m> Content<'m> {
             Self::Error(error) => {
                 trace::failed(rqst, error);
                 requester.shared.stats.bad_replies.add(1);
-                let guess = rqst.receive_buf().room_is_guess();
+                let guess = rqst.receive_buf().buflen_is_guess();
                 Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
             }
             Self::Malformed(reason) => {
@@ -385,7 +385,7 @@ fn complete_fenced(
             let placed = place_inline(requester, &rqst, part, written);
             drop(message);
             let xid = rqst.call().state.lock().xid;
-            requester.credits.lock().give_back(xid);
+            requester.credits.lock().put(xid);
             placed
         }
         // Its connection is over, and with that all credits.

@@ -20,7 +20,7 @@ use crate::{
         sizes::REVERSE_SLOTS, //
     },
     kapi::{
-        ib::KeptReceive,
+        ib::RecvBuf,
         sunrpc::ReverseRqst,
         trace, //
     },
@@ -48,7 +48,7 @@ pub(super) struct Unserved<'a> {
 
 impl Unserved<'_> {
     /// It waits, in its message.
-    pub(super) fn wait(mut self, message: KeptReceive) {
+    pub(super) fn wait(mut self, message: RecvBuf) {
         // There is room for all that may be unanswered.
         let _ = self.reverse.waiting.push_within_capacity(WaitingCall {
             xid: self.xid,

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::{
     client::sizes::REVERSE_SLOTS,
-    kapi::ib::KeptReceive,
+    kapi::ib::RecvBuf,
     transport::credits::RECEIVE_BATCH, //
 };
 use kernel::prelude::*;
@@ -21,7 +21,7 @@ const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 /// A Call that waits until the callback service has room for it.
 pub(super) struct WaitingCall {
     pub(super) xid: u32,
-    pub(super) message: KeptReceive,
+    pub(super) message: RecvBuf,
     /// Where the Call begins in the message.
     pub(super) offset: usize,
 }

@@ -26,7 +26,7 @@ use xdr::ErrorMessage;
 pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
     let mut credits = requester.credits.lock();
     if let Some(xid) = back {
-        credits.give_back(xid);
+        credits.put(xid);
     }
     let changed = grant.and_then(|wire| credits.granted(wire));
     drop(credits);
@@ -71,7 +71,7 @@ pub(super) fn unawaited(
 ) {
     let unknown = why == NotFound::Unknown;
     let mut ours = requester.credits.lock();
-    let (probe, back) = (ours.is_probe(xid), unknown && ours.give_back(xid));
+    let (probe, back) = (ours.is_probe(xid), unknown && ours.put(xid));
     drop(ours);
     if credits.is_some() && !probe {
         trace::unexpected(requester, message.bytes());

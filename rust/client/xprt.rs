@@ -178,7 +178,7 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn take_buffer(&self) -> Result<RpcBuffer<Call>> {
+    fn get_buffer(&self) -> Result<RpcBuffer<Call>> {
         self.buffers.get()
     }
 
@@ -196,7 +196,7 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn give_back_buffer(&self, buffer: RpcBuffer<Call>) {
+    fn put_buffer(&self, buffer: RpcBuffer<Call>) {
         self.buffers.put(buffer);
     }
 

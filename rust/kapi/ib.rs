@@ -13,12 +13,12 @@
 mod buffer;
 mod cm;
 mod device;
+mod dma_track;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 pub(crate) mod fake;
 mod gate;
-mod hardware;
-mod ledger;
 mod mr;
+mod qp_resources;
 mod queue_pair;
 mod recv_queue;
 mod region;
@@ -47,9 +47,8 @@ pub(crate) use self::{
         DeviceLimits,
         DeviceName, //
     },
+    dma_track::Ledger,
     gate::Poster,
-    hardware::Part,
-    ledger::Ledger,
     mr::{
         Access,
         Covered,
@@ -57,6 +56,7 @@ pub(crate) use self::{
         RegionSize,
         RemoteKey, //
     },
+    qp_resources::Part,
     queue_pair::{
         Consumer,
         Locked,
@@ -67,8 +67,8 @@ pub(crate) use self::{
         TransferSizes, //
     },
     recv_queue::{
-        KeptReceive,
-        Received, //
+        Received,
+        RecvBuf, //
     },
     region::{
         Idle,
@@ -89,5 +89,5 @@ pub(crate) use self::{
         RwCtx,
         TransferKind, //
     },
-    wc::Wc,
+    wc::Wc, //
 };

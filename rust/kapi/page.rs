@@ -3,24 +3,24 @@
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
 mod fenced;
-mod gathered;
 mod kept;
-mod pattern;
+mod msg_pages;
+mod page_run;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
 pub(crate) use self::{
     fenced::Fenced,
-    gathered::Gathered, //
+    msg_pages::MsgPages, //
 };
 pub(super) use self::{
-    gathered::Ends,
     kept::Kept,
-    pattern::Pattern, //
+    msg_pages::HeadTail,
+    page_run::PageRun, //
 };
 
-use self::pattern::{
-    in_a_row,
+use self::page_run::{
+    contiguous_len,
     FLAT_MAP, //
 };
 use crate::kapi::bindings;
@@ -36,7 +36,7 @@ use kernel::{
 };
 
 /// So many pages in a row are handed on as one piece, without a further look at each.
-const ROW: usize = 8;
+const MIN_RUN: usize = 8;
 
 /// Where a run of memory begins.
 #[derive(Clone, Copy)]
@@ -49,12 +49,12 @@ enum Start {
 
 /// A run of memory: `len` bytes of the kernel's direct map, or of an array of pages.
 #[derive(Clone, Copy)]
-struct Run {
+struct Extent {
     start: Start,
     len: usize,
 }
 
-impl Run {
+impl Extent {
     /// Where in its page the run begins.
     fn offset(&self) -> usize {
         match self.start {
@@ -87,12 +87,12 @@ impl Run {
     unsafe fn each(
         self,
         longest: NonZero<u32>,
-        mut each: impl FnMut(Pattern<'_>) -> bool,
+        mut each: impl FnMut(PageRun<'_>) -> bool,
     ) -> Result {
         let longest = longest.get() as usize;
         let (mut offset, mut left) = (self.offset(), self.len);
         let mut take = |pages: &[*mut bindings::page], offset: usize, len: usize| {
-            each(Pattern::new(pages, offset, len, longest > 1))
+            each(PageRun::new(pages, offset, len, longest > 1))
                 .then_some(())
                 .ok_or(EMSGSIZE)
         };
@@ -121,9 +121,9 @@ impl Run {
                     if longest == 1 {
                         return take(pages, offset, left);
                     }
-                    let n = in_a_row(pages.get(..longest).unwrap_or(pages));
+                    let n = contiguous_len(pages.get(..longest).unwrap_or(pages));
                     // Where rows are short it takes less to look at each page.
-                    if offset == 0 && n < ROW.min(pages.len()) && pages.len() <= longest {
+                    if offset == 0 && n < MIN_RUN.min(pages.len()) && pages.len() <= longest {
                         return take(pages, offset, left);
                     }
                     let len = left.min(n * PAGE_SIZE - offset);
@@ -144,14 +144,14 @@ impl Run {
 ///
 /// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept`.
 #[derive(Clone)]
-pub(crate) struct Pieces<'a> {
-    runs: [Run; 3],
+pub(crate) struct ExtentIter<'a> {
+    runs: [Extent; 3],
     /// None where the owner of the memory waits until regions that cover it are fenced.
     kept: Option<Arc<Kept>>,
     _memory: PhantomData<&'a ()>,
 }
 
-impl Pieces<'_> {
+impl ExtentIter<'_> {
     /// The pieces of a head, an array of pages and a tail, in this order; any may be empty.
     ///
     /// # Safety
@@ -165,11 +165,11 @@ impl Pieces<'_> {
         paged_len: usize,
         tail: (*const u8, usize),
     ) -> Self {
-        let linear = |(addr, len)| Run {
+        let linear = |(addr, len)| Extent {
             start: Start::Linear(addr),
             len,
         };
-        let paged = Run {
+        let paged = Extent {
             start: Start::Paged(pages, base),
             len: paged_len,
         };
@@ -232,7 +232,7 @@ impl Pieces<'_> {
 
     /// Takes bytes from `offset` on, up to where the memory goes on elsewhere, `n` at most.
     #[inline]
-    fn into_run(mut self, mut offset: usize, n: usize) -> Option<Run> {
+    fn into_run(mut self, mut offset: usize, n: usize) -> Option<Extent> {
         self.runs.iter_mut().find_map(|run| {
             offset -= run.take(offset).len;
             (run.len != 0).then(|| run.take(n))
@@ -245,7 +245,7 @@ impl Pieces<'_> {
         &mut self,
         mut n: usize,
         longest: NonZero<u32>,
-        mut each: impl FnMut(Pattern<'_>) -> bool,
+        mut each: impl FnMut(PageRun<'_>) -> bool,
     ) -> Result {
         for run in &mut self.runs {
             let part = run.take(n);
@@ -283,7 +283,7 @@ impl Pieces<'_> {
             let end = offset + part.len;
             pages -= end.div_ceil(PAGE_SIZE);
             open_end = end % PAGE_SIZE == 0;
-            let put = |pattern: Pattern<'_>| {
+            let put = |pattern: PageRun<'_>| {
                 let room = core::mem::take(&mut free);
                 let n = pattern.put(room, set_element, lengthen_element);
                 free = n.and_then(|n| room.get_mut(n..)).unwrap_or(&mut []);

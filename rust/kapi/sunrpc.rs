@@ -29,10 +29,10 @@ pub(crate) use self::{
     connecting::Connecting,
     registration::ClassRegistration,
     rqst::{
-        Message as RpcMessage,
         NotFound,
         PinnedRqst,
         ReverseRqst,
+        RpcRqst,
         Rqst, //
     },
     svc::{
@@ -57,4 +57,4 @@ pub(crate) use self::{
     class::find_transport_ident,
     setup::Unmounted, //
 };
-pub(crate) use crate::kapi::page::Gathered as Memory;
+pub(crate) use crate::kapi::page::MsgPages;

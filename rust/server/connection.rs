@@ -9,9 +9,10 @@ use crate::{
             DeviceName,
             QpEvent,
             Received,
+            RecvBuf,
             TransferSizes, //
         },
-        page::Gathered,
+        page::MsgPages,
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
@@ -29,11 +30,6 @@ use crate::{
         trace, //
     },
     server::{
-        arrival::{
-            Arrival,
-            Message,
-            Reading, //
-        },
         events::{
             Events,
             Pending, //
@@ -44,6 +40,10 @@ use crate::{
             BATCH, //
         },
         poison::Poison,
+        recv_item::{
+            PendingRead,
+            RecvItem, //
+        },
         sizes::{
             Sizes,
             CHUNKS,
@@ -51,7 +51,7 @@ use crate::{
             SEGMENTS, //
         },
         waiting::{
-            Turn,
+            ReadTicket,
             Waiting, //
         },
     },
@@ -60,12 +60,12 @@ use crate::{
         endpoint::{
             Endpoint,
             EndpointConfig,
-            Failure,
-            Handler, //
+            Handler,
+            WcError, //
         },
         reverse_credits::ReverseCredits,
         send_buffer::SendBuffer,
-        transfer::NewTransfer, //
+        transfer::RwBuilder, //
     },
 };
 use kernel::{
@@ -93,7 +93,7 @@ use xdr::{
 };
 
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
-pub(super) const UNTOLD: u32 = 0;
+pub(super) const CREDITS_UNSET: u32 = 0;
 /// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It
 /// has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
 /// themselves do have more room than 1024 bytes.
@@ -123,7 +123,7 @@ pub(crate) struct Responder {
 impl Responder {
     /// What came next, and whether there is more.
     #[inline]
-    pub(super) fn next(&self) -> (Option<Arrival>, bool) {
+    pub(super) fn next(&self) -> (Option<RecvItem>, bool) {
         if !self.events.is_up() {
             return (None, false);
         }
@@ -132,7 +132,7 @@ impl Responder {
     }
 
     #[inline(always)]
-    fn arrived(&self, arrival: Arrival) {
+    fn arrived(&self, arrival: RecvItem) {
         // What finds no room goes outside the lock, which is taken in front of that of a Receive.
         let rest = self.waiting.lock().arrived(arrival);
         self.announce(rest.is_ok());
@@ -158,7 +158,7 @@ impl Responder {
     }
 
     /// RDMA Reads are about to be prepared.
-    pub(super) fn begin_read(&self) -> Turn {
+    pub(super) fn begin_read(&self) -> ReadTicket {
         self.waiting.lock().begin_read()
     }
 
@@ -172,7 +172,7 @@ impl Responder {
 
     /// Lets a Call wait that needs more regions than were free, until RDMA Reads of others have
     /// ended. Gives it back if there were no others: then there are not so many.
-    pub(super) fn stall(&self, message: Message, turn: Turn) -> Result<(), Message> {
+    pub(super) fn stall(&self, message: RecvBuf, turn: ReadTicket) -> Result<(), RecvBuf> {
         let mut waiting = self.waiting.lock();
         // Others that are stalled are tried again, too.
         waiting.end_read();
@@ -190,7 +190,7 @@ impl Responder {
 }
 
 impl Handler for Responder {
-    type Cookie = KBox<Reading>;
+    type Cookie = KBox<PendingRead>;
     type Cm = Events;
     const ROLE: Role = Role::Responder;
 
@@ -200,49 +200,55 @@ impl Handler for Responder {
         // One completion handler at a time.
         let calls = self.calls.load(Relaxed);
         self.calls.store(calls.saturating_add(1), Relaxed);
-        self.arrived(Arrival::Message(message.keep()));
+        self.arrived(RecvItem::Message(message.keep()));
     }
 
-    fn read_ended(&self, _: &Endpoint<Self>, reading: KBox<Reading>, memory: Gathered, ok: bool) {
+    fn read_ended(
+        &self,
+        _: &Endpoint<Self>,
+        reading: KBox<PendingRead>,
+        memory: MsgPages,
+        ok: bool,
+    ) {
         if !ok {
             return self.end_read();
         }
         let mut waiting = self.waiting.lock();
         waiting.end_read();
-        let arrival = Arrival::Pulled(reading, memory);
+        let arrival = RecvItem::ReadDone(reading, memory);
         let rest = waiting.arrived(arrival);
         drop(waiting);
         self.announce(rest.is_ok());
     }
 
-    fn no_more(&self) {
+    fn drained(&self) {
         let all = core::mem::take(&mut *self.waiting.lock());
         // Their buffers are given back outside the lock.
         drop(all);
     }
 
-    fn send_space(&self, _: &Endpoint<Self>) {
+    fn sq_space(&self, _: &Endpoint<Self>) {
         // What came meanwhile was left where it was.
         self.handle.request_pending();
     }
 
-    fn starved(&self) {
+    fn sq_full(&self) {
         count(Counter::Starved);
     }
 
-    fn lost(&self, only: Option<u32>) {
+    fn first_error(&self, only: Option<u32>) {
         if !self.names_faults {
             self.poison.lost(&self.peer, only);
         }
     }
 
-    fn failed(&self, failure: Failure) {
+    fn failed(&self, failure: WcError) {
         // A connection that just ends is no news; the adapter's own word for it is the flush.
         if !failure.wc().is_flush() {
             let (peer, words) = (&self.peer, failure.wc().words());
             warn(format_args!("connection from {peer} lost: {words}"));
         }
-        if let Some(xid) = failure.culprit() {
+        if let Some(xid) = failure.faulting_xid() {
             self.poison.mark(&self.peer, xid);
         }
         self.handle.close();
@@ -292,24 +298,24 @@ fn tell_accepted(
 }
 
 /// A Reply or an error that is ready to be posted.
-pub(super) struct Answer<'a> {
-    /// Begins with a header that grants [`UNTOLD`].
+pub(super) struct ReplySend<'a> {
+    /// Begins with a header that grants [`CREDITS_UNSET`].
     pub(super) buffer: SendBuffer<'a, Responder>,
     pub(super) len: usize,
     /// The XID of the Call that may be at fault if this breaks the connection.
-    pub(super) tag: Option<u32>,
+    pub(super) xid: Option<u32>,
     /// The key of the client's that it invalidates.
     pub(super) invalidate: Option<u32>,
-    pub(super) transfer: Option<NewTransfer<'a, Responder>>,
+    pub(super) transfer: Option<RwBuilder<'a, Responder>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ReplySend<'a> {
     /// The first `len` bytes of the buffer are an error.
     fn error(buffer: SendBuffer<'a, Responder>, len: usize) -> Self {
         Self {
             buffer,
             len,
-            tag: None,
+            xid: None,
             invalidate: None,
             transfer: None,
         }
@@ -446,7 +452,7 @@ impl Connection {
     /// Gives the Receive of a message back, and posts those that were given back if they are a
     /// batch. Returns how many received messages are still in use. May sleep.
     #[inline]
-    pub(super) fn give_back(&self, message: Message) -> u32 {
+    pub(super) fn put(&self, message: RecvBuf) -> u32 {
         self.receives_posted(self.qp.return_receive(message, BATCH as usize))
     }
 
@@ -462,14 +468,14 @@ impl Connection {
     }
 
     /// Posts an answer, which grants what is to be granted by now. May sleep.
-    pub(super) fn answer(&self, answer: Answer<'_>) -> Result {
+    pub(super) fn answer(&self, answer: ReplySend<'_>) -> Result {
         self.post(&mut self.qp.handler().grant.lock(), answer)
     }
 
     /// As [`Self::answer`], with the Reply of one of `threads`. The grant follows what the client
     /// uses: `used` are the messages in use. May sleep.
     #[inline]
-    pub(super) fn reply(&self, reply: Answer<'_>, used: u32, threads: u32) -> Result {
+    pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
         let mut grant = self.qp.handler().grant.lock();
         self.post(&mut grant, reply)?;
         if grant.used(used, threads) {
@@ -484,22 +490,22 @@ impl Connection {
     /// The client goes by the last answer that it gets, so they are posted in the order of their
     /// grants.
     #[inline(always)]
-    fn post(&self, grant: &mut Grant, mut answer: Answer<'_>) -> Result {
+    fn post(&self, grant: &mut Grant, mut answer: ReplySend<'_>) -> Result {
         FixedHeader::set_credits(answer.buffer.bytes(), grant.credits());
-        let Answer {
+        let ReplySend {
             buffer,
             len,
-            tag,
+            xid,
             invalidate,
             transfer,
         } = answer;
         let may_be_refused = len > self.send_threshold;
-        let writes = transfer.as_ref().map_or(0, NewTransfer::pieces);
-        buffer.reply(len, tag, invalidate, transfer, may_be_refused)?;
+        let writes = transfer.as_ref().map_or(0, RwBuilder::pieces);
+        buffer.reply(len, xid, invalidate, transfer, may_be_refused)?;
         if writes != 0 {
             count_all(Counter::Write, writes);
         }
-        if grant.said() {
+        if grant.advertise() {
             // All that the client has sent by an older one has found its Receive.
             self.qp.want_receives(grant.receives());
         }
@@ -548,7 +554,7 @@ impl Connection {
         ErrorMessage {
             xid,
             version: VERSION,
-            credits: UNTOLD,
+            credits: CREDITS_UNSET,
             error: RdmaError::Chunk,
         }
     }
@@ -568,7 +574,7 @@ impl Connection {
         }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
             let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
-            self.answer(Answer::error(buffer, len))
+            self.answer(ReplySend::error(buffer, len))
         });
         if sent.is_err() {
             self.close();

@@ -26,19 +26,19 @@ const PERIOD: u32 = 1024;
 /// The grant of one connection.
 pub(super) struct Grant {
     /// What the client may have unanswered, beside what it cannot know to be dropped.
-    now: u32,
+    current: u32,
     /// What the last Reply said that was posted: the client may go by that.
-    said: u32,
+    advertised: u32,
     /// What the client has been told of: one credit at first (RFC 8166, section 3.3.3).
     told: u32,
     /// What Receives are being made for; zero if for nothing.
-    next: u32,
+    pending: u32,
     /// Calls that were dropped. To the client they are unanswered as long as there is the connection.
     dropped: u32,
     /// How many of them have their credit given back.
     returned: u32,
     /// As much as the device has room for.
-    most: u32,
+    max: u32,
     /// The most messages in use since the period began.
     peak: u32,
     /// Replies since the period began.
@@ -46,17 +46,17 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// For a client that is to be granted `most` at most.
-    pub(super) fn new(most: u32) -> Self {
-        let first = FIRST.min(most);
+    /// For a client that is to be granted `max` at most.
+    pub(super) fn new(max: u32) -> Self {
+        let first = FIRST.min(max);
         Self {
-            now: first,
-            said: first,
+            current: first,
+            advertised: first,
             told: 1,
-            next: 0,
+            pending: 0,
             dropped: 0,
             returned: 0,
-            most,
+            max,
             peak: 0,
             replies: 0,
         }
@@ -64,27 +64,27 @@ impl Grant {
 
     /// What the next Reply says.
     pub(super) fn credits(&self) -> u32 {
-        self.with(self.now, self.returned)
+        self.with(self.current, self.returned)
     }
 
     /// A grant with so many for Calls that were dropped.
     fn with(&self, grant: u32, dropped: u32) -> u32 {
-        grant.saturating_add(dropped).min(self.most)
+        grant.saturating_add(dropped).min(self.max)
     }
 
     /// The Receives that are needed: for all that the client may send, and [`BESIDE`]. It sends more if
     /// it gives up a Call that was dropped.
     pub(super) fn receives(&self) -> u32 {
-        let wanted = self.with(self.now.max(self.next), self.dropped);
-        self.said.max(wanted) + BESIDE
+        let wanted = self.with(self.current.max(self.pending), self.dropped);
+        self.advertised.max(wanted) + BESIDE
     }
 
     /// A Reply was posted that says [`Self::credits`]. Returns whether it takes back what the one
     /// before it has granted.
-    pub(super) fn said(&mut self) -> bool {
+    pub(super) fn advertise(&mut self) -> bool {
         let now = self.credits();
         self.told = now;
-        let before = core::mem::replace(&mut self.said, now);
+        let before = core::mem::replace(&mut self.advertised, now);
         before > now
     }
 
@@ -99,32 +99,32 @@ impl Grant {
     /// A Call was replied to, while so many other messages were in use, by one of `threads`. Returns
     /// whether more [`Self::receives`] are wanted, and then [`Self::made`] whether there are.
     pub(super) fn used(&mut self, used: u32, threads: u32) -> bool {
-        let most = self.most.min(threads.saturating_mul(PER_THREAD)).max(1);
+        let most = self.max.min(threads.saturating_mul(PER_THREAD)).max(1);
         self.peak = self.peak.max(used);
         self.replies += 1;
         if self.replies >= PERIOD {
-            let idle = self.peak < self.now / 4;
+            let idle = self.peak < self.current / 4;
             self.peak = 0;
             self.replies = 0;
-            if self.next == 0 && (idle || self.now > most) {
+            if self.pending == 0 && (idle || self.current > most) {
                 // Not below what it began with, as long as the threads can keep up with that.
-                self.now = (self.now / 2).max(FIRST).min(most).min(self.now);
+                self.current = (self.current / 2).max(FIRST).min(most).min(self.current);
                 return false;
             }
         }
-        if self.next != 0 || self.now >= most || used < self.now / 2 {
+        if self.pending != 0 || self.current >= most || used < self.current / 2 {
             return false;
         }
-        self.next = (2 * self.now).min(most);
+        self.pending = (2 * self.current).min(most);
         true
     }
 
     /// So many Receives, which were wanted, are posted; or are not to be had now.
     pub(super) fn made(&mut self, receives: u32, ok: bool) {
         if !ok {
-            self.next = 0;
+            self.pending = 0;
         } else if self.receives() <= receives {
-            self.now = self.now.max(core::mem::take(&mut self.next));
+            self.current = self.current.max(core::mem::take(&mut self.pending));
             self.returned = self.dropped;
         }
         // Else somebody makes more meanwhile.

@@ -72,16 +72,16 @@ struct Door {
     poison: Arc<Poison>,
     backlog: Arc<Backlog<Pending>>,
     #[pin]
-    again: SpinLock<Again>,
+    again: SpinLock<ListenRetry>,
 }
 
 /// What listens again.
-enum Again {
+enum ListenRetry {
     /// The listener is being made; perhaps it is to listen again already.
     Early {
         wanted: bool,
     },
-    Work(DelayedWork<Listening>),
+    Work(DelayedWork<ListenWork>),
     /// The listener goes.
     Never,
 }
@@ -128,18 +128,18 @@ impl ListenHandler for Door {
 
     fn ended(&self) {
         match &mut *self.again.lock() {
-            Again::Early { wanted } => *wanted = true,
-            Again::Work(work) => {
+            ListenRetry::Early { wanted } => *wanted = true,
+            ListenRetry::Work(work) => {
                 work.queue(0);
             }
-            Again::Never => (),
+            ListenRetry::Never => (),
         }
     }
 }
 
 /// Listens, and listens again when its device went or its address moved.
 #[pin_data]
-struct Listening {
+struct ListenWork {
     net: NetRef,
     /// With the port.
     address: SocketAddress,
@@ -148,7 +148,7 @@ struct Listening {
     id: Mutex<Option<ListenId<Door>>>,
 }
 
-impl WorkItem for Listening {
+impl WorkItem for ListenWork {
     fn run(&self, timer: Timer<'_>) {
         let mut id = self.id.lock();
         let first = id.is_some();
@@ -188,7 +188,7 @@ impl Listener {
                 handle,
                 poison,
                 backlog: theirs,
-                again <- new_spinlock!(Again::Early { wanted: false }, "svcrdma_again"),
+                again <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_again"),
             }),
             GFP_KERNEL,
         )
@@ -210,7 +210,7 @@ impl Listener {
         let work = DelayedWork::new(
             queue,
             work_class!(c"svcrdma_listen"),
-            pin_init!(Listening {
+            pin_init!(ListenWork {
                 net,
                 address,
                 door: theirs,
@@ -219,10 +219,10 @@ impl Listener {
             GFP_KERNEL,
         )?;
         let mut again = door.again.lock();
-        if let Again::Early { wanted: true } = *again {
+        if let ListenRetry::Early { wanted: true } = *again {
             work.queue(0);
         }
-        *again = Again::Work(work);
+        *again = ListenRetry::Work(work);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Listener {
 
     /// Listens no more: somebody else may, at once. Connections that wait do so still. May sleep.
     pub(super) fn end(&self) {
-        let again = core::mem::replace(&mut *self.door.again.lock(), Again::Never);
+        let again = core::mem::replace(&mut *self.door.again.lock(), ListenRetry::Never);
         // It waits for what runs, outside of the lock.
         drop(again);
     }

@@ -8,11 +8,13 @@ mod tests;
 
 use crate::{
     kapi::{
-        ib::TransferKind,
-        page::Gathered,
+        ib::{
+            RecvBuf,
+            TransferKind, //
+        },
         sunrpc::{
             Argument,
-            Memory,
+            MsgPages,
             SvcRqst, //
         },
         sys::svc_sysctl::{
@@ -25,27 +27,26 @@ use crate::{
         },
     },
     server::{
-        arrival::{
-            Arrival,
-            Message,
-            Place,
-            Reading, //
-        },
         connection::{
             Connection,
             Responder,
-            UNTOLD, //
+            CREDITS_UNSET, //
+        },
+        recv_item::{
+            PendingRead,
+            Place,
+            RecvItem, //
         },
         request::{
-            Outline,
+            ReplyCtx,
             Request, //
         },
         reverse,
-        segments::Rest,
+        segment_cursor::SegmentCursor,
         trace,
-        waiting::Turn, //
+        waiting::ReadTicket, //
     },
-    transport::transfer::NewTransfer, //
+    transport::transfer::RwBuilder, //
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -67,13 +68,13 @@ use xdr::{
 const BEGINNING: usize = 1280;
 
 /// What to do with a received message.
-enum Next<'c> {
+enum Disposition<'c> {
     /// It is a request, whose argument is in it from this offset on.
-    Execute(Outline, usize),
+    Execute(ReplyCtx, usize),
     /// It is one whose argument must be read.
-    Read(NewTransfer<'c, Responder>, Outline, Place),
+    Read(RwBuilder<'c, Responder>, ReplyCtx, Place),
     /// It is one whose argument cannot be read now: all regions are in use.
-    Later(u32, Turn),
+    Later(u32, ReadTicket),
     /// It must be answered with an error.
     Answer(ErrorMessage),
     /// There is nothing more to do.
@@ -86,20 +87,20 @@ enum Next<'c> {
 #[inline]
 pub(super) fn request(
     connection: &Connection,
-    arrival: Arrival,
+    arrival: RecvItem,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<Option<(Request, Argument)>> {
     let message = match arrival {
-        Arrival::Message(message) => message,
-        Arrival::Pulled(reading, memory) => return Ok(pulled(connection, reading, memory)),
+        RecvItem::Message(message) => message,
+        RecvItem::ReadDone(reading, memory) => return Ok(read_done(connection, reading, memory)),
     };
-    match look_at(connection, &message, rqst) {
-        Next::Execute(outline, offset) => {
+    match decode(connection, &message, rqst) {
+        Disposition::Execute(ctx, offset) => {
             let argument = Argument::Inline { offset };
-            return Ok(Some(((message, outline), argument)));
+            return Ok(Some(((message, ctx), argument)));
         }
-        Next::Read(transfer, outline, place) => {
-            let Ok(reading) = Reading::new((message, outline), place) else {
+        Disposition::Read(transfer, ctx, place) => {
+            let Ok(reading) = PendingRead::new((message, ctx), place) else {
                 // Its regions go first: those who wait for some are tried again.
                 drop(transfer);
                 connection.qp.handler().end_read();
@@ -108,22 +109,22 @@ pub(super) fn request(
             };
             return read(connection, transfer, reading);
         }
-        Next::Later(xid, turn) => {
+        Disposition::Later(xid, turn) => {
             // If no others are using regions, there will never be enough.
             if let Err(message) = connection.qp.handler().stall(message, turn) {
                 drop(message);
                 connection.send_chunk_error(xid);
             }
         }
-        Next::Answer(error) => {
+        Disposition::Answer(error) => {
             drop(message);
             connection.send_error(&error);
         }
-        Next::Done => {
+        Disposition::Done => {
             drop(message);
             connection.receive_more();
         }
-        Next::Close(e) => {
+        Disposition::Close(e) => {
             connection.close();
             return Err(e);
         }
@@ -131,11 +132,15 @@ pub(super) fn request(
     Ok(None)
 }
 
-fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst<'_>) -> Next<'c> {
+fn decode<'c>(
+    connection: &'c Connection,
+    message: &RecvBuf,
+    rqst: &mut SvcRqst<'_>,
+) -> Disposition<'c> {
     let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
     trace::decoded(message, &decoded);
     match &decoded {
-        Ok(xdr::Message::Call(call)) => look_at_call(connection, message, call, rqst),
+        Ok(xdr::Message::Call(call)) => decode_call(connection, message, call, rqst),
         Ok(xdr::Message::Reply(reply)) => match reply.payload {
             // Calls of this end offer no chunks, so that a Reply with some is a bad one.
             ReplyPayload::Inline(inline) => {
@@ -143,7 +148,7 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
                 if no_chunks.is_ok() {
                     reverse::replied(connection, rqst, reply.xid, reply.credits, inline.bytes);
                 }
-                Next::Done
+                Disposition::Done
             }
             // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
             // section 4.5.2), or a bad Reply.
@@ -151,12 +156,12 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
         },
         Ok(xdr::Message::Error(error)) => {
             reverse::refused(connection, rqst, error.xid);
-            Next::Done
+            Disposition::Done
         }
-        Err(rejected) => match rejected.error_message(Role::Responder, UNTOLD) {
-            Some(error) if rejected.direction.is_some() => Next::Answer(error),
+        Err(rejected) => match rejected.error_message(Role::Responder, CREDITS_UNSET) {
+            Some(error) if rejected.direction.is_some() => Disposition::Answer(error),
             Some(error) => answer_call(connection, error),
-            None => Next::Done,
+            None => Disposition::Done,
         },
     }
 }
@@ -164,44 +169,44 @@ fn look_at<'c>(connection: &'c Connection, message: &Message, rqst: &mut SvcRqst
 /// What to do with a message that does not say whether it is a Call: an error is the answer, unless a
 /// Call of this end awaits a Reply with its XID. Then it is that one for all that can be known, and a
 /// bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
-fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Next<'c> {
+fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Disposition<'c> {
     if reverse::awaits(connection, error.xid) {
-        Next::Done
+        Disposition::Done
     } else {
-        Next::Answer(error)
+        Disposition::Answer(error)
     }
 }
 
-fn look_at_call<'c>(
+fn decode_call<'c>(
     connection: &'c Connection,
-    message: &Message,
+    message: &RecvBuf,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
-) -> Next<'c> {
+) -> Disposition<'c> {
     let handler = connection.qp.handler();
-    let outline = Outline::new(call, connection.invalidate);
+    let ctx = ReplyCtx::new(call, connection.invalidate);
     if handler.is_poisonous(call.xid) {
-        return Next::Answer(connection.chunk_error(call.xid));
+        return Disposition::Answer(connection.chunk_error(call.xid));
     }
     if let CallPayload::Inline(inline) = &call.payload {
         if call.reads.is_empty() {
-            return Next::Execute(outline, inline.offset);
+            return Disposition::Execute(ctx, inline.offset);
         }
         if !call.reduces_eligible_inline(inline.bytes) {
-            return Next::Answer(connection.chunk_error(call.xid));
+            return Disposition::Answer(connection.chunk_error(call.xid));
         }
     }
     let turn = handler.begin_read();
     match pull(connection, message, call, rqst) {
-        Ok((transfer, place)) => Next::Read(transfer, outline, place),
+        Ok((transfer, place)) => Disposition::Read(transfer, ctx, place),
         // This gives the turn back, too.
-        Err(e) if e == EAGAIN => Next::Later(call.xid, turn),
+        Err(e) if e == EAGAIN => Disposition::Later(call.xid, turn),
         Err(e) => {
             handler.end_read();
             if e == EMSGSIZE {
-                Next::Answer(connection.chunk_error(call.xid))
+                Disposition::Answer(connection.chunk_error(call.xid))
             } else {
-                Next::Close(e)
+                Disposition::Close(e)
             }
         }
     }
@@ -209,15 +214,15 @@ fn look_at_call<'c>(
 
 fn read(
     connection: &Connection,
-    transfer: NewTransfer<'_, Responder>,
-    reading: KBox<Reading>,
+    transfer: RwBuilder<'_, Responder>,
+    reading: KBox<PendingRead>,
 ) -> Result<Option<(Request, Argument)>> {
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
         let memory = transfer.into_memory();
         handler.end_read();
-        return Ok(pulled(connection, reading, memory));
+        return Ok(read_done(connection, reading, memory));
     }
     let reads = transfer.pieces();
     let Err(e) = transfer.read(Some(xid), reading) else {
@@ -235,10 +240,10 @@ fn read(
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
 #[inline(always)]
-fn pulled(
+fn read_done(
     connection: &Connection,
-    reading: KBox<Reading>,
-    memory: Gathered,
+    reading: KBox<PendingRead>,
+    memory: MsgPages,
 ) -> Option<(Request, Argument)> {
     let reading = KBox::into_inner(reading);
     let argument = match reading.place {
@@ -247,11 +252,13 @@ fn pulled(
             position,
             memory,
         },
-        Place::Whole if is_right(connection, &reading, &memory) => Argument::Long { memory },
-        Place::Whole => {
-            let (message, outline) = reading.request;
+        Place::LongCall if verify_long_call(connection, &reading, &memory) => {
+            Argument::Long { memory }
+        }
+        Place::LongCall => {
+            let (message, ctx) = reading.request;
             drop(message);
-            connection.send_chunk_error(outline.xid);
+            connection.send_chunk_error(ctx.xid);
             return None;
         }
     };
@@ -262,8 +269,8 @@ fn pulled(
 /// Whether a message that was read is what its header said, which could not be seen before.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn is_right(connection: &Connection, reading: &Reading, memory: &Gathered) -> bool {
-    let (message, outline) = &reading.request;
+fn verify_long_call(connection: &Connection, reading: &PendingRead, memory: &MsgPages) -> bool {
+    let (message, ctx) = &reading.request;
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -272,9 +279,8 @@ fn is_right(connection: &Connection, reading: &Reading, memory: &Gathered) -> bo
     if memory.copy_to(0, rpc).is_err() {
         return false;
     }
-    let is_call = RpcPrefix::peek(rpc).is_some_and(|prefix| {
-        prefix.xid == outline.xid && prefix.direction() == Some(Direction::Call)
-    });
+    let is_call = RpcPrefix::peek(rpc)
+        .is_some_and(|prefix| prefix.xid == ctx.xid && prefix.direction() == Some(Direction::Call));
     let word = |position: u64, _| {
         let mut word = [0; 4];
         memory
@@ -292,10 +298,10 @@ fn is_right(connection: &Connection, reading: &Reading, memory: &Gathered) -> bo
 /// served.
 fn pull<'a>(
     connection: &'a Connection,
-    message: &Message,
+    message: &RecvBuf,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
-) -> Result<(NewTransfer<'a, Responder>, Place)> {
+) -> Result<(RwBuilder<'a, Responder>, Place)> {
     let mut chunks = call.reads.data_chunks();
     let (first, second) = (chunks.next(), chunks.next());
     match (&call.payload, first, second) {
@@ -315,15 +321,15 @@ fn pull<'a>(
         }
         (CallPayload::PositionZero(chunk), None, _) => {
             let memory = take_memory(message, chunk.length() as usize, rqst)?;
-            Ok((read_one(connection, chunk, memory)?, Place::Whole))
+            Ok((read_one(connection, chunk, memory)?, Place::LongCall))
         }
-        _ => Ok((read_all(connection, message, call, rqst)?, Place::Whole)),
+        _ => Ok((read_all(connection, message, call, rqst)?, Place::LongCall)),
     }
 }
 
 /// Takes memory for what is read for a Call. `EMSGSIZE` if the thread has not so much.
 #[inline]
-fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<Memory> {
+fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<MsgPages> {
     rqst.take_memory(len).inspect_err(|e| {
         if *e == EMSGSIZE {
             svcrdma_page_overrun_err(|| (message.into(), (len / PAGE_SIZE) as u32));
@@ -333,7 +339,7 @@ fn take_memory(message: &Message, len: usize, rqst: &mut SvcRqst<'_>) -> Result<
 
 /// Writes the padding of what ends there, which a chunk need not bring along (RFC 8166,
 /// section 3.4.5.2). The memory is another request's before.
-fn pad(memory: &mut Memory, end: usize) -> Result {
+fn pad(memory: &mut MsgPages, end: usize) -> Result {
     let padding = end.next_multiple_of(4) - end;
     memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))
 }
@@ -342,11 +348,11 @@ fn pad(memory: &mut Memory, end: usize) -> Result {
 fn read_one<'a>(
     connection: &'a Connection,
     chunk: &ReadChunk<'_>,
-    memory: Memory,
-) -> Result<NewTransfer<'a, Responder>> {
+    memory: MsgPages,
+) -> Result<RwBuilder<'a, Responder>> {
     let parts = chunk.segment_count();
     let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
-    Rest::new(chunk.segments()).add(&mut transfer, 0, chunk.length() as usize)?;
+    SegmentCursor::new(chunk.segments()).add(&mut transfer, 0, chunk.length() as usize)?;
     Ok(transfer)
 }
 
@@ -383,10 +389,10 @@ fn run_through<'a>(
 /// Prepares to read several chunks, to where they belong in the whole Payload stream.
 fn read_all<'a>(
     connection: &'a Connection,
-    message: &Message,
+    message: &RecvBuf,
     call: &Call<'_>,
     rqst: &mut SvcRqst<'_>,
-) -> Result<NewTransfer<'a, Responder>> {
+) -> Result<RwBuilder<'a, Responder>> {
     let (reduced, stream) = match &call.payload {
         CallPayload::Inline(inline) => (inline.bytes.len(), None),
         CallPayload::PositionZero(chunk) => (chunk.length() as usize, Some(chunk)),
@@ -417,12 +423,12 @@ fn read_all<'a>(
         Ok(())
     })?;
     let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;
-    let mut stream = stream.map(|chunk| Rest::new(chunk.segments()));
+    let mut stream = stream.map(|chunk| SegmentCursor::new(chunk.segments()));
     run_through(call, reduced, |offset, source| {
         match (source, &mut stream) {
             (Source::Chunk(chunk), _) => {
                 let length = chunk.length() as usize;
-                Rest::new(chunk.segments()).add(&mut transfer, offset, length)
+                SegmentCursor::new(chunk.segments()).add(&mut transfer, offset, length)
             }
             (Source::Stream(len), Some(stream)) => stream.add(&mut transfer, offset, len),
             (Source::Stream(_), None) => Ok(()),

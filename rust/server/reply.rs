@@ -3,19 +3,21 @@
 //! From the result of a request to its Reply.
 
 use crate::{
-    kapi::sunrpc::{
-        Payload,
-        SvcReply, //
+    kapi::{
+        ib::RecvBuf,
+        sunrpc::{
+            Payload,
+            SvcReply, //
+        },
     },
     server::{
-        arrival::Message,
         connection::{
-            Answer,
-            Connection, //
+            Connection,
+            ReplySend, //
         },
-        plan::Plan,
+        reply_layout::ReplyLayout,
         request::{
-            Outline,
+            ReplyCtx,
             Request, //
         },
     },
@@ -27,16 +29,16 @@ use xdr::placeable_of_nfs_4;
 #[inline]
 pub(super) fn send(
     connection: &Connection,
-    (message, outline): Request,
+    (message, ctx): Request,
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
 ) -> Result {
-    let ready = prepare(connection, &message, &outline, payloads, rqst);
+    let ready = prepare(connection, &message, &ctx, payloads, rqst);
     // The Receive goes back before the Reply that lets the client use it again.
-    let used = connection.give_back(message);
+    let used = connection.put(message);
     match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
         // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-        Err(e) if e == EMSGSIZE => connection.send_chunk_error(outline.xid),
+        Err(e) if e == EMSGSIZE => connection.send_chunk_error(ctx.xid),
         Err(e) => {
             connection.close();
             return Err(e);
@@ -51,12 +53,12 @@ pub(super) fn send(
 #[inline]
 fn prepare<'c>(
     connection: &'c Connection,
-    message: &Message,
-    outline: &Outline,
+    message: &RecvBuf,
+    ctx: &ReplyCtx,
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
-) -> Result<Answer<'c>> {
-    let offer = outline.offer(message)?;
+) -> Result<ReplySend<'c>> {
+    let offer = ctx.offer(message)?;
     // As for most Calls: then all of the result is inline.
     let payloads = if offer.writes.is_empty() {
         &mut []
@@ -64,8 +66,8 @@ fn prepare<'c>(
         eligible(payloads, rqst)
     };
     let len = rqst.result().len();
-    let plan = Plan::new(message.into(), outline, &offer, payloads, len)?;
-    plan.prepare(connection, rqst)
+    let layout = ReplyLayout::new(message.into(), ctx, &offer, payloads, len)?;
+    layout.prepare(connection, rqst)
 }
 
 /// Those of the payloads that the service names which may be placed.

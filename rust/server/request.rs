@@ -2,7 +2,7 @@
 
 //! A Call that is to be executed.
 
-use crate::kapi::ib::KeptReceive;
+use crate::kapi::ib::RecvBuf;
 use kernel::prelude::*;
 use xdr::{
     Call,
@@ -13,14 +13,14 @@ use xdr::{
 
 /// What the Reply to a Call goes by.
 #[derive(Clone, Copy)]
-pub(crate) struct Outline {
+pub(crate) struct ReplyCtx {
     pub(super) xid: u32,
     /// The key of the client's that the Reply is to invalidate.
     pub(super) key: Option<u32>,
     offer: OfferPlace,
 }
 
-impl Outline {
+impl ReplyCtx {
     /// That of a decoded Call, of a client that `invalidates`: it wants keys to be invalidated.
     pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Outline {
     }
 
     /// What the client offers for the Reply to its Call, which came as `message`.
-    pub(super) fn offer<'a>(&self, message: &'a KeptReceive) -> Result<Offer<'a>> {
+    pub(super) fn offer<'a>(&self, message: &'a RecvBuf) -> Result<Offer<'a>> {
         self.offer.find(message.bytes()).ok_or(EINVAL)
     }
 }
@@ -51,5 +51,5 @@ pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
     first.filter(|_| only)
 }
 
-/// The received message of a Call, with its outline.
-pub(crate) type Request = (KeptReceive, Outline);
+/// The received message of a Call, with its context.
+pub(crate) type Request = (RecvBuf, ReplyCtx);

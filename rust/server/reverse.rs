@@ -5,7 +5,7 @@
 use crate::{
     kapi::{
         sunrpc::{
-            RpcMessage,
+            RpcRqst,
             SvcRqst, //
         },
         sys::{
@@ -25,14 +25,14 @@ use xdr::{
 };
 
 /// Sends a Call. From an RPC task; may sleep.
-pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section 5.3),
     // and has no answer. After an error nfsd would make it again at once, for ever.
     let len = MIN_HEADER + message.send_buf().len();
     if len > connection.longest_inline(true) {
         return Ok(());
     }
-    take_credit(connection, message)?;
+    get_credit(connection, message)?;
     let sent = send(connection, message, len);
     if sent.is_err() {
         let credits = &connection.qp.handler().reverse;
@@ -44,15 +44,15 @@ pub(super) fn call(connection: &Connection, message: &RpcMessage<'_>) -> Result 
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has granted
 /// the client need not have a Receive (RFC 8166, section 3.3.1).
-fn take_credit(connection: &Connection, message: &RpcMessage<'_>) -> Result {
+fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     let (credits, xid) = (&connection.qp.handler().reverse, message.xid());
-    if credits.lock().take(xid) {
+    if credits.lock().get(xid) {
         return Ok(());
     }
     let xprt = message.xprt();
     xprt.wait_for_space();
     // One may have come back, or the connection have ended, before the sender was marked as waiting.
-    let taken = credits.lock().take(xid);
+    let taken = credits.lock().get(xid);
     if !taken && xprt.is_connected() {
         return Err(EAGAIN);
     }
@@ -60,7 +60,7 @@ fn take_credit(connection: &Connection, message: &RpcMessage<'_>) -> Result {
     taken.then_some(()).ok_or(ENOTCONN)
 }
 
-fn send(connection: &Connection, message: &RpcMessage<'_>, len: usize) -> Result {
+fn send(connection: &Connection, message: &RpcRqst<'_>, len: usize) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer();
     // Whoever waits for space waits for a credit.

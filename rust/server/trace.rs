@@ -2,12 +2,12 @@
 
 //! What trace events say of messages.
 
-use crate::{
-    kapi::trace::{
+use crate::kapi::{
+    ib::RecvBuf,
+    trace::{
         self,
         CompletionId, //
     },
-    server::arrival::Message, //
 };
 use xdr::{
     Call,
@@ -20,7 +20,7 @@ use xdr::{
 };
 
 /// A received message was decoded, or not.
-pub(super) fn decoded(message: &Message, result: &Result<xdr::Message<'_>, Rejected>) {
+pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejected>) {
     match result {
         Ok(xdr::Message::Call(call)) => {
             offered(message, call);
@@ -44,7 +44,7 @@ pub(super) fn decoded(message: &Message, result: &Result<xdr::Message<'_>, Rejec
 
 /// A Call or Reply with a header of so many bytes, or without anything behind it.
 #[inline]
-pub(super) fn request(message: &Message, header_len: Option<usize>) {
+pub(super) fn request(message: &RecvBuf, header_len: Option<usize>) {
     trace::svcrdma_decode_rqst(|| {
         let (id, xid, version, credits, procedure) = header(message);
         let len = header_len.unwrap_or(message.bytes().len());
@@ -52,7 +52,7 @@ pub(super) fn request(message: &Message, header_len: Option<usize>) {
     });
 }
 
-fn refused(message: &Message, reason: DecodeError) {
+fn refused(message: &RecvBuf, reason: DecodeError) {
     match reason {
         DecodeError::Short => {
             trace::svcrdma_decode_short_err(|| (message.into(), message.bytes().len() as u32))
@@ -69,7 +69,7 @@ fn refused(message: &Message, reason: DecodeError) {
 }
 
 /// The fixed fields: XID, version, credits, procedure.
-fn header(message: &Message) -> (CompletionId, u32, u32, u32, u32) {
+fn header(message: &RecvBuf) -> (CompletionId, u32, u32, u32, u32) {
     // All but the shortest messages have them.
     let header = FixedHeader::peek(message.bytes()).unwrap_or(FixedHeader::from_wire(&[0; 16]));
     let FixedHeader {
@@ -82,7 +82,7 @@ fn header(message: &Message) -> (CompletionId, u32, u32, u32, u32) {
 }
 
 /// The segments that a Call offers.
-fn offered(message: &Message, call: &Call<'_>) {
+fn offered(message: &RecvBuf, call: &Call<'_>) {
     if trace::on::svcrdma_decode_rseg() {
         for chunk in call.reads.chunks() {
             for (i, s) in chunk.segments().enumerate() {

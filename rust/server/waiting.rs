@@ -4,30 +4,30 @@
 //! and the one around this is held.
 
 use crate::{
-    kapi::sys::fifo::Fifo,
-    server::arrival::{
-        Arrival,
-        Message, //
+    kapi::{
+        ib::RecvBuf,
+        sys::fifo::Fifo, //
     },
+    server::recv_item::RecvItem, //
 };
 use kernel::prelude::*;
 
 /// What waits for service threads.
 #[derive(Default)]
 pub(super) struct Waiting {
-    arrivals: Fifo<Arrival>,
+    arrivals: Fifo<RecvItem>,
     /// Calls whose RDMA Reads are under way.
     reading: u32,
     /// How often that began.
     begun: u64,
     /// Calls that need regions which others are using.
-    stalled: Fifo<Message>,
+    stalled: Fifo<RecvBuf>,
     /// How many of these, from the first on, may be tried again.
     again: usize,
 }
 
 /// Who was reading when somebody began.
-pub(super) struct Turn {
+pub(super) struct ReadTicket {
     /// Nobody.
     alone: bool,
     begun: u64,
@@ -46,18 +46,18 @@ impl Waiting {
 
     /// Something came. Gives it back if there is no room.
     #[inline]
-    pub(super) fn arrived(&mut self, arrival: Arrival) -> Result<(), Arrival> {
+    pub(super) fn arrived(&mut self, arrival: RecvItem) -> Result<(), RecvItem> {
         self.arrivals.push(arrival)
     }
 
     /// What came next; what can be tried again came before.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Arrival> {
+    pub(super) fn next(&mut self) -> Option<RecvItem> {
         if self.again == 0 {
             return self.arrivals.pop();
         }
         self.again -= 1;
-        self.stalled.pop().map(Arrival::Message)
+        self.stalled.pop().map(RecvItem::Message)
     }
 
     /// Whether there is no next one.
@@ -67,11 +67,11 @@ impl Waiting {
     }
 
     /// RDMA Reads are about to be prepared.
-    pub(super) fn begin_read(&mut self) -> Turn {
+    pub(super) fn begin_read(&mut self) -> ReadTicket {
         let alone = self.reading == 0;
         self.reading += 1;
         self.begun = self.begun.wrapping_add(1);
-        Turn {
+        ReadTicket {
             alone,
             begun: self.begun,
         }
@@ -85,12 +85,12 @@ impl Waiting {
     }
 
     /// Whether nobody else was reading from that turn on.
-    pub(super) fn was_alone(&self, turn: &Turn) -> bool {
+    pub(super) fn was_alone(&self, turn: &ReadTicket) -> bool {
         turn.alone && turn.begun == self.begun
     }
 
     /// Lets a Call wait until others have ended. Gives it back if there is no room.
-    pub(super) fn stall(&mut self, message: Message) -> Result<(), Message> {
+    pub(super) fn stall(&mut self, message: RecvBuf) -> Result<(), RecvBuf> {
         let stalled = self.stalled.push(message);
         if self.reading == 0 {
             // They have meanwhile.

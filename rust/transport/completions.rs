@@ -19,9 +19,9 @@ use crate::{
     transport::{
         endpoint::{
             Endpoint,
-            Failure,
             Handler,
-            Parts, //
+            Parts,
+            WcError, //
         },
         posting::Sending,
         send_queue::{
@@ -45,10 +45,10 @@ impl<H: Handler> Consumer for Parts<H> {
     fn failing(&self, endpoint: &Endpoint<H>) {
         let mut queue = endpoint.lock();
         if queue.lose() {
-            let only = queue.alone();
+            let only = queue.sole_inflight_xid();
             drop(queue);
             endpoint.transfer_ended();
-            self.handler().lost(only);
+            self.handler().first_error(only);
         }
     }
 
@@ -61,7 +61,7 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn read(&self, endpoint: &Endpoint<H>, reading: Reading<Read<H::Cookie>>, wc: Wc) {
         let Read {
-            tag,
+            xid,
             number,
             ref posted,
             ..
@@ -76,21 +76,21 @@ impl<H: Handler> Consumer for Parts<H> {
         if wc.is_ok() {
             make_room(endpoint.lock());
         } else {
-            self.handler().failed(Failure { wc, tag });
+            self.handler().failed(WcError { wc, xid });
         }
     }
 
     fn read_failed(&self, queue: Sending<'_, H>, place: usize, wc: Wc) {
         let read = queue.ring().reads().get(place).map(|read| &read.owned);
-        let (id, tag) = match read {
-            Some(read) => (Some(queue.id_of(read.number)), read.tag),
+        let (id, xid) = match read {
+            Some(read) => (Some(queue.id_of(read.number)), read.xid),
             None => (None, None),
         };
         drop(queue);
         if let Some(id) = id {
             trace::read_failed(id, wc);
         }
-        self.handler().failed(Failure { wc, tag });
+        self.handler().failed(WcError { wc, xid });
     }
 
     fn posting_receive(&self, endpoint: &Endpoint<H>, index: u32) {
@@ -106,7 +106,7 @@ impl<H: Handler> Consumer for Parts<H> {
     fn receive_failed(&self, endpoint: &Endpoint<H>, index: u32, wc: Wc) {
         let id = CompletionId::new(endpoint.cqs().1, index);
         trace::receive_failed(H::ROLE, id, wc);
-        self.handler().failed(Failure::new(wc));
+        self.handler().failed(WcError::new(wc));
     }
 
     fn event(&self, event: &QpEvent<'_>) {
@@ -115,8 +115,8 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn closing(&self, endpoint: &Endpoint<H>) {
         // Nobody takes a turn any more.
-        let mut turns = endpoint.lock().take_turns();
-        while let Some(work) = turns.pop() {
+        let mut pending = endpoint.lock().take_pending();
+        while let Some(work) = pending.pop() {
             endpoint.turned_away(work);
         }
         endpoint.transfer_ended();
@@ -134,8 +134,8 @@ impl<H: Handler> Consumer for Parts<H> {
         endpoint.end_read(reading, false);
     }
 
-    fn no_more(&self) {
-        self.handler().no_more();
+    fn drained(&self) {
+        self.handler().drained();
     }
 
     fn deregistered(&self, covered: Covered, result: Result) {
@@ -154,27 +154,27 @@ impl<H: Handler> Consumer for Parts<H> {
 #[cold]
 fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
     let (endpoint, position, wc) = (queue.qp(), done.position(), done.wc());
-    let tag = queue.tag_of(position);
-    if let Some((purpose, id)) = queue.purpose_of(position) {
-        trace::send_failed(H::ROLE, purpose, id, wc);
+    let xid = queue.xid_of(position);
+    if let Some((kind, id)) = queue.kind_of(position) {
+        trace::send_failed(H::ROLE, kind, id, wc);
     }
     drop(queue.retire(done));
-    endpoint.handler().failed(Failure { wc, tag });
+    endpoint.handler().failed(WcError { wc, xid });
 }
 
 /// There is room in the send queue: who waits for it comes next.
 fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
     let endpoint = queue.qp();
-    let turns = queue.next_turns();
+    let pending = queue.post_pending();
     drop(queue);
-    match turns {
+    match pending {
         Err(work) => {
             if let Some(work) = work {
                 endpoint.turned_away(work);
             }
             endpoint.post_failed();
         }
-        Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().send_space(endpoint),
+        Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().sq_space(endpoint),
         Ok(_) => (),
     }
 }

@@ -98,14 +98,14 @@ impl Credits {
 
     /// Takes a credit for a Call. False when all are in use.
     #[inline(always)]
-    pub(crate) fn take(&mut self, xid: u32) -> bool {
+    pub(crate) fn get(&mut self, xid: u32) -> bool {
         self.used() < self.grant as usize
             && self.unanswered.len() < self.most()
             && self.unanswered.insert(xid, Owner::Rpc)
     }
 
     /// Takes the credit that is kept for the probe. False when it cannot be had now.
-    pub(crate) fn take_probe(&mut self, xid: u32) -> bool {
+    pub(crate) fn get_probe(&mut self, xid: u32) -> bool {
         let free = self.probe.is_none() && self.used() < self.grant as usize;
         if free {
             self.probe = Some(xid);
@@ -145,7 +145,7 @@ impl Credits {
     /// The credit of a Call that nobody waits for any more comes back in the same way, and not
     /// before: the server may still be at work on it.
     #[inline(always)]
-    pub(crate) fn give_back(&mut self, xid: u32) -> bool {
+    pub(crate) fn put(&mut self, xid: u32) -> bool {
         match self.unanswered.remove(xid) {
             None if self.is_probe(xid) => {
                 self.probe = None;

@@ -18,7 +18,7 @@ use crate::{
             TransferSizes,
             Wc, //
         },
-        page::Gathered,
+        page::MsgPages,
         sys::memalloc::MemoryScope, //
     },
     transport::{
@@ -54,7 +54,7 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>);
     /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May
     /// sleep.
-    fn no_more(&self) {}
+    fn drained(&self) {}
     /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of the
     /// regions until [`Self::fenced`].
     fn invalidated(
@@ -72,21 +72,21 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
         &self,
         endpoint: &Endpoint<Self>,
         cookie: Self::Cookie,
-        memory: Gathered,
+        memory: MsgPages,
         ok: bool,
     ) {
         let _ = (endpoint, cookie, memory, ok);
     }
     /// Send buffers or room in the send queue came back; to a responder, so much that nothing waits
     /// any more.
-    fn send_space(&self, endpoint: &Endpoint<Self>);
+    fn sq_space(&self, endpoint: &Endpoint<Self>);
     /// Something waits for room in the send queue. Must not call the endpoint.
-    fn starved(&self) {}
+    fn sq_full(&self) {}
     /// A work request ended in an error: the connection is lost.
-    fn failed(&self, failure: Failure);
-    /// The first of them did. `only` is the tag of the one transfer that may have been under way, if
+    fn failed(&self, failure: WcError);
+    /// The first work request has ended in an error. `only` is the XID of the one transfer that may have been under way, if
     /// it was just one.
-    fn lost(&self, only: Option<u32>) {
+    fn first_error(&self, only: Option<u32>) {
         let _ = only;
     }
     /// The end of the connection begins; `told` says whether there was one, so that the peer learns
@@ -102,15 +102,15 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
 
 /// How a work request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct WcError {
     pub(super) wc: Wc,
-    pub(super) tag: Option<u32>,
+    pub(super) xid: Option<u32>,
 }
 
-impl Failure {
+impl WcError {
     /// Of no message in particular.
     pub(super) fn new(wc: Wc) -> Self {
-        Self { wc, tag: None }
+        Self { wc, xid: None }
     }
 
     /// The device did not take it.
@@ -123,10 +123,10 @@ impl Failure {
         self.wc
     }
 
-    /// The tag of the request, if the request itself was at fault, and not the link or the peer's
+    /// The XID of the request, if the request itself was at fault, and not the link or the peer's
     /// state.
-    pub(crate) fn culprit(&self) -> Option<u32> {
-        self.tag.filter(|_| self.wc.blames_request())
+    pub(crate) fn faulting_xid(&self) -> Option<u32> {
+        self.xid.filter(|_| self.wc.blames_request())
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
             Regions,
             RemoteKey, //
         },
-        page::Pieces, //
+        page::ExtentIter, //
     },
     transport::trace::not_mapped, //
 };
@@ -42,8 +42,8 @@ impl Padding {
     /// Covers memory for padding with a region; it is to be registered. May sleep. Errors as those of [`Region::map`].
     pub(super) fn new(region: Region<Idle>, poster: &Poster<'_>) -> Result<Self> {
         let mut regions = Regions::new(1, GFP_KERNEL)?;
-        let mut pieces = Pieces::scratch()?;
-        // There is no XID to tag the address with: it is that of many RPCs.
+        let mut pieces = ExtentIter::scratch()?;
+        // There is no XID to mark the address with: it is that of many RPCs.
         let what = (&mut pieces, Access::RemoteWrite, 0);
         regions.map(region, poster, what).map_err(|(why, _)| {
             not_mapped(&why);

@@ -5,7 +5,7 @@
 mod requester;
 mod responder;
 
-pub(super) use self::responder::Turn;
+pub(super) use self::responder::PostOutcome;
 
 use crate::{
     kapi::{
@@ -28,7 +28,7 @@ use crate::{
         },
         trace::{
             self,
-            Purpose, //
+            WrKind, //
         },
     },
 };
@@ -45,7 +45,7 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Slots that neither hold a request nor wait for the invalidation of a registered region.
-    pub(super) fn room(&self) -> u64 {
+    pub(super) fn sq_avail(&self) -> u64 {
         let avail = self.ring().sq_avail();
         avail.saturating_sub(u64::from(self.reserved))
     }
@@ -57,12 +57,12 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Takes a buffer for a Send, if there is one and room for the longest chain.
     #[inline(always)]
-    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+    pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
         // What a responder posts waits for room by itself.
-        if !self.takes_turns() && self.room() < self.longest_call() {
+        if !self.queues_work() && self.sq_avail() < self.longest_call() {
             return Err(EAGAIN);
         }
         // As long as more can be made, one stays back for when they cannot.
@@ -79,8 +79,8 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Takes a buffer of the pool, if there is one and room for a Send.
-    pub(super) fn take_pooled(&mut self) -> Option<DmaBuffer> {
-        if !self.ring().is_open() || self.room() < self.longest_call() {
+    pub(super) fn get_pooled(&mut self) -> Option<DmaBuffer> {
+        if !self.ring().is_open() || self.sq_avail() < self.longest_call() {
             return None;
         }
         let buffer = self.buffers.pop()?;
@@ -110,11 +110,11 @@ impl<H: Handler> Sending<'_, H> {
         while let Some(retired) = self.ring_mut().retire(done) {
             let Posted { buffer, owned } = retired.posted;
             if let (true, Some(owned)) = (told, &owned) {
-                let (purpose, id) = self.name(owned, buffer.as_ref());
-                trace::ended(H::ROLE, purpose, id);
+                let (kind, id) = self.name(owned, buffer.as_ref());
+                trace::ended(H::ROLE, kind, id);
             }
             if let Some(buffer) = buffer {
-                self.give_back_buffer(buffer);
+                self.put_buffer(buffer);
             }
             match (retired.transfer, owned) {
                 (None, Some(Owned::Cookie { cookie, .. })) => {
@@ -143,20 +143,16 @@ impl<H: Handler> Sending<'_, H> {
 
     /// What a request is for, and what it is called in trace events.
     #[inline]
-    fn name(
-        &self,
-        owned: &Owned<H::Cookie>,
-        buffer: Option<&DmaBuffer>,
-    ) -> (Purpose, CompletionId) {
-        let (purpose, number) = match owned {
-            Owned::Send { .. } => (Purpose::Send, buffer.map_or(0, |buffer| buffer.id)),
+    fn name(&self, owned: &Owned<H::Cookie>, buffer: Option<&DmaBuffer>) -> (WrKind, CompletionId) {
+        let (kind, number) = match owned {
+            Owned::Send { .. } => (WrKind::Send, buffer.map_or(0, |buffer| buffer.id)),
             Owned::Write {
                 transfer,
                 reply_chunk,
                 last,
                 ..
             } => (
-                Purpose::Write {
+                WrKind::Write {
                     reply_chunk: *reply_chunk,
                     last: *last,
                 },
@@ -165,24 +161,24 @@ impl<H: Handler> Sending<'_, H> {
             Owned::Region {
                 region,
                 registers: true,
-            } => (Purpose::Registration, *region),
-            Owned::Region { region, .. } => (Purpose::Invalidation, *region),
-            Owned::Cookie { region, waiter, .. } => (Purpose::LastInvalidation(*waiter), *region),
+            } => (WrKind::Registration, *region),
+            Owned::Region { region, .. } => (WrKind::Invalidation, *region),
+            Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
         };
-        (purpose, self.id_of(number))
+        (kind, self.id_of(number))
     }
 
     /// What the request at a position is for, and what it is called in trace events.
-    pub(super) fn purpose_of(&self, position: u64) -> Option<(Purpose, CompletionId)> {
+    pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
         let posted = self.ring().posted_at(position)?;
         let owned = posted.owned.as_ref()?;
         Some(self.name(owned, posted.buffer.as_ref()))
     }
 
     /// For whom the request at a position is.
-    pub(super) fn tag_of(&self, position: u64) -> Option<u32> {
+    pub(super) fn xid_of(&self, position: u64) -> Option<u32> {
         match self.ring().posted_at(position)?.owned.as_ref()? {
-            Owned::Send { tag } | Owned::Write { tag, .. } => *tag,
+            Owned::Send { xid } | Owned::Write { xid, .. } => *xid,
             Owned::Region { .. } | Owned::Cookie { .. } => None,
         }
     }

@@ -14,7 +14,7 @@ use crate::{
             Poster,
             Regions, //
         },
-        page::Pieces,
+        page::ExtentIter,
         trace::{
             self,
             CoveredRegion,
@@ -79,7 +79,7 @@ impl<H: Handler> Endpoint<H> {
     /// Covers pieces with one more region of `regions`, as many as fit, for a peer that may access them so, and says
     /// how a chunk names it. May sleep.
     ///
-    /// The tag goes into the upper half of the peer's address. `EAGAIN` when no region is idle, `EMSGSIZE` when the
+    /// The XID goes into the upper half of the peer's address. `EAGAIN` when no region is idle, `EMSGSIZE` when the
     /// RPC may have no more, `ENOBUFS` when `regions` has no room for it or the memory cannot be mapped now, `EIO`
     /// when the device refuses it, `EINVAL` beside regions of another queue pair. `task` is that of the RPC.
     #[inline(always)]
@@ -87,17 +87,17 @@ impl<H: Handler> Endpoint<H> {
         &self,
         poster: &Poster<'_>,
         regions: &mut Regions,
-        what: (&mut Pieces<'_>, Access, u32),
+        what: (&mut ExtentIter<'_>, Access, u32),
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         // They have to fit into one post.
         if regions.len() >= self.config().regions_per_call as usize {
             return Err(EMSGSIZE);
         }
-        if regions.room() == 0 {
+        if regions.avail() == 0 {
             return Err(ENOBUFS);
         }
-        let region = self.lock().take_region().ok_or(EAGAIN)?;
+        let region = self.lock().get_region().ok_or(EAGAIN)?;
         match regions.map(region, poster, what) {
             Ok(key) => {
                 trace::xprtrdma_mr_map(|| (task(), last_mapped(regions)));
@@ -105,7 +105,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Err((why, region)) => {
                 not_mapped(&why);
-                self.lock().give_back_region(region, false);
+                self.lock().put_region(region, false);
                 Err(why.error)
             }
         }
@@ -124,7 +124,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result {
         let mut queue = self.lock();
         let posted = if regions.others_than(self.number()) {
-            queue.give_back_buffer(message.0);
+            queue.put_buffer(message.0);
             Err(EINVAL)
         } else {
             queue.post_send(Some(regions), message, task)
@@ -138,7 +138,7 @@ impl<H: Handler> Endpoint<H> {
         while let Some(idle) = regions.unmap(unmapped) {
             // One of another queue pair is of no use, and goes with that.
             if idle.owner() == self.number() {
-                self.lock().give_back_region(idle, false);
+                self.lock().put_region(idle, false);
             }
         }
     }
@@ -158,7 +158,7 @@ impl<H: Handler> Endpoint<H> {
         let Some(idle) = regions.invalidated_by(key, was, unmapped) else {
             return false;
         };
-        self.lock().give_back_region(idle, true);
+        self.lock().put_region(idle, true);
         true
     }
 
@@ -191,7 +191,7 @@ impl<H: Handler> Endpoint<H> {
     pub(crate) fn invalidation_completed(&self, regions: &mut Regions, done: &Invalidated) {
         while let Some(idle) = regions.completed(done, unmapped) {
             if idle.owner() == self.number() {
-                self.lock().give_back_region(idle, false);
+                self.lock().put_region(idle, false);
             }
         }
     }

@@ -53,7 +53,7 @@ impl ReverseCredits {
     }
 
     /// Takes a credit for a Call. False when all are in use.
-    pub(crate) fn take(&mut self, xid: u32) -> bool {
+    pub(crate) fn get(&mut self, xid: u32) -> bool {
         self.unanswered.len() < self.grant as usize && self.unanswered.insert(xid, Owner::Rpc)
     }
 

@@ -11,7 +11,7 @@ use crate::{
             Poster,
             Regions, //
         },
-        page::Pieces,
+        page::ExtentIter,
         trace::{
             CompletionId,
             TaskId, //
@@ -24,9 +24,9 @@ use crate::{
         },
         send_queue::{
             Reply,
-            Work, //
+            SqPost, //
         },
-        transfer::NewTransfer, //
+        transfer::RwBuilder, //
     },
 };
 use kernel::prelude::*;
@@ -44,12 +44,12 @@ pub(crate) struct SendBuffer<'a, H: Handler> {
 impl<H: Handler> Endpoint<H> {
     /// Takes a buffer to send from. May sleep to make one.
     ///
-    /// `EAGAIN` when none can be had now: [`Handler::send_space`] is called when that changes.
+    /// `EAGAIN` when none can be had now: [`Handler::sq_space`] is called when that changes.
     /// `ENOTCONN` when the connection is going.
     #[inline(always)]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let poster = self.enter()?;
-        let buffer = self.lock().take_buffer()?;
+        let buffer = self.lock().get_buffer()?;
         let buffer = match buffer {
             Some(buffer) => buffer,
             None => self.make_send_buffer(&poster)?,
@@ -64,7 +64,7 @@ impl<H: Handler> Endpoint<H> {
     /// Takes a buffer to send from, if one can be had without sleeping.
     pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
         let poster = self.enter().ok()?;
-        let buffer = self.lock().take_pooled()?;
+        let buffer = self.lock().get_pooled()?;
         Some(SendBuffer {
             buffer: Some(buffer),
             endpoint: self,
@@ -107,12 +107,12 @@ impl<H: Handler> SendBuffer<'_, H> {
     pub(crate) fn map(
         &self,
         regions: &mut Regions,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         access: Access,
-        tag: u32,
+        xid: u32,
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
-        let what = (pieces, access, tag);
+        let what = (pieces, access, xid);
         self.endpoint.map(&self.poster, regions, what, task)
     }
 
@@ -124,7 +124,7 @@ impl<H: Handler> SendBuffer<'_, H> {
 
     /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for room
     /// if there is none, without the caller. `invalidate` is a key of the peer's. A failure is reported
-    /// with `tag`.
+    /// with `xid`.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
@@ -132,12 +132,12 @@ impl<H: Handler> SendBuffer<'_, H> {
     pub(crate) fn reply(
         mut self,
         len: usize,
-        tag: Option<u32>,
+        xid: Option<u32>,
         invalidate: Option<u32>,
-        transfer: Option<NewTransfer<'_, H>>,
+        transfer: Option<RwBuilder<'_, H>>,
         may_be_refused: bool,
     ) -> Result {
-        let writes = transfer.and_then(NewTransfer::into_writes);
+        let writes = transfer.and_then(RwBuilder::into_writes);
         let buffer = self.buffer.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
         let reply = Reply {
@@ -145,10 +145,10 @@ impl<H: Handler> SendBuffer<'_, H> {
             len,
             invalidate,
             writes,
-            tag,
+            xid,
             may_be_refused,
         };
-        self.endpoint.submit(Work::Reply(reply))
+        self.endpoint.post_or_queue(SqPost::Reply(reply))
     }
 
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
@@ -179,7 +179,7 @@ impl<H: Handler> SendBuffer<'_, H> {
 impl<H: Handler> Drop for SendBuffer<'_, H> {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            self.endpoint.lock().give_back_buffer(buffer);
+            self.endpoint.lock().put_buffer(buffer);
         }
     }
 }

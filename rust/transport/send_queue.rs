@@ -41,10 +41,10 @@ pub(crate) enum Waiter {
 /// What a slot of the ring owns beside a buffer: what its request is for.
 pub(crate) enum Owned<C> {
     /// The Send of a message, for the RPC with that XID.
-    Send { tag: Option<u32> },
+    Send { xid: Option<u32> },
     /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last of those.
     Write {
-        tag: Option<u32>,
+        xid: Option<u32>,
         transfer: u32,
         reply_chunk: bool,
         last: bool,
@@ -61,7 +61,7 @@ pub(crate) enum Owned<C> {
 
 /// Who wants to know of the end of RDMA Reads.
 pub(crate) struct Read<C> {
-    pub(super) tag: Option<u32>,
+    pub(super) xid: Option<u32>,
     pub(super) cookie: C,
     /// The number of the transfer.
     pub(super) number: u32,
@@ -84,18 +84,18 @@ pub(super) struct Reply {
     pub(super) len: usize,
     pub(super) invalidate: Option<u32>,
     pub(super) writes: Option<Writes>,
-    pub(super) tag: Option<u32>,
+    pub(super) xid: Option<u32>,
     /// The peer may have no room for the Send itself.
     pub(super) may_be_refused: bool,
 }
 
 /// What is posted in one go.
-pub(super) enum Work<C> {
+pub(super) enum SqPost<C> {
     Read(Reading<Read<C>>),
     Reply(Reply),
 }
 
-impl<C> Work<C> {
+impl<C> SqPost<C> {
     /// How many work requests it is.
     pub(super) fn requests(&self) -> usize {
         match self {
@@ -114,7 +114,7 @@ pub(crate) struct SendQueue<C> {
     /// The last number that was given to a buffer or a transfer.
     last_id: u32,
     pub(super) reserved: u32,
-    pub(super) turns: Fifo<Work<C>>,
+    pub(super) pending: Fifo<SqPost<C>>,
     /// For whom the latest RDMA Writes were, and Sends that may be refused.
     pub(super) written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
@@ -134,14 +134,14 @@ impl<C> SendQueue<C> {
     /// For `limit` buffers, and RDMA Reads of `reads` messages, none for a requester. May sleep.
     pub(super) fn new(limit: u32, reads: u32) -> Result<Self> {
         // Whatever waits has a message that is being read for, or a buffer.
-        let turns = match reads as usize {
+        let pending = match reads as usize {
             0 => 0,
             reads => reads.saturating_add(limit as usize),
         };
         Ok(Self {
             last_id: 0,
             reserved: 0,
-            turns: Fifo::with_capacity(turns)?,
+            pending: Fifo::with_capacity(pending)?,
             written: [None; LATEST_WRITES],
             lost: false,
             unsignaled: 0,
@@ -167,7 +167,7 @@ impl<C> SendQueue<C> {
         self.buffers.pop()
     }
 
-    pub(super) fn give_back_buffer(&mut self, buffer: DmaBuffer) {
+    pub(super) fn put_buffer(&mut self, buffer: DmaBuffer) {
         // There is always room: the vector has the capacity for all buffers that can be made.
         if self.buffers.push_within_capacity(buffer).is_err() {
             self.made -= 1;
@@ -175,13 +175,13 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes an idle region.
-    pub(super) fn take_region(&mut self) -> Option<Region<Idle>> {
+    pub(super) fn get_region(&mut self) -> Option<Region<Idle>> {
         self.idle.pop()
     }
 
     /// Takes back a region that is not registered; `reserved` says whether a slot for its
     /// invalidation was reserved and not used.
-    pub(super) fn give_back_region(&mut self, region: Region<Idle>, reserved: bool) {
+    pub(super) fn put_region(&mut self, region: Region<Idle>, reserved: bool) {
         self.reserved -= u32::from(reserved && self.reserved != 0);
         // There is always room: `expect_region` made it.
         let _ = self.idle.push_within_capacity(region);
@@ -202,7 +202,7 @@ impl<C> SendQueue<C> {
     /// The region that was expected is there, or will not be.
     pub(super) fn add_region(&mut self, region: Option<Region<Idle>>) {
         match region {
-            Some(region) => self.give_back_region(region, false),
+            Some(region) => self.put_region(region, false),
             None => self.regions -= 1,
         }
     }
@@ -213,8 +213,8 @@ impl<C> SendQueue<C> {
     }
 
     /// Whether anybody waits for a turn.
-    pub(super) fn has_waiting(&self) -> bool {
-        !self.turns.is_empty()
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// The connection is lost, by the peer or by this end. Returns whether that is news.
@@ -228,8 +228,8 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes what waits for its turn, for tear-down.
-    pub(super) fn take_turns(&mut self) -> Fifo<Work<C>> {
-        core::mem::take(&mut self.turns)
+    pub(super) fn take_pending(&mut self) -> Fifo<SqPost<C>> {
+        core::mem::take(&mut self.pending)
     }
 
     /// Takes all pooled buffers and idle regions, for tear-down.

@@ -35,7 +35,7 @@ use xdr::{
 
 /// What a work request of a send queue is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
+pub(super) enum WrKind {
     Send,
     /// An RDMA Write, for a Write chunk or the Reply chunk; the last of those.
     Write {
@@ -178,11 +178,11 @@ pub(super) fn tells_of_ends(role: Role) -> bool {
 
 /// A request of a send queue has ended well, other than RDMA Reads.
 #[inline]
-pub(super) fn ended(role: Role, purpose: Purpose, id: CompletionId) {
-    match (role, purpose) {
+pub(super) fn ended(role: Role, kind: WrKind, id: CompletionId) {
+    match (role, kind) {
         // Told once for all that are for the same kind of chunk.
-        (_, Purpose::Write { last: false, .. }) => (),
-        (_, Purpose::Write { reply_chunk, .. }) => {
+        (_, WrKind::Write { last: false, .. }) => (),
+        (_, WrKind::Write { reply_chunk, .. }) => {
             if reply_chunk {
                 trace::svcrdma_wc_reply(|| id);
             } else {
@@ -190,19 +190,19 @@ pub(super) fn ended(role: Role, purpose: Purpose, id: CompletionId) {
             }
         }
         // Nobody asks for the completion of a registration.
-        (_, Purpose::Registration) => (),
+        (_, WrKind::Registration) => (),
         (Role::Responder, _) => trace::svcrdma_wc_send(|| id),
-        (Role::Requester, _) => completed(purpose, id, Wc::SUCCESS),
+        (Role::Requester, _) => completed(kind, id, Wc::SUCCESS),
     }
 }
 
 /// A request of a send queue failed, other than an RDMA Read.
-pub(super) fn send_failed(role: Role, purpose: Purpose, id: CompletionId, wc: Wc) {
+pub(super) fn send_failed(role: Role, kind: WrKind, id: CompletionId, wc: Wc) {
     if role == Role::Requester {
-        return completed(purpose, id, wc);
+        return completed(kind, id, wc);
     }
-    let reply_chunk = match purpose {
-        Purpose::Write { reply_chunk, .. } => Some(reply_chunk),
+    let reply_chunk = match kind {
+        WrKind::Write { reply_chunk, .. } => Some(reply_chunk),
         _ => None,
     };
     match (reply_chunk, wc.is_flush()) {
@@ -217,15 +217,15 @@ pub(super) fn send_failed(role: Role, purpose: Purpose, id: CompletionId, wc: Wc
 
 /// A request of a requester has ended, well or not.
 #[inline]
-fn completed(purpose: Purpose, id: CompletionId, wc: Wc) {
-    match purpose {
-        Purpose::Send => trace::xprtrdma_wc_send(|| with(wc, id)),
-        Purpose::Registration => trace::xprtrdma_wc_fastreg(|| with(wc, id)),
-        Purpose::Invalidation => trace::xprtrdma_wc_li(|| with(wc, id)),
-        Purpose::LastInvalidation(Waiter::Reply) => trace::xprtrdma_wc_li_done(|| with(wc, id)),
-        Purpose::LastInvalidation(Waiter::Task) => trace::xprtrdma_wc_li_wake(|| with(wc, id)),
+fn completed(kind: WrKind, id: CompletionId, wc: Wc) {
+    match kind {
+        WrKind::Send => trace::xprtrdma_wc_send(|| with(wc, id)),
+        WrKind::Registration => trace::xprtrdma_wc_fastreg(|| with(wc, id)),
+        WrKind::Invalidation => trace::xprtrdma_wc_li(|| with(wc, id)),
+        WrKind::LastInvalidation(Waiter::Reply) => trace::xprtrdma_wc_li_done(|| with(wc, id)),
+        WrKind::LastInvalidation(Waiter::Task) => trace::xprtrdma_wc_li_wake(|| with(wc, id)),
         // A requester posts no RDMA Writes.
-        Purpose::Write { .. } => (),
+        WrKind::Write { .. } => (),
     }
 }
 

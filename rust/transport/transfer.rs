@@ -10,20 +10,20 @@ use crate::{
             RwCtx,
             TransferKind, //
         },
-        page::Gathered,
+        page::MsgPages,
         trace::CompletionId, //
     },
     transport::{
         endpoint::{
             Endpoint,
-            Failure,
-            Handler, //
+            Handler,
+            WcError, //
         },
         forced::Forced,
-        posting::Turn,
+        posting::PostOutcome,
         send_queue::{
             Read,
-            Work,
+            SqPost,
             Writes, //
         },
         trace, //
@@ -39,7 +39,7 @@ use kernel::{
 use xdr::Segment;
 
 /// A transfer that is not posted yet.
-pub(crate) struct NewTransfer<'a, H: Handler> {
+pub(crate) struct RwBuilder<'a, H: Handler> {
     pub(super) transfer: KBox<RwCtx>,
     number: u32,
     reply_chunk_from: usize,
@@ -55,9 +55,9 @@ impl<H: Handler> Endpoint<H> {
     pub(crate) fn transfer(
         &self,
         kind: TransferKind,
-        memory: Gathered,
+        memory: MsgPages,
         parts: usize,
-    ) -> Result<NewTransfer<'_, H>> {
+    ) -> Result<RwBuilder<'_, H>> {
         let poster = self.enter()?;
         let elements = RwCtx::elements_for(&memory, parts);
         let transfer = RwCtx::new(&poster, kind, memory, parts).inspect_err(|e| {
@@ -67,7 +67,7 @@ impl<H: Handler> Endpoint<H> {
         })?;
         let number = self.lock().next_id();
         let forced = self.consumer().forced.as_ref();
-        Ok(NewTransfer {
+        Ok(RwBuilder {
             transfer,
             number,
             reply_chunk_from: usize::MAX,
@@ -77,10 +77,10 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// Whether something waits for room in the send queue. [`Handler::send_space`] is called when
+    /// Whether something waits for room in the send queue. [`Handler::sq_space`] is called when
     /// that changes.
     pub(crate) fn is_send_queue_full(&self) -> bool {
-        self.lock().has_waiting()
+        self.lock().has_pending()
     }
 
     /// A transfer has come back, or the connection goes: who waits for regions looks again. Any context.
@@ -107,16 +107,16 @@ impl<H: Handler> Endpoint<H> {
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
     #[inline(always)]
-    pub(super) fn submit(&self, work: Work<H::Cookie>) -> Result {
-        let posted = self.lock().submit(work);
+    pub(super) fn post_or_queue(&self, work: SqPost<H::Cookie>) -> Result {
+        let posted = self.lock().post_or_queue(work);
         match posted {
-            Ok(Turn::Posted) => Ok(()),
-            Ok(Turn::Waits) => {
-                self.handler().starved();
+            Ok(PostOutcome::Posted) => Ok(()),
+            Ok(PostOutcome::Waits) => {
+                self.handler().sq_full();
                 Ok(())
             }
             // Nobody knows what of it the device has: it comes back with the tear-down.
-            Ok(Turn::Failed) => {
+            Ok(PostOutcome::Failed) => {
                 self.post_failed();
                 Ok(())
             }
@@ -131,32 +131,32 @@ impl<H: Handler> Endpoint<H> {
     #[cold]
     pub(super) fn post_failed(&self) {
         self.transfer_ended();
-        self.handler().failed(Failure::not_posted());
+        self.handler().failed(WcError::not_posted());
     }
 
     /// Gives back what had waited for its turn, and will not be posted.
-    pub(super) fn turned_away(&self, work: Work<H::Cookie>) {
+    pub(super) fn turned_away(&self, work: SqPost<H::Cookie>) {
         match work {
-            Work::Read(read) => self.give_back_read(read, false),
+            SqPost::Read(read) => self.give_back_read(read, false),
             reply => self.not_posted(reply),
         }
     }
 
     /// Gives back what was not posted, whose poster hears of that.
-    fn not_posted(&self, work: Work<H::Cookie>) {
+    fn not_posted(&self, work: SqPost<H::Cookie>) {
         match work {
-            Work::Reply(reply) => {
+            SqPost::Reply(reply) => {
                 // Outside the lock.
                 drop(reply.writes);
-                self.lock().give_back_buffer(reply.buffer);
+                self.lock().put_buffer(reply.buffer);
             }
-            Work::Read(read) => drop(read),
+            SqPost::Read(read) => drop(read),
         }
         self.transfer_ended();
     }
 }
 
-impl<H: Handler> NewTransfer<'_, H> {
+impl<H: Handler> RwBuilder<'_, H> {
     /// What is added from here on is for the Reply chunk.
     pub(crate) fn begin_reply_chunk(&mut self) {
         self.reply_chunk_from = self.transfer.requests();
@@ -199,9 +199,9 @@ impl<H: Handler> NewTransfer<'_, H> {
                 return Err(ENOTCONN);
             }
             // Nobody takes any but whose turn it is.
-            let alone = self.transfer.is_only_user();
+            let sole_inflight_xid = self.transfer.is_only_user();
             match self.add_part(offset, len, at) {
-                Err(e) if e == EAGAIN && alone => return Err(EMSGSIZE),
+                Err(e) if e == EAGAIN && sole_inflight_xid => return Err(EMSGSIZE),
                 Err(e) if e == EAGAIN => forced.wait(),
                 other => return other,
             }
@@ -219,15 +219,15 @@ impl<H: Handler> NewTransfer<'_, H> {
     }
 
     /// Takes the memory back.
-    pub(crate) fn into_memory(self) -> Gathered {
+    pub(crate) fn into_memory(self) -> MsgPages {
         RwCtx::into_memory(self.transfer)
     }
 
     /// Posts the RDMA Reads, or lets them wait for room. [`Handler::read_ended`] brings the cookie
-    /// and the memory back, unless this returns an error. A failure is reported with `tag`.
-    pub(crate) fn read(self, tag: Option<u32>, cookie: H::Cookie) -> Result {
+    /// and the memory back, unless this returns an error. A failure is reported with `xid`.
+    pub(crate) fn read(self, xid: Option<u32>, cookie: H::Cookie) -> Result {
         let owned = Read {
-            tag,
+            xid,
             cookie,
             number: self.number,
             posted: None,
@@ -236,7 +236,7 @@ impl<H: Handler> NewTransfer<'_, H> {
         // Others may take regions.
         drop(self.turn);
         self.endpoint
-            .submit(Work::Read(Reading { transfer, owned }))
+            .post_or_queue(SqPost::Read(Reading { transfer, owned }))
     }
 
     /// The RDMA Writes, if there are any.

@@ -8,6 +8,7 @@ from pathlib import Path
 import bench_tools
 import cache
 import defects
+import documents
 import kernels
 import layers
 import module
@@ -56,6 +57,7 @@ def check(results: Results) -> None:
     results.test("host: each unsafe block is short and has its own reason", reasons)
     results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: planted defects can be planted", defects.stale)
+    results.test("host: what the documents name of the source is there", documents.check)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))

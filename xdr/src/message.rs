@@ -158,11 +158,7 @@ impl<'a> Message<'a> {
 
 impl Rejected {
     #[cold]
-    const fn new(
-        header: &FixedHeader,
-        direction: Option<Direction>,
-        reason: DecodeError,
-    ) -> Self {
+    const fn new(header: &FixedHeader, direction: Option<Direction>, reason: DecodeError) -> Self {
         Self {
             header: Some(*header),
             direction,

@@ -5,8 +5,8 @@
 use crate::kapi::{
     bindings,
     ib::{
-        gate::Poster,
-        ledger, //
+        dma_track,
+        gate::Poster, //
     },
     sys::uses::Use, //
 };
@@ -156,7 +156,7 @@ impl DmaBuffer {
         };
         // SAFETY: It has the size, and `kmalloc` aligns for any type.
         unsafe { room.write(mapped) };
-        ledger::mapped(addr, len, direction.as_raw());
+        dma_track::mapped(addr, len, direction.as_raw());
         // INVARIANT: Allocated and written above.
         Ok(Self(room))
     }
@@ -261,7 +261,7 @@ impl Mapped {
 
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
-        ledger::unmapped(self.addr, self.len, self.direction.as_raw());
+        dma_track::unmapped(self.addr, self.len, self.direction.as_raw());
         // SAFETY: Both are owned by this object, which ends here; what it points to is read once, and freed.
         unsafe {
             self.undo();

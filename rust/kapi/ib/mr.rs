@@ -7,11 +7,11 @@ use crate::kapi::{
     ib::{
         buffer::Direction,
         device::longest_piece,
-        ledger, //
+        dma_track, //
     },
     page::{
-        Kept,
-        Pieces, //
+        ExtentIter,
+        Kept, //
     },
 };
 use core::{
@@ -203,7 +203,7 @@ impl Mr {
         // mapped with these values, and the device is alive.
         unsafe {
             let sg = (*self.list.get()).sg.as_mut_ptr();
-            ledger::unmapped(sg as u64, mapped as usize, direction.as_raw());
+            dma_track::unmapped(sg as u64, mapped as usize, direction.as_raw());
             bindings::ib_dma_unmap_sg(self.device.as_ptr(), sg, mapped as i32, direction.as_raw());
         };
         Some((direction, mapped, core.kept.take()))
@@ -377,7 +377,7 @@ impl Mr {
     /// [`Idle`]: super::region::Idle
     pub(super) unsafe fn cover(
         &self,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         access: Access,
         tag: u32,
     ) -> Result<RemoteKey, NotMapped> {
@@ -419,7 +419,7 @@ impl Mr {
     #[inline]
     unsafe fn place(
         &self,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         access: Access,
     ) -> Result<Option<usize>, NotMapped> {
         // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile: by the
@@ -457,7 +457,7 @@ impl Mr {
             // Bounce buffers are short for a moment.
             return Err(refusal(ENOBUFS, address, None));
         }
-        ledger::mapped(list as u64, filled, direction.as_raw());
+        dma_track::mapped(list as u64, filled, direction.as_raw());
 
         // SAFETY: The region is valid, since nobody deregisters it, and the list is mapped for its device; no
         // offset is given. Nobody else uses the region while the caller has its token.
@@ -499,7 +499,7 @@ impl Mr {
     #[cold]
     unsafe fn place_less(
         &self,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         mut bytes: usize,
         access: Access,
     ) -> Result<(), NotMapped> {

@@ -28,22 +28,22 @@ use crate::kapi::{
             Poster,
             Target, //
         },
-        hardware::{
-            Context,
-            Hardware,
-            Part,
-            QueueSizes,
-            Queues, //
-        },
         mr::{
             Covered,
             Mr,
             RegionSize, //
         },
+        qp_resources::{
+            Context,
+            Part,
+            QpResources,
+            QueueSizes,
+            Queues, //
+        },
         recv_queue::{
-            KeptReceive,
             Received,
             Receives,
+            RecvBuf,
             RecvQueue, //
         },
         region::{
@@ -177,7 +177,7 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
         let _ = (qp, reading);
     }
     /// Nothing will be received any more: what was kept of it must go, the tear-down waits.
-    fn no_more(&self) {}
+    fn drained(&self) {}
     /// A region was taken from the device, or that failed.
     fn deregistered(&self, covered: Covered, result: Result) {
         let _ = (covered, result);
@@ -203,7 +203,7 @@ pub(crate) struct QueuePair<C: Consumer> {
     #[pin]
     recv: Receives,
     #[pin]
-    hardware: Mutex<Option<Hardware<C::Cm>>>,
+    hardware: Mutex<Option<QpResources<C::Cm>>>,
     #[pin]
     gate: Gate,
     #[pin]
@@ -303,12 +303,12 @@ impl<C: Consumer> QueuePair<C> {
 
     /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<C::Cm>) -> Result<(), NotMade<C::Cm>> {
-        let mut hw = Hardware::new(id);
+        let mut hw = QpResources::new(id);
         // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
         match unsafe { self.make_objects(&mut hw) } {
             Ok(queues) => Ok(self.open(hw, queues)?),
             // What drivers say of sizes that they do not like, or have no memory for.
-            Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.give_back(), what, e)),
+            Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), what, e)),
             Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
         }
     }
@@ -318,7 +318,7 @@ impl<C: Consumer> QueuePair<C> {
     /// # Safety
     ///
     /// The queues of `hw` must be destroyed before `self` goes, as those of the field `hardware` are.
-    unsafe fn make_objects(&self, hw: &mut Hardware<C::Cm>) -> Result<Queues, (Part, Error)> {
+    unsafe fn make_objects(&self, hw: &mut QpResources<C::Cm>) -> Result<Queues, (Part, Error)> {
         let pointer: *const Self = self;
         let context = Context {
             pointer: pointer.cast_mut().cast(),
@@ -343,7 +343,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Whether the device has regions of the size that is wanted shows when it makes one.
-    fn try_region(&self, hw: &Hardware<C::Cm>, size: RegionSize) -> Result {
+    fn try_region(&self, hw: &QpResources<C::Cm>, size: RegionSize) -> Result {
         let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
         let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
@@ -365,7 +365,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
-    fn open(&self, hw: Hardware<C::Cm>, queues: Queues) -> Result {
+    fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(hw);
         let Queues {
@@ -527,7 +527,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
-    pub(crate) fn return_receive(&self, message: KeptReceive, batch: usize) -> Result<u32> {
+    pub(crate) fn return_receive(&self, message: RecvBuf, batch: usize) -> Result<u32> {
         self.post_free_receives(self.recv.take_back(message), batch)
     }
 

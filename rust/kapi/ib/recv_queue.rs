@@ -89,15 +89,15 @@ impl Receives {
     }
 
     /// The completion handler, or who has kept it, is done with the buffer.
-    pub(super) fn give_back(&self, index: u32) {
-        if self.queue.lock().give_back(index) {
+    pub(super) fn put(&self, index: u32) {
+        if self.queue.lock().put(index) {
             self.left.complete_all();
         }
     }
 
     /// Takes the buffer of a message back, and returns the lock under which it did. A message of another queue
     /// pair goes back there.
-    pub(super) fn take_back(&self, message: KeptReceive) -> SpinLockGuard<'_, RecvQueue> {
+    pub(super) fn take_back(&self, message: RecvBuf) -> SpinLockGuard<'_, RecvQueue> {
         if !core::ptr::eq(message.owner.as_ptr(), self) {
             drop(message);
             return self.queue.lock();
@@ -105,7 +105,7 @@ impl Receives {
         let index = message.index;
         core::mem::forget(message);
         let mut queue = self.queue.lock();
-        if queue.give_back(index) {
+        if queue.put(index) {
             self.left.complete_all();
         }
         queue
@@ -130,7 +130,7 @@ impl Receives {
 /// - No slot moves: the vector has the capacity for all from the start. The request of one with a
 ///   buffer names its own entry and element.
 /// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands
-///   of the completion handler or of a [`KeptReceive`], never two of them. `posted` counts those
+///   of the completion handler or of a [`RecvBuf`], never two of them. `posted` counts those
 ///   posted, `kept` those in hands.
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
@@ -337,7 +337,7 @@ impl RecvQueue {
 
     /// The completion handler, or who has kept it, is done with the buffer. Returns whether the
     /// tear-down waits for it.
-    pub(super) fn give_back(&mut self, index: u32) -> bool {
+    pub(super) fn put(&mut self, index: u32) -> bool {
         let _ = self.free.push_within_capacity(index);
         self.kept -= 1;
         self.ending && self.kept == 0
@@ -416,11 +416,11 @@ impl<'a> Received<'a> {
     }
 
     /// Keeps the message, and so its receive buffer.
-    pub(crate) fn keep(self) -> KeptReceive {
+    pub(crate) fn keep(self) -> RecvBuf {
         self.kept.set(true);
         // INVARIANT: Counted when it was completed. By the type invariant the bytes are in that buffer. It is not
         // given back, since it was marked as kept, and this object ends here.
-        KeptReceive {
+        RecvBuf {
             owner: NonNull::from(self.owner),
             index: self.index,
             bytes: self.bytes,
@@ -435,16 +435,16 @@ impl<'a> Received<'a> {
 ///
 /// - It is counted in `kept` of the queue pair's receive queue, so that is valid.
 /// - `bytes` are in the buffer `index`, which nobody else uses.
-pub(crate) struct KeptReceive {
+pub(crate) struct RecvBuf {
     owner: NonNull<Receives>,
     index: u32,
     bytes: NonNull<[u8]>,
 }
 
 // SAFETY: The queue pair may be used from any thread; the bytes are ours.
-unsafe impl Send for KeptReceive {}
+unsafe impl Send for RecvBuf {}
 
-impl KeptReceive {
+impl RecvBuf {
     /// The number of its buffer.
     #[inline]
     pub(crate) fn index(&self) -> u32 {
@@ -466,15 +466,15 @@ impl KeptReceive {
 }
 
 // SAFETY: The bytes are in a receive buffer, which does not move and is nobody else's.
-unsafe impl StableBytes for KeptReceive {
+unsafe impl StableBytes for RecvBuf {
     fn bytes(&self) -> &[u8] {
-        KeptReceive::bytes(self)
+        RecvBuf::bytes(self)
     }
 }
 
-impl Drop for KeptReceive {
+impl Drop for RecvBuf {
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
-        unsafe { self.owner.as_ref() }.give_back(self.index);
+        unsafe { self.owner.as_ref() }.put(self.index);
     }
 }

@@ -27,9 +27,9 @@ use crate::kapi::{
             Mr,
             NotMapped,
             RemoteKey, //
-        }, //
+        },
     },
-    page::Pieces, //
+    page::ExtentIter, //
 };
 use core::marker::PhantomData;
 use kernel::{
@@ -183,7 +183,7 @@ impl Region<Idle> {
     pub(crate) fn map(
         self,
         poster: &Poster<'_>,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         access: Access,
         tag: u32,
     ) -> Result<Region<Mapped>, (NotMapped, Self)> {

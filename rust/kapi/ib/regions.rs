@@ -26,8 +26,8 @@ use crate::kapi::{
         ring::Chain, //
     },
     page::{
-        Fenced,
-        Pieces, //
+        ExtentIter,
+        Fenced, //
     },
 };
 use kernel::{
@@ -67,7 +67,7 @@ impl Regions {
     }
 
     /// Makes room for `n` regions in all, where there is less. May sleep as `flags` say.
-    pub(crate) fn make_room(&mut self, n: usize, flags: Flags) -> Result {
+    pub(crate) fn reserve(&mut self, n: usize, flags: Flags) -> Result {
         self.mapped
             .reserve(n.saturating_sub(self.mapped.len()), flags)?;
         self.registered
@@ -83,7 +83,7 @@ impl Regions {
     }
 
     /// How many more regions there is room for: each may come to be in any of the lists.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn avail(&self) -> usize {
         let least = self.mapped.capacity().min(self.registered.capacity());
         let least = least.min(self.invalidating.capacity());
         least.saturating_sub(self.len())
@@ -114,9 +114,9 @@ impl Regions {
         &mut self,
         region: Region<Idle>,
         poster: &Poster<'_>,
-        (pieces, access, tag): (&mut Pieces<'_>, Access, u32),
+        (pieces, access, tag): (&mut ExtentIter<'_>, Access, u32),
     ) -> Result<RemoteKey, (NotMapped, Region<Idle>)> {
-        if self.room() == 0 {
+        if self.avail() == 0 {
             return Err((NotMapped::nothing(ENOBUFS), region));
         }
         // INVARIANT: So it is of the same queue pair as all of them.

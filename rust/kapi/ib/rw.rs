@@ -15,11 +15,11 @@ use crate::kapi::{
         gate::{
             Poster,
             Target, //
-        }, //
+        },
     },
     page::{
-        Gathered,
-        Pattern, //
+        MsgPages,
+        PageRun, //
     },
     sys::uses::Use, //
 };
@@ -79,7 +79,7 @@ pub(crate) struct RwCtx {
     /// The number of the queue pair.
     owner: u64,
     requests: usize,
-    memory: Gathered,
+    memory: MsgPages,
     /// None once it is unmapped.
     counted: Option<Use>,
 }
@@ -106,7 +106,7 @@ impl RwCtx {
     pub(crate) fn new(
         poster: &Poster<'_>,
         kind: TransferKind,
-        memory: Gathered,
+        memory: MsgPages,
         parts: usize,
     ) -> Result<KBox<Self>> {
         if kind == TransferKind::Read && !memory.is_writable() {
@@ -137,7 +137,7 @@ impl RwCtx {
     }
 
     /// How many elements there is room for, for so many parts.
-    pub(crate) fn elements_for(memory: &Gathered, parts: usize) -> usize {
+    pub(crate) fn elements_for(memory: &MsgPages, parts: usize) -> usize {
         // Each part may begin and end within a page.
         let ends = parts.saturating_add(RUN_ENDS).saturating_mul(2);
         (memory.len() / PAGE_SIZE).saturating_add(ends)
@@ -294,7 +294,7 @@ impl RwCtx {
     }
 
     /// Takes the memory from the device, and gives it back. It may outlive the queue pair.
-    pub(crate) fn into_memory(mut this: KBox<Self>) -> Gathered {
+    pub(crate) fn into_memory(mut this: KBox<Self>) -> MsgPages {
         this.unmap();
         // INVARIANT: There are no parts any more, nor elements that name the memory.
         this.elements.clear();
@@ -321,7 +321,7 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
 }
 
 /// Adds the elements, if there is room.
-fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &Pattern<'_>) -> bool {
+fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &PageRun<'_>) -> bool {
     let set = |element: &mut MaybeUninit<_>, bv_page, bv_offset, bv_len| {
         element.write(bindings::bio_vec {
             bv_page,

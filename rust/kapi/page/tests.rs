@@ -156,7 +156,7 @@ mod suite {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, and nobody looks into them.
-        let mut pieces = unsafe { Pieces::new(none, row.as_ptr(), base, len, none) };
+        let mut pieces = unsafe { ExtentIter::new(none, row.as_ptr(), base, len, none) };
         let mut found: KVec<(_, _, u32)> = KVec::with_capacity(row.len(), GFP_KERNEL)?;
         let mut in_bounds = true;
         pieces.take(len, longest, |pattern| {
@@ -253,12 +253,12 @@ mod suite {
     #[test]
     fn pages_of_others_are_not_given_away() -> Result {
         let mut to = Array::new(1)?;
-        let mut shared = Gathered::with_ends(array_list()?, Ends::NONE, 0, 0, PAGE_SIZE)?;
+        let mut shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE)?;
         // SAFETY: The entry has a reference.
         let put = unsafe { shared.put_into(&mut to.entries) };
         same("shared", put, Err(EINVAL))?;
         same("as before", &to.entries[..], &to.pages[..])?;
-        let mut own = Gathered::new(array_list()?, 100)?;
+        let mut own = MsgPages::new(array_list()?, 100)?;
         // SAFETY: The entry has a reference, since nothing was put there before.
         let put = unsafe { own.put_into(&mut to.entries) };
         same("own", put, Ok(100))?;
@@ -316,11 +316,11 @@ mod suite {
                     Elsewhere => (stranger.address(0)?, 1),
                 })
             };
-            let ends = Ends {
+            let ends = HeadTail {
                 head: place(head)?,
                 tail: place(tail)?,
             };
-            let gathered = Gathered::with_ends(array.take(3)?, ends, first, base, len);
+            let gathered = MsgPages::with_ends(array.take(3)?, ends, first, base, len);
             same("gathered", gathered.is_ok(), holds)?;
             drop(gathered);
             same("references", array.references(), 0)?;
@@ -332,11 +332,11 @@ mod suite {
     fn what_is_taken_ends_where_memory_goes_on_elsewhere() -> Result {
         let mut array = Array::new(3)?;
         let (first, second) = (array.address(0)?, array.pages.get(1).copied());
-        let ends = Ends {
+        let ends = HeadTail {
             head: (first.wrapping_add(8), 100),
             tail: (first.wrapping_add(200), 50),
         };
-        let gathered = Gathered::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?;
+        let gathered = MsgPages::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?;
         for (offset, n, len, page, within) in [
             (0, 1000, 100, array.pages.first().copied(), 8),
             (99, 1, 1, array.pages.first().copied(), 107),
@@ -365,7 +365,7 @@ mod suite {
     #[test]
     fn copies_go_where_they_belong() -> Result {
         let mut array = Array::new(3)?;
-        let mut gathered = Gathered::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
+        let mut gathered = MsgPages::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
         same(
             "past the end",
             gathered.copy_from(2 * PAGE_SIZE + 9, &[1, 2]),
@@ -375,7 +375,7 @@ mod suite {
         let mut found = [0; 6];
         gathered.copy_to(PAGE_SIZE - 3, &mut found)?;
         same("bytes", found, [0, 1, 2, 3, 4, 0])?;
-        let shared = Gathered::with_ends(array_list()?, Ends::NONE, 0, 0, PAGE_SIZE);
+        let shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE);
         same("shared memory", shared?.copy_from(0, &[1]), Err(EINVAL))
     }
 

@@ -235,7 +235,7 @@ impl Backchannel {
     /// # Safety
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not be used afterwards.
-    pub(super) unsafe fn give_back(&self, rqst: *mut bindings::rpc_rqst) -> (u64, bool) {
+    pub(super) unsafe fn put(&self, rqst: *mut bindings::rpc_rqst) -> (u64, bool) {
         // SAFETY: What `receive` handed out is in a slot, which is ours again, since the RPC layer
         // is done with it.
         let (slot, end) = unsafe {

@@ -48,7 +48,7 @@ unsafe impl<C: Send + Sync> Send for RpcBuffer<C> {}
 
 impl<C> RpcBuffer<C> {
     /// The bytes that an allocation of `size` bytes has room for.
-    pub(crate) const fn room_of(size: usize) -> usize {
+    pub(crate) const fn capacity_of(size: usize) -> usize {
         size.saturating_sub(size_of::<Prefix<C>>())
     }
 
@@ -132,7 +132,7 @@ impl<C> RpcBuffer<C> {
     /// # Safety
     ///
     /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed during the call.
-    pub(super) unsafe fn room_from(data: *mut u8, at: *mut u8) -> usize {
+    pub(super) unsafe fn capacity_from(data: *mut u8, at: *mut u8) -> usize {
         // SAFETY: `into_raw` gave out what is behind the prefix.
         let len = unsafe { (*data.cast::<Prefix<C>>().sub(1)).len } as usize;
         let before = at.addr().checked_sub(data.addr());

@@ -33,12 +33,12 @@ use kernel::{
 ///
 /// `raw` is a valid request for `'a`, with a task, and that with a client or none. For `'a` nobody
 /// else changes what it sends, nor frees the memory of that.
-pub(crate) struct Message<'a> {
+pub(crate) struct RpcRqst<'a> {
     raw: NonNull<bindings::rpc_rqst>,
     _borrow: PhantomData<&'a ()>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> RpcRqst<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says.
@@ -96,14 +96,14 @@ impl<'a> Message<'a> {
 ///
 /// The request is of a transport whose state of an RPC is a `C`, and its buffer of [`RpcBuffer`].
 pub(crate) struct Rqst<'a, C: 'static> {
-    message: Message<'a>,
+    message: RpcRqst<'a>,
     _call: PhantomData<ArcBorrow<'a, C>>,
 }
 
 impl<'a, C> Deref for Rqst<'a, C> {
-    type Target = Message<'a>;
+    type Target = RpcRqst<'a>;
 
-    fn deref(&self) -> &Message<'a> {
+    fn deref(&self) -> &RpcRqst<'a> {
         &self.message
     }
 }
@@ -111,12 +111,12 @@ impl<'a, C> Deref for Rqst<'a, C> {
 impl<'a, C> Rqst<'a, C> {
     /// # Safety
     ///
-    /// `raw` must be as the type invariants of this and of [`Message`] say.
+    /// `raw` must be as the type invariants of this and of [`RpcRqst`] say.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         Self {
             // SAFETY: The contract of this function has that of the other one in it.
-            message: unsafe { Message::from_raw(raw) },
+            message: unsafe { RpcRqst::from_raw(raw) },
             _call: PhantomData,
         }
     }
@@ -172,7 +172,7 @@ impl<'a, C> Rqst<'a, C> {
     }
 
     /// Takes one unit of the congestion window, or has it already. False when there is none.
-    pub(crate) fn take_credit(&self, xprt: &Xprt) -> bool {
+    pub(crate) fn get_credit(&self, xprt: &Xprt) -> bool {
         // SAFETY: The transport is borrowed, the request valid by the type invariant.
         let taken = unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw()) };
         if !taken {
@@ -187,12 +187,12 @@ impl<'a, C> Rqst<'a, C> {
 /// # Invariants
 ///
 /// The request is one that [`Backchannel::receive`] handed out, and not given back yet.
-pub(crate) struct ReverseRqst<'a>(Message<'a>);
+pub(crate) struct ReverseRqst<'a>(RpcRqst<'a>);
 
 impl<'a> Deref for ReverseRqst<'a> {
-    type Target = Message<'a>;
+    type Target = RpcRqst<'a>;
 
-    fn deref(&self) -> &Message<'a> {
+    fn deref(&self) -> &RpcRqst<'a> {
         &self.0
     }
 }
@@ -200,11 +200,11 @@ impl<'a> Deref for ReverseRqst<'a> {
 impl ReverseRqst<'_> {
     /// # Safety
     ///
-    /// `raw` must be as the type invariants of this and of [`Message`] say.
+    /// `raw` must be as the type invariants of this and of [`RpcRqst`] say.
     pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         // SAFETY: The contract of this function has that of the other one in it.
-        Self(unsafe { Message::from_raw(raw) })
+        Self(unsafe { RpcRqst::from_raw(raw) })
     }
 
     /// The Reply is about to be sent.
@@ -329,7 +329,7 @@ impl<C> PinnedRqst<C> {
         // nobody's. The RPC layer keeps a copy that must stay the same.
         unsafe {
             let head = (*rqst).rq_rcv_buf.head[0].iov_base.cast::<u8>();
-            let room = RpcBuffer::<C>::room_from((*rqst).rq_buffer.cast(), head);
+            let room = RpcBuffer::<C>::capacity_from((*rqst).rq_buffer.cast(), head);
             XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).stretch_head(len, room)?;
             XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).stretch_head(len, room)
         }

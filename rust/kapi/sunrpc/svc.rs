@@ -33,7 +33,7 @@ pub(crate) use self::{
 use crate::kapi::{
     sunrpc::{
         class::Class,
-        rqst::Message as RpcMessage, //
+        rqst::RpcRqst, //
     },
     sys::{
         address::SocketAddress,
@@ -54,7 +54,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     /// One connection.
     type Connection: Send + Sync + 'static;
     /// What came by a connection, from its arrival until it is looked at.
-    type Arrival;
+    type RecvItem;
     /// The received message of a request, and what the service wants to know of it for the Reply.
     type Message: StableBytes + Send + 'static;
     /// The name of the class.
@@ -87,12 +87,12 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     fn detach(connection: &Self::Connection);
 
     /// Takes what came next, and says whether there is more. From a service thread.
-    fn next(connection: &Self::Connection) -> (Option<Self::Arrival>, bool);
+    fn next(connection: &Self::Connection) -> (Option<Self::RecvItem>, bool);
     /// Looks at it: a request with its argument, or nothing to execute (yet). From a service
     /// thread; may sleep.
     fn request(
         connection: &Self::Connection,
-        arrival: Self::Arrival,
+        item: Self::RecvItem,
         rqst: &mut SvcRqst<'_>,
     ) -> Result<Option<(Self::Message, Argument)>>;
     /// Sends the Reply. `payloads` are the parts of the result that may be placed directly, in
@@ -118,7 +118,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has space.
     /// `ENOBUFS`: to be tried again later.
-    fn call(connection: &Self::Connection, message: &RpcMessage<'_>) -> Result;
+    fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result;
     /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a spin
     /// lock.
     fn call_ended(connection: &Self::Connection, xid: u32);

@@ -71,11 +71,11 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
 
     /// Memory for the messages of a new RPC, with the transport's state of it; it grows as needed.
     /// Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
-    fn take_buffer(&self) -> Result<RpcBuffer<Self::Call>>;
+    fn get_buffer(&self) -> Result<RpcBuffer<Self::Call>>;
     /// The RPC of a task ends; no peer may reach its memory afterwards. May sleep until that is so.
     fn fence(&self, call: ArcBorrow<'_, Self::Call>, task: Task<'_>) -> Fenced;
     /// The RPC has ended.
-    fn give_back_buffer(&self, buffer: RpcBuffer<Self::Call>);
+    fn put_buffer(&self, buffer: RpcBuffer<Self::Call>);
 
     /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
     ///

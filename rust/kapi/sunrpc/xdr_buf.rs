@@ -8,8 +8,8 @@ mod tests;
 use crate::kapi::{
     bindings,
     page::{
-        Kept,
-        Pieces, //
+        ExtentIter,
+        Kept, //
     },
 };
 use core::{
@@ -120,7 +120,7 @@ impl<'a> XdrBuf<'a> {
     }
 
     /// Bytes of room; meaningful for a message to receive.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn buflen(&self) -> usize {
         // SAFETY: Valid by the type invariant, and changed by nobody else.
         unsafe { (*self.raw).buflen as usize }
     }
@@ -153,7 +153,7 @@ impl<'a> XdrBuf<'a> {
 
     /// The room is a guess: who made it looks for `EOVERFLOW`, and may ask again with more room.
     /// Only a kernel with `Documentation/patches` in it has such consumers.
-    pub(crate) fn room_is_guess(&self) -> bool {
+    pub(crate) fn buflen_is_guess(&self) -> bool {
         // SAFETY: Valid by the type invariant; it is only read.
         unsafe { bindings::xdr_buf_room_is_guess(self.raw) }
     }
@@ -263,7 +263,7 @@ impl<'a> XdrBuf<'a> {
     }
 
     /// The whole message as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
-    pub(crate) fn pieces(&self) -> Result<Pieces<'a>> {
+    pub(crate) fn pieces(&self) -> Result<ExtentIter<'a>> {
         let (head, tail) = (self.head(), self.tail());
         self.pieces_with(
             (head.iov_base.cast(), head.iov_len),
@@ -272,7 +272,7 @@ impl<'a> XdrBuf<'a> {
     }
 
     /// The pages alone as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
-    pub(crate) fn page_pieces(&self) -> Result<Pieces<'a>> {
+    pub(crate) fn page_pieces(&self) -> Result<ExtentIter<'a>> {
         self.pieces_with((core::ptr::null(), 0), (core::ptr::null(), 0))
     }
 
@@ -281,12 +281,12 @@ impl<'a> XdrBuf<'a> {
         &self,
         head: (*const u8, usize),
         tail: (*const u8, usize),
-    ) -> Result<Pieces<'a>> {
+    ) -> Result<ExtentIter<'a>> {
         let kept = self.kept()?;
         let (pages, base) = self.pages();
         // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
         // sunrpc allocates head and tail in the direct map.
-        let pieces = unsafe { Pieces::new(head, pages, base, self.page_len(), tail) };
+        let pieces = unsafe { ExtentIter::new(head, pages, base, self.page_len(), tail) };
         Ok(pieces.keeping(kept))
     }
 
@@ -294,7 +294,7 @@ impl<'a> XdrBuf<'a> {
     pub(super) fn trim_head(&mut self, len: usize) {
         let old = self.head_len();
         if len < old {
-            let room = self.room().saturating_sub(old - len);
+            let room = self.buflen().saturating_sub(old - len);
             // SAFETY: Valid, and nobody else changes it, by the type invariant.
             unsafe {
                 (*self.raw).head[0].iov_len = len;

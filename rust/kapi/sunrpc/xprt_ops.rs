@@ -175,11 +175,11 @@ impl<T: Transport> XprtOps<T> {
         };
         // SAFETY: The request is the task's, which calls.
         let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
-        let grown = transport.take_buffer().and_then(|mut buffer| {
+        let grown = transport.get_buffer().and_then(|mut buffer| {
             match buffer.grow(call.saturating_add(reply)) {
                 Ok(()) => Ok(buffer),
                 Err(e) => {
-                    transport.give_back_buffer(buffer);
+                    transport.put_buffer(buffer);
                     Err(e)
                 }
             }
@@ -223,7 +223,7 @@ impl<T: Transport> XprtOps<T> {
             (*rqst).rq_rbuffer = core::ptr::null_mut();
             RpcBuffer::from_raw(data)
         };
-        transport.give_back_buffer(buffer);
+        transport.put_buffer(buffer);
     }
 
     /// Sends a Call or a reverse Reply. From an RPC task that has locked the transport; may sleep.
@@ -474,7 +474,7 @@ impl<T: Transport> XprtOps<T> {
         if let Some(data) = data {
             // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
             // is done with it.
-            let (connection, answered) = unsafe { data.shared.backchannel.give_back(rqst) };
+            let (connection, answered) = unsafe { data.shared.backchannel.put(rqst) };
             data.transport.reverse_ended(connection, !answered);
         }
         // SAFETY: The reference was taken for the request, and is used no more.

@@ -10,8 +10,8 @@ use crate::kapi::{
     ib::{
         Covered,
         DeviceName,
-        KeptReceive,
-        Received, //
+        Received,
+        RecvBuf, //
     },
     sys::address::SocketAddress, //
 };
@@ -85,9 +85,9 @@ impl From<&Received<'_>> for CompletionId {
     }
 }
 
-impl From<&KeptReceive> for CompletionId {
+impl From<&RecvBuf> for CompletionId {
     #[inline]
-    fn from(message: &KeptReceive) -> Self {
+    fn from(message: &RecvBuf) -> Self {
         Self::new(message.cq(), message.index())
     }
 }

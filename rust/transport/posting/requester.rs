@@ -40,9 +40,10 @@ impl<H: Handler> Sending<'_, H> {
         let mapped = regions.as_deref().map_or(&[][..], Regions::mapped);
         let registrations = mapped.len();
         let n = registrations + 1;
-        let fits = n <= self.ring().longest_chain() && self.room() >= (n + registrations) as u64;
+        let fits =
+            n <= self.ring().longest_chain() && self.sq_avail() >= (n + registrations) as u64;
         if !self.ring().is_open() || !fits {
-            self.give_back_buffer(buffer);
+            self.put_buffer(buffer);
             return Err(ENOTCONN);
         }
         for region in mapped {
@@ -64,7 +65,7 @@ impl<H: Handler> Sending<'_, H> {
                 })
             });
         }
-        chain.send(buffer, len, None, Some(Owned::Send { tag: None }));
+        chain.send(buffer, len, None, Some(Owned::Send { xid: None }));
         let posted = chain.post(signaled);
         self.reserved += registrations as u32;
         posted.inspect_err(|e| {
@@ -76,7 +77,7 @@ impl<H: Handler> Sending<'_, H> {
     ///
     /// On an error the connection is to be dropped: it may have been posted.
     pub(in crate::transport) fn post_registration(&mut self, region: &mut Regions) -> Result {
-        if !self.ring().is_open() || self.room() == 0 {
+        if !self.ring().is_open() || self.sq_avail() == 0 {
             return Err(ENOTCONN);
         }
         let signaled = self.signal(1, false);

@@ -23,7 +23,7 @@ use crate::{
             Owned,
             Read,
             Reply,
-            Work,
+            SqPost,
             Writes,
             UNSIGNALED_RUN, //
         },
@@ -33,13 +33,13 @@ use crate::{
 use kernel::prelude::*;
 
 /// An error, and what was not posted; without that all of it counts as posted.
-type NotPosted<C> = (Error, Option<Work<C>>);
+type NotPosted<C> = (Error, Option<SqPost<C>>);
 
 /// That of a Reply and what goes before it.
 type ReplyChain<'a, C> = Chain<'a, Owned<C>, Read<C>>;
 
 /// What became of it.
-pub(in crate::transport) enum Turn {
+pub(in crate::transport) enum PostOutcome {
     /// It is posted.
     Posted,
     /// It waits for room.
@@ -50,27 +50,27 @@ pub(in crate::transport) enum Turn {
 
 impl<H: Handler> Sending<'_, H> {
     /// Whether this is a responder's.
-    pub(super) fn takes_turns(&self) -> bool {
+    pub(super) fn queues_work(&self) -> bool {
         self.ring().reads().capacity() != 0
     }
 
     #[inline]
-    fn fits(&self, work: &Work<H::Cookie>) -> bool {
+    fn fits(&self, work: &SqPost<H::Cookie>) -> bool {
         let ready = match work {
-            Work::Read(_) => !self.ring().reads().is_full(),
-            Work::Reply(_) => true,
+            SqPost::Read(_) => !self.ring().reads().is_full(),
+            SqPost::Reply(_) => true,
         };
-        ready && work.requests() as u64 <= self.room()
+        ready && work.requests() as u64 <= self.sq_avail()
     }
 
     /// Posts, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What is
     /// given back was not posted.
     ///
     /// Does not sleep.
-    pub(in crate::transport) fn submit(
+    pub(in crate::transport) fn post_or_queue(
         &mut self,
-        work: Work<H::Cookie>,
-    ) -> Result<Turn, (Error, Work<H::Cookie>)> {
+        work: SqPost<H::Cookie>,
+    ) -> Result<PostOutcome, (Error, SqPost<H::Cookie>)> {
         if !self.ring().is_open() {
             return Err((ENOTCONN, work));
         }
@@ -87,62 +87,62 @@ impl<H: Handler> Sending<'_, H> {
         {
             return Err((EMSGSIZE, work));
         }
-        if self.turns.is_empty() && self.fits(&work) {
-            return match self.post_work(work) {
-                Ok(()) => Ok(Turn::Posted),
-                Err((_, None)) => Ok(Turn::Failed),
+        if self.pending.is_empty() && self.fits(&work) {
+            return match self.post_now(work) {
+                Ok(()) => Ok(PostOutcome::Posted),
+                Err((_, None)) => Ok(PostOutcome::Failed),
                 Err((e, Some(work))) => Err((e, work)),
             };
         }
-        trace::svcrdma_sq_full(|| self.trace_room(self.id_of_work(&work)));
-        match self.turns.push(work) {
-            Ok(()) => Ok(Turn::Waits),
+        trace::svcrdma_sq_full(|| self.trace_sq(self.id_of_post(&work)));
+        match self.pending.push(work) {
+            Ok(()) => Ok(PostOutcome::Waits),
             Err(work) => Err((ENOBUFS, work)),
         }
     }
 
     /// Posts those whose turn it is, as far as there is room. Returns whether nobody waits any more
     /// who did. After an error the connection is to be dropped; what is given back was not posted.
-    pub(in crate::transport) fn next_turns(&mut self) -> Result<bool, Option<Work<H::Cookie>>> {
-        let waited = self.has_waiting();
+    pub(in crate::transport) fn post_pending(&mut self) -> Result<bool, Option<SqPost<H::Cookie>>> {
+        let waited = self.has_pending();
         while self.ring().is_open() {
-            match self.turns.first() {
+            match self.pending.first() {
                 Some(work) if self.fits(work) => (),
                 _ => break,
             }
-            if let Some(work) = self.turns.pop() {
-                trace::svcrdma_sq_retry(|| self.trace_room(self.id_of_work(&work)));
-                self.post_work(work).map_err(|(_, work)| work)?;
+            if let Some(work) = self.pending.pop() {
+                trace::svcrdma_sq_retry(|| self.trace_sq(self.id_of_post(&work)));
+                self.post_now(work).map_err(|(_, work)| work)?;
             }
         }
-        Ok(waited && !self.has_waiting())
+        Ok(waited && !self.has_pending())
     }
 
     /// What trace events call it.
     #[inline]
-    fn id_of_work(&self, work: &Work<H::Cookie>) -> CompletionId {
+    fn id_of_post(&self, work: &SqPost<H::Cookie>) -> CompletionId {
         self.id_of(match work {
-            Work::Read(read) => read.owned.number,
-            Work::Reply(reply) => reply.buffer.id,
+            SqPost::Read(read) => read.owned.number,
+            SqPost::Reply(reply) => reply.buffer.id,
         })
     }
 
     /// What trace events say of the queue, beside whom they are about.
-    fn trace_room(&self, id: CompletionId) -> (CompletionId, u32, u32) {
-        (id, self.room() as u32, self.ring().capacity() as u32)
+    fn trace_sq(&self, id: CompletionId) -> (CompletionId, u32, u32) {
+        (id, self.sq_avail() as u32, self.ring().capacity() as u32)
     }
 
     /// Posts what there is room for. After an error what does not come back counts as posted, since nobody knows
     /// better: the tear-down flushes it.
-    fn post_work(&mut self, work: Work<H::Cookie>) -> Result<(), NotPosted<H::Cookie>> {
-        let id = self.id_of_work(&work);
+    fn post_now(&mut self, work: SqPost<H::Cookie>) -> Result<(), NotPosted<H::Cookie>> {
+        let id = self.id_of_post(&work);
         let result = match work {
-            Work::Read(read) => self.post_read(read),
-            Work::Reply(reply) => self.post_reply(reply),
+            SqPost::Read(read) => self.post_read(read),
+            SqPost::Reply(reply) => self.post_reply(reply),
         };
         result.inspect_err(|(e, _)| {
             trace::svcrdma_sq_post_err(|| {
-                let (id, room, size) = self.trace_room(id);
+                let (id, room, size) = self.trace_sq(id);
                 (id, room, size, *e)
             });
         })
@@ -154,7 +154,7 @@ impl<H: Handler> Sending<'_, H> {
     ) -> Result<(), NotPosted<H::Cookie>> {
         read.owned.posted = events::read_posted(self.id_of(read.owned.number), &read.transfer);
         let posted = self.ring_mut().post_reads(read);
-        posted.map_err(|(e, read)| (e, read.map(Work::Read)))
+        posted.map_err(|(e, read)| (e, read.map(SqPost::Read)))
     }
 
     fn post_reply(&mut self, mut reply: Reply) -> Result<(), NotPosted<H::Cookie>> {
@@ -165,18 +165,18 @@ impl<H: Handler> Sending<'_, H> {
         if reply.may_be_refused || writes != 0 {
             self.written.rotate_right(1);
             if let Some(latest) = self.written.first_mut() {
-                *latest = reply.tag;
+                *latest = reply.xid;
             }
         }
         let invalidate = reply.invalidate;
         trace::svcrdma_post_send(|| (self.id_of(reply.buffer.id), 1, invalidate.unwrap_or(0)));
         match self.begin_reply(&mut reply) {
             Ok(mut chain) => {
-                let owned = Owned::Send { tag: reply.tag };
+                let owned = Owned::Send { xid: reply.xid };
                 chain.send(reply.buffer, reply.len, invalidate, Some(owned));
                 chain.post(signaled).map_err(|e| (e, None))
             }
-            Err(e) => Err((e, Some(Work::Reply(reply)))),
+            Err(e) => Err((e, Some(SqPost::Reply(reply)))),
         }
     }
 
@@ -190,12 +190,12 @@ impl<H: Handler> Sending<'_, H> {
         else {
             return self.ring_mut().begin(1);
         };
-        let (tag, requests) = (reply.tag, transfer.requests());
+        let (xid, requests) = (reply.xid, transfer.requests());
         events::writes_posted(self.id_of(number), requests, reply_chunk_from);
         let each = |i| {
             let (reply_chunk, next) = (i >= reply_chunk_from, i + 1);
             Some(Owned::Write {
-                tag,
+                xid,
                 transfer: number,
                 reply_chunk,
                 last: next == requests || next == reply_chunk_from,
@@ -212,13 +212,13 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    /// The tag of the transfer, or of the Send that may be refused, that may be under way, if there is
+    /// The XID of the transfer, or of the Send that may be refused, that may be under way, if there is
     /// one only.
-    pub(in crate::transport) fn alone(&self) -> Option<u32> {
-        let reads = self.ring().reads().iter().filter_map(|read| read.owned.tag);
+    pub(in crate::transport) fn sole_inflight_xid(&self) -> Option<u32> {
+        let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
         // A device may call an RDMA Write or a Send done when it is on its way.
-        let mut tags = Iterator::chain(reads, self.written.iter().copied().flatten());
-        let first = tags.next()?;
-        tags.all(|tag| tag == first).then_some(first)
+        let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());
+        let first = xids.next()?;
+        xids.all(|xid| xid == first).then_some(first)
     }
 }

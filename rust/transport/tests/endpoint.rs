@@ -45,7 +45,7 @@ use crate::{
         send_queue::Waiter, //
     },
 };
-use bench::*;
+use fixture::*;
 use kernel::{
     new_spinlock,
     page::PAGE_SIZE,
@@ -66,7 +66,7 @@ use kernel::{
     },
 };
 
-mod bench;
+mod fixture;
 mod ownership;
 mod padding;
 
@@ -497,7 +497,7 @@ mod suite {
     fn regions_that_were_not_posted() -> Result {
         let bench = Bench::new()?;
         let mut regions = bench.map(3)?;
-        same("room", regions.room(), 0)?;
+        same("room", regions.avail(), 0)?;
         let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let (qp, poster) = (&bench.qp, bench.qp.enter()?);
         let more = qp.map(
@@ -510,7 +510,7 @@ mod suite {
         bench.balance.more(3)?;
         qp.unmap(&mut regions);
         bench.balance.more(0)?;
-        same("room", regions.room(), 3)?;
+        same("room", regions.avail(), 3)?;
         // All three can be had again.
         for _ in 0..3 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;

@@ -36,10 +36,10 @@ use crate::{
             Waiter,
             UNSIGNALED_RUN, //
         },
-        trace::Purpose, //
+        trace::WrKind, //
     },
 };
-use bench::*;
+use fixture::*;
 use kernel::{
     new_spinlock,
     page::PAGE_SIZE,
@@ -50,7 +50,7 @@ use kernel::{
     },
 };
 
-mod bench;
+mod fixture;
 
 #[kunit_tests(rpcrdma_send_ring)]
 mod suite {
@@ -146,10 +146,10 @@ mod suite {
         for _ in 0..2 {
             // The caller is to make one, and cannot.
             let mut queue = bench.endpoint.lock();
-            claim(queue.take_buffer()?.is_none(), "one stays back")?;
+            claim(queue.get_buffer()?.is_none(), "one stays back")?;
             let back = queue.not_made().ok_or(ENOMEM)?;
             queue.post_send(None, (back, 100), nobody)?;
-            claim(queue.take_buffer()?.is_none(), "none is left")?;
+            claim(queue.get_buffer()?.is_none(), "none is left")?;
             claim(queue.not_made().is_none(), "really none")?;
             drop(queue);
             claim(bench.last_is_signaled()?, "it comes back")?;
@@ -218,7 +218,7 @@ mod suite {
         bench.sends(9)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
         claim(
-            bench.endpoint.lock().take_pooled().is_none(),
+            bench.endpoint.lock().get_pooled().is_none(),
             "nor from the pool",
         )?;
         let _ = bench.retire(1);
@@ -349,18 +349,18 @@ mod suite {
     #[test]
     fn names_of_requests() -> Result {
         let mut bench = Bench::new(64, 3, 8)?;
-        let last = Purpose::LastInvalidation(Waiter::Reply);
+        let last = WrKind::LastInvalidation(Waiter::Reply);
         claim(bench.invalidate(3, 70).is_ok(), "posted")?;
         // That of the others is known only while an event wants it.
         let name = |bench: &Bench, position| {
-            let name = bench.endpoint.lock().purpose_of(position);
-            name.map(|(purpose, _)| purpose)
+            let name = bench.endpoint.lock().kind_of(position);
+            name.map(|(kind, _)| kind)
         };
         same("first", name(&bench, 0), None)?;
         same("last", name(&bench, 2), Some(last))?;
         bench.post(1, 100)?;
         same("registration", name(&bench, 3), None)?;
-        same("sent", name(&bench, 4), Some(Purpose::Send))?;
+        same("sent", name(&bench, 4), Some(WrKind::Send))?;
         let _ = bench.retire_all();
         bench.end()
     }
@@ -398,13 +398,13 @@ mod suite {
         let mut bench = Bench::new(64, 1, 8)?;
         bench.post(1, 100)?;
         same("reserved", bench.endpoint.lock().reserved, 1)?;
-        same("room", bench.endpoint.lock().room(), 61)?;
+        same("room", bench.endpoint.lock().sq_avail(), 61)?;
         // No reservation is given up that there is not.
         bench.endpoint.grow_regions(1, u32::MAX)?;
         for _ in 0..2 {
             let mut queue = bench.endpoint.lock();
-            let idle = queue.take_region().ok_or(ENOENT)?;
-            queue.give_back_region(idle, true);
+            let idle = queue.get_region().ok_or(ENOENT)?;
+            queue.put_region(idle, true);
             same("reserved", queue.reserved, 0)?;
         }
         bench.end()
@@ -430,11 +430,11 @@ mod suite {
     #[test]
     fn table_of_regions() -> Result {
         let bench = Bench::new(64, 1, 4)?;
-        claim(bench.endpoint.lock().take_region().is_none(), "none yet")?;
+        claim(bench.endpoint.lock().get_region().is_none(), "none yet")?;
         bench.endpoint.grow_regions(5, 5)?;
         let mut taken = KVec::with_capacity(5, GFP_KERNEL)?;
         loop {
-            let region = bench.endpoint.lock().take_region();
+            let region = bench.endpoint.lock().get_region();
             match region {
                 Some(region) => taken.push(region, GFP_KERNEL)?,
                 None => break,
@@ -444,7 +444,7 @@ mod suite {
         // There is room for all that are out, whatever is added meanwhile.
         bench.endpoint.grow_regions(1, 6)?;
         for region in taken.drain_all() {
-            bench.endpoint.lock().give_back_region(region, false);
+            bench.endpoint.lock().put_region(region, false);
         }
         same("idle", bench.endpoint.idle_regions(), 6)?;
         bench.end()

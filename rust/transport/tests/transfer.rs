@@ -17,14 +17,14 @@ use crate::{
             },
             CmEvent,
             CmHandler,
-            KeptReceive,
             Received,
+            RecvBuf,
             SendDone,
             TransferKind,
             TransferSizes,
             Wc, //
         },
-        page::Gathered,
+        page::MsgPages,
         sys::workqueue::{
             work_class,
             DelayedWork,
@@ -44,7 +44,7 @@ use crate::{
         transfer::*, //
     },
 };
-use bench::*;
+use fixture::*;
 use kernel::{
     new_spinlock,
     page::PAGE_SIZE,
@@ -68,7 +68,7 @@ use xdr::{
     Segment, //
 };
 
-mod bench;
+mod fixture;
 
 /// Shuts a queue pair down, on another thread.
 struct Closer {
@@ -192,8 +192,8 @@ mod suite {
             bench.device.complete_sends(failing)?;
             bench.device.fail_send(BROKEN)?;
             let told = bench.qp.handler().told.lock();
-            let culprit = if failing < 4 { TAG + 7 } else { TAG };
-            same("culprit", &told.failures[..], &[Some(culprit)])?;
+            let faulting_xid = if failing < 4 { TAG + 7 } else { TAG };
+            same("faulting_xid", &told.failures[..], &[Some(faulting_xid)])?;
             drop(told);
             bench.qp.shutdown();
             bench.forget_memory();
@@ -321,7 +321,7 @@ mod suite {
             bench.reply(10)?;
         }
         bench.reply(0)?;
-        same("starved", bench.qp.handler().told.lock().starved, 3)?;
+        same("sq_full", bench.qp.handler().told.lock().sq_full, 3)?;
         let full = || {
             (
                 bench.qp.is_send_queue_full(),
@@ -557,7 +557,7 @@ mod suite {
         tear_down_waits(|qp, kept| qp.return_receive(kept, 1).map(|_| ()))
     }
 
-    fn tear_down_waits(let_go: impl FnOnce(&Endpoint<Keeper>, KeptReceive) -> Result) -> Result {
+    fn tear_down_waits(let_go: impl FnOnce(&Endpoint<Keeper>, RecvBuf) -> Result) -> Result {
         let bench = Bench::new()?;
         bench.qp.grow_receives(1)?;
         bench.qp.post_receives(1)?;

@@ -10,13 +10,13 @@
 use crate::kapi::{
     bindings,
     ib::{
+        dma_track,
         fake::books::{
             Books,
             Posted,
             Refusal,
             Request, //
         },
-        ledger, //
     },
 };
 use core::{
@@ -145,7 +145,7 @@ unsafe extern "C" fn alloc_mr(
 unsafe extern "C" fn dereg_mr(mr: *mut bindings::ib_mr, _: *mut bindings::ib_udata) -> c_int {
     let books = books!(mr);
     let rc = books.ask(Request::DeregMr);
-    books.records.lock().mapped_at_dereg = ledger::count();
+    books.records.lock().mapped_at_dereg = dma_track::count();
     // Freed in any case: nobody would come back for it.
     // SAFETY: Allocated by `alloc_mr`, and not used after this call.
     unsafe { bindings::kfree(mr.cast::<c_void>()) };

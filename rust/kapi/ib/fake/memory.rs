@@ -5,11 +5,11 @@
 use crate::{
     kapi::{
         bindings,
-        ib::ledger,
+        ib::dma_track,
         page::{
-            Gathered,
-            PageList,
-            Pieces, //
+            ExtentIter,
+            MsgPages,
+            PageList, //
         },
     },
     kunit::{
@@ -71,7 +71,7 @@ impl Memory {
     }
 
     /// The first `len` bytes of the payload's pages, with references of their own.
-    pub(crate) fn gather(&self, len: usize) -> Result<Gathered> {
+    pub(crate) fn gather(&self, len: usize) -> Result<MsgPages> {
         gather(&self.pages, len)
     }
 
@@ -86,7 +86,7 @@ impl Memory {
         head: (usize, usize),
         paged: (usize, usize),
         tail: (usize, usize),
-    ) -> Result<Pieces<'_>> {
+    ) -> Result<ExtentIter<'_>> {
         for (offset, len) in [head, paged, tail] {
             claim(offset + len <= self.len, "the piece is of this memory")?;
         }
@@ -95,7 +95,7 @@ impl Memory {
             (addr, len)
         };
         // SAFETY: All is of this memory, checked above, which the result borrows.
-        Ok(unsafe { Pieces::new(at(head), self.pages.as_ptr(), paged.0, paged.1, at(tail)) })
+        Ok(unsafe { ExtentIter::new(at(head), self.pages.as_ptr(), paged.0, paged.1, at(tail)) })
     }
 }
 
@@ -128,16 +128,16 @@ impl Payload {
         })
     }
 
-    pub(crate) fn pieces(&self) -> Pieces<'_> {
+    pub(crate) fn pieces(&self) -> ExtentIter<'_> {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
-        unsafe { Pieces::new(none, self.pages.as_ptr(), self.base, self.len, none) }
+        unsafe { ExtentIter::new(none, self.pages.as_ptr(), self.base, self.len, none) }
     }
 }
 
 /// How many mappings are not undone; 0 where no ledger is kept.
 pub(crate) fn mappings() -> usize {
-    ledger::count()
+    dma_track::count()
 }
 
 /// Checks at the end of a test that the ledger of mappings is as it was at the start.
@@ -149,8 +149,8 @@ pub(crate) struct Balance {
 impl Balance {
     pub(crate) fn begin() -> Self {
         Self {
-            mappings: ledger::count(),
-            faults: ledger::FAULTS.load(Relaxed),
+            mappings: dma_track::count(),
+            faults: dma_track::FAULTS.load(Relaxed),
         }
     }
 
@@ -161,15 +161,15 @@ impl Balance {
     /// Checks that there are `n` mappings more than at the start.
     pub(crate) fn more(&self, n: usize) -> Result {
         if cfg!(CONFIG_RPCRDMA_DEBUG) {
-            same("DMA mappings", ledger::count(), self.mappings + n)?;
+            same("DMA mappings", dma_track::count(), self.mappings + n)?;
         }
-        let faults = ledger::FAULTS.load(Relaxed);
+        let faults = dma_track::FAULTS.load(Relaxed);
         same("wrong unmappings", faults, self.faults)
     }
 }
 
 /// The first `len` bytes of pages that the caller has, with references of their own.
-fn gather(pages: &[*mut bindings::page], len: usize) -> Result<Gathered> {
+fn gather(pages: &[*mut bindings::page], len: usize) -> Result<MsgPages> {
     let mut entries = KVec::new();
     entries.extend_from_slice(pages, GFP_KERNEL)?;
     for page in &entries {
@@ -177,7 +177,7 @@ fn gather(pages: &[*mut bindings::page], len: usize) -> Result<Gathered> {
         unsafe { bindings::get_page(*page) };
     }
     // SAFETY: The references were taken above.
-    Gathered::new(unsafe { PageList::take(&mut entries)? }, len)
+    MsgPages::new(unsafe { PageList::take(&mut entries)? }, len)
 }
 
 /// Pages, each with a reference that the test keeps.
@@ -197,7 +197,7 @@ impl Pages {
     }
 
     /// The first `len` bytes, with references of their own.
-    pub(crate) fn gather(&self, len: usize) -> Result<Gathered> {
+    pub(crate) fn gather(&self, len: usize) -> Result<MsgPages> {
         gather(&self.0, len)
     }
 

@@ -126,7 +126,7 @@ impl<C: Consumer> QueuePair<C> {
             return;
         };
         if !outcome.is_ok() {
-            this.recv.give_back(index);
+            this.recv.put(index);
             this.consumer.receive_failed(this, index, outcome);
             return;
         }
@@ -136,7 +136,7 @@ impl<C: Consumer> QueuePair<C> {
         let message = unsafe { Received::new(&this.recv, index, bytes, invalidated, &kept) };
         this.consumer.received(this, message);
         if !kept.get() {
-            this.recv.give_back(index);
+            this.recv.put(index);
         }
     }
 

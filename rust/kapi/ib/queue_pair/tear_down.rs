@@ -8,7 +8,7 @@
 use crate::kapi::{
     bindings,
     ib::{
-        hardware::Hardware,
+        qp_resources::QpResources,
         queue_pair::{
             Consumer,
             QueuePair, //
@@ -47,8 +47,8 @@ impl<C: Consumer> QueuePair<C> {
             hw.destroy_queues();
         }
 
-        self.give_back_posted();
-        self.consumer.no_more();
+        self.put_posted();
+        self.consumer.drained();
         self.recv.wait();
         self.deregister_all();
         self.consumer.fenced(self.lock());
@@ -81,7 +81,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Gives all that was posted back to who posted it.
-    fn give_back_posted(&self) {
+    fn put_posted(&self) {
         // SAFETY: The queue pair is gone.
         let done = unsafe { SendDone::new(self.number(), u64::MAX, Wc::FLUSHED) };
         self.consumer.flushed(self.lock(), done);
@@ -111,7 +111,7 @@ impl<C: Consumer> QueuePair<C> {
 
     /// Waits until the adapter has completed all that was posted to one of the queues.
     fn drain(&self, queue: unsafe extern "C" fn(*mut bindings::ib_qp)) {
-        let Some(qp) = self.hardware.lock().as_ref().and_then(Hardware::qp) else {
+        let Some(qp) = self.hardware.lock().as_ref().and_then(QpResources::qp) else {
             return;
         };
         // SAFETY: Only `shutdown` destroys the queue pair, and it is running this.

@@ -123,10 +123,10 @@ mod suite {
         claim(bench.queue.vacate().is_none(), "the others are not")?;
         same("missing", bench.queue.missing(6), 1)?;
         let (index, _) = bench.complete(10)?;
-        bench.queue.give_back(index);
+        bench.queue.put(index);
         claim(bench.queue.vacate().is_some(), "one too many")?;
         let (index, _) = bench.complete(10)?;
-        bench.queue.give_back(index);
+        bench.queue.put(index);
         claim(bench.queue.vacate().is_none(), "not below what is wanted")?;
         bench.posted(3)?;
         // Others take their places.
@@ -182,7 +182,7 @@ mod suite {
         bench.posted(1)?;
         // Its handler still reads it.
         same("posted", bench.queue.post(2, |_| ())?, 0)?;
-        bench.queue.give_back(index);
+        bench.queue.put(index);
         same("posted", bench.queue.post(2, |_| ())?, 1)?;
         bench.posted(2)?;
         bench.end(2)
@@ -203,7 +203,7 @@ mod suite {
             same("posted", bench.queue.post(1, |_| ())?, 1)?;
             let (index, len) = bench.complete(received)?;
             same("bytes", len, expected)?;
-            bench.queue.give_back(index);
+            bench.queue.put(index);
         }
         bench.end(1)
     }
@@ -273,7 +273,7 @@ mod suite {
             }
             if i % 3 != 0 {
                 while let Some(index) = held.pop() {
-                    bench.queue.give_back(index);
+                    bench.queue.put(index);
                 }
             }
         }

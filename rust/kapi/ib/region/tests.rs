@@ -81,7 +81,7 @@ impl Bench {
     fn cover(
         &self,
         region: Region<Idle>,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut ExtentIter<'_>,
         access: Access,
         tag: u32,
     ) -> Result<Region<Mapped>, (Error, Region<Idle>)> {

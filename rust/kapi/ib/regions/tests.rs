@@ -24,10 +24,10 @@ mod suite {
         let mut regions = Regions::new(1, GFP_KERNEL)?;
         let mapped = bench.map(bench.idle())?;
         let _ = regions.mapped.push_within_capacity(mapped);
-        same("room", regions.room(), 0)?;
+        same("room", regions.avail(), 0)?;
         for (wanted, room) in [(1, 0), (36, 35), (2, 35), (36, 35)] {
-            regions.make_room(wanted, GFP_KERNEL)?;
-            same("room", regions.room(), room)?;
+            regions.reserve(wanted, GFP_KERNEL)?;
+            same("room", regions.avail(), room)?;
         }
         // Each of them can come to be in any of the lists.
         claim(regions.registered.capacity() >= 36, "registered")?;
@@ -42,12 +42,12 @@ mod suite {
     fn regions_of_an_rpc() -> Result {
         let (first, second) = (Bench::new(false)?, Bench::new(false)?);
         let mut regions = Regions::new(3, GFP_KERNEL)?;
-        same("room", regions.room(), 3)?;
+        same("room", regions.avail(), 3)?;
         claim(regions.fenced().is_some(), "without regions it is fenced")?;
 
         let mapped = first.map(first.idle())?;
         let _ = regions.mapped.push_within_capacity(mapped);
-        same("room", regions.room(), 2)?;
+        same("room", regions.avail(), 2)?;
         claim(regions.fenced().is_none(), "its memory is mapped")?;
 
         for region in regions.mapped.drain_all() {
@@ -56,18 +56,18 @@ mod suite {
         claim(regions.fenced().is_none(), "a registered one is in the way")?;
         let invalidating = second.invalidating(second.register(second.idle())?);
         let _ = regions.invalidating.push_within_capacity(invalidating);
-        same("room", regions.room(), 1)?;
+        same("room", regions.avail(), 1)?;
         claim(regions.fenced().is_none(), "two are in the way")?;
 
         regions.drop_dead();
         claim(regions.fenced().is_none(), "they are alive")?;
         first.deregister();
         regions.drop_dead();
-        same("room", regions.room(), 2)?;
+        same("room", regions.avail(), 2)?;
         claim(regions.fenced().is_none(), "one is alive")?;
         second.deregister();
         regions.drop_dead();
-        same("room", regions.room(), 3)?;
+        same("room", regions.avail(), 3)?;
         claim(regions.fenced().is_some(), "both are dead")?;
         drop(regions);
         second.end()?;

@@ -48,7 +48,7 @@ fn come_back(backchannel: &Backchannel, slot: OwnedSlot) {
     let rqst = slot.0.as_ptr().cast();
     core::mem::forget(slot);
     // SAFETY: The request of a slot of `setup`, which nobody else has.
-    unsafe { backchannel.give_back(rqst) };
+    unsafe { backchannel.put(rqst) };
 }
 
 fn free(backchannel: &Backchannel) -> usize {

@@ -27,7 +27,7 @@ use kernel::{
 /// # Invariants
 ///
 /// `xprt` is valid.
-struct Forward<C> {
+struct FwdXprt<C> {
     connection: Arc<C>,
     xprt: NonNull<bindings::svc_xprt>,
     /// It was detached, and so gets no reverse transport any more.
@@ -36,9 +36,9 @@ struct Forward<C> {
 
 // SAFETY: The pointer is to an object that may be used from any thread, and is used under the lock
 // of the link.
-unsafe impl<C: Send + Sync> Send for Forward<C> {}
+unsafe impl<C: Send + Sync> Send for FwdXprt<C> {}
 
-impl<C> Forward<C> {
+impl<C> FwdXprt<C> {
     /// The reverse transport, or null. Those who write it have the lock of the link.
     fn reverse(&self) -> &Atomic<*mut bindings::rpc_xprt> {
         // SAFETY: Valid by the type invariant.
@@ -64,18 +64,18 @@ unsafe fn reverse_of<'a>(xprt: *mut bindings::svc_xprt) -> &'a Atomic<*mut bindi
 ///
 /// `xprt` must be valid.
 pub(super) unsafe fn published(xprt: *mut bindings::svc_xprt) -> *mut bindings::rpc_xprt {
-    // SAFETY: Valid by the contract of this function. Acquires what `Link::publish` released.
+    // SAFETY: Valid by the contract of this function. Acquires what `BcLink::publish` released.
     unsafe { reverse_of(xprt) }.load(Acquire)
 }
 
 /// Leads from the reverse direction to the connection, until that is torn down.
 #[pin_data]
-pub(super) struct Link<C> {
+pub(super) struct BcLink<C> {
     #[pin]
-    forward: SpinLock<Option<Forward<C>>>,
+    forward: SpinLock<Option<FwdXprt<C>>>,
 }
 
-impl<C> Link<C> {
+impl<C> BcLink<C> {
     /// Leads nowhere yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -88,10 +88,10 @@ impl<C> Link<C> {
     ///
     /// # Safety
     ///
-    /// `xprt` must be valid until [`Self::cut`].
+    /// `xprt` must be valid until [`Self::clear`].
     pub(super) unsafe fn set(&self, connection: Arc<C>, xprt: NonNull<bindings::svc_xprt>) {
-        // INVARIANT: The transport is valid until `cut`, which takes this away.
-        *self.forward.lock() = Some(Forward {
+        // INVARIANT: The transport is valid until `clear`, which takes this away.
+        *self.forward.lock() = Some(FwdXprt {
             connection,
             xprt,
             detached: false,
@@ -108,7 +108,7 @@ impl<C> Link<C> {
 
     /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold for
     /// longer, forgets it.
-    pub(super) fn cut(&self) {
+    pub(super) fn clear(&self) {
         let mut forward = self.forward.lock();
         let taken = forward.take();
         if let Some(taken) = &taken {
@@ -163,7 +163,7 @@ impl<C> Link<C> {
     }
 
     /// The transport goes, perhaps before anybody has used it.
-    pub(super) fn withdraw(&self, xprt: *mut bindings::rpc_xprt) {
+    pub(super) fn unpublish(&self, xprt: *mut bindings::rpc_xprt) {
         if let Some(forward) = &*self.forward.lock() {
             if core::ptr::eq(forward.reverse().load(Relaxed), xprt) {
                 forward.reverse().store(core::ptr::null_mut(), Relaxed);

@@ -10,7 +10,7 @@ use crate::kapi::{
             Shared,
             SvcHandle, //
         },
-        link::Link,
+        link::BcLink,
         payload::Payloads,
         reply::SvcReply,
         rqst::SvcRqst,
@@ -63,7 +63,7 @@ struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
     handles: Pin<KBox<Completion>>,
-    link: Arc<Link<T::Connection>>,
+    link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
 
@@ -108,7 +108,7 @@ impl<T: Service> SvcOps<T> {
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
                 handles: KBox::pin_init(Completion::new(), GFP_KERNEL)?,
-                link: Link::new()?,
+                link: BcLink::new()?,
                 kind: Kind::None,
             },
             GFP_KERNEL,
@@ -178,7 +178,7 @@ impl<T: Service> SvcOps<T> {
     /// `xprt` must be a valid transport of any service.
     pub(super) unsafe fn link_of(
         xprt: *mut bindings::svc_xprt,
-    ) -> Option<Arc<Link<T::Connection>>> {
+    ) -> Option<Arc<BcLink<T::Connection>>> {
         // SAFETY: Valid by the contract of this function.
         let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, T::class().as_raw());
         // SAFETY: One of this class is the first part of a `Private<T>`, whose link does not
@@ -362,16 +362,16 @@ impl<T: Service> SvcOps<T> {
             received();
             return 0;
         };
-        let (arrival, more) = T::next(connection);
+        let (item, more) = T::next(connection);
         if more {
             set_pending(true);
         }
         // From here on other threads may take the next ones.
         received();
-        let Some(arrival) = arrival else { return 0 };
+        let Some(item) = item else { return 0 };
         // SAFETY: Of a running thread; its transport, and what that is of, stay as long as the
         // thread is at work for it.
-        unsafe { Self::begin(rqstp, xprt, connection, arrival) }.unwrap_or_else(|_| {
+        unsafe { Self::begin(rqstp, xprt, connection, item) }.unwrap_or_else(|_| {
             // The client would wait for a Reply that never comes.
             // SAFETY: The transport of the request is valid.
             unsafe { bindings::svc_xprt_deferred_close(xprt) };
@@ -386,12 +386,12 @@ impl<T: Service> SvcOps<T> {
         rqstp: *mut bindings::svc_rqst,
         xprt: *mut bindings::svc_xprt,
         connection: &T::Connection,
-        arrival: T::Arrival,
+        item: T::RecvItem,
     ) -> Result<c_int> {
         let raw = NonNull::new(rqstp).ok_or(EINVAL)?;
         // SAFETY: The thread runs us.
         let mut rqst = unsafe { SvcRqst::from_raw(raw) };
-        let Some((message, argument)) = T::request(connection, arrival, &mut rqst)? else {
+        let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
             return Ok(0);
         };
         let context = KBox::init(
@@ -564,7 +564,7 @@ impl<T: Service> SvcOps<T> {
             let kind = core::mem::replace(&mut (*private).kind, Kind::None);
             (&(*private).link, kind)
         };
-        link.cut();
+        link.clear();
         if let Kind::Connection(connection) = &kind {
             // Somebody who calls in the reverse direction may still hold it for a moment.
             T::shutdown(connection);

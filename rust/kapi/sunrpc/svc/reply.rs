@@ -5,8 +5,8 @@
 use crate::kapi::{
     bindings,
     page::{
-        Ends,
-        Gathered,
+        HeadTail,
+        MsgPages,
         PageList, //
     },
     sunrpc::XdrBuf, //
@@ -91,13 +91,13 @@ impl SvcReply<'_> {
     }
 
     /// Takes the result out of the thread's hands. May sleep.
-    pub(crate) fn take_result(&mut self) -> Result<Gathered> {
+    pub(crate) fn take_result(&mut self) -> Result<MsgPages> {
         let span = self.span()?;
         let rqst = self.raw.as_ptr();
         // SAFETY: Valid by the type invariant, and the running thread's.
         let ends = unsafe {
             let (head, tail) = ((*rqst).rq_res.head[0], (*rqst).rq_res.tail[0]);
-            Ends {
+            HeadTail {
                 head: (head.iov_base.cast(), head.iov_len),
                 tail: (tail.iov_base.cast(), tail.iov_len),
             }
@@ -119,7 +119,7 @@ impl SvcReply<'_> {
             (*rqst).rq_res.page_len = 0;
             (*rqst).rq_res.tail[0].iov_len = 0;
         }
-        Gathered::with_ends(list?, ends, span.first, span.base, span.len)
+        MsgPages::with_ends(list?, ends, span.first, span.base, span.len)
     }
 
     /// Where the result is. `EIO` if that is not in the thread's pages.

@@ -3,7 +3,7 @@
 //! Calls of a server to its client, by the client's connection (RFC 8167).
 //!
 //! The RPC layer makes a client transport of a class of its own for that. It outlives the
-//! connection, of which it keeps nothing but a [`Link`].
+//! connection, of which it keeps nothing but a [`BcLink`].
 
 use crate::kapi::{
     bindings,
@@ -13,9 +13,9 @@ use crate::kapi::{
             free_address_strings,
             set_address_strings, //
         },
-        rqst::Message,
+        rqst::RpcRqst,
         svc::{
-            link::Link,
+            link::BcLink,
             ops::SvcOps,
             reverse_rqst::{
                 self,
@@ -53,7 +53,7 @@ const NAME: &CStr = c"rdma backchannel";
 struct Private<T: Service> {
     xprt: bindings::rpc_xprt,
     /// None while it is made, and once it was destroyed.
-    data: Option<(Arc<Link<T::Connection>>, ModuleRef)>,
+    data: Option<(Arc<BcLink<T::Connection>>, ModuleRef)>,
 }
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
@@ -201,7 +201,7 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
             if let Some((link, _)) = &(*xprt.cast::<Private<T>>()).data {
-                link.withdraw(xprt);
+                link.unpublish(xprt);
             }
             Self::free(xprt);
         }
@@ -236,7 +236,7 @@ impl<T: Service> ReverseOps<T> {
         // locked the transport to send it, and it stays until then.
         let message = unsafe {
             reverse_rqst::progress_of(rqst).begin();
-            Message::from_raw(raw)
+            RpcRqst::from_raw(raw)
         };
         match T::call(&connection, &message) {
             Ok(()) => 0,

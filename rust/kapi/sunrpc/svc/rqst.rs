@@ -5,7 +5,7 @@
 use crate::kapi::{
     bindings,
     page::{
-        Gathered,
+        MsgPages,
         PageList, //
     },
     sunrpc::svc::{
@@ -30,10 +30,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: Gathered,
+        memory: MsgPages,
     },
     /// In memory alone.
-    Long { memory: Gathered },
+    Long { memory: MsgPages },
 }
 
 /// A request whose argument a service thread is at work on.
@@ -70,7 +70,7 @@ impl SvcRqst<'_> {
     /// cannot execute a request before it has got new memory. `EMSGSIZE` if it has not so much.
     /// May sleep.
     #[inline(always)]
-    pub(crate) fn take_memory(&mut self, len: usize) -> Result<Gathered> {
+    pub(crate) fn take_memory(&mut self, len: usize) -> Result<MsgPages> {
         let pages = self.pages();
         let n = len.div_ceil(PAGE_SIZE);
         // The last pages are the RPC layer's.
@@ -85,7 +85,7 @@ impl SvcRqst<'_> {
         // After a failure some are empty, too.
         // SAFETY: Valid by the type invariant, and the running thread's.
         unsafe { (*rqst).rq_pages_nfree = (*rqst).rq_pages_nfree.max(n) };
-        Gathered::new(list?, len)
+        MsgPages::new(list?, len)
     }
 
     /// The reverse transport of the connection, if there is one.
@@ -146,7 +146,7 @@ impl SvcRqst<'_> {
         self.describe(head, 0, paged, tail)
     }
 
-    fn set_long(&mut self, memory: Gathered) -> usize {
+    fn set_long(&mut self, memory: MsgPages) -> usize {
         let length = self.give(memory);
         let pages = self.pages().first().copied();
         // SAFETY: The array begins with a page of the direct map, of which no more bytes are taken
@@ -184,7 +184,7 @@ impl SvcRqst<'_> {
 
     /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
     /// more than this thread has room for, though another of the service had.
-    fn give(&mut self, mut memory: Gathered) -> usize {
+    fn give(&mut self, mut memory: MsgPages) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
     }

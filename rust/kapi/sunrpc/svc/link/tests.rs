@@ -46,7 +46,7 @@ mod suite {
         let known = || unsafe { published(svc) };
         // SAFETY: Valid until the end of the test.
         let leads_to = || unsafe { (&raw const (*rev).bc_xprt).read() };
-        let link = Link::new()?;
+        let link = BcLink::new()?;
         let xprt = NonNull::new(svc).ok_or(EINVAL)?;
         // SAFETY: Valid until it is cut.
         unsafe { link.set(Arc::new((), GFP_KERNEL)?, xprt) };
@@ -67,9 +67,9 @@ mod suite {
         let mut seen = false;
         link.with_connection(|()| seen = true);
         claim(seen, "it is still there")?;
-        link.cut();
+        link.clear();
         claim(leads_to().is_null(), "and no longer")?;
-        link.withdraw(rev);
+        link.unpublish(rev);
         claim(link.connection().is_none(), "nor is the connection")
     }
 }

@@ -5,9 +5,9 @@
 use crate::kapi::{
     bindings,
     page::{
+        ExtentIter,
         PageList,
-        Pattern,
-        Pieces, //
+        PageRun, //
     },
 };
 use core::num::NonZero;
@@ -18,12 +18,12 @@ use kernel::{
 
 /// Bytes of the direct map that are gathered with pages.
 #[derive(Clone, Copy)]
-pub(in crate::kapi) struct Ends {
+pub(in crate::kapi) struct HeadTail {
     pub(in crate::kapi) head: (*const u8, usize),
     pub(in crate::kapi) tail: (*const u8, usize),
 }
 
-impl Ends {
+impl HeadTail {
     pub(super) const NONE: Self = Self {
         head: (core::ptr::null(), 0),
         tail: (core::ptr::null(), 0),
@@ -36,9 +36,9 @@ impl Ends {
 ///
 /// Head and tail are empty or in the pages of the list; `first * PAGE_SIZE + base + len` reaches
 /// no further than the list. If it is writable, head and tail are empty, and `first` and `base` zero.
-pub(crate) struct Gathered {
+pub(crate) struct MsgPages {
     pages: PageList,
-    ends: Ends,
+    ends: HeadTail,
     first: usize,
     base: usize,
     len: usize,
@@ -47,15 +47,15 @@ pub(crate) struct Gathered {
 }
 
 // SAFETY: The pointers are into memory that the list of pages keeps.
-unsafe impl Send for Gathered {}
+unsafe impl Send for MsgPages {}
 
 /// Nothing.
-impl Default for Gathered {
+impl Default for MsgPages {
     fn default() -> Self {
         // INVARIANT: There are no bytes.
         Self {
             pages: PageList(KVVec::new()),
-            ends: Ends::NONE,
+            ends: HeadTail::NONE,
             first: 0,
             base: 0,
             len: 0,
@@ -64,11 +64,11 @@ impl Default for Gathered {
     }
 }
 
-impl Gathered {
+impl MsgPages {
     /// The first `len` bytes of pages that are nobody else's. `EMSGSIZE` if they have not so many.
     #[inline(always)]
     pub(in crate::kapi) fn new(pages: PageList, len: usize) -> Result<Self> {
-        let mut gathered = Self::with_ends(pages, Ends::NONE, 0, 0, len)?;
+        let mut gathered = Self::with_ends(pages, HeadTail::NONE, 0, 0, len)?;
         gathered.writable = true;
         Ok(gathered)
     }
@@ -79,7 +79,7 @@ impl Gathered {
     #[inline(always)]
     pub(in crate::kapi) fn with_ends(
         pages: PageList,
-        ends: Ends,
+        ends: HeadTail,
         first: usize,
         base: usize,
         len: usize,
@@ -118,10 +118,10 @@ impl Gathered {
     }
 
     /// The message as pieces.
-    pub(crate) fn pieces(&self) -> Pieces<'_> {
+    pub(crate) fn pieces(&self) -> ExtentIter<'_> {
         // SAFETY: By the type invariant.
         unsafe {
-            Pieces::new(
+            ExtentIter::new(
                 self.ends.head,
                 self.pages.as_ptr().wrapping_add(self.first),
                 self.base,
@@ -132,14 +132,14 @@ impl Gathered {
     }
 
     /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
-    /// [`Pieces::take`] does. Returns how many that are, none behind the last.
+    /// [`ExtentIter::take`] does. Returns how many that are, none behind the last.
     #[inline]
     pub(in crate::kapi) fn take_at(
         &self,
         offset: usize,
         n: usize,
         longest: NonZero<u32>,
-        each: impl FnMut(Pattern<'_>) -> bool,
+        each: impl FnMut(PageRun<'_>) -> bool,
     ) -> Result<usize> {
         let Some(run) = self.pieces().into_run(offset, n) else {
             return Ok(0);

@@ -67,7 +67,7 @@ pub(super) struct Queues {
 ///
 /// All pointers are valid, those that are set; the queue pair uses the others, and the id pins
 /// the device under all of them. The id has a queue pair if `has_qp`.
-pub(super) struct Hardware<E: CmHandler> {
+pub(super) struct QpResources<E: CmHandler> {
     has_qp: bool,
     recv_cq: Option<NonNull<bindings::ib_cq>>,
     send_cq: Option<NonNull<bindings::ib_cq>>,
@@ -76,9 +76,9 @@ pub(super) struct Hardware<E: CmHandler> {
 }
 
 // SAFETY: These objects may be used from any thread.
-unsafe impl<E: CmHandler> Send for Hardware<E> {}
+unsafe impl<E: CmHandler> Send for QpResources<E> {}
 
-impl<E: CmHandler> Hardware<E> {
+impl<E: CmHandler> QpResources<E> {
     /// An id alone, bound to a device.
     pub(super) fn new(id: CmId<E>) -> Self {
         // INVARIANT: Nothing is set.
@@ -188,7 +188,7 @@ impl<E: CmHandler> Hardware<E> {
     }
 
     /// The id alone, as it was.
-    pub(super) fn give_back(mut self) -> CmId<E> {
+    pub(super) fn into_id(mut self) -> CmId<E> {
         self.undo();
         let this = ManuallyDrop::new(self);
         // SAFETY: Read once: `this` is not dropped, and its other fields need not be.
@@ -221,7 +221,7 @@ impl<E: CmHandler> Hardware<E> {
     }
 }
 
-impl<E: CmHandler> Drop for Hardware<E> {
+impl<E: CmHandler> Drop for QpResources<E> {
     fn drop(&mut self) {
         self.undo();
         // The id goes last, as a field: it pins the device, and no event handler runs afterwards.

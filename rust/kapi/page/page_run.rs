@@ -11,7 +11,7 @@ pub(super) const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEM
 
 /// `len` bytes that begin `offset` bytes into the first of some pages, and go on at the front of each
 /// other. Or one piece of memory of that length, of which only the first page is named.
-pub(in super::super) struct Pattern<'a> {
+pub(in super::super) struct PageRun<'a> {
     pages: &'a [*mut bindings::page],
     offset: usize,
     len: usize,
@@ -19,7 +19,7 @@ pub(in super::super) struct Pattern<'a> {
     joined: bool,
 }
 
-impl<'a> Pattern<'a> {
+impl<'a> PageRun<'a> {
     pub(super) fn new(
         pages: &'a [*mut bindings::page],
         offset: usize,
@@ -72,11 +72,11 @@ impl<'a> Pattern<'a> {
 /// Bytes of a page, as elements count them.
 const WHOLE: u32 = PAGE_SIZE as u32;
 
-/// As [`Pattern::put`], of several pages.
+/// As [`PageRun::put`], of several pages.
 // Not inlined: its loop needs few registers, and its callers have none left.
 #[inline(never)]
 fn join<E>(
-    pattern: &Pattern<'_>,
+    pattern: &PageRun<'_>,
     room: &mut [E],
     set: impl Fn(&mut E, *mut bindings::page, u32, u32),
     lengthen: impl Fn(&mut E, u32),
@@ -179,7 +179,7 @@ where
 /// How many of the pages, from the first on, are one behind the other in memory.
 // Not inlined, and eight at a time, for the reasons above.
 #[inline(never)]
-pub(super) fn in_a_row(pages: &[*mut bindings::page]) -> usize {
+pub(super) fn contiguous_len(pages: &[*mut bindings::page]) -> usize {
     let Some(first) = pages.first() else {
         return 0;
     };

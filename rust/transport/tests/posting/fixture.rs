@@ -45,9 +45,9 @@ impl Handler for Keeper {
         let _ = self.cookies.lock().push(cookie, GFP_ATOMIC);
     }
 
-    fn send_space(&self, _: &Endpoint<Self>) {}
+    fn sq_space(&self, _: &Endpoint<Self>) {}
 
-    fn failed(&self, _: Failure) {}
+    fn failed(&self, _: WcError) {}
 }
 
 /// A requester over a fake device.
@@ -111,7 +111,7 @@ impl Bench {
         }
         for _ in 0..n {
             let mut pieces = self.memory.pieces((0, 0), (0, PAGE_SIZE), (0, 0))?;
-            let region = self.endpoint.lock().take_region().ok_or(EAGAIN)?;
+            let region = self.endpoint.lock().get_region().ok_or(EAGAIN)?;
             let what = (&mut pieces, Access::RemoteRead, 1);
             let key = regions.map(region, &poster, what);
             key.map_err(|(why, _)| why.error)?;

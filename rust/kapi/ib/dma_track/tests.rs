@@ -3,7 +3,7 @@
 //! Protects: the ledger that is in use is not made anew.
 
 use crate::{
-    kapi::ib::ledger::*,
+    kapi::ib::dma_track::*,
     kunit::same, //
 };
 

@@ -8,7 +8,7 @@ use crate::{
             Received,
             RegionSize, //
         },
-        page::Pieces,
+        page::ExtentIter,
         sys::memalloc::MemoryScope,
         trace::TaskId, //
     },
@@ -137,11 +137,11 @@ impl Handler for Listener {
         told.done = done;
     }
 
-    fn send_space(&self, _: &Endpoint<Self>) {
+    fn sq_space(&self, _: &Endpoint<Self>) {
         self.told.lock().spaces += 1;
     }
 
-    fn failed(&self, failure: Failure) {
+    fn failed(&self, failure: WcError) {
         let status = failure.wc().status();
         let _ = self.told.lock().failures.push(status, GFP_ATOMIC);
     }
@@ -234,7 +234,7 @@ impl Bench {
     }
 
     /// Covers pieces with one more region.
-    pub(super) fn map_more(&self, regions: &mut Regions, pieces: &mut Pieces<'_>) -> Result {
+    pub(super) fn map_more(&self, regions: &mut Regions, pieces: &mut ExtentIter<'_>) -> Result {
         let what = (pieces, Access::RemoteRead, 7);
         let poster = self.qp.enter()?;
         self.qp.map(&poster, regions, what, nobody).map(drop)
@@ -285,7 +285,7 @@ impl Bench {
     pub(super) fn expect_dead(&self, mut regions: Regions) -> Result {
         self.qp.unmap(&mut regions);
         regions.drop_dead();
-        same("room", regions.room(), 3)?;
+        same("room", regions.avail(), 3)?;
         claim(regions.fenced().is_some(), "fenced")
     }
 

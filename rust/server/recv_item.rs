@@ -4,15 +4,12 @@
 
 use crate::{
     kapi::{
-        ib::KeptReceive,
-        page::Gathered, //
+        ib::RecvBuf,
+        page::MsgPages, //
     },
     server::request::Request, //
 };
 use kernel::prelude::*;
-
-/// A received message.
-pub(crate) type Message = KeptReceive;
 
 /// Where the memory that was read belongs.
 #[derive(Clone, Copy)]
@@ -20,16 +17,16 @@ pub(crate) enum Place {
     /// At a position of the Payload stream, which begins at an offset of the message.
     Within { offset: usize, position: usize },
     /// It is the Payload stream.
-    Whole,
+    LongCall,
 }
 
 /// A Call whose Read chunks are being read.
-pub(crate) struct Reading {
+pub(crate) struct PendingRead {
     pub(super) request: Request,
     pub(super) place: Place,
 }
 
-impl Reading {
+impl PendingRead {
     /// Before anything of it was read. May sleep.
     pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
         Ok(KBox::new(Self { request, place }, GFP_KERNEL)?)
@@ -37,10 +34,10 @@ impl Reading {
 }
 
 /// What came.
-pub(crate) enum Arrival {
+pub(crate) enum RecvItem {
     /// A message, just received.
-    Message(Message),
+    Message(RecvBuf),
     /// A Call, with the contents of its Read chunks. It is in a box, since few have any, and all that
     /// arrives has the size of the largest.
-    Pulled(KBox<Reading>, Gathered),
+    ReadDone(KBox<PendingRead>, MsgPages),
 }

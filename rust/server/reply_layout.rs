@@ -3,7 +3,7 @@
 //! Which part of a result goes into which chunk, and which is inline.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/plan.rs"]
+#[path = "../../kunit/reply_layout.rs"]
 mod tests;
 
 use crate::{
@@ -20,16 +20,16 @@ use crate::{
     },
     server::{
         connection::{
-            Answer,
             Connection,
+            ReplySend,
             Responder,
-            UNTOLD, //
+            CREDITS_UNSET, //
         },
-        request::Outline,
-        segments::Rest,
+        request::ReplyCtx,
+        segment_cursor::SegmentCursor,
         trace::returned, //
     },
-    transport::transfer::NewTransfer, //
+    transport::transfer::RwBuilder, //
 };
 use kernel::prelude::*;
 use xdr::{
@@ -49,10 +49,10 @@ fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
 }
 
 /// What goes where.
-pub(super) struct Plan<'a> {
+pub(super) struct ReplyLayout<'a> {
     /// What the Receive of the Call is called in trace events.
     received: CompletionId,
-    outline: &'a Outline,
+    ctx: &'a ReplyCtx,
     offer: &'a Offer<'a>,
     /// Bytes of the result.
     len: usize,
@@ -62,12 +62,12 @@ pub(super) struct Plan<'a> {
     stream_len: usize,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ReplyLayout<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
     /// not to be placed without length. `EMSGSIZE` if a chunk is too short.
     pub(super) fn new(
         received: CompletionId,
-        outline: &'a Outline,
+        ctx: &'a ReplyCtx,
         offer: &'a Offer<'a>,
         payloads: &'a mut [Payload],
         len: usize,
@@ -96,7 +96,7 @@ impl<'a> Plan<'a> {
         }
         Ok(Self {
             received,
-            outline,
+            ctx,
             offer,
             len,
             payloads: payloads.get(..with_chunk).unwrap_or(&[]),
@@ -131,7 +131,7 @@ impl<'a> Plan<'a> {
         let written = self.payloads.iter().map(|payload| payload.length as u32);
         let long = long.map(|len| len as u32);
         self.offer
-            .encode_reply(to, self.outline.xid, UNTOLD, written, long)
+            .encode_reply(to, self.ctx.xid, CREDITS_UNSET, written, long)
             .map_err(|_| EMSGSIZE)
     }
 
@@ -152,7 +152,7 @@ impl<'a> Plan<'a> {
         &self,
         connection: &'c Connection,
         rqst: &mut SvcReply<'_>,
-    ) -> Result<Answer<'c>> {
+    ) -> Result<ReplySend<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
         let size = self.offer.header_size();
         let whole = size.saturating_add(self.stream_len);
@@ -175,11 +175,11 @@ impl<'a> Plan<'a> {
             self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
         let transfer = self.writes(connection, rqst, long)?;
-        Ok(Answer {
+        Ok(ReplySend {
             buffer,
             len,
-            tag: Some(self.outline.xid),
-            invalidate: self.outline.key,
+            xid: Some(self.ctx.xid),
+            invalidate: self.ctx.key,
             transfer,
         })
     }
@@ -204,7 +204,7 @@ impl<'a> Plan<'a> {
         connection: &'c Connection,
         rqst: &mut SvcReply<'_>,
         long: Option<WriteChunk<'a>>,
-    ) -> Result<Option<NewTransfer<'c, Responder>>> {
+    ) -> Result<Option<RwBuilder<'c, Responder>>> {
         if long.is_none() && self.payloads.iter().all(|payload| payload.length == 0) {
             return Ok(None);
         }
@@ -214,11 +214,15 @@ impl<'a> Plan<'a> {
         let result = rqst.take_result()?;
         let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
         for (payload, chunk) in self.placed() {
-            Rest::new(chunk.segments()).add(&mut transfer, payload.offset, payload.length)?;
+            SegmentCursor::new(chunk.segments()).add(
+                &mut transfer,
+                payload.offset,
+                payload.length,
+            )?;
         }
         if let Some(chunk) = long {
             transfer.begin_reply_chunk();
-            let mut rest = Rest::new(chunk.segments());
+            let mut rest = SegmentCursor::new(chunk.segments());
             self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
         }
         Ok(Some(transfer))

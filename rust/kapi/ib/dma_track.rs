@@ -11,11 +11,11 @@
 mod tests;
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(super) use self::book::{
+pub(super) use self::track::{
     count,
     FAULTS, //
 };
-pub(super) use self::book::{
+pub(super) use self::track::{
     mapped,
     unmapped, //
 };
@@ -27,7 +27,7 @@ use kernel::{
 };
 
 #[cfg(CONFIG_RPCRDMA_DEBUG)]
-mod book {
+mod track {
     use super::dma_data_direction;
     use kernel::prelude::*;
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
@@ -99,18 +99,18 @@ mod book {
             len,
             direction: i64::from(direction.0),
         };
-        let mut book = BOOK.lock();
+        let mut track = BOOK.lock();
         // The youngest mappings go first, as a rule.
-        let found = book.iter().rposition(|e| *e == entry);
+        let found = track.iter().rposition(|e| *e == entry);
         let struck = match found {
             Some(i) => {
-                let last = book.len() - 1;
-                book.as_mut_slice().swap(i, last);
-                book.pop().is_some()
+                let last = track.len() - 1;
+                track.as_mut_slice().swap(i, last);
+                track.pop().is_some()
             }
             None => false,
         };
-        drop(book);
+        drop(track);
         if !struck {
             pr_warn!(
                 "DMA ledger: {addr:#x}+{len} (direction {}) is not mapped\n",
@@ -124,7 +124,7 @@ mod book {
 }
 
 #[cfg(not(CONFIG_RPCRDMA_DEBUG))]
-mod book {
+mod track {
     use super::dma_data_direction;
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     use kernel::sync::atomic::Atomic;
@@ -167,13 +167,13 @@ impl Ledger {
             return Err(EBUSY);
         }
         // SAFETY: Only who is first to populate comes here.
-        unsafe { book::open() };
+        unsafe { track::open() };
         Ok(Self(()))
     }
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        book::close();
+        track::close();
     }
 }

@@ -31,14 +31,14 @@ pub(super) const CONFIG: EndpointConfig = EndpointConfig {
 
 /// What a handler was told.
 pub(super) struct Told {
-    pub(super) kept: KVec<KeptReceive>,
+    pub(super) kept: KVec<RecvBuf>,
     pub(super) reads: KVec<(u32, bool)>,
-    pub(super) memory: KVec<Gathered>,
+    pub(super) memory: KVec<MsgPages>,
     /// Those who are at fault.
     pub(super) failures: KVec<Option<u32>>,
     /// Who was alone at the loss, if that was told.
     pub(super) lost: KVec<Option<u32>>,
-    pub(super) starved: u32,
+    pub(super) sq_full: u32,
     pub(super) space: u32,
 }
 
@@ -65,32 +65,32 @@ impl Handler for Keeper {
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
     }
 
-    fn no_more(&self) {
+    fn drained(&self) {
         let kept = core::mem::take(&mut self.told.lock().kept);
         drop(kept);
     }
 
-    fn read_ended(&self, _: &Endpoint<Self>, cookie: u32, memory: Gathered, ok: bool) {
+    fn read_ended(&self, _: &Endpoint<Self>, cookie: u32, memory: MsgPages, ok: bool) {
         let mut told = self.told.lock();
         let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
         let _ = told.memory.push(memory, GFP_ATOMIC);
     }
 
-    fn send_space(&self, _: &Endpoint<Self>) {
+    fn sq_space(&self, _: &Endpoint<Self>) {
         self.told.lock().space += 1;
     }
 
-    fn starved(&self) {
-        self.told.lock().starved += 1;
+    fn sq_full(&self) {
+        self.told.lock().sq_full += 1;
     }
 
-    fn lost(&self, only: Option<u32>) {
+    fn first_error(&self, only: Option<u32>) {
         let _ = self.told.lock().lost.push(only, GFP_ATOMIC);
     }
 
-    fn failed(&self, failure: Failure) {
-        let culprit = failure.culprit();
-        let _ = self.told.lock().failures.push(culprit, GFP_ATOMIC);
+    fn failed(&self, failure: WcError) {
+        let faulting_xid = failure.faulting_xid();
+        let _ = self.told.lock().failures.push(faulting_xid, GFP_ATOMIC);
     }
 }
 
@@ -114,7 +114,7 @@ impl Bench {
             memory: KVec::new(),
             failures: KVec::new(),
             lost: KVec::new(),
-            starved: 0,
+            sq_full: 0,
             space: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
@@ -132,7 +132,7 @@ impl Bench {
         &self,
         kind: TransferKind,
         parts: usize,
-    ) -> Result<NewTransfer<'_, Keeper>> {
+    ) -> Result<RwBuilder<'_, Keeper>> {
         let memory = self.pages.gather(PAGES * PAGE_SIZE)?;
         let mut transfer = self.qp.transfer(kind, memory, parts)?;
         for i in 0..parts {

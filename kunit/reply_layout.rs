@@ -70,42 +70,45 @@ fn decode<'b>(bytes: &'b [u8]) -> Result<Call<'b>> {
     }
 }
 
-fn offered<'b>(bytes: &'b [u8]) -> Result<(Outline, Offer<'b>)> {
+fn offered<'b>(bytes: &'b [u8]) -> Result<(ReplyCtx, Offer<'b>)> {
     let call = decode(bytes)?;
-    Ok((Outline::new(&call, true), call.offer()))
+    Ok((ReplyCtx::new(&call, true), call.offer()))
 }
 
 fn payload(offset: usize, length: usize) -> Payload {
     Payload { offset, length }
 }
 
-fn plan<'a>(
-    (outline, offer): &'a (Outline, Offer<'a>),
+fn layout<'a>(
+    (ctx, offer): &'a (ReplyCtx, Offer<'a>),
     payloads: &'a mut [Payload],
     len: usize,
-) -> Result<Plan<'a>> {
+) -> Result<ReplyLayout<'a>> {
     let received = CompletionId::default();
-    Plan::new(received, outline, offer, payloads, len)
+    ReplyLayout::new(received, ctx, offer, payloads, len)
 }
 
 /// What stays in the Payload stream: offsets and lengths.
-fn stream(plan: &Plan<'_>) -> Result<KVec<(usize, usize)>> {
+fn stream(layout: &ReplyLayout<'_>) -> Result<KVec<(usize, usize)>> {
     let mut parts = KVec::new();
-    plan.stream(|offset, len| {
+    layout.stream(|offset, len| {
         if len != 0 {
             parts.push((offset, len), GFP_KERNEL)?;
         }
         Ok(())
     })?;
     let lengths = parts.iter().map(|(_, len)| *len);
-    same("length", plan.stream_len, lengths.sum())?;
+    same("length", layout.stream_len, lengths.sum())?;
     Ok(parts)
 }
 
 /// The lengths in the header of the Reply, chunk by chunk, and of the Reply chunk.
-fn returned(plan: &Plan<'_>, long: Option<usize>) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
+fn returned(
+    layout: &ReplyLayout<'_>,
+    long: Option<usize>,
+) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
     let mut buffer = [0; ROOM];
-    let len = plan.header(&mut buffer, long)?;
+    let len = layout.header(&mut buffer, long)?;
     let rpc = buffer.get_mut(len..len + 8).ok_or(EINVAL)?;
     rpc.copy_from_slice(&[0, 0, 0, XID as u8, 0, 0, 0, 1]);
     let end = if long.is_some() { len } else { len + 8 };
@@ -124,7 +127,7 @@ fn returned(plan: &Plan<'_>, long: Option<usize>) -> Result<(KVec<KVec<u32>>, Op
     Ok((chunks, reply.reply_chunk.map(|chunk| chunk.length())))
 }
 
-#[kunit_tests(rpcrdma_plan)]
+#[kunit_tests(rpcrdma_reply_layout)]
 mod suite {
     use super::*;
 
@@ -132,10 +135,10 @@ mod suite {
     fn nothing_to_place() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
-        let plan = plan(&offer, &mut [], 100)?;
-        same("stream", &stream(&plan)?[..], &[(0, 100)])?;
+        let layout = layout(&offer, &mut [], 100)?;
+        same("stream", &stream(&layout)?[..], &[(0, 100)])?;
         // It keeps its segments, unused (RFC 8166, section 4.3.2.2).
-        let (chunks, _) = returned(&plan, None)?;
+        let (chunks, _) = returned(&layout, None)?;
         same("chunks", chunks.len(), 1)?;
         same("unused", &chunks[0][..], &[0])
     }
@@ -146,10 +149,10 @@ mod suite {
             let mut buffer = [0; ROOM];
             let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
             let mut payloads = [payload(200, length)];
-            let plan = plan(&offer, &mut payloads, 1300)?;
+            let layout = layout(&offer, &mut payloads, 1300)?;
             let expected = [(0, 200), (behind, 1300 - behind)];
-            same("stream", &stream(&plan)?[..], &expected)?;
-            let (chunks, _) = returned(&plan, None)?;
+            same("stream", &stream(&layout)?[..], &expected)?;
+            let (chunks, _) = returned(&layout, None)?;
             same("filled", &chunks[0][..], &[600, length as u32 - 600])?;
         }
         Ok(())
@@ -173,8 +176,8 @@ mod suite {
             let mut buffer = [0; ROOM];
             let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
             let mut payloads = [payload];
-            let plan = plan(&offer, &mut payloads, len)?;
-            same("stream", &stream(&plan)?[..], expected)?;
+            let layout = layout(&offer, &mut payloads, len)?;
+            same("stream", &stream(&layout)?[..], expected)?;
         }
         Ok(())
     }
@@ -189,7 +192,7 @@ mod suite {
         ] {
             let mut buffer = [0; ROOM];
             let offer = offered(encode(&mut buffer, &[&[600, 4096]], None)?)?;
-            let refused = plan(&offer, &mut [payload], len).err();
+            let refused = layout(&offer, &mut [payload], len).err();
             same("refused", refused, Some(EMSGSIZE))?;
         }
         Ok(())
@@ -201,8 +204,8 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[4096]], None)?)?;
         let mut payloads = [payload(200, 1001)];
-        let plan = plan(&offer, &mut payloads, 1201)?;
-        same("stream", &stream(&plan)?[..], &[(0, 200)])
+        let layout = layout(&offer, &mut payloads, 1201)?;
+        same("stream", &stream(&layout)?[..], &[(0, 200)])
     }
 
     #[test]
@@ -210,13 +213,13 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100], &[200], &[300]], None)?)?;
         let mut payloads = [payload(40, 100), payload(200, 0), payload(240, 300)];
-        let plan = plan(&offer, &mut payloads, 600)?;
+        let layout = layout(&offer, &mut payloads, 600)?;
         same(
             "stream",
-            &stream(&plan)?[..],
+            &stream(&layout)?[..],
             &[(0, 40), (140, 100), (540, 60)],
         )?;
-        let (chunks, _) = returned(&plan, None)?;
+        let (chunks, _) = returned(&layout, None)?;
         // A READ of no bytes keeps the place of its chunk (RFC 8267, section 6.4.1).
         for (chunk, expected) in chunks.iter().zip([100, 0, 300]) {
             same("filled", &chunk[..], &[expected])?;
@@ -229,8 +232,8 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100]], None)?)?;
         let mut payloads = [payload(40, 100), payload(200, 50)];
-        let plan = plan(&offer, &mut payloads, 300)?;
-        same("stream", &stream(&plan)?[..], &[(0, 40), (140, 160)])
+        let layout = layout(&offer, &mut payloads, 300)?;
+        same("stream", &stream(&layout)?[..], &[(0, 40), (140, 160)])
     }
 
     #[test]
@@ -238,9 +241,9 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[], &[100]], None)?)?;
         let mut payloads = [payload(40, 60), payload(120, 100)];
-        let plan = plan(&offer, &mut payloads, 260)?;
-        same("stream", &stream(&plan)?[..], &[(0, 120), (220, 40)])?;
-        let (chunks, _) = returned(&plan, None)?;
+        let layout = layout(&offer, &mut payloads, 260)?;
+        same("stream", &stream(&layout)?[..], &[(0, 120), (220, 40)])?;
+        let (chunks, _) = returned(&layout, None)?;
         same("empty", chunks[0].len(), 0)?;
         same("filled", &chunks[1][..], &[100])
     }
@@ -250,16 +253,16 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[60, 40]], Some(500))?)?;
         claim(
-            plan(&offer, &mut [payload(40, 100)], 200).is_ok(),
+            layout(&offer, &mut [payload(40, 100)], 200).is_ok(),
             "all of it",
         )?;
         let mut payloads = [payload(40, 101)];
-        let more = plan(&offer, &mut payloads, 200);
+        let more = layout(&offer, &mut payloads, 200);
         same("one byte more", more.err(), Some(EMSGSIZE))?;
-        let plan = plan(&offer, &mut [], 501)?;
+        let layout = layout(&offer, &mut [], 501)?;
         let mut header = [0; ROOM];
-        claim(plan.header(&mut header, Some(500)).is_ok(), "500")?;
-        let more = plan.header(&mut header, Some(501));
+        claim(layout.header(&mut header, Some(500)).is_ok(), "500")?;
+        let more = layout.header(&mut header, Some(501));
         same("one byte more", more.err(), Some(EMSGSIZE))
     }
 
@@ -267,9 +270,9 @@ mod suite {
     fn a_reply_chunk_that_is_not_needed() -> Result {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[], Some(500))?)?;
-        let plan = plan(&offer, &mut [], 100)?;
-        same("inline", returned(&plan, None)?.1, Some(0))?;
-        same("long", returned(&plan, Some(100))?.1, Some(100))
+        let layout = layout(&offer, &mut [], 100)?;
+        same("inline", returned(&layout, None)?.1, Some(0))?;
+        same("long", returned(&layout, Some(100))?.1, Some(100))
     }
 
     #[test]
@@ -281,7 +284,7 @@ mod suite {
             [payload(40, 10), payload(45, 10)],
             [payload(40, 10), payload(usize::MAX, 10)],
         ] {
-            claim(plan(&offer, &mut payloads, 100).is_err(), "refused")?;
+            claim(layout(&offer, &mut payloads, 100).is_err(), "refused")?;
         }
         Ok(())
     }
@@ -292,9 +295,9 @@ mod suite {
         let mut buffer = [0; ROOM];
         let offer = offered(encode(&mut buffer, &[&[100], &[100]], None)?)?;
         let mut payloads = [payload(40, 100), payload(200, 100)];
-        let plan = plan(&offer, &mut payloads, 180)?;
-        same("stream", &stream(&plan)?[..], &[(0, 40), (140, 40)])?;
-        let (chunks, _) = returned(&plan, None)?;
+        let layout = layout(&offer, &mut payloads, 180)?;
+        same("stream", &stream(&layout)?[..], &[(0, 40), (140, 40)])?;
+        let (chunks, _) = returned(&layout, None)?;
         same("filled", &chunks[0][..], &[100])?;
         same("unused", &chunks[1][..], &[0])
     }

@@ -4,18 +4,18 @@
 
 use crate::{
     server::connection::Responder,
-    transport::transfer::NewTransfer, //
+    transport::transfer::RwBuilder, //
 };
 use kernel::prelude::*;
 use xdr::Segment;
 
 /// What is left of a chunk.
-pub(super) struct Rest<I> {
+pub(super) struct SegmentCursor<I> {
     first: Segment,
     rest: I,
 }
 
-impl<I: Iterator<Item = Segment>> Rest<I> {
+impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
     /// All of a chunk.
     pub(super) fn new(rest: I) -> Self {
         let first = Segment {
@@ -31,7 +31,7 @@ impl<I: Iterator<Item = Segment>> Rest<I> {
     #[inline]
     pub(super) fn add(
         &mut self,
-        transfer: &mut NewTransfer<'_, Responder>,
+        transfer: &mut RwBuilder<'_, Responder>,
         mut offset: usize,
         mut len: usize,
     ) -> Result {
