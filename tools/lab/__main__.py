@@ -6,22 +6,19 @@ import time
 from collections.abc import Callable
 
 import adapters
-import bench
 import defects
 import demo
 import host
-import kernels
 import kunits
-import image
 import matrix
-import module
 import mounts
 import mutants
 import on_device
-import roots
-import say
-import shortest
+import progress
 import single
+import try_mount
+from bench import command as bench
+from guests import image, kernels, module, roots
 from results import Results
 
 
@@ -30,7 +27,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     plain: dict[str, tuple[Callable[[], int], str]] = {
         "setup": (setup, "fill the cache without running a test"),
-        "try": (shortest.run, "the shortest way to a mount"),
+        "try": (try_mount.run, "the shortest way to a mount"),
         "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
         "check": (check, "all tests"),
         "check-host": (host.run, "the tests that need no guest"),
@@ -62,7 +59,7 @@ def main() -> int:
     build.set_defaults(function=build_module)
 
     options = parser.parse_args()
-    return say.main_guard(lambda: options.function(options))
+    return progress.main_guard(lambda: options.function(options))
 
 
 def setup() -> int:
@@ -85,18 +82,18 @@ def check() -> int:
     for name, part in (("host", host.check), ("kunit", kunits.check), ("mount", mounts.check)):
         try:
             part(results)
-        except say.Failure as failure:
+        except progress.Failure as failure:
             failure.tell_log()
             results.fail(f"{name}: could not run", failure.what)
         except OSError as error:
             results.fail(f"{name}: could not run", str(error))
-    say.line(f"all tests took {say.duration(time.monotonic() - began)}")
+    progress.line(f"all tests took {progress.duration(time.monotonic() - began)}")
     return results.finish()
 
 
 def build_module(options: argparse.Namespace) -> int:
     """Build and say where the module is."""
-    say.line(f"built {module.build(kernels.by_name(options.kernel), options.kunit)}")
+    progress.line(f"built {module.build(kernels.by_name(options.kernel), options.kunit)}")
     return 0
 
 

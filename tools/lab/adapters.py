@@ -6,19 +6,17 @@ import os
 import re
 from dataclasses import dataclass, replace
 
-import adapter_tests
-import client_life_tests
-import devices
-import mount_tests
 import mounts
-import payload_tests
+import progress
 import repository
-import say
-from cell import LONG_SECONDS, Cell, Test
-from mounts import Lane, Plan
-from pair import OURS
-from payload_tests import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
+from guests import devices
+from guests.cell import LONG_SECONDS, Cell, Test
+from guests.pair import OURS
+from mounts import Worker, Plan
 from results import Results
+from tests import (adapter as adapter_tests, client_life as client_life_tests, mount as mount_tests,
+                   payload as payload_tests)
+from tests.payload import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
 
 TABLE = repository.BUILD / "adapters.txt"
 VERSION = "4.2"
@@ -45,15 +43,15 @@ def run() -> int:
     if wanted:
         names = [name for name in names if name == wanted]
         if not names:
-            raise say.Failure(f"DEVICE={wanted} plays no adapter", f"use one of: {', '.join(devices.ALL)}")
+            raise progress.Failure(f"DEVICE={wanted} plays no adapter", f"use one of: {', '.join(devices.ALL)}")
     made: list[Made] = []
     results = Results()
     plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made)) for name in names]
-    mounts.run_lanes(results, mounts.chosen([Lane(mounts.client_debugged(), plans)]))
+    mounts.run_workers(results, mounts.chosen([Worker(mounts.client_debugged(), plans)]))
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text(_table(made))
-    say.line(_table(made).rstrip())
-    say.line(f"the table is in {TABLE}")
+    progress.line(_table(made).rstrip())
+    progress.line(f"the table is in {TABLE}")
     return results.finish()
 
 
@@ -71,7 +69,7 @@ def _look(name: str, made: list[Made], cell: Cell) -> None:
     """Count the keys of 1 MiB and of a directory, and read the sizes of the queues."""
     cell.load_modules()
     cell.server("rpcdebug -m rpc -s svcsock")
-    with say.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), payload_tests.largest_payloads(cell):
+    with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), payload_tests.largest_payloads(cell):
         with cell.mounted(prepare=f"truncate -s {MIB} in && mkdir d && cd d && touch $(seq 1000)"):
             numbers = (WRITE_SEGMENTS, READ_SEGMENTS, REPLY_SEGMENTS)
             before = [cell.counter(number) for number in numbers]
@@ -83,9 +81,9 @@ def _look(name: str, made: list[Made], cell: Cell) -> None:
             queues = QUEUE.findall(shown)
             accepted = ACCEPTED.findall(cell.server("dmesg"))
     if not accepted:
-        raise say.Failure("the server did not tell of the connection")
+        raise progress.Failure("the server did not tell of the connection")
     if not queues:
-        raise say.Failure(f"the client's queues are not shown: {shown}")
+        raise progress.Failure(f"the client's queues are not shown: {shown}")
     made.append(Made(name, (*map(str, keys), "/".join(queues), *accepted[-1])))
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import say
+import progress
 
 UNFINISHED = ".unfinished"
 
@@ -38,7 +38,7 @@ def lock(name: str, why: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            say.line(f"waiting for another run (process {file.read().strip() or 'unknown'}) that {why}")
+            progress.line(f"waiting for another run (process {file.read().strip() or 'unknown'}) that {why}")
             fcntl.flock(file, fcntl.LOCK_EX)
         file.truncate(0)
         file.write(str(os.getpid()))

@@ -17,8 +17,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import progress
 import repository
-import say
 from results import Results
 
 DIRECTORY = repository.TESTS / "defects"
@@ -48,7 +48,7 @@ def run() -> int:
     wanted = os.environ.get("DEFECTS", "").split()
     paths = [path for path in sorted(DIRECTORY.glob("*.patch")) if not wanted or path.name.partition("-")[0] in wanted]
     if not paths:
-        raise say.Failure(f"there is none of the defects {' '.join(wanted)}")
+        raise progress.Failure(f"there is none of the defects {' '.join(wanted)}")
     _copy_tree()
     for path in paths:
         results.test(path.stem, functools.partial(_try, path))
@@ -71,7 +71,7 @@ def _read(path: Path) -> Defect:
         head[key.strip()] = value.strip()
     target, _, test = head.get("Caught", "").partition(" ")
     if not head.get("What") or not target or not test.strip():
-        raise say.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
+        raise progress.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
     return Defect(head["What"], target, test.strip(), tuple(shlex.split(head.get("With", ""))))
 
 
@@ -93,20 +93,20 @@ def _copy_tree() -> None:
 
 def _try(path: Path) -> None:
     defect = _read(path)
-    say.line(f"  {defect.what}")
+    progress.line(f"  {defect.what}")
     _patch(path)
     try:
         log = repository.BUILD / "defects" / f"{path.stem}.log"
-        with say.step(f"  {shlex.join(defect.command)}", log), log.open("w") as output:
+        with progress.step(f"  {shlex.join(defect.command)}", log), log.open("w") as output:
             status = subprocess.run(defect.command, cwd=COPY, stdout=output, stderr=subprocess.STDOUT,
                                     stdin=subprocess.DEVNULL, check=False).returncode
     finally:
         _patch(path, "--reverse")
     failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("failed: ")]
     if status == 0:
-        raise say.Failure(f"`make {defect.target}` passes with the defect in it", log=log)
+        raise progress.Failure(f"`make {defect.target}` passes with the defect in it", log=log)
     if not any(defect.test in line for line in failed):
-        raise say.Failure(f"`make {defect.target}` fails, but not in {defect.test}", log=log)
+        raise progress.Failure(f"`make {defect.target}` fails, but not in {defect.test}", log=log)
 
 
 def _patch(path: Path, *options: str, tree: Path = COPY) -> None:
@@ -115,5 +115,5 @@ def _patch(path: Path, *options: str, tree: Path = COPY) -> None:
     done = subprocess.run(["git", "apply", *options, str(path)], cwd=tree, env=environment,
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise say.Failure(f"{path.name} does not apply: {done.stderr.strip()}",
+        raise progress.Failure(f"{path.name} does not apply: {done.stderr.strip()}",
                           "adapt the patch to the code as it is now")

@@ -1,13 +1,11 @@
 """`make demo`: a mount over RDMA, shown from the build to rmmod."""
 
-import devices
-import kernels
-import module
-import say
+import progress
 import settings
-import statistics_line
-from machine import Build
-from pair import IN_TREE, OURS, End, Pair, Setup, alone, running
+from guests import devices, kernels, module
+from guests.machine import Build
+from guests.pair import IN_TREE, OURS, End, Pair, Setup, alone, running
+from judges import statistics_line
 
 WHOSE = {OURS: "our", IN_TREE: "the in-tree"}
 MOUNT = "mount -t nfs -o vers=4.2,proto=rdma,port=20049 192.0.2.1:/ /mnt"
@@ -29,39 +27,39 @@ def run() -> int:
     server, client = (settings.choice(end, (OURS, IN_TREE)) for end in ("SERVER", "CLIENT"))
     end = End(kernels.stock(), module.build(kernels.stock()), Build("2G"))
     with alone(), running(Setup("demo", end, end)) as guests:
-        with say.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
+        with progress.step(f"server: rxe, {WHOSE[server]} rpcrdma and nfsd; client: rxe and {WHOSE[client]} rpcrdma"):
             guests.load(devices.named("rxe"), server, client)
-        with say.step(MOUNT):
+        with progress.step(MOUNT):
             guests.client.must(f"mkdir -p /mnt && {MOUNT}")
-            say.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
+            progress.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
         _copy(guests)
-        with say.step("what the transport counted (mountstats)"):
+        with progress.step("what the transport counted (mountstats)"):
             line = guests.client.must("grep -A100 'mounted on /mnt ' /proc/self/mountstats | grep -m 1 xprt:")
             for text in statistics_line.in_words(line):
-                say.line(f"  {text}")
-        with say.step("umount and rmmod"):
+                progress.line(f"  {text}")
+        with progress.step("umount and rmmod"):
             guests.client.must("umount /mnt")
             guests.unload()
         guests.must_be_quiet()
-    say.line("PASS")
+    progress.line("PASS")
     return 0
 
 
 def _copy(guests: Pair) -> None:
     """Copy the tree out and in again, and compare the checksums of all four copies."""
-    with say.step("collecting a tree of real files on the client"):
+    with progress.step("collecting a tree of real files on the client"):
         guests.client.must(f"mkdir /tmp/tree && cp -a --parents {' '.join(SOURCES)} /tmp/tree && find /tmp/tree -type l "
                            f"-delete && dd if=/dev/urandom of=/tmp/tree/large bs=1M count={LARGE_MEGABYTES}", 300)
         files, size = (int(word) for word in guests.client.must(
             "find /tmp/tree -type f -printf '%s\\n' | awk '{ n += $1 } END { print NR, n }'").split())
-        say.line(f"  {files} files, {size / 1e6:.0f} MB")
+        progress.line(f"  {files} files, {size / 1e6:.0f} MB")
         if files < LEAST_FILES or size < LEAST_BYTES:
-            raise say.Failure("the tree is smaller than the demonstration promises")
-    with say.step("copying the tree to the server over RDMA"):
+            raise progress.Failure("the tree is smaller than the demonstration promises")
+    with progress.step("copying the tree to the server over RDMA"):
         guests.client.must(COPY.format("/tmp/tree", "/mnt/tree") + " && sync -f /mnt", COPY_SECONDS)
-    with say.step("copying it back, past the client's cache"):
+    with progress.step("copying it back, past the client's cache"):
         guests.client.must("echo 3 > /proc/sys/vm/drop_caches; " + COPY.format("/mnt/tree", "/tmp/back"), COPY_SECONDS)
-    with say.step("comparing SHA-256 sums: what was sent, what the server has, what came back"):
+    with progress.step("comparing SHA-256 sums: what was sent, what the server has, what came back"):
         on_server = guests.server.start(SUMS.format("/export/tree"))
         sent = guests.client.must(SUMS.format("/tmp/tree"), COPY_SECONDS)
         back = guests.client.must(SUMS.format("/tmp/back"), COPY_SECONDS)
@@ -69,6 +67,6 @@ def _copy(guests: Pair) -> None:
         for who, sums in (("the server has", there), ("came back", back)):
             if sums != sent:
                 wrong = set(sums.splitlines()) ^ set(sent.splitlines())
-                raise say.Failure(f"what {who} differs from what was sent, in {len(wrong)} lines, such as "
+                raise progress.Failure(f"what {who} differs from what was sent, in {len(wrong)} lines, such as "
                                   f"{sorted(wrong)[0]}")
-        say.line(f"  {len(sent.splitlines())} files, the same in all three places")
+        progress.line(f"  {len(sent.splitlines())} files, the same in all three places")

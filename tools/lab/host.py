@@ -5,19 +5,17 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import bench_tools
 import cache
 import defects
-import documents
-import kernels
-import layers
-import module
+import progress
 import repository
-import roots
-import say
+from bench import tools as bench_tools
+from guests import kernels, module, roots
+from judges import documents, layers
 from results import Results
 
 FUZZ_SECONDS = 60
+LAB = repository.ROOT / "tools/lab"
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
 TARGET = repository.BUILD / "host-xdr/target"
@@ -50,8 +48,8 @@ def run() -> int:
 
 def check(results: Results) -> None:
     """Cheap tests first."""
-    results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["python3", "-B", "-m", "unittest",
-                                                                          "discover", "-s", "tools/lab"]))
+    results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["env", f"PYTHONPATH={LAB}", "python3", "-B", "-m",
+                                                                          "unittest", "discover", "-s", f"{LAB}/selftests"]))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
@@ -79,7 +77,7 @@ def confinement() -> None:
         for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
             wrong += [f"{name}:{number}: {what}" for what, pattern in CONFINED if pattern.search(line)]
     if wrong:
-        raise say.Failure(f"outside {UNSAFE_HOME}: " + "; ".join(wrong[:20]))
+        raise progress.Failure(f"outside {UNSAFE_HOME}: " + "; ".join(wrong[:20]))
 
 
 def references() -> None:
@@ -92,7 +90,7 @@ def references() -> None:
         wrong += [f"{path.relative_to(repository.ROOT)}:{number}: {what}"
                   for number, line in enumerate(lines, 1) for what in references_in(line)]
     if wrong:
-        raise say.Failure("shared with C: " + "; ".join(wrong[:20]), "read and write single fields by `&raw`")
+        raise progress.Failure("shared with C: " + "; ".join(wrong[:20]), "read and write single fields by `&raw`")
 
 
 def references_in(line: str) -> list[str]:
@@ -107,7 +105,7 @@ def reasons() -> None:
         name, text = path.relative_to(repository.ROOT), path.read_text()
         wrong += [f"{name}:{number}: {what}" for number, what in (*borrowed_reasons(text), *long_blocks(text))]
     if wrong:
-        raise say.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]),
+        raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]),
                           "say from which stated invariant it follows, and cut blocks that need several reasons")
 
 
@@ -157,10 +155,11 @@ def _rustfmt() -> None:
 def _mypy() -> None:
     """The Python programs hold together: each directory for itself, since they have modules of the same name."""
     for directory, used in PROGRAMS.items():
-        files = [path.name for path in sorted((repository.ROOT / directory).glob("*.py"))]
+        root = repository.ROOT / directory
+        files = [str(path.relative_to(root)) for path in sorted(root.rglob("*.py"))]
         _tool(f"mypy-{Path(directory).name}",
               ["env", f"MYPYPATH={repository.ROOT / used}", "mypy", "--check-untyped-defs", "--ignore-missing-imports",
-               "--cache-dir=/dev/null", "--no-error-summary", *files], repository.ROOT / directory)
+               "--explicit-package-bases", "--cache-dir=/dev/null", "--no-error-summary", *files], root)
 
 
 def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target: Path = TARGET) -> None:
@@ -169,7 +168,7 @@ def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target:
     log.unlink(missing_ok=True)
     environment = {"CARGO_HOME": str(cache.directory() / "cargo"),
                    "CARGO_TARGET_DIR": str(target)}
-    with say.step(f"host: {' '.join(argv[:3])}", log):
+    with progress.step(f"host: {' '.join(argv[:3])}", log):
         roots.tool_root().run(argv, log, f"{name} found something", environment, directory)
 
 
@@ -187,14 +186,14 @@ def _fuzz(results: Results) -> None:
     if not targets:
         results.fail("host: fuzz targets", "there is none")
 
-    def one(target: str) -> say.Failure | None:
+    def one(target: str) -> progress.Failure | None:
         try:
             _tool(f"fuzz-{target}", ["./run.sh", target, str(FUZZ_SECONDS)], FUZZ)
-        except say.Failure as failure:
+        except progress.Failure as failure:
             return failure
         return None
 
-    def outcome(failure: say.Failure | None) -> None:
+    def outcome(failure: progress.Failure | None) -> None:
         if failure is not None:
             raise failure
 

@@ -5,17 +5,13 @@ import re
 import shutil
 from pathlib import Path
 
-import accel
-import kernels
-import messages
-import module
-import pair
+import progress
 import repository
-import roots
-import say
-from kernels import Kernel
-from machine import SERVER, Build, Machine
-from messages import Expected
+from guests import accel, kernels, module, pair, roots
+from guests.kernels import Kernel
+from guests.machine import SERVER, Build, Machine
+from judges import messages
+from judges.messages import Expected
 from results import Results
 
 SUITE_SECONDS = 600
@@ -41,7 +37,7 @@ def check(results: Results) -> None:
     with pair.alone():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        with say.step(f"running the KUnit suites on the debug kernel (console in {directory})"):
+        with progress.step(f"running the KUnit suites on the debug kernel (console in {directory})"):
             log = _in_guest(kernel, built, directory, results)
     if log is not None:
         _count(kernel, log, results)
@@ -73,7 +69,7 @@ def _in_guest(kernel: Kernel, built: Path, directory: Path, results: Results) ->
     def quiet() -> None:
         wrong = messages.unexpected(others, [LOST, GIVEN_UP, *messages.read_expected()])
         if wrong:
-            raise say.Failure(f"{len(wrong)} unexpected kernel messages, such as: {wrong[0]}", log=log)
+            raise progress.Failure(f"{len(wrong)} unexpected kernel messages, such as: {wrong[0]}", log=log)
 
     results.test("kunit: nothing else in the kernel log", quiet)
     return log

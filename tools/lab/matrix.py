@@ -5,17 +5,16 @@ import fnmatch
 import os
 import threading
 
-import devices
-import kernels
-import mount_tests
 import mounts
+import progress
 import repository
-import say
 import settings
-from cell import Test
-from mounts import Lane, Outcome, Plan
-from pair import IN_TREE, OURS
+from guests import devices, kernels
+from guests.cell import Test
+from guests.pair import IN_TREE, OURS
+from mounts import Worker, Outcome, Plan
 from results import Results
+from tests import mount as mount_tests
 
 TABLE = repository.BUILD / "matrix.txt"
 # Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
@@ -34,15 +33,15 @@ def run() -> int:
             TABLE.parent.mkdir(exist_ok=True)
             TABLE.write_text(_table(outcomes))
 
-    lanes = []
+    workers = []
     for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
         plans = [plan for plan in chosen if _debugs_client(plan) == client]
         if plans:
             # With all debugging options it would take twice as long; those are what `make check` is for.
-            lanes.append(Lane(setup(kernels.light()), plans))
-    mounts.run_lanes(results, mounts.chosen(lanes), tell)
-    say.line(_table(outcomes).rstrip())
-    say.line(f"the table is in {TABLE}")
+            workers.append(Worker(setup(kernels.light()), plans))
+    mounts.run_workers(results, mounts.chosen(workers), tell)
+    progress.line(_table(outcomes).rstrip())
+    progress.line(f"the table is in {TABLE}")
     return results.finish()
 
 
@@ -92,11 +91,11 @@ def _chosen(plans: list[Plan]) -> list[Plan]:
               or [plan for plan in plans if fnmatch.fnmatchcase(plan.name, wanted)]
               or [plan for plan in plans if wanted in plan.name])
     if not chosen:
-        raise say.Failure(f"CELLS={wanted} chooses none of: {', '.join(plan.name for plan in plans)}")
+        raise progress.Failure(f"CELLS={wanted} chooses none of: {', '.join(plan.name for plan in plans)}")
     return chosen
 
 
 def _table(outcomes: list[Outcome]) -> str:
     rows = [("cell", "passed", "failed", "time"),
-            *((row.name, str(row.passed), str(row.failed), say.duration(row.seconds)) for row in outcomes)]
+            *((row.name, str(row.passed), str(row.failed), progress.duration(row.seconds)) for row in outcomes)]
     return "".join(f"{name:<34}{passed:>8}{failed:>8}{duration:>14}\n" for name, passed, failed, duration in rows)

@@ -11,30 +11,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import adapter_tests
-import callback_tests
-import client_life_tests
-import client_tests
-import devices
-import kernels
-import life_tests
-import load_tests
-import memory_tests
-import module
-import mount_tests
-import pair
-import payload_tests
-import requester
-import responder
-import say
+import progress
 import settings
-import storm_tests
-from cell import NO_SECURITY, Cell, Test
-from kernels import Kernel
-from machine import Build
-from pair import IN_TREE, OURS, End, Pair, Setup
+from guests import devices, kernels, module, pair
+from guests.cell import NO_SECURITY, Cell, Test
+from guests.kernels import Kernel
+from guests.machine import Build
+from guests.pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
-from tally import TALLY
+from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
+                   client_life as client_life_tests, life as life_tests, load as load_tests, memory as memory_tests,
+                   mount as mount_tests, payload as payload_tests, requester, responder, storm as storm_tests)
+from totals import TOTALS
 
 SOAK_MINUTES = 30
 # With about so many a soak comes to its last round.
@@ -73,7 +61,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Lane:
+class Worker:
     """Cells that one pair of guests has in turn."""
 
     setup: Setup
@@ -82,10 +70,10 @@ class Lane:
 
 @dataclass(frozen=True)
 class Round:
-    """Lanes of a soak that run side by side."""
+    """Workers of a soak that run side by side."""
 
     name: str
-    lanes: list[Lane]
+    workers: list[Worker]
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class Outcome:
 def run() -> int:
     """Every cell, or what TESTS chooses of them, and the last line."""
     results = Results()
-    run_lanes(results, chosen(cells()))
+    run_workers(results, chosen(cells()))
     return results.finish()
 
 
@@ -111,11 +99,11 @@ def soak() -> int:
     minutes = soak_minutes()
     deadline = time.monotonic() + 60 * minutes
     results = Results()
-    unreached = take_turns(rounds(minutes), deadline, lambda each: run_lanes(results, each.lanes))
+    unreached = take_turns(rounds(minutes), deadline, lambda each: run_workers(results, each.workers))
     if unreached:
         names = ", ".join(each.name for each in unreached)
-        say.line(f"not reached: {names}; SOAK_MINUTES={WHOLE_MINUTES} or so would reach all")
-    TALLY.tell()
+        progress.line(f"not reached: {names}; SOAK_MINUTES={WHOLE_MINUTES} or so would reach all")
+    TOTALS.tell()
     return results.finish()
 
 
@@ -138,45 +126,45 @@ def rounds(minutes: int) -> list[Round]:
     def ours(tests: list[Test]) -> list[Plan]:
         return [Plan(device, version, OURS, OURS, tests) for device in devices.KINDS]
 
-    def each(setup: Callable[[str], Setup], version: str, tests: list[Test]) -> list[Lane]:
-        return [Lane(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in devices.KINDS]
+    def each(setup: Callable[[str], Setup], version: str, tests: list[Test]) -> list[Worker]:
+        return [Worker(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in devices.KINDS]
 
     return [Round("storms", each(server_rebooting, storm_tests.VERSION, storm_tests.tests(60 * minutes // STORM_PART))),
             Round("the client's life", each(client_stressed, version, client_life)),
             Round("short memory", each(client_accounted, memory_tests.VERSION, memory_tests.TESTS)),
             Round("the server's life",
-                  [Lane(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-                   *(Lane(server_stressed(device), [Plan(device, version, OURS, OURS,
+                  [Worker(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
+                   *(Worker(server_stressed(device), [Plan(device, version, OURS, OURS,
                                                          life_tests.tests(life_tests.SOAK, device))])
                      for device in devices.KINDS)]),
             Round("the client alone",
-                  [Lane(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
+                  [Worker(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
                                                  client_tests.TESTS + payload_tests.TESTS + client_tests.ROCE),
                                             Plan("rxe", responder.VERSION, OURS, OURS,
                                                  [mount_tests.DEAD, client_tests.BESIDE_TCP,
                                                   client_tests.MANY_CONNECTIONS, *responder.TESTS]),
                                             Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]),
-                   Lane(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
+                   Worker(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
                                             Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])]),
-            Round("mounts", [Lane(client_debugged(), ours(mount_tests.SOAK)),
-                             Lane(server_debugged(), ours(mount_tests.SOAK))]),
+            Round("mounts", [Worker(client_debugged(), ours(mount_tests.SOAK)),
+                             Worker(server_debugged(), ours(mount_tests.SOAK))]),
             # It wants the machine for itself.
             Round("the load",
-                  [Lane(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])])]
+                  [Worker(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])])]
 
 
 def check(results: Results) -> None:
     """Every cell, with all its tests."""
-    run_lanes(results, cells())
+    run_workers(results, cells())
 
 
-def cells() -> list[Lane]:
+def cells() -> list[Worker]:
     """Every cell that has our module: a few tests in each, all in one with the debugging kernel at either end.
 
     Two debugging kernels would take twice the time, and find no more.
     """
     smoke = mount_tests.SMOKE
-    client = Lane(client_debugged(), [
+    client = Worker(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in devices.KINDS for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
@@ -187,7 +175,7 @@ def cells() -> list[Lane]:
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
-    server = Lane(server_debugged(), [
+    server = Worker(server_debugged(), [
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
@@ -196,9 +184,9 @@ def cells() -> list[Lane]:
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p"),
         # With the others nothing is placed.
         Plan("rxe", "4.2", OURS, OURS, [mount_tests.ENCRYPTION_TYPES], "krb5")])
-    forced = Lane(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
+    forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
     # Beside what is left of the longer one of the first two.
-    played = Lane(replace(client_debugged(), name="adapters"), [
+    played = Worker(replace(client_debugged(), name="adapters"), [
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS, [*smoke["4.2"], mount_tests.DIRECTORY, adapter_tests.MAPPED]),
         Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),
@@ -256,41 +244,41 @@ def _end(kernel: Kernel, build: Build = Build(MEMORY)) -> End:
     return End(kernel, module.build(kernel), build)
 
 
-def chosen(lanes: list[Lane]) -> list[Lane]:
+def chosen(workers: list[Worker]) -> list[Worker]:
     """With the tests alone whose names, behind those of their cells, contain TESTS; without it all of them."""
     wanted = os.environ.get("TESTS")
     if not wanted:
-        return lanes
-    fit = [Lane(lane.setup, [replace(plan, tests=tests) for plan in lane.plans
+        return workers
+    fit = [Worker(worker.setup, [replace(plan, tests=tests) for plan in worker.plans
                              if (tests := [test for test in plan.tests if wanted in f"{plan.name}: {test.name}"])])
-           for lane in lanes]
-    if not any(lane.plans for lane in fit):
-        names = dict.fromkeys(f"{plan.name}: {test.name}" for lane in lanes for plan in lane.plans for test in plan.tests)
-        raise say.Failure(f"TESTS={wanted} chooses none of: {', '.join(names)}")
-    return [lane for lane in fit if lane.plans]
+           for worker in workers]
+    if not any(worker.plans for worker in fit):
+        names = dict.fromkeys(f"{plan.name}: {test.name}" for worker in workers for plan in worker.plans for test in plan.tests)
+        raise progress.Failure(f"TESTS={wanted} chooses none of: {', '.join(names)}")
+    return [worker for worker in fit if worker.plans]
 
 
-def run_lanes(results: Results, lanes: list[Lane], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
-    """Run lanes of cells, side by side where there is room for that.
+def run_workers(results: Results, workers: list[Worker], tell: Callable[[Outcome], None] = lambda outcome: None) -> None:
+    """Run workers of cells, side by side where there is room for that.
 
     Of a pair of guests, one is busy and the other waits for it, mostly.
     """
-    found = [Results() for _ in lanes]
+    found = [Results() for _ in workers]
     mistakes: list[BaseException] = []
     room = threading.Semaphore(_room())
 
-    def run(lane: Lane, its: Results) -> None:
-        if len(lanes) > 1:
-            say.speak_as(lane.setup.name)
+    def run(worker: Worker, its: Results) -> None:
+        if len(workers) > 1:
+            progress.speak_as(worker.setup.name)
         try:
             with room:
-                _run_lane(its, lane, tell)
+                _run_worker(its, worker, tell)
         except BaseException as mistake:  # noqa: BLE001
             mistakes.append(mistake)
 
     with pair.alone():
         # An interrupted run does not wait for them; their guests end with them.
-        threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(lanes, found)]
+        threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(workers, found)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -308,27 +296,27 @@ def _room() -> int:
     return max(1, min(len(os.sched_getaffinity(0)), memory // LANE_BYTES))
 
 
-def _run_lane(results: Results, lane: Lane, tell: Callable[[Outcome], None]) -> None:
+def _run_worker(results: Results, worker: Worker, tell: Callable[[Outcome], None]) -> None:
     """Run cells on one pair of guests; a hang costs the rest of its cell, and the next one gets new guests.
 
     Those with Kerberos come last, since there is no way back from it.
     """
     guests: Pair | None = None
     with ExitStack() as stack:
-        for plan in lane.plans:
+        for plan in worker.plans:
             began, passed, failed = time.monotonic(), results.passed, results.failed
             try:
                 if guests is None:
-                    guests = stack.enter_context(pair.running(lane.setup))
-                with say.step(f"{plan.name}: {len(plan.tests)} tests"):
+                    guests = stack.enter_context(pair.running(worker.setup))
+                with progress.step(f"{plan.name}: {len(plan.tests)} tests"):
                     rdma = devices.named(plan.device)
                     guests.load(rdma, plan.server, plan.client)
                     if plan.security != NO_SECURITY:
                         guests.begin_kerberos()
                     cell = Cell(guests, rdma, plan.version, plan.server, plan.client, plan.security)
                     whole = _cell(results, cell, plan)
-            except (say.Failure, OSError) as error:
-                failure = error if isinstance(error, say.Failure) else say.Failure(str(error))
+            except (progress.Failure, OSError) as error:
+                failure = error if isinstance(error, progress.Failure) else progress.Failure(str(error))
                 failure.tell_log()
                 _could_not_run(results, plan.name, plan.tests, failure.what)
                 whole = False
@@ -348,10 +336,10 @@ def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
             nonlocal hung
             try:
                 test.function(cell)
-            except say.TimedOut:
+            except progress.TimedOut:
                 hung = True
                 raise
-            except say.Failure:
+            except progress.Failure:
                 cell.guests.tell_troubles(provokes)
                 raise
             if plan.quiet:

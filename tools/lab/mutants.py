@@ -13,10 +13,9 @@ from pathlib import Path
 
 import cache
 import host
-import kernels
+import progress
 import repository
-import roots
-import say
+from guests import kernels, roots
 from results import Results
 
 # The last one that Debian's rustc builds.
@@ -62,7 +61,7 @@ def run() -> int:
 def judge(verdicts: Mapping[str, str], listed: Sequence[Survivors], results: Results) -> None:
     """Count those that were found as passed, and those that are listed."""
     counts = collections.Counter(verdicts.values())
-    say.line("mutants: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+    progress.line("mutants: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
     results.passed += counts["caught"]
     by_name = collections.defaultdict(list)
     for mutant in _survivors(verdicts):
@@ -114,7 +113,7 @@ def _round(tests: str, file: str, again: bool) -> dict[str, str]:
         "PROPTEST_MAX_SHRINK_ITERS": "0",
     }
     OUT.mkdir(parents=True, exist_ok=True)
-    with say.step(f"mutants: {tests}", LOG):
+    with progress.step(f"mutants: {tests}", LOG):
         script = f'"$@"; status=$?; case $status in {"|".join(map(str, JUDGED))}) ;; *) exit $status;; esac'
         roots.tool_root().run(["sh", "-c", script, "sh", *argv], LOG, "cargo-mutants could not judge", environment,
                               host.XDR)
@@ -126,7 +125,7 @@ def _tool() -> Path:
     """cargo-mutants, built in the tool root."""
     def make(path: Path) -> None:
         log = cache.logs() / "cargo-mutants.log"
-        with say.step(f"building cargo-mutants {VERSION}", log):
+        with progress.step(f"building cargo-mutants {VERSION}", log):
             log.unlink(missing_ok=True)
             # /tmp of the root goes when the command ends.
             roots.tool_root().run(["cargo", "install", "--locked", "--root", str(path), "--target-dir", "/tmp/target",

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import progress
 import repository
-import say
-import statistics_line
-from cell import FEW_SIZES, LONG_SECONDS, MANY, NAMES, SUMS_OF, Cell
-from payload_tests import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
+from guests.cell import FEW_SIZES, LONG_SECONDS, MANY, NAMES, SUMS_OF, Cell
+from judges import statistics_line
 from results import Results
+from tests.payload import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
 
 REPORT = repository.BUILD / "on-device.txt"
 TOOL = repository.ROOT / "tests" / "guest" / "files.py"
@@ -60,10 +60,10 @@ class Remote:
         try:
             done = subprocess.run(argv, input=given if given is not None else b"", capture_output=True, timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise say.TimedOut(f"{self.host}: still running after {seconds:.0f} s: {command}") from None
+            raise progress.TimedOut(f"{self.host}: still running after {seconds:.0f} s: {command}") from None
         if done.returncode != 0:
             why = done.stderr.decode(errors="replace").strip()
-            raise say.Failure(f"{self.host}: `{command}` ended with status {done.returncode}: {why}")
+            raise progress.Failure(f"{self.host}: `{command}` ended with status {done.returncode}: {why}")
         return done.stdout.decode(errors="replace")
 
 
@@ -96,7 +96,7 @@ class Place:
         """The names of many entries."""
         there = self.server.must(f"cd {self.there} && {MANY.format(ENTRIES)} && {NAMES.format('.')}", LONG_SECONDS)
         if self.client.must(NAMES.format(f"{self.here}/many"), LONG_SECONDS) != there:
-            raise say.Failure("the client lists other names than the server has")
+            raise progress.Failure("the client lists other names than the server has")
 
     def workers(self) -> None:
         """Many processes write, read back and compare at the same time."""
@@ -157,19 +157,19 @@ def examine(client: Machine, server: Machine, mount: str, export: str, tool: str
                                    for number in (WRITE_SEGMENTS, READ_SEGMENTS, REPLY_SEGMENTS)])
         after = _statistics(client, mount)
         test("one connection, no bad reply", lambda: _held(before, after))
-        say.line(f"keys: {keys}")
+        progress.line(f"keys: {keys}")
         _write(client, server, mount, [*lines, f"keys: {keys}", "", "counted by the transport:",
                                        *statistics_line.in_words(after)])
     finally:
         client.must(f"rm -rf {shlex.quote(place.here)}", LONG_SECONDS)
-    say.line(f"the report is in {REPORT}; read it before it is sent to anybody")
+    progress.line(f"the report is in {REPORT}; read it before it is sent to anybody")
     return results
 
 
 def _wanted(name: str, what: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise say.Failure(f"{name} is not set: {what}",
+        raise progress.Failure(f"{name} is not set: {what}",
                           "make on-device CLIENT=root@one SERVER=root@other MOUNT=/mnt EXPORT=/export")
     return value
 
@@ -178,10 +178,10 @@ def _same(place: Place) -> None:
     """Fail unless the server has the directory of the mount."""
     try:
         place.server.must(f"test -d {shlex.quote(place.there)}", LONG_SECONDS)
-    except say.TimedOut:
+    except progress.TimedOut:
         raise
-    except say.Failure:
-        raise say.Failure(f"{place.here} of the client is not {place.there} of the server",
+    except progress.Failure:
+        raise progress.Failure(f"{place.here} of the client is not {place.there} of the server",
                           "EXPORT is the path, on the server, of what the client has mounted") from None
 
 
@@ -193,7 +193,7 @@ def _statistics(client: Machine, mount: str) -> str:
             found = re.search(r"^\s*(xprt:\s+rdma .*)$", entry, re.MULTILINE)
             if found:
                 return found[1]
-    raise say.Failure(f"{mount} of the client is no NFS mount over RDMA", "mount it with -o proto=rdma")
+    raise progress.Failure(f"{mount} of the client is no NFS mount over RDMA", "mount it with -o proto=rdma")
 
 
 def _number(line: str, number: int) -> int:
@@ -206,7 +206,7 @@ def _held(before: str, after: str) -> None:
     for number, what in ((CONNECTS, "new connections"), (BAD_REPLIES, "bad replies")):
         more = _number(after, number) - _number(before, number)
         if more:
-            raise say.Failure(f"{more} {what}")
+            raise progress.Failure(f"{more} {what}")
 
 
 def _write(client: Machine, server: Machine, mount: str, lines: list[str]) -> None:

@@ -4,7 +4,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-import say
+import progress
 
 # How much of a reason is said twice, in characters.
 MOST_REPEATED = 1000
@@ -29,18 +29,18 @@ class Results:
 
     def ok(self, name: str, note: str = "") -> None:
         self.passed += 1
-        say.line(f"ok      {name}{f' ({note})' if note else ''}")
+        progress.line(f"ok      {name}{f' ({note})' if note else ''}")
 
     def fail(self, name: str, why: str) -> None:
         self._failed.append((name, why))
-        say.line(f"FAILED  {name}: {why}")
+        progress.line(f"FAILED  {name}: {why}")
 
     def test(self, name: str, function: Callable[[], None]) -> bool:
         """Run one test, which fails by raising a Failure, or by a mistake of its own."""
         began = time.monotonic()
         try:
             function()
-        except say.Failure as failure:
+        except progress.Failure as failure:
             self.fail(name, failure.what)
             failure.tell_log()
             return False
@@ -48,13 +48,13 @@ class Results:
             self.fail(name, f"{type(error).__name__}: {error}")
             traceback.print_exc()
             return False
-        self.ok(name, say.duration(time.monotonic() - began))
+        self.ok(name, progress.duration(time.monotonic() - began))
         return True
 
     def finish(self) -> int:
         """Tell the failures again, where one looks first, print the last line, and give the exit status."""
         for name, why in self._failed:
-            say.line(f"failed: {name}")
-            say.line(f"        {why[:MOST_REPEATED]}")
-        say.line(f"{self.passed} passed, {self.failed} failed")
+            progress.line(f"failed: {name}")
+            progress.line(f"        {why[:MOST_REPEATED]}")
+        progress.line(f"{self.passed} passed, {self.failed} failed")
         return 1 if self._failed or not self.passed else 0

@@ -2,14 +2,14 @@
 
 import os
 
-import say
+import progress
 
 
 def choice(name: str, values: tuple[str, ...]) -> str:
     """A variable that takes one of a few values; the first is the default."""
     value = os.environ.get(name) or values[0]
     if value not in values:
-        raise say.Failure(f"{name}={value} is not one of: {', '.join(values)}")
+        raise progress.Failure(f"{name}={value} is not one of: {', '.join(values)}")
     return value
 
 
@@ -17,5 +17,5 @@ def number(name: str, default: int) -> int:
     """A variable that takes a number above zero."""
     value = os.environ.get(name) or str(default)
     if not value.isdecimal() or int(value) == 0:
-        raise say.Failure(f"{name}={value} is not a number above zero")
+        raise progress.Failure(f"{name}={value} is not a number above zero")
     return int(value)

@@ -1,22 +1,16 @@
 """`make requester`, `make responder`, `make life`, `make memory` and `make storm`: one cell with tests of its own, as
 the variables choose it."""
 
-import client_life_tests
-import devices
-import kernels
-import life_tests
-import memory_tests
-import module
 import mounts
-import requester
-import responder
 import settings
-import storm_tests
-from machine import CLIENT, SERVER, Build
-from mounts import Lane, Plan
-from pair import IN_TREE, OURS, End, Setup
+from guests import devices, kernels, module
+from guests.machine import CLIENT, SERVER, Build
+from guests.pair import IN_TREE, OURS, End, Setup
+from mounts import Worker, Plan
 from results import Results
-from tally import TALLY
+from tests import (client_life as client_life_tests, life as life_tests, memory as memory_tests, requester, responder,
+                   storm as storm_tests)
+from totals import TOTALS
 
 
 def run_requester() -> int:
@@ -66,13 +60,13 @@ def run_storm() -> int:
 
 def _run(setup: Setup, *plans: Plan) -> int:
     results = Results()
-    mounts.run_lanes(results, mounts.chosen([Lane(setup, list(plans))]))
+    mounts.run_workers(results, mounts.chosen([Worker(setup, list(plans))]))
     return results.finish()
 
 
 def _run_counting(setup: Setup, plan: Plan) -> int:
     """The same, with what was done in all in front of the last line."""
     results = Results()
-    mounts.run_lanes(results, mounts.chosen([Lane(setup, [plan])]))
-    TALLY.tell()
+    mounts.run_workers(results, mounts.chosen([Worker(setup, [plan])]))
+    TOTALS.tell()
     return results.finish()

@@ -1,0 +1,49 @@
+"""Building our module for the test machines."""
+
+import functools
+import subprocess
+from pathlib import Path
+
+import cache
+import progress
+import repository
+from guests import roots
+from guests.kernels import JOBS, Kernel
+
+
+@functools.cache
+def build(kernel: Kernel, kunit: bool = False) -> Path:
+    """Build rpcrdma.ko for a kernel with the tools of the tool root, once; objects stay between runs."""
+    flavour = kernel.flavour + ("-kunit" if kunit else "")
+    out = repository.BUILD / flavour
+    log = repository.BUILD / "logs" / f"module-{flavour}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    options = []
+    if kernel.flavour != "stock":
+        options.append("RPCRDMA_DEBUG=1")
+    if kunit:
+        options.append("RPCRDMA_KUNIT=1")
+    with cache.lock(f"module-{flavour}", f"builds rpcrdma.ko ({flavour})"):
+        log.unlink(missing_ok=True)
+        with progress.step(f"building rpcrdma.ko ({flavour})", log):
+            argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
+            roots.tool_root().run(argv, log, "rpcrdma.ko does not build",
+                                  {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab"})
+    return out / "rpcrdma.ko"
+
+
+def clippy(kernel: Kernel) -> None:
+    """Build the module with clippy instead of rustc, where a warning is an error."""
+    log = repository.BUILD / "logs/module-clippy.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    out = repository.BUILD / f"{kernel.flavour}-clippy"
+    with cache.lock("module-clippy", "runs clippy on the module"), progress.step("host: clippy on the module", log):
+        log.unlink(missing_ok=True)
+        argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1", "KRUSTFLAGS=-Dwarnings",
+                "RPCRDMA_KUNIT=1", "RPCRDMA_DEBUG=1"]
+        roots.tool_root().run(argv, log, "clippy found something")
+
+
+def in_tool_root(argv: list[str]) -> int:
+    """Run a developer's command in the tool root, on this terminal."""
+    return subprocess.run(roots.tool_root().command(argv, directory=Path.cwd()), check=False).returncode

@@ -1,0 +1,172 @@
+"""The referee: what tshark, which knows nothing of our module, reads in a capture of the link."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import progress
+from guests import roots
+from guests.machine import CLIENT, SERVER
+
+FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
+          "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
+          "iwarp_rdma.opcode", "_ws.malformed")
+RDMA_MSG, RDMA_NOMSG = 0, 1
+# NFS, without the NULL procedure, which has no credential.
+CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
+RPCSEC_GSS, INTEGRITY = 6, 2
+# A mount, a file each way, and an end make more Calls than these.
+LEAST_PROTECTED = 5
+PIECE, PIECE_EVERY = 64, 500
+# Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
+INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One frame as tshark reads it."""
+
+    frame: str
+    kind: int | None
+    reads: int
+    writes: int
+    replies: int
+    positions: list[int]
+    lengths: list[int]
+    invalidates: bool
+    malformed: bool
+
+
+def forms(messages: list[Message]) -> dict[str, int]:
+    """How often each form of message is in a capture."""
+    return {
+        "inline": sum(m.kind == RDMA_MSG and not m.reads and not m.writes and not m.replies for m in messages),
+        "Read chunk": sum(m.reads > 0 and any(m.positions) for m in messages),
+        "Position Zero Read chunk": sum(m.kind == RDMA_NOMSG and m.reads > 0 and 0 in m.positions for m in messages),
+        "Write chunk": sum(m.writes > 0 for m in messages),
+        "Reply chunk": sum(m.replies > 0 for m in messages),
+        "remote invalidation": sum(m.invalidates for m in messages),
+    }
+
+
+def judge(path: Path, payload: int) -> None:
+    """Fail unless every form is in the capture and no message is malformed.
+
+    A payload of so many bytes, not a multiple of four, went each way: its chunks have to be just as long, since padding
+    is not part of a chunk (RFC 8166, sections 3.4.5.2 and 3.4.6.2).
+    """
+    messages = _well_formed(path)
+    counts = forms(messages)
+    progress.line("  in the capture: " + ", ".join(f"{count} {form}" for form, count in counts.items()))
+    padded = payload + -payload % 4
+    for form, found in (("Read", [m for m in messages if m.reads and not m.writes and not m.replies]),
+                        ("Write", [m for m in messages if m.writes and not m.reads and not m.replies])):
+        lengths = {sum(message.lengths) for message in found}
+        if payload not in lengths or padded in lengths:
+            raise progress.Failure(f"no {form} chunk of {payload} bytes, or one with padding, in {path}: {sorted(lengths)}")
+    absent = [form for form, count in counts.items() if not count]
+    if absent:
+        raise progress.Failure(f"not in the capture {path}: {', '.join(absent)}")
+
+
+def judge_padding(path: Path, payload: int) -> None:
+    """Fail unless each Write chunk of a payload of so many bytes has a segment more, for its padding, into which the
+    server has written nothing."""
+    chunks = {tuple(message.lengths) for message in _well_formed(path)
+              if message.writes and not message.reads and not message.replies and payload in message.lengths}
+    wanted = {(payload, -payload % 4), (payload, 0)}
+    if chunks != wanted:
+        raise progress.Failure(f"Write chunks have segments of {sorted(chunks)} bytes and not of {sorted(wanted)} in {path}")
+
+
+def judge_security(path: Path, service: int) -> None:
+    """Fail unless the Calls of a capture are protected by RPCSEC_GSS, with the given service (RFC 2203, section 5.3.1).
+
+    Only what a client does for its lease may have another one, that with integrity.
+    """
+    counts = Counter(_protection(line) for line in _lines(path, CALLS, ("rpc.auth.flavor", "rpc.authgss.service")))
+    said = ", ".join(f"{count} Calls with {kind}" for kind, count in counts.items())
+    progress.line(f"  in the capture: {said}")
+    wanted = f"RPCSEC_GSS service {service}"
+    if counts[wanted] < LEAST_PROTECTED or counts.keys() - {wanted, f"RPCSEC_GSS service {INTEGRITY}"}:
+        raise progress.Failure(f"not all Calls in {path} are protected by {wanted}, but {said}")
+
+
+def granted(path: Path) -> set[int]:
+    """The grants that are in the server's Replies."""
+    replies = f"rpcordma && rpc.msgtyp == 1 && ip.src == {SERVER.address4}"
+    return {number for line in _lines(path, replies, ("rpcordma.flow_control",)) for number in _numbers(line)}
+
+
+def asked(path: Path) -> set[int]:
+    """The credits that the client's Calls ask for."""
+    calls = f"rpcordma && rpc.msgtyp == 0 && ip.src == {CLIENT.address4}"
+    return {number for line in _lines(path, calls, ("rpcordma.flow_control",)) for number in _numbers(line)}
+
+
+def has_clear_text(path: Path, content: bytes) -> bool:
+    """Whether a part of a file's bytes, short enough to be in one packet, is in a capture."""
+    captured = path.read_bytes()
+    return any(content[at:at + PIECE] in captured for at in range(0, len(content) - PIECE, PIECE_EVERY))
+
+
+def read(path: Path) -> list[Message]:
+    """The RPC-over-RDMA messages and the invalidating Sends of a capture."""
+    wanted = ("rpcordma || infiniband.bth.opcode == 0x16 || infiniband.bth.opcode == 0x17 || "
+              "iwarp_rdma.opcode == 4 || iwarp_rdma.opcode == 6")
+    return [_message(line) for line in _lines(path, wanted, FIELDS)]
+
+
+def _well_formed(path: Path) -> list[Message]:
+    """The messages of a capture, none of which may be malformed."""
+    messages = read(path)
+    malformed = [message.frame for message in messages if message.malformed and message.kind is not None]
+    if malformed:
+        raise progress.Failure(f"tshark finds {len(malformed)} malformed messages in {path}: frames "
+                          f"{', '.join(malformed[:10])}")
+    return messages
+
+
+def _protection(line: str) -> str:
+    """What the credential of a Call says; the second flavor of a frame is that of the verifier."""
+    flavors, services = line.split(";")
+    flavor = _numbers(flavors)[0]
+    return f"RPCSEC_GSS service {services}" if flavor == RPCSEC_GSS else f"flavor {flavor}"
+
+
+def _lines(path: Path, wanted: str, names: tuple[str, ...]) -> list[str]:
+    """The fields of each frame that passes a filter."""
+    fields = [text for name in names for text in ("-e", name)]
+    log = path.with_suffix(".tshark")
+    log.unlink(missing_ok=True)
+    script = 'out="$1"; shift; exec "$@" > "$out"'
+    table = path.with_suffix(".fields")
+    roots.tool_root().run(["sh", "-c", script, "sh", str(table), "tshark", "-n", "-r", str(path), "-Y", wanted, "-T",
+                           "fields", "-E", "separator=;", *fields], log, "tshark could not read the capture")
+    return table.read_text().splitlines()
+
+
+def _message(line: str) -> Message:
+    frame, kind, reads, writes, replies, positions, lengths, infiniband, iwarp, malformed = line.split(";")
+    invalidates = (any(code in INFINIBAND_INVALIDATES for code in _numbers(infiniband))
+                   or any(code in IWARP_INVALIDATES for code in _numbers(iwarp)))
+    moved = sum(_numbers(reads)) + sum(_numbers(writes)) > 0
+    return Message(frame, _numbers(kind)[0] if kind else None, sum(_numbers(reads)), sum(_numbers(writes)),
+                   sum(_numbers(replies)), _numbers(positions), _numbers(lengths), invalidates,
+                   _is_malformed(malformed, moved))
+
+
+def _is_malformed(text: str, moved: bool) -> bool:
+    """Whether tshark found a mistake of this transport.
+
+    Where a data item was moved by RDMA beside a message, tshark does not always put the two together again when
+    several are under way; it then says so of NFS, whose data are missing, and not of RPC-over-RDMA.
+    """
+    protocols = re.findall(r"\[Malformed Packet: ([^\]]+)\]", text)
+    return bool(text) and not (moved and protocols and all(protocol == "NFS" for protocol in protocols))
+
+
+def _numbers(text: str) -> list[int]:
+    """A field can be in a frame more than once."""
+    return [int(part, 0) for part in text.split(",") if part]

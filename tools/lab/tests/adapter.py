@@ -1,0 +1,185 @@
+"""Tests of adapters that are not like most, and of one that the core treats as such."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import on_device as tools_on_device
+import progress
+from guests.cell import FEW_SIZES, LONG_SECONDS, MANY, Cell, Test
+from judges.messages import Expected
+from tests import payload as payload_tests
+from tests.payload import INVALIDATED, LARGE, MIB, REGION_PAGES
+
+# The devices of rxe that are made from then on have no memory-management extensions.
+PLAIN = "/sys/module/rdma_rxe/parameters/plain"
+REFUSED = "cannot register memory by work request"
+FORCED = "ib_core.force_mr=1"
+# READs and WRITEs at once, each of so many regions that there are not enough for all of them.
+AT_ONCE, FEWEST_PAGES = 8, 17
+# An adapter that is played says what is written there.
+PARAMETER = "/sys/module/{}/parameters/{}"
+GOOD = ("established", "last_receive", "gid_change", "port_active", "device_fatal")
+FATAL = ("qp_fatal", "qp_request", "qp_access")
+# What fails, every how many times, and where it is ever asked for.
+FAULTS = (("post_send", 97, ("client", "server")), ("map_mr_sg", 7, ("client",)), ("alloc_mr", 3, ("client",)),
+          ("create_qp", 2, ("client", "server")))
+# That is asked for when a connection is made, so that some are broken.
+WHEN_CONNECTING, BREAKS = ("alloc_mr", "create_qp"), 4
+# The delay before a connection grows with each that fails.
+FAULTY_SECONDS = 120
+# A server closes a connection at once, and the client has another one as soon as it is told.
+CLOSED_SECONDS = 30
+# It takes two or three connections.
+LISTED_SECONDS = 120
+SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
+
+
+def without_extensions(cell: Cell) -> None:
+    """An adapter that cannot register memory by work request will do for a server, which then leaves the client's keys
+    alone. For a client it will not do, and the client says so."""
+    cell.load_modules()
+    with _plain(cell, cell.server), cell.mounted():
+        before = cell.counter(INVALIDATED)
+        cell.written("out", f"{FEW_SIZES} {LARGE}", "--direct")
+        if cell.counter(INVALIDATED) == before:
+            raise progress.Failure("the server has invalidated keys of the client's")
+        if cell.connects() != 1:
+            raise progress.Failure(f"{cell.connects()} connections were made")
+    with _plain(cell, cell.client):
+        cell.client(f"mkdir -p /mnt && ! {cell.mount_command(option='proto=rdma,retry=0')}", LONG_SECONDS)
+        cell.client(f"dmesg | grep -q '{REFUSED}'")
+
+
+@contextmanager
+def _plain(cell: Cell, run: Callable[[str], str]) -> Iterator[None]:
+    """A device without the extensions at one end, for the length of a block."""
+    def make(value: int) -> None:
+        cell.guests.unload()
+        run(f"echo {value} > {PLAIN}")
+        cell.guests.doubt()
+        cell.load_modules()
+
+    with progress.undoing(lambda: make(0)):
+        make(1)
+        yield
+
+
+def forced(cell: Cell) -> None:
+    """The server's core registers memory for all RDMA: the largest payloads, on page boundaries and off them, and more
+    of them at once than there are regions for."""
+    cell.load_modules()
+    cell.server(f"grep -q {FORCED} /proc/cmdline")
+    with payload_tests.largest_payloads(cell):
+        with cell.mounted():
+            cell.written("out", f"{FEW_SIZES} {LARGE}", "--direct")
+            cell.written("odd", f"{MIB} {2 * MIB + 1}", "--direct --odd")
+            if cell.connects() != 1:
+                raise progress.Failure(f"{cell.connects()} connections were made")
+        with cell.tunable(REGION_PAGES, FEWEST_PAGES), cell.mounted():
+            cell.server(f"echo 1 > {SHORT}")
+            each = f"/lab/files.py make /mnt/t/$n {2 * MIB} --direct then check /mnt/t/$n --direct || touch /tmp/failed"
+            cell.client(f"rm -f /tmp/failed; for n in $(seq {AT_ONCE}); do ({each}) & done; wait; ! test -e /tmp/failed",
+                        LONG_SECONDS)
+            short = int(cell.server(f"echo 0 > {SHORT}; grep -c svcrdma_dma_map_rw_err /sys/kernel/tracing/trace; true"))
+            if cell.connects() != 1:
+                raise progress.Failure(f"{cell.connects()} connections were made")
+            if not short:
+                raise progress.Failure("there were regions enough for all")
+
+
+def nothing_mapped(cell: Cell) -> None:
+    """By the time that the device goes everything is unmapped; one that plays an adapter says so if not."""
+    cell.load_modules()
+    with progress.undoing(cell.guests.doubt):
+        cell.guests.unload()
+        cell.guests.both(f"rdma link delete {cell.device}0")
+
+
+def faults(cell: Cell) -> None:
+    """What an adapter fails at costs a connection at most: all that was written is there, and all that is read is right."""
+    cell.load_modules()
+    fault = PARAMETER.format(cell.driver, "adapter_fault")
+    for call, every, ends in FAULTS:
+        for name in ends:
+            run = {"client": cell.client, "server": cell.server}[name]
+            with cell.mounted(), progress.undoing(lambda: run(f"echo {call} 0 > {fault}")):
+                before = cell.connects()
+                run(f"echo {call} {every} > {fault}")
+                for made in range(BREAKS if call in WHEN_CONNECTING else 0):
+                    cell.server(f"echo qp_fatal > {PARAMETER.format(cell.driver, 'adapter_event')}")
+                    cell.await_connects(before + made + 1, FAULTY_SECONDS)
+                cell.written("direct", f"{FEW_SIZES} {LARGE}", "--direct")
+                cell.written("cached", f"{FEW_SIZES} {LARGE}")
+                failed = int(run(f"cat {fault}"))
+                run(f"echo {call} 0 > {fault}")
+                cell.still_works()
+                progress.line(f"  {call} has failed {failed} times at the {name}: {cell.connects() - before} more connections")
+            if not failed:
+                raise progress.Failure(f"{call} has never failed at the {name}")
+
+
+def unfenced(cell: Cell) -> None:
+    """The client's device invalidates nothing itself: an RPC with keys that the server leaves alone costs a connection, but
+    has the Reply that came on it."""
+    cell.load_modules()
+    with cell.mounted(prepare=MANY.format(1000)):
+        before = cell.connects()
+        cell.lists_the_same(LISTED_SECONDS)
+        calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
+        if cell.connects() == before:
+            raise progress.Failure("no connection was lost")
+        if calls != sent:
+            raise progress.Failure(f"{calls} RPCs were sent {sent} times")
+
+
+def on_device(cell: Cell) -> None:
+    """What is for real machines works on a mount between guests, and says so in its report."""
+    cell.load_modules()
+    with cell.mounted(prepare="chmod 777 /export"):
+        found = tools_on_device.examine(cell.guests.client, cell.guests.server, "/mnt", "/export", "/lab/files.py")
+    if found.failed or not found.passed:
+        raise progress.Failure(f"{found.failed} of its tests have failed")
+    report = tools_on_device.REPORT.read_text()
+    for word in (f"{cell.device}0: driver", "READ of 1 MiB: ", "ok      one connection", "addr=..."):
+        if word not in report:
+            raise progress.Failure(f"the report does not say: {word}", log=tools_on_device.REPORT)
+
+
+def events(cell: Cell) -> None:
+    """What an adapter has to say of a queue pair for the worse ends the server's connection, whatever becomes of its work
+    requests; all else it says changes nothing at either end."""
+    cell.load_modules()
+    event = PARAMETER.format(cell.driver, "adapter_event")
+    with cell.mounted():
+        for name in GOOD:
+            cell.guests.both(f"echo {name} > {event}")
+            cell.still_works()
+            if cell.connects() != 1:
+                raise progress.Failure(f"the connection has ended after {name}")
+        for made, name in enumerate(FATAL, 2):
+            cell.server(f"echo {name} > {event}")
+            cell.await_connects(made, CLOSED_SECONDS)
+            cell.still_works()
+
+
+ANEW = Expected(100, re.compile(r"(infiniband )?(rxe|siw)0: .*|rdma_rxe: .*|RPC: (Unr|R)egistered rdma .*|NFSD: (Using .* "
+                                r"tracking.*|.*no clients to reclaim.*|starting .* grace period.*)"),
+                "modules and devices go and come anew, and nfsd with them")
+CLOSED = Expected(20, re.compile(r"rpcrdma: connection (to|from) \S+ lost: .*"), "the server closes its connections")
+CANNOT = Expected(10, re.compile(rf"rpcrdma: the device that leads to \S+ {REFUSED}"), "a client's device cannot do it")
+TESTS = [Test("an adapter without extensions", without_extensions, (ANEW, CANNOT))]
+FORCING = [Test("the core registers memory for all RDMA", forced, (ANEW, payload_tests.MOVED))]
+MAPPED = Test("nothing stays mapped", nothing_mapped, (ANEW,))
+FAILED = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed|connection from "
+                                     r"\S+ refused: the device refuses queues of \d+ requests .*)"),
+                  "work requests are refused")
+EVENTS = Test("events of the adapter", events, (CLOSED,))
+FAULTY = Test("faults of the adapter", faults, (FAILED,))
+# It invalidates no memory itself: a connection goes with each RPC whose keys the server does not all invalidate.
+INVALIDATES_NOTHING = "hns"
+UNFENCED = Expected(10_000, re.compile(r"rpcrdma: (connection to \S+ lost: local invalidation failed|\d+ callbacks suppressed)"),
+                    "regions go with their connection")
+ALONE = Test("keys that nobody invalidates", unfenced, (UNFENCED,))
+ON_DEVICE = Test("tests for real machines", on_device)
+PLAYED = [EVENTS, FAULTY, ON_DEVICE, MAPPED]

@@ -1,0 +1,130 @@
+"""The tests of what lives and dies at the client: connections are broken and devices go and come while a mount is used,
+and at the end nothing of them is left."""
+
+import functools
+import re
+import time
+from dataclasses import dataclass
+
+import progress
+from guests.cell import LONG_SECONDS, Cell, Test
+from judges.messages import Expected
+from tests import life as life_tests, mount as mount_tests, objects
+from totals import TOTALS, Kind
+
+VERSION = "4.2"
+# RPCs from one broken connection to the next.
+INTERVAL = 30
+# A broken connection is replaced within a second, as a rule.
+SECONDS_EACH = 20
+# How an RDMA device goes, as the guests' removal has it.
+WAYS = ("link", "driver", "adapter")
+AWAY_SECONDS = 1
+# An NFS 4 client waits three minutes for each answer that does not come: to two good-byes, and to what was under way.
+GOODBYE_SECONDS = 1800
+# Connecting, and not yet done with that, if the moment is met. The delay between attempts grows to a minute.
+AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC'; do "
+                 "test $(date +%s) -lt $end || { echo nobody connects >&2; exit 1; }; done")
+# Connecting for certain: nobody answers.
+UNANSWERED = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC.* state INIT'; do "
+              "test $(date +%s) -lt $end || { echo nobody connects >&2; rdma resource show qp >&2; exit 1; }; done")
+TOUCH = "{{ setsid touch /mnt/t/{0} > /dev/null 2>&1 < /dev/null & }}"
+TOUCHED = f"for try in $(seq {life_tests.BACK_SECONDS}); do test -e /export/t/{{}} && exit 0; sleep 1; done; exit 1"
+AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|rdma_rxe: (un)?loaded|SoftiWARP (at|de)tached|(rxe|siw)0: .*|"
+                                   r"virtio_net virtio\d+ .*|"
+                                   r"nfs: server \S+ (not responding, (still trying|timed out)|OK)"),
+                "the device goes and comes")
+BROKEN = Expected(10_000, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
+                  "connections are broken")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How often."""
+
+    disconnects: int
+    removals: int
+
+
+SOAK = Amounts(disconnects=1000, removals=102)
+SOME = Amounts(disconnects=100, removals=18)
+CHECK = Amounts(disconnects=10, removals=3)
+
+
+def lives(amounts: Amounts) -> list[Test]:
+    """Those that end connections, `amounts` times."""
+    return [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
+            Test(f"client's device removed {amounts.removals} times under load",
+                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY))]
+
+
+def tests(amounts: Amounts) -> list[Test]:
+    """All of them, and what shows that nothing is left."""
+    made = lives(amounts)
+    if amounts != CHECK:
+        # An NFS 4 client says good-bye twice, and waits three minutes for an answer each time.
+        made.append(Test("client's device removed while connecting", removed_connecting, (BROKEN, AWAY)))
+        made.append(Test("umount without a device", umounted_away, (BROKEN, AWAY)))
+    return [*made, Test("nothing left of broken connections", life_tests.nothing_left), mount_tests.NO_LEAK]
+
+
+def broken(count: int, cell: Cell) -> None:
+    """The kernel's fault injection breaks the client's connections under a load that compares what it reads."""
+    cell.load_modules()
+    with cell.mounted():
+        there = objects.at_rest(cell, 1)
+        before = cell.connects()
+        with cell.load(), cell.broken(cell.guests.client, INTERVAL):
+            cell.await_connects(before + count, SECONDS_EACH * count)
+        cell.still_works()
+        objects.judge(cell, 1, there)
+
+
+def device_removed(count: int, cell: Cell) -> None:
+    """The client's device goes at any moment, in each way that it can, and comes back; the mount goes on."""
+    cell.load_modules()
+    with cell.mounted():
+        before = cell.connects()
+        with cell.load():
+            for number in range(count):
+                way = f"{WAYS[number % len(WAYS)]} {cell.device}"
+                if number // len(WAYS) % 2:
+                    moment = AWAIT_ATTEMPT
+                else:
+                    life_tests.await_connection(cell)
+                    moment = f"sleep {number % 3}"
+                cell.client(f"{moment}; /lab/removal go {way}", LONG_SECONDS)
+                time.sleep(AWAY_SECONDS)
+                cell.client(f"/lab/removal come {way}")
+                TOTALS.add(Kind.REMOVALS, 1)
+            life_tests.await_connection(cell)
+        cell.still_works()
+        progress.line(f"  {cell.connects() - before} new connections after {count} removals")
+
+
+def removed_connecting(cell: Cell) -> None:
+    """The client's device goes while a connection is being made, and nobody answers; in each way that it can."""
+    cell.load_modules()
+    with cell.mounted():
+        # While TCP connects, it holds siw's driver.
+        for name in WAYS if cell.device == "rxe" else [way for way in WAYS if way != "driver"]:
+            with cell.silence(), cell.broken(cell.guests.client, 1, 1):
+                cell.client(TOUCH.format(name))
+                cell.client(UNANSWERED, LONG_SECONDS)
+                cell.client(f"/lab/removal go {name} {cell.device}", LONG_SECONDS)
+                cell.client(f"/lab/removal come {name} {cell.device}")
+            cell.server(TOUCHED.format(name), 2 * life_tests.BACK_SECONDS)
+            life_tests.await_connection(cell)
+        cell.still_works()
+
+
+def umounted_away(cell: Cell) -> None:
+    """The mount can go while there is no device, and be made again when there is one."""
+    cell.load_modules()
+    way = f"link {cell.device}"
+    with (progress.undoing(lambda: cell.client(f"/lab/removal come {way}")),
+          cell.mounted(unmount=f"/lab/removal go {way} && umount -f /mnt", seconds=GOODBYE_SECONDS)):
+        cell.still_works()
+    TOTALS.add(Kind.REMOVALS, 1)
+    with cell.mounted():
+        cell.still_works()

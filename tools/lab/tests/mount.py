@@ -1,0 +1,619 @@
+"""The tests of one cell. Each mounts for itself and leaves nothing mounted."""
+
+import contextlib
+import dataclasses
+import re
+import time
+
+import progress
+from guests.cell import FEW_SIZES, LONG_SECONDS, MANY, NO_SECURITY, OTHER_PORT, PORT, SUMS, Cell, Test, files
+from guests.machine import CLIENT, SERVER
+from guests.pair import IN_TREE, OURS
+from judges import capture, trace_events, trace_requester, trace_responder
+from judges.messages import Expected
+from tests import acl as acl_tests, callback as callback_tests, keep_alive as keep_alive_tests
+from tests.keep_alive import LOSES_CONNECTION
+
+SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
+ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
+ODD_SIZE = 200_001
+# One memory region with either client; the in-tree one has more for what is large, or has padding.
+EVEN_SIZE = 65_536
+# Enough for a Reply that fits no inline message.
+NAMES = 300
+MAKE_NAMES = f"{{ mkdir many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch); }}"
+MOUNTS = 50
+# Enough for a call and a reply that fit no inline message.
+ACL_ENTRIES = 400
+SET_ACL = acl_tests.set_acl(ACL_ENTRIES)
+# A connection has one transport for the reverse direction, whoever asks; the in-tree module loses track of the first.
+ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do ls -d $switch/xprt-*-rdma > /dev/null 2>&1 || "
+                   "continue; found=y; if echo 1 2> /dev/null > $switch/add_xprt; then echo $switch has got another >&2; "
+                   "exit 1; fi; done; test \"$found\"")
+LOAD_SECONDS = 6
+SILENT_SECONDS = 10
+MOVES = 2
+# A listener whose address is free a moment late may be lucky.
+ANEW = 10
+# Each has another number.
+LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
+# Of the sysctl's range.
+LEAST_REQUESTS = 4
+# The fewest that a region of ours may have; so a WRITE of the largest of FEW_SIZES takes five.
+REGION_PAGES, SEGMENTS = 17, 5
+# Of so many regions, one of which may begin off a page boundary.
+READ_SIZE = SEGMENTS * (REGION_PAGES - 1) * 4096
+# In the line of mountstats.
+READ_SEGMENTS, WRITE_SEGMENTS = 11, 12
+# The end of a transport comes after umount has returned.
+NO_QUEUE_PAIR = ("for try in $(seq 250); do rdma resource show qp | grep -q 'type RC' || exit 0; sleep 0.2; done; "
+                 "rdma resource show qp >&2; exit 1")
+IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
+SECURITIES = ("krb5", "krb5i", "krb5p")
+FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
+# No more than the buffer of the trace holds the events of.
+TRACED_FAULTS = 3
+TAKE_LOCK = "python3 -IS -c \"import fcntl; fcntl.lockf(open('/mnt/t/a', 'r+'), fcntl.LOCK_EX)\""
+# Until nfsd has executed a LOCK more: of NFS 4 it counts operations by their number, which is 12.
+HOLD_LOCK = """{ python3 -IS -c "
+import fcntl, time
+def asked():
+    return [line.split()[14] for line in open('/proc/net/rpc/nfsd') if line.startswith('proc4ops')]
+file = open('/export/t/a', 'r+')
+fcntl.lockf(file, fcntl.LOCK_EX)
+before = asked()
+print('held', flush=True)
+while asked() == before:
+    time.sleep(0.1)
+" > /tmp/held 2>&1 < /dev/null & }; """ + (
+    "for try in $(seq 250); do grep -q held /tmp/held && exit 0; sleep 0.2; done; cat /tmp/held >&2; exit 1")
+# The versions whose callbacks come over the mount's own connection.
+CALLED_BACK = ("4.1", "4.2")
+LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
+                "the test breaks connections")
+# Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
+# the connection ends.
+TERMINATED = Expected(10, re.compile(r"siw: got TERMINATE\. layer [01], type 1, code 0"), "no such region any more")
+DEBUGGED = Expected(1000, re.compile(r"(rpcrdma: )?(svc|svcrdma): .*"), "the RPC layer of the server is asked to tell")
+NOT_RESPONDING = Expected(20, re.compile(r"nfs: server \S+ (not responding, still trying|OK)"), "the server is silent")
+# ERESTARTSYS: a killed process was giving back its delegation.
+KILLED_IN_RECALL = Expected(10, re.compile(r"NFS: nfs4_handle_delegation_recall_error: unhandled error -512\."),
+                            "its process was killed")
+# A client of NFS 4.0 cannot say good-bye, so that nfsd waits for it.
+MOVED = Expected(12, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*|starting \d+-second grace period.*)|"
+                                r"infiniband (rxe|siw)0: .*"),
+                 "nfsd and the device come and go")
+BONDED = Expected(60, re.compile(r"(bond0|eth0)( \(unregistering\))?: .*|virtio_net virtio\d+ (link0|eth0): renamed from \w+|"
+                                 r"RDMA CM addr change for ndev eth0 used by id \w+|"
+                                 r"rpcrdma: cannot listen on \S+ any more: ENODEV; trying again"),
+                  "a bond is made, changed and unmade")
+# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye.
+SIW_GOODBYE = Expected(2, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
+CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)
+# iw_cm drops a request that comes to a listener which is just going (IWCM_F_DROP_EVENTS), forgets its private data, and
+# tells siw nothing: that keeps its endpoint.
+LEAK_OF_IW_CM = re.compile(r"kmemdup_noprof\S+\s+cm_event_handler\S+\s+siw_cm_upcall|"
+                           r"(kmalloc\w*|siw_cep_alloc|siw_cm_alloc_work)\+\S+( \[siw\])?\s+siw_cm_work_handler")
+# Which they are, the test itself has read.
+LEAKS_FOUND = Expected(4, re.compile(r"kmemleak: \d+ new suspected memory leaks \(see /sys/kernel/debug/kmemleak\)"),
+                       "leaks of others are passed over")
+
+
+def small_files(cell: Cell) -> None:
+    """A few files, and links too long for an inline message."""
+    # nfsd 4 answers EIO to a krb5p Call with a longer target that is not in one piece, over TCP just as here. Between two
+    # modules of ours it is, since it is shorter than their inline threshold.
+    cut = cell.security == "krb5p" and cell.version != "3" and IN_TREE in (cell.server_module, cell.client_module)
+    longest = 3800 if cut else max(files.LINKS)
+    with cell.mounted(prepare=f"/lab/files.py make in {FEW_SIZES} then link there"):
+        cell.client(f"/lab/files.py make /mnt/t/out {FEW_SIZES} then link /mnt/t/here {longest} then forget then "
+                    "check /mnt/t/out then check /mnt/t/in --direct then follow /mnt/t/there", LONG_SECONDS)
+        cell.judge("out", cell.server(SUMS.format("out")))
+        # In the order of their names.
+        made = sorted((size for size in files.LINKS if size <= longest), key=str)
+        if cell.server("readlink /export/t/here/*").split() != ["x" * size for size in made]:
+            raise progress.Failure("the server has other targets than the client gave its links")
+
+
+def buffered(cell: Cell) -> None:
+    with cell.mounted():
+        cell.written("buffered", ALL_SIZES)
+
+
+def direct(cell: Cell) -> None:
+    with cell.mounted():
+        cell.written("direct", ALL_SIZES, "--direct")
+
+
+def direct_odd(cell: Cell) -> None:
+    """Memory and offsets that no page boundary helps with."""
+    with cell.mounted():
+        cell.written("odd", SMALL_SIZES, "--direct --odd")
+
+
+def from_server(cell: Cell) -> None:
+    """Read into memory, and from offsets, that no page boundary helps with."""
+    with cell.mounted(prepare=f"/lab/files.py make in {SMALL_SIZES}"):
+        cell.client("/lab/files.py check /mnt/t/in --odd then forget then check /mnt/t/in --direct --odd", LONG_SECONDS)
+
+
+def directory(cell: Cell) -> None:
+    """The names of 5,000 entries; asking for the attributes of each takes a minute on an emulated machine."""
+    with cell.mounted(prepare=MANY.format(5000)):
+        cell.lists_the_same()
+
+
+def large_acls(cell: Cell) -> None:
+    """ACLs too long for an inline message, set at the server and read at the client, and back."""
+    with cell.mounted(prepare=f"touch a b && {SET_ACL} a"):
+        count = int(cell.client("nfs4_getfacl /mnt/t/a | grep -c '^A::1[0-9]*[:@]'"))
+        cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+        if count != ACL_ENTRIES:
+            raise progress.Failure(f"the client sees {count} of {ACL_ENTRIES} entries")
+        there = int(cell.server("getfacl -n /export/t/b | grep -c '^user:1'"))
+        if there != ACL_ENTRIES:
+            raise progress.Failure(f"the server got {there} of {ACL_ENTRIES} entries")
+
+
+def workers(cell: Cell) -> None:
+    """100 processes write, read back and compare at the same time."""
+    with cell.mounted():
+        cell.client("/lab/files.py workers /mnt/t/workers 100 60000 then forget then check /mnt/t/workers",
+                    LONG_SECONDS)
+        cell.judge("workers", cell.server(SUMS.format("workers")))
+
+
+def killed(cell: Cell) -> None:
+    """Processes killed in the middle of their I/O; the mount goes on working."""
+    with cell.mounted():
+        with cell.load():
+            time.sleep(LOAD_SECONDS)
+        cell.still_works()
+
+
+def forced(cell: Cell) -> None:
+    """`umount -f` with a server that says nothing: what waits for it fails, and the mount can go."""
+    with cell.mounted(unmount=f"if {IS_MOUNTED}; then umount /mnt; fi"), cell.load(ends=True):
+        time.sleep(LOAD_SECONDS)
+        with cell.silence():
+            time.sleep(LOAD_SECONDS)
+            # Each one ends the RPCs that wait at that moment, and a process may begin another before it gives up.
+            cell.client("read -r group < /tmp/load.pid; for try in $(seq 50); do pgrep -g $group > /dev/null || exit 0; "
+                        "umount -f /mnt; sleep 1; done; exit 1", 180)
+    with cell.mounted():
+        cell.still_works()
+
+
+def lazy(cell: Cell) -> None:
+    """`umount -l` under load: the load goes on, and its end is the end of the mount."""
+    with cell.mounted(unmount=f"! {IS_MOUNTED}"), cell.load():
+        time.sleep(LOAD_SECONDS)
+        cell.client("umount -l /mnt")
+        time.sleep(LOAD_SECONDS)
+        cell.client("kill -0 $(cat /tmp/load.pid)")
+
+
+def disconnected(cell: Cell) -> None:
+    """The kernel's fault injection breaks the connection again and again under load; no byte is wrong."""
+    with cell.mounted():
+        before = cell.connects()
+        with contextlib.ExitStack() as stack:
+            # Each end breaks connections of its own accord.
+            for machine in cell.debugged:
+                stack.enter_context(cell.broken(machine, FAULT_INTERVAL, FAULTS))
+            cell.client("/lab/files.py workers /mnt/t/workers 24 200000", LONG_SECONDS)
+        cell.same("workers")
+        reconnects = cell.connects() - before
+        if reconnects < LEAST_RECONNECTS:
+            raise progress.Failure(f"only {reconnects} new connections; the faults did not reach the transport")
+
+
+def silent(cell: Cell) -> None:
+    """The server says nothing for longer than a queue pair retries; the mount recovers by itself."""
+    with cell.mounted():
+        before = cell.connects()
+        with cell.load():
+            time.sleep(LOAD_SECONDS)
+            with cell.silence():
+                if cell.device == "rxe":
+                    cell.client(LOSES_CONNECTION, LONG_SECONDS)
+                else:
+                    # That of siw is over TCP, which is more patient.
+                    time.sleep(SILENT_SECONDS)
+            cell.still_works()
+        if cell.device == "rxe" and cell.connects() == before:
+            raise progress.Failure("the connection outlived the silence")
+
+
+def remount(cell: Cell) -> None:
+    """Mounted and unmounted many times, each time used."""
+    with cell.mounted():
+        pass
+    cell.client(f"/lab/mounts.py {cell.mount_call()} {MOUNTS}", LONG_SECONDS)
+    if cell.server("cat /export/t/n").strip() != str(MOUNTS):
+        raise progress.Failure("the last mount's write is not on the server")
+
+
+def over_ipv6(cell: Cell) -> None:
+    with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6")):
+        cell.written("six", FEW_SIZES)
+
+
+def forms(cell: Cell) -> None:
+    """Every form of message is in a capture, and tshark finds none malformed."""
+    with cell.captured() as path, cell.mounted(prepare=f"touch a b && {SET_ACL} a"):
+        # Past the page cache, which would read whole pages.
+        cell.written("out", f"100 5000 {ODD_SIZE}", "--direct")
+        # A long call that has nothing to reduce, and a long reply.
+        cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b && ls -l /mnt/t/out")
+    capture.judge(path, ODD_SIZE)
+
+
+def traced(cell: Cell) -> None:
+    """The server's trace events are those of the documentation; they fire, and agree with each other."""
+    server = cell.guests.server
+    trace_events.must_be_those_documented(server)
+    trace_events.must_have_fields(server)
+    with trace_events.recorded(server, trace_responder.RPC_EVENT) as trace, cell.mounted(prepare=MAKE_NAMES):
+        cell.client(f"/lab/files.py make /mnt/t/out --direct {EVEN_SIZE} {ODD_SIZE}")
+        cell.same("out", "--direct")
+        # With more room than there is of the file.
+        cell.client(f"dd if=/mnt/t/out/file-{EVEN_SIZE} of=/dev/null bs={2 * EVEN_SIZE} iflag=direct status=none")
+        cell.client("ls /mnt/t/many")
+    trace_responder.judge(trace, ODD_SIZE)
+
+
+def traced_client(cell: Cell) -> None:
+    """The client's trace events are those of the documentation, with the fields of the in-tree module; they fire for
+    every form of message and when a connection breaks, and agree with each other and with the RPC layer."""
+    client = cell.guests.client
+    trace_events.must_be_those_documented(client)
+    trace_events.must_have_fields(client)
+    peer = f"[{SERVER.address4}]:{PORT}"
+    # As for the capture: NFS 3 has no such long Call.
+    carried = trace_requester.Forms(peer, ODD_SIZE, long_call=cell.version != "3",
+                                    callback=cell.version in CALLED_BACK)
+    prepare = f"{MAKE_NAMES} && touch a b && {SET_ACL} a" if carried.long_call else MAKE_NAMES
+    with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
+        with cell.mounted(prepare=prepare):
+            cell.client(f"/lab/files.py make /mnt/t/out --direct 100 {ODD_SIZE}")
+            cell.same("out", "--direct")
+            cell.client("ls /mnt/t/many")
+            if carried.long_call:
+                cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b")
+            if carried.callback:
+                # Whoever waits for a lock is told when it is free (CB_NOTIFY_LOCK).
+                cell.server(callback_tests.UP)
+                # At first when there is no grace period any more, in which nobody gets one.
+                cell.client(TAKE_LOCK)
+                cell.server(HOLD_LOCK)
+                cell.client(TAKE_LOCK)
+        cell.client(NO_QUEUE_PAIR)
+    trace_requester.judge(trace, carried)
+    with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
+        with cell.mounted(), contextlib.ExitStack() as stack:
+            for machine in cell.debugged:
+                stack.enter_context(cell.broken(machine, FAULT_INTERVAL, TRACED_FAULTS))
+            cell.client("/lab/files.py workers /mnt/t/workers 8 100000", LONG_SECONDS)
+        cell.client(NO_QUEUE_PAIR)
+    trace_requester.judge_broken(trace, peer, injected=client in cell.debugged)
+
+
+def secure(cell: Cell) -> None:
+    """What crosses the link is protected as sec= says: by what tshark reads in it, and whether a file's bytes are in it.
+
+    Those of a mount without Kerberos are, which shows that they would be found.
+    """
+    name = f"file-{ODD_SIZE}"
+    content = files.content(name, ODD_SIZE)
+    with cell.captured() as path, cell.mounted():
+        mounted = cell.client("grep ' /mnt ' /proc/mounts")
+        cell.written("out", str(ODD_SIZE), "--direct")
+    if f"sec={cell.security}," not in mounted:
+        raise progress.Failure(f"the mount is not of sec={cell.security}: {mounted.strip()}")
+    capture.judge_security(path, SECURITIES.index(cell.security) + 1)
+    found = capture.has_clear_text(path, content)
+    if found != (cell.security != "krb5p"):
+        raise progress.Failure(f"the file's bytes are {'' if found else 'not '}in {path} in clear text")
+    with cell.captured() as path, cell.mounted(cell.mount_command(security=NO_SECURITY)):
+        cell.client(f"/lab/files.py make /mnt/t/out {ODD_SIZE}")
+    if not capture.has_clear_text(path, content):
+        raise progress.Failure(f"the bytes of a mount with sec={NO_SECURITY} are not found in {path}")
+
+
+def encryption_types(cell: Cell) -> None:
+    """A user whose verifiers are longer than those of the machine, which the RPC layer has seen first and plans for, reads
+    what the server places in chunks. (What is inline it reads no better than over TCP.)"""
+    with cell.mounted():
+        cell.written("out", "20000 300001 2000000", "--direct")
+        tickets = cell.client("/lab/kerberos reader")
+        if "(skey, tkt): aes256-cts-hmac-sha384-192" not in tickets.rpartition("nfs/server")[2]:
+            raise progress.Failure(f"the user has other tickets: {tickets}")
+        cell.client("setpriv --reuid=daemon --regid=daemon --clear-groups /lab/files.py check /mnt/t/out --direct")
+
+
+def statistics(cell: Cell) -> None:
+    """The line that nfs-utils reads: the word rdma and 27 numbers."""
+    with cell.mounted():
+        cell.client("/lab/files.py make /mnt/t/some 100000")
+        line = cell.client("grep 'xprt:' /proc/self/mountstats").split()
+        if line[:2] != ["xprt:", "rdma"] or len(line) != 29 or not all(word.isdigit() for word in line[2:]):
+            raise progress.Failure(f"mountstats has: {' '.join(line)}")
+
+
+def tunables(cell: Cell) -> None:
+    """What /proc/sys/sunrpc/svc_rdma of the server takes and refuses; new connections use it, and counters count."""
+    directory = "cd /proc/sys/sunrpc/svc_rdma"
+    least = f"echo {LEAST_REQUESTS} > max_requests && echo 4096 > max_req_size"
+    usual = cell.server(f"{directory} && cat max_requests max_req_size").split()
+    with progress.undoing(lambda: cell.server(f"{directory} && echo {usual[0]} > max_requests && "
+                                         f"echo {usual[1]} > max_req_size")):
+        taken = cell.server(f"{directory} && for line in 'max_requests 3' 'max_requests 16385' 'max_req_size 4095' "
+                            "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256'; do "
+                            # The shell's own echo calls any error an I/O error.
+                            "set -- $line; { /bin/echo $2 > $1; } 2>&1 | grep -q 'Invalid argument' || echo $line; done; "
+                            f"for counter in rdma_stat_*; do echo 0 > $counter || echo $counter; done; {least}").strip()
+        if taken:
+            raise progress.Failure(f"taken, or refused otherwise than with EINVAL, or a counter that cannot be set to zero: "
+                              f"{' '.join(taken.split())}")
+        with cell.captured() as path, _small_regions(cell), cell.mounted():
+            cell.written("out", FEW_SIZES)
+            _writes_counted(cell, directory)
+            segments = cell.counter(READ_SEGMENTS)
+        counters = cell.server(f"{directory} && cat rdma_stat_read rdma_stat_recv rdma_stat_write "
+                               "rdma_stat_rq_poll").split()
+    granted = capture.granted(path)
+    if max(granted, default=0) != LEAST_REQUESTS:
+        raise progress.Failure(f"max_requests is {LEAST_REQUESTS}, but grants were {sorted(granted)}, in {path}")
+    if 0 in map(int, counters[:3]) or int(counters[3]) != 0:
+        raise progress.Failure(f"read, recv, write and rq_poll count {' '.join(counters)}")
+    # As in the in-tree module, each segment counts.
+    if int(counters[0]) != segments or cell.client_module == OURS and segments < SEGMENTS:
+        raise progress.Failure(f"{counters[0]} RDMA Reads are counted, of {segments} segments of Read chunks sent")
+
+
+def _writes_counted(cell: Cell, directory: str) -> None:
+    """An RDMA Write for each segment of a READ's Write chunk counts, as in the in-tree module."""
+    cell.client(f"dd if=/dev/zero of=/mnt/t/big bs={READ_SIZE} count=1 oflag=direct 2>&1")
+    cell.server(f"{directory} && echo 0 > rdma_stat_write")
+    before = cell.counter(WRITE_SEGMENTS)
+    # No more than there is, so that each segment is filled.
+    cell.client(f"dd if=/mnt/t/big of=/dev/null bs={READ_SIZE} count=1 iflag=direct 2>&1")
+    segments, written = cell.counter(WRITE_SEGMENTS) - before, int(cell.server(f"{directory} && cat rdma_stat_write"))
+    if written != segments or cell.client_module == OURS and segments < SEGMENTS:
+        raise progress.Failure(f"{written} RDMA Writes are counted, of {segments} segments of Write chunks sent")
+
+
+def _small_regions(cell: Cell) -> contextlib.AbstractContextManager[None]:
+    """Regions of few pages, so that a chunk has several segments; the in-tree module takes as many as it likes."""
+    if cell.client_module == IN_TREE:
+        return contextlib.nullcontext()
+    return cell.tunable("rdma_region_pages", REGION_PAGES)
+
+
+def named(cell: Cell) -> None:
+    """The server's trace events name the client by its address alone, which scripts filter by; and so does nfsd."""
+    cell.load_modules()
+    instance = "/sys/kernel/tracing/instances/named"
+    event = f"{instance}/events/sunrpc/svc_process"
+    cell.server(f"mkdir {instance}")
+    with progress.undoing(lambda: cell.server(f"echo 0 > {event}/enable; rmdir {instance}")):
+        cell.server(f"echo 'addr == \"{CLIENT.address4}\"' > {event}/filter && echo 1 > {event}/enable")
+        with cell.mounted():
+            cell.written("named", "4097")
+        found = int(cell.server(f"grep -c 'addr={CLIENT.address4} ' {instance}/trace || true"))
+    if not found:
+        raise progress.Failure("no Call is found by its client's address")
+
+
+def told(cell: Cell) -> None:
+    """The server tells of a new connection when it is asked to (``rpcdebug``), in a line whose beginning scripts know; and
+    only then."""
+    cell.load_modules()
+
+    def lines() -> int:
+        with cell.mounted():
+            return int(cell.server("dmesg | grep -c 'svcrdma: new connection accepted on device' || true"))
+
+    before, again = lines(), lines()
+    cell.server("rpcdebug -m rpc -s svcsock")
+    with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")):
+        asked = lines()
+    if again != before or asked == again:
+        raise progress.Failure(f"{again - before} lines without being asked, {asked - again} when asked")
+
+
+def callbacks(cell: Cell) -> None:
+    """nfsd has made its client for callbacks on the mount's own connection; of these versions it sends no probe."""
+    with cell.mounted():
+        cell.server(callback_tests.UP)
+        if cell.server_module == OURS:
+            cell.server(ANOTHER_REFUSED)
+
+
+def listeners(cell: Cell) -> None:
+    """Each way to start one; and the statistics of nfsd's pools count what comes in."""
+    cell.load_modules()
+    netlink, tcp = f"rdma:{SERVER.address4}", f"tcp:{SERVER.address4}:{OTHER_PORT + 1}"
+    configured = f"[nfsd]\\nrdma=y\\nrdma-port={OTHER_PORT}\\n"
+    starts = [f"rpc.nfsd --rdma={OTHER_PORT} 4",
+              f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && cp /tmp/nfs.conf /etc"]
+    # With Kerberos, rpc.gssd wants a listener for TCP.
+    if cell.security == NO_SECURITY:
+        # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
+        starts.append(f"nfsdctl listener +{netlink}:0 && for time in $(seq {ANEW}); do "
+                      f"nfsdctl listener +{tcp} && nfsdctl listener -{tcp} || exit 1; done; "
+                      f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4")
+    for start in starts:
+        cell.guests.stop_serving()
+        cell.server(start)
+        port = int(cell.server("sed -n 's/^rdma //p' /proc/fs/nfsd/portlist | head -n 1"))
+        before = _enqueued(cell)
+        with cell.mounted(cell.mount_command(port=port)):
+            cell.written("other", "4097")
+        if _enqueued(cell) <= before:
+            raise progress.Failure(f"pool_stats counts {before} transports with work before, {_enqueued(cell)} after")
+    # What netlink added goes with nfsd alone.
+    cell.guests.stop_serving()
+    cell.load_modules()
+
+
+def _enqueued(cell: Cell) -> int:
+    """How often a transport of nfsd's had something to do: the third number of each pool."""
+    return sum(int(line.split()[2]) for line in cell.server("cat /proc/fs/nfsd/pool_stats").splitlines()
+               if not line.startswith("#"))
+
+
+def address_moves(cell: Cell) -> None:
+    """The listener's address goes to another link and back (ADDR_CHANGE): it listens again, and the mount goes on."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(f"/lab/bond enter {cell.device}")
+    with progress.undoing(lambda: cell.server(f"rpc.nfsd 0; /lab/bond leave {cell.device}")):
+        # One on all addresses does not hear of it.
+        cell.server(f"nfsdctl listener +rdma:{SERVER.address4}:{OTHER_PORT} && nfsdctl threads 4")
+        with cell.mounted(cell.mount_command(port=OTHER_PORT)):
+            before = cell.connects()
+            with cell.load():
+                for _ in range(MOVES):
+                    time.sleep(LOAD_SECONDS)
+                    listener = _listener(cell)
+                    cell.server("/lab/bond move")
+                    _listener(cell, listener)
+                cell.still_works()
+            progress.line(f"  {MOVES} moves, {cell.connects() - before} new connections")
+    cell.load_modules()
+
+
+def described(cell: Cell) -> None:
+    """The kernel knows the types of the module's trace events (BTF), where it knows its own."""
+    cell.load_modules()
+    for machine in cell.guests.machines:
+        machine.must("! test -e /sys/kernel/btf/vmlinux || grep -qa btf_trace_svcrdma_post_recv /sys/kernel/btf/rpcrdma")
+
+
+def _listener(cell: Cell, before: str = "") -> str:
+    """The one of now. Where the device does not know an address yet, it comes with the next try, after a second."""
+    return cell.server(f"for try in $(seq 250); do now=$({LISTENER}) && test \"$now\" != '{before}' && echo \"$now\" && "
+                       f"exit; sleep 0.2; done; echo 'no listener, or that of before: {before}' >&2; exit 1").strip()
+
+
+def in_namespace(cell: Cell) -> None:
+    """nfsd, its RDMA device and the link are in a network namespace, of which nothing is left when nfsd has ended."""
+    cell.load_modules()
+    cell.guests.stop_serving()
+    cell.server(f"/lab/namespace enter {cell.device}")
+    leave = f"/lab/namespace leave {cell.device}"
+    if cell.server_module == IN_TREE and cell.version in CALLED_BACK:
+        # That forgets a reference of each transport for callbacks, and with it the namespace.
+        leave = f"! {leave}"
+    with progress.undoing(lambda: cell.server(leave)), cell.mounted():
+        cell.written("inner", "4097 300001")
+    cell.load_modules()
+
+
+def removed(cell: Cell) -> None:
+    """rmmod succeeds at both ends after the last umount, and no object of the RDMA devices stays behind."""
+    cell.guests.unload()
+    for machine in cell.guests.machines:
+        left, before = cell.guests.resources(machine), cell.guests.resources_before[machine.role.name]
+        if left != before:
+            raise progress.Failure(f"RDMA objects on the {machine.role.name}: {left} after, {before} before")
+
+
+def loaded_by_mount(cell: Cell) -> None:
+    """`mount -o rdma` has modprobe load the module where `make install` and depmod have put it."""
+    cell.load_modules()
+    cell.guests.unload_client()
+    # With what the module depends on, and without the thousands of others, which take depmod a minute.
+    cell.client("release=$(uname -r) && tree=/tmp/modules/$release && mkdir -p $tree && cd /lib/modules/$release && "
+                "cp -a --parents modules.order modules.builtin $(find kernel -path '*/net/sunrpc/*' -o "
+                "-path '*/infiniband/core/*') $tree && "
+                f"install -D -m 644 -t $tree/updates /lab/{cell.client_module}/rpcrdma.ko && "
+                "mount --bind /tmp/modules /lib/modules && depmod")
+    with progress.undoing(lambda: cell.client("umount /lib/modules && rm -r /tmp/modules")):
+        cell.guests.expect_module(cell.guests.client, cell.client_module)
+        with cell.mounted(cell.mount_command(option="rdma")):
+            cell.written("some", "100000")
+        cell.guests.unload()
+
+
+def no_leak(cell: Cell) -> None:
+    """After rmmod nothing is left that nobody points to. Two looks, because a pointer can be in a register."""
+    for machine in cell.debugged:
+        leaks = machine.must("cd /sys/kernel/debug && echo scan > kmemleak && sleep 6 && echo scan > kmemleak && "
+                             "cat kmemleak", LONG_SECONDS)
+        ours = [leak for leak in re.split(r"(?=^unreferenced object)", leaks, flags=re.MULTILINE)
+                if leak.strip() and not LEAK_OF_IW_CM.search(leak)]
+        if ours:
+            raise progress.Failure(f"kmemleak on the {machine.role.name}: {''.join(ours)[:3000]}")
+
+
+SMALL = Test("small files and links each way", small_files)
+FORCED = Test("umount -f, silent server", forced, (*CANCELS, NOT_RESPONDING))
+REMOUNTED = Test(f"{MOUNTS} mounts", remount)
+# What is hard on connections, memory and life times.
+HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
+        Test("O_DIRECT, not aligned", direct_odd), Test("100 readers and writers", workers),
+        Test("kill -9 under load", killed, CANCELS), FORCED,
+        Test("umount -l under load", lazy, CANCELS),
+        Test("connection broken under load", disconnected, (LOST,)),
+        Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING)), REMOUNTED]
+CALLBACKS = Test("callback channel", callbacks)
+ENCRYPTION_TYPES = Test("several encryption types", encryption_types)
+REMOVED = Test("module removed, nothing left", removed)
+NO_LEAK = Test("no memory leaked", no_leak, (LEAKS_FOUND,))
+
+GUESSED = acl_tests.GUESSED
+SMOKE = {"3": [SMALL], "4.0": [SMALL, GUESSED], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
+OVER_IPV6 = Test("over IPv6", over_ipv6)
+# NFS 3 would want rpcbind there, too.
+NAMESPACE = Test("server in a network namespace", in_namespace, (MOVED,))
+TRACED = Test("trace events of the server", traced)
+TRACED_CLIENT = Test("trace events of the client", traced_client, (LOST,))
+LISTENERS = Test("listeners", listeners, (MOVED,))
+# Wants a kernel with bonding at the server, which is the stock one.
+ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
+WATCHED = Test("silent server is noticed", keep_alive_tests.watched, (LOST, MOVED))
+# Of a client of NFS 3 alone: any other has a lease to renew.
+DEAD = Test("dead server is noticed in time", keep_alive_tests.dead, (LOST, NOT_RESPONDING))
+NAMED = Test("client named in trace events", named)
+TOLD = Test("connections told when asked for", told, (DEBUGGED,))
+DESCRIBED = Test("types for BPF", described)
+FROM_SERVER = Test("written by the server", from_server)
+DIRECTORY = Test("directory of 5,000", directory)
+TUNABLES = Test("server's tunables", tunables)
+# There are READs side by side in these.
+SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
+FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
+# Of all that the versions have in common.
+COMMON = [FROM_SERVER, DIRECTORY, OVER_IPV6,
+          WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, TUNABLES,
+          NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+# What the server's Calls are for.
+CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
+# nfsd cannot encode an ACL of more than a page for NFS 3.
+OF_4 = [FORMS, ACLS, GUESSED, NAMESPACE]
+# Each once.
+FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *([] if version == "3" else OF_4), *COMMON]))
+        for version, smoke in SMOKE.items()}
+SOAK = [*HARD, callback_tests.RECALLED_UNDER_LOAD, REMOVED, NO_LEAK]
+
+
+def siw_goodbyes(test: Test) -> Expected:
+    """What siw may say in a test: of many mounts at the more good-byes the busier the machine is."""
+    return dataclasses.replace(SIW_GOODBYE, most=MOUNTS) if test == REMOUNTED else SIW_GOODBYE
+
+
+def secured(tests: list[Test], version: str) -> list[Test]:
+    """The tests that make sense with Kerberos, and what proves that it is used.
+
+    Its messages have other forms, since chunks carry no part of what is protected, and other chunks count. An ACL names
+    users by name, and the guests have none. The realm knows the server by one address, and the server's daemon one network
+    namespace. A client of NFS 4 closes files with the machine's credential (SP4_MACH_CRED), by a way of its own, on which
+    `umount -f` ends nothing. The last put of an open file lets go of its mount before its credential, which then uses the mount's RPC
+    client (__put_nfs_open_context() of Linux 7.3): many mounts in a row end in memory that was freed.
+    """
+    without = [FORMS, TRACED, TRACED_CLIENT, TUNABLES, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
+               *([] if version == "3" else [FORCED])]
+    return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]

@@ -1,0 +1,103 @@
+"""Our requester on raw verbs (tools/requester) against a server: its parts as tests."""
+
+import dataclasses
+import functools
+import re
+
+import progress
+from guests.cell import LONG_SECONDS, Cell, Test
+from guests.kernels import Kernel
+from guests.pair import OURS
+from judges.messages import Expected
+from tests import callback as callback_tests
+from tests.mount import MOVED, SIW_GOODBYE
+
+# The program's own words for its parts, and the messages that they provoke.
+QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
+REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
+GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
+# A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
+# again and again without delay there are thousands.
+# A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
+SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
+GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 3, 40
+LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
+                "the requester breaks connections")
+SILENT = Expected(1, re.compile(r"rpcrdma: connection from \S+ closed: the client answers no calls"), "the requester does not")
+CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
+                  "the requester has one credit")
+REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+"), LOST.reason)
+# The requester's own adapter refuses what the server was told to do.
+TERMINATED = Expected(60, re.compile(r"siw: got TERMINATE\. layer [012], type \d, code \d+"), "a key that is none")
+# Each case may say good-bye.
+LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
+NFSD = "/proc/fs/nfsd"
+
+
+def part(name: str, cell: Cell) -> None:
+    """One part of the program, case by case."""
+    command = f"PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {cell.server_module} '{name}' 2>&1"
+    result = cell.guests.client.run(command, LONG_SECONDS)
+    lines = result.out.splitlines()
+    for line in lines:
+        progress.line(f"  {line}")
+    failed = [line for line in lines if line.startswith("FAILED ")]
+    if failed or result.status != 0:
+        why = failed[0].removeprefix("FAILED ") if failed else f"ended with status {result.status}"
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise progress.Failure(f"{why}{more}")
+
+
+def version_2(cell: Cell) -> None:
+    """The part for NFS 2, which rpc.nfsd does not know any more."""
+    with progress.undoing(lambda: cell.server(f"cd {NFSD} && echo 0 > threads && echo -2 > versions && /lab/nfs-server")):
+        cell.server(f"cd {NFSD} && echo 0 > threads && echo +2 > versions && "
+                    "echo rdma 20049 > portlist && echo 4 > threads")
+        part("NFS 2", cell)
+
+
+def reverse(cell: Cell) -> None:
+    """The part for Calls of nfsd, which has to delegate files, and to wait long for the answers."""
+    with callback_tests.patient(cell):
+        cell.server(callback_tests.NO_GRACE)
+        part(REVERSE, cell)
+
+
+def given_up(name: str, lease: int, cell: Cell) -> None:
+    """The part for Calls that nfsd gives up, which it has to do, but not all the time."""
+    with callback_tests.patient(cell, lease), callback_tests.recorded(cell, CALL_ENDED, SENT) as lines:
+        cell.server(callback_tests.NO_GRACE)
+        part(name, cell)
+    ended = sum(f": {CALL_ENDED}: " in line for line in lines)
+    # How often the in-tree server tries to send is its own matter.
+    if cell.server_module == OURS and not LEAST_ENDED <= ended <= MOST_ENDED:
+        raise progress.Failure(f"nfsd has given up or had {ended} answers to its Calls")
+    # It would stand in the way of others until its time is over.
+    held = [line for line in lines if f": {SENT}: " in line and NO_BUFFERS.search(line)]
+    if held:
+        raise progress.Failure(f"a Call is kept to be sent again: {held[0].strip()}")
+
+
+def dropped(cell: Cell) -> None:
+    """The part for Calls that nfsd drops. When the requester makes a directory for that, nfsd forgets its exports, and mountd
+    does not answer it for a while."""
+    cell.server("rmdir /export/requester/hold 2> /dev/null; { setsid /lab/hold-nfsd /export/requester/hold "
+                "> /dev/null 2>&1 < /dev/null & }")
+    with progress.undoing(lambda: cell.server("pkill -x hold-nfsd; pkill -CONT -x rpc.mountd")):
+        part(DROPS, cell)
+
+
+def long_tests() -> list[Test]:
+    """What is not for every check."""
+    return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED))]
+
+
+def tests(kernel: Kernel) -> list[Test]:
+    """All of them, for a server with that kernel."""
+    # Debian's has no NFS 2.
+    old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
+    return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
+            Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
+            Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
+            Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
+            Test(DROPS, dropped, (CLOSED, LEFT))]
