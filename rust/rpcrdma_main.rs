@@ -21,9 +21,12 @@ mod transport;
 use kapi::{
     ib::Ledger,
     sunrpc::{
-        ClassRegistration,
-        ReverseRegistration,
-        SvcClassRegistration, //
+        register_reverse,
+        register_service,
+        register_transport,
+        Class,
+        Registered,
+        SvcClass, //
     },
     sys::{
         svc_sysctl::SvcSysctl,
@@ -44,9 +47,9 @@ module! {
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
     _sysctl: (Option<Sysctl>, Option<SvcSysctl>),
-    _client: ClassRegistration<client::ClientXprt>,
-    _server: SvcClassRegistration<server::Server>,
-    _reverse: ReverseRegistration<server::Server>,
+    _client: Registered<Class>,
+    _server: Registered<SvcClass>,
+    _reverse: Registered<Class>,
     _ledger: Ledger,
 }
 
@@ -60,9 +63,9 @@ impl kernel::Module for RpcRdma {
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         };
-        let _reverse = ReverseRegistration::new(module).inspect_err(refused)?;
-        let _server = SvcClassRegistration::new(module).inspect_err(refused)?;
-        let _client = ClassRegistration::new(module).inspect_err(refused)?;
+        let _reverse = register_reverse::<server::Server>(module).inspect_err(refused)?;
+        let _server = register_service::<server::Server>(module).inspect_err(refused)?;
+        let _client = register_transport::<client::ClientXprt>(module).inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
         let _sysctl = (

@@ -10,9 +10,11 @@ mod buffer;
 mod class;
 mod connecting;
 mod display;
+mod fresh;
+mod handle;
 mod private;
 mod progress;
-mod registration;
+mod registered;
 mod rqst;
 mod setup;
 mod svc;
@@ -27,7 +29,7 @@ pub(crate) use self::{
     buffer::RpcBuffer,
     class::Class,
     connecting::Connecting,
-    registration::ClassRegistration,
+    registered::Registered,
     rqst::{
         NotFound,
         PinnedRqst,
@@ -35,13 +37,14 @@ pub(crate) use self::{
         RpcRqst,
         Rqst, //
     },
+    setup::register_transport,
     svc::{
+        register_reverse,
+        register_service,
         Argument,
         Payload,
-        ReverseRegistration,
         Service,
         SvcClass,
-        SvcClassRegistration,
         SvcHandle,
         SvcReply,
         SvcRqst, //

@@ -30,7 +30,7 @@ CONFINED = (("unsafe", re.compile(r"\bunsafe\b(?!_code)")),
 # Where structures are shared with C, which changes them: a reference to one would say that it does not.
 SHARED_HOME = "rust/kapi/sunrpc"
 REFERENCES = (("a reference in a type", re.compile(r"&(?:'(?!static)\w+ )?(?:mut )?bindings::(?!\w+_ops\b)")),
-              ("a reference through a raw pointer", re.compile(r"&(?:mut )?\(\*[\w.]+(?:\(\))?\)\.(?!(?:handles|link|kind)\b)|"
+              ("a reference through a raw pointer", re.compile(r"&(?:mut )?\(\*[\w.]+(?:\(\))?\)\.(?!(?:common|link|kind)\b)|"
                                                                r"&(?:mut )?\*(?:self\.)?(?:raw|rqst|xprt|args|task|buf)\b(?!\.cast)")),
               ("a reference from NonNull", re.compile(r"\braw\.as_(?:ref|mut)\(\)")))
 # What a comment on safety says that leaves its reason to another one.

@@ -10,11 +10,12 @@ pub(crate) use self::lookup::find_transport_ident;
 
 use crate::kapi::{
     bindings,
+    sunrpc::registered::{
+        Registered,
+        RpcClass, //
+    },
     sys::{
-        single::{
-            Single,
-            Taken, //
-        },
+        single::Single,
         workqueue::OwnedQueue, //
     },
 };
@@ -105,7 +106,7 @@ impl Class {
         netids: &[&'static CStr],
         setup: SetupFn,
         queue: Option<Arc<OwnedQueue>>,
-    ) -> Result<Registered> {
+    ) -> Result<Registered<Self>> {
         let taken = self.owner.take()?;
         let mut text = [0; 32];
         for (to, from) in text.iter_mut().zip(name.to_bytes()) {
@@ -133,30 +134,14 @@ impl Class {
         }
         // SAFETY: The class is filled in and static.
         to_result(unsafe { bindings::xprt_register_transport(class) })?;
-        // INVARIANT: Registered above.
-        Ok(Registered {
-            class: self,
-            _queue: queue,
-            _taken: taken,
-        })
+        // SAFETY: Registered above, and the place taken.
+        Ok(unsafe { Registered::new(self, queue, taken) })
     }
 }
 
-/// A class is registered while this lives.
-///
-/// # Invariants
-///
-/// `class` is registered.
-pub(super) struct Registered {
-    class: &'static Class,
-    // What is queued is done before the queue is gone, which is after the class is.
-    _queue: Option<Arc<OwnedQueue>>,
-    _taken: Taken,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        // SAFETY: Registered by the type invariant.
-        unsafe { bindings::xprt_unregister_transport(self.class.as_raw()) };
+impl RpcClass for Class {
+    unsafe fn unregister(&self) {
+        // SAFETY: Registered by the contract of this function.
+        unsafe { bindings::xprt_unregister_transport(self.as_raw()) };
     }
 }

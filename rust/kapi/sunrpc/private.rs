@@ -6,13 +6,11 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         backchannel::Backchannel,
-        display::free_address_strings,
+        fresh,
+        handle::Common,
         transport::Transport, //
     },
-    sys::{
-        completion::Completion,
-        module::ModuleRef, //
-    },
+    sys::module::ModuleRef, //
 };
 use kernel::prelude::*;
 
@@ -28,18 +26,8 @@ pub(super) struct Private<T> {
 pub(super) struct Data<T> {
     // First, since it has handles.
     pub(super) transport: T,
-    pub(super) shared: Pin<KBox<Common>>,
+    pub(super) shared: Pin<KBox<Common<Backchannel>>>,
     pub(super) module: ModuleRef,
-}
-
-/// What handles use, and where they are waited for.
-#[pin_data]
-pub(super) struct Common {
-    /// Completed when the last handle is gone.
-    #[pin]
-    pub(super) handles: Completion,
-    #[pin]
-    pub(super) backchannel: Backchannel,
 }
 
 impl<T: Transport> Private<T> {
@@ -79,15 +67,12 @@ impl<T: Transport> Private<T> {
         transport.destroy();
         // The transport goes first: it holds handles, and work that uses them.
         drop(transport);
-        shared.handles.wait();
-        shared.backchannel.destroy();
+        shared.wait();
+        shared.beside.destroy();
         drop(shared);
         // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
         // transport.
-        unsafe {
-            free_address_strings(xprt);
-            bindings::xprt_free(xprt);
-        }
+        unsafe { fresh::free(xprt) };
         // Last of all the reference to this module.
         drop(module);
     }

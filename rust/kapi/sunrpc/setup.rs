@@ -12,28 +12,26 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         backchannel::Backchannel,
-        display::{
-            free_address_strings,
-            set_address_strings, //
+        class::Class,
+        fresh::Fresh,
+        handle::{
+            Common,
+            HandleInner, //
         },
         private::{
-            Common,
             Data,
             Private, //
         },
+        registered::Registered,
         transport::Transport,
         xprt::DEFAULT_TIMEOUT,
-        xprt_handle::{
-            HandleInner,
-            XprtHandle, //
-        },
+        xprt_handle::XprtHandle,
         xprt_ops::XprtOps, //
     },
     sys::{
-        address::SocketAddress,
-        completion::Completion,
         module::ModuleRef,
-        time::HZ, //
+        time::HZ,
+        workqueue::OwnedQueue, //
     },
 };
 use core::{
@@ -42,7 +40,6 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc,
     time::Jiffies, //
 };
 
@@ -62,86 +59,32 @@ impl<T: Transport> Setup<T> {
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
-        match unsafe { Self::new_xprt(args) } {
-            Ok(xprt) => xprt,
-            Err(e) => e.to_ptr(),
-        }
+        Fresh::hand_out(unsafe { Self::new_xprt(args) })
     }
 
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
-    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
-        // SAFETY: The arguments are valid by the contract of this function.
-        let (net, dstaddr, addrlen) = unsafe { ((*args).net, (*args).dstaddr, (*args).addrlen) };
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
-        if addrlen > core::mem::size_of_val(&storage) {
-            return Err(EBADF);
-        }
-        // SAFETY: The address is `addrlen` bytes long, and there is room for as many.
-        unsafe {
-            let to = (&raw mut storage).cast::<u8>();
-            core::ptr::copy_nonoverlapping(dstaddr.cast::<u8>(), to, addrlen);
-        }
+    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<Fresh> {
         let module = ModuleRef::try_get().ok_or(EIO)?;
         let size = core::mem::size_of::<Private<T>>();
-        // SAFETY: The namespace is valid for the call.
-        let xprt = unsafe { bindings::xprt_alloc(net, size, 0, T::slots()) };
-        if xprt.is_null() {
-            return Err(ENOMEM);
-        }
-        // SAFETY: Fresh, and known to nobody else, with room for our part.
-        let made = unsafe { Self::fill(xprt, SocketAddress::new(storage), addrlen, module) };
-        if let Err(e) = made {
-            // SAFETY: Still known to nobody else: what was made of it has let its handle go. The
-            // strings are null or were made by `fill`.
-            unsafe {
-                free_address_strings(xprt);
-                bindings::xprt_free(xprt);
-            }
-            return Err(e);
-        }
-        Ok(xprt)
-    }
-
-    /// # Safety
-    ///
-    /// `xprt` must be fresh, with room for a `Private<T>`.
-    unsafe fn fill(
-        xprt: *mut bindings::rpc_xprt,
-        address: SocketAddress,
-        addrlen: usize,
-        module: ModuleRef,
-    ) -> Result {
-        let private = xprt.cast::<Private<T>>();
-        // SAFETY: There is room for it, and nobody else knows of it. Without a value of before.
-        unsafe { (&raw mut (*private).data).write(None) };
-        // SAFETY: Nobody else knows of the transport.
+        // SAFETY: The arguments are those of the RPC layer by the contract of this function.
+        let fresh = unsafe { Fresh::new(args, size, 0, T::slots()) }?;
+        let private = fresh.as_raw().cast::<Private<T>>();
+        // SAFETY: Nobody else knows of it, and there is room for our part, of which there is no value
+        // of before.
         unsafe {
-            Self::describe(xprt);
-            address.write_to(&raw mut (*xprt).addr);
-            (*xprt).addrlen = addrlen;
-            if address.port() != 0 {
-                bindings::xprt_set_bound(xprt);
+            (&raw mut (*private).data).write(None);
+            Self::describe(fresh.as_raw());
+            if fresh.address().port() != 0 {
+                bindings::xprt_set_bound(fresh.as_raw());
             }
-            set_address_strings(xprt, &address)?;
         }
-
-        let shared = KBox::pin_init(
-            pin_init!(Common {
-                handles <- Completion::new(),
-                backchannel <- Backchannel::new(),
-            }),
-            GFP_KERNEL,
-        )?;
-        let handle = Arc::new(
-            HandleInner {
-                xprt: NonNull::new(xprt).ok_or(ENOMEM)?,
-                handles: NonNull::from(&shared.handles),
-                backchannel: NonNull::from(&shared.backchannel),
-            },
-            GFP_KERNEL,
-        )?;
+        let shared = Common::new(Backchannel::new())?;
+        let xprt = NonNull::new(fresh.as_raw()).ok_or(ENOMEM)?;
+        // SAFETY: `Private::destroy` waits before it frees them. If this fails, the last handle is gone
+        // with the transport.
+        let handle = unsafe { HandleInner::new(xprt, &shared) }?;
         // SAFETY: The RPC layer calls a class that is registered, until this returns.
         let queue = unsafe { T::class().queue() }?;
         // On an error the transport has dropped its handle, and with it the last.
@@ -154,7 +97,7 @@ impl<T: Transport> Setup<T> {
         };
         // SAFETY: Nobody else knows of it yet, and there is nothing to drop.
         unsafe { (&raw mut (*private).data).write(Some(data)) };
-        Ok(())
+        Ok(fresh)
     }
 
     /// Sets what is the same for all transports of `T`.
@@ -165,7 +108,6 @@ impl<T: Transport> Setup<T> {
     unsafe fn describe(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: By the contract of this function these are ours to set.
         unsafe {
-            (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
             (*xprt).connect_timeout = DEFAULT_TIMEOUT.0.to_initval;
             (*xprt).max_reconnect_timeout = DEFAULT_TIMEOUT.0.to_maxval;
             (*xprt).bind_timeout = BIND_TIMEOUT;
@@ -182,4 +124,15 @@ impl<T: Transport> Setup<T> {
             (*xprt).min_reqs = (*xprt).max_reqs;
         }
     }
+}
+
+/// Registers `T::class()`, with one queue for all its transports. Errors as those of
+/// [`Class::register`]. May sleep.
+pub(crate) fn register_transport<T: Transport>(
+    module: &'static ThisModule,
+) -> Result<Registered<Class>> {
+    let queue = Some(OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?);
+    let (class, setup, netids) = (T::class(), Setup::<T>::setup, &T::NETIDS);
+    // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of calls.
+    unsafe { class.register(module, T::IDENT, T::NAME, netids, setup, queue) }
 }

@@ -17,13 +17,13 @@ mod rqst;
 
 pub(crate) use self::{
     class::{
-        SvcClass,
-        SvcClassRegistration, //
+        register_service,
+        SvcClass, //
     },
     handle::SvcHandle,
     payload::Payload,
     reply::SvcReply,
-    reverse::ReverseRegistration,
+    reverse::register_reverse,
     rqst::{
         Argument,
         SvcRqst, //

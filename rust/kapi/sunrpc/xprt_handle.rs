@@ -6,43 +6,25 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         backchannel::Backchannel,
+        handle::HandleInner,
         rqst::{
             NotFound,
             PinnedRqst, //
         },
         xprt::Xprt, //
     },
-    sys::completion::Completion, //
 };
 use core::{
     marker::PhantomData,
-    ops::Deref,
-    ptr::NonNull, //
+    ops::Deref, //
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 
-/// What the handles of a transport share.
-pub(super) struct HandleInner {
-    pub(super) xprt: NonNull<bindings::rpc_xprt>,
-    pub(super) handles: NonNull<Completion>,
-    pub(super) backchannel: NonNull<Backchannel>,
-}
-
-// SAFETY: An `Xprt`, a completion and a backchannel may be used by any thread, and so may the last
-// handle go on any.
-unsafe impl Send for HandleInner {}
-// SAFETY: An `Xprt`, a completion and a backchannel may be used by several threads at once.
-unsafe impl Sync for HandleInner {}
-
-impl Drop for HandleInner {
-    fn drop(&mut self) {
-        // SAFETY: `destroy` frees it only after this.
-        unsafe { self.handles.as_ref() }.complete_all();
-    }
-}
+/// What its handles share.
+type Inner = HandleInner<bindings::rpc_xprt, Backchannel>;
 
 /// Keeps a transport of the RPC layer from being freed, without being a reference to it: the RPC
 /// layer may destroy it, and then waits for the last handle to go.
@@ -52,7 +34,7 @@ impl Drop for HandleInner {
 /// The transport, whose state of an RPC is a `C`, and its backchannel are valid as long as the shared
 /// part is.
 pub(crate) struct XprtHandle<C> {
-    shared: Arc<HandleInner>,
+    shared: Arc<Inner>,
     _call: PhantomData<fn() -> C>,
 }
 
@@ -69,7 +51,7 @@ impl<C> XprtHandle<C> {
     /// # Safety
     ///
     /// The transport must be one whose state of an RPC is a `C`.
-    pub(super) unsafe fn new(shared: Arc<HandleInner>) -> Self {
+    pub(super) unsafe fn new(shared: Arc<Inner>) -> Self {
         // INVARIANT: The state is as the contract of this function says; `destroy` waits until the
         // shared part is gone.
         Self {
@@ -91,8 +73,7 @@ impl<C> XprtHandle<C> {
         call: &[u8],
         connection: u64,
     ) -> Result<bool> {
-        // SAFETY: Valid by the type invariant.
-        unsafe { self.shared.backchannel.as_ref() }.receive(self, xid, call, connection)
+        self.shared.beside().receive(self, xid, call, connection)
     }
 }
 
@@ -101,6 +82,6 @@ impl<C> Deref for XprtHandle<C> {
 
     fn deref(&self) -> &Xprt {
         // SAFETY: Valid by the type invariant.
-        unsafe { Xprt::from_raw(self.shared.xprt.as_ptr()) }
+        unsafe { Xprt::from_raw(self.shared.as_raw()) }
     }
 }

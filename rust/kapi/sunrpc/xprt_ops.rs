@@ -431,7 +431,7 @@ impl<T: Transport> XprtOps<T> {
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
         let slots = 2 * transport.reverse_slots() as usize;
-        match data.shared.backchannel.setup(slots) {
+        match data.shared.beside.setup(slots) {
             Ok(()) => {
                 // SAFETY: The RPC layer calls this with a transport that it holds.
                 let xprt = unsafe { Xprt::from_raw(xprt) };
@@ -474,7 +474,7 @@ impl<T: Transport> XprtOps<T> {
         if let Some(data) = data {
             // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
             // is done with it.
-            let (connection, answered) = unsafe { data.shared.backchannel.put(rqst) };
+            let (connection, answered) = unsafe { data.shared.beside.put(rqst) };
             data.transport.reverse_ended(connection, !answered);
         }
         // SAFETY: The reference was taken for the request, and is used no more.
@@ -490,7 +490,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: Called with a transport of ours.
         if let Some(data) = unsafe { Private::<T>::data(xprt) } {
             data.transport.reverse_disabled();
-            data.shared.backchannel.destroy();
+            data.shared.beside.destroy();
         }
     }
 }

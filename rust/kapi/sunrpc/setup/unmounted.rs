@@ -3,6 +3,7 @@
 //! A transport that no client of the RPC layer uses, for tests.
 
 use super::*;
+use crate::kapi::sys::address::SocketAddress;
 use kernel::error::from_err_ptr;
 
 /// A transport that is made and destroyed as for a mount, and does nothing in between: for the RPC

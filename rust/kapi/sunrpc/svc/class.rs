@@ -4,23 +4,24 @@
 
 use crate::kapi::{
     bindings,
-    sunrpc::svc::{
-        ops::SvcOps,
-        Service, //
+    sunrpc::{
+        registered::{
+            Registered,
+            RpcClass, //
+        },
+        svc::{
+            ops::SvcOps,
+            Service, //
+        },
     },
     sys::{
-        single::{
-            Single,
-            Taken, //
-        },
+        single::Single,
         workqueue::OwnedQueue, //
     },
 };
-use core::marker::PhantomData;
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::Arc,
     types::Opaque, //
 };
 
@@ -65,52 +66,34 @@ impl SvcClass {
     }
 }
 
-/// A class is registered while this lives.
-///
-/// # Invariants
-///
-/// `class` is registered.
-pub(crate) struct SvcClassRegistration<T: Service> {
-    class: &'static SvcClass,
-    // What is queued is done before the queue is gone, which is after the class is.
-    _queue: Arc<OwnedQueue>,
-    _taken: Taken,
-    _service: PhantomData<T>,
-}
-
-impl<T: Service> SvcClassRegistration<T> {
-    /// Registers `T::class()`. `EEXIST` when the name is taken, `EBUSY` when the class is
-    /// registered.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let class = T::class();
-        let taken = class.owner.take()?;
-        let queue = OwnedQueue::new(c"svcrdma", GFP_KERNEL)?;
-        let (place, raw) = (class.storage.get(), class.as_raw());
-        // SAFETY: The place is static, and was taken above: it is not registered. Only the fields
-        // are written, no reference is made to them.
-        unsafe {
-            (&raw mut (*place).queue).write(queue.as_raw());
-            (&raw mut (*raw).xcl_name).write(T::NAME.as_char_ptr());
-            (&raw mut (*raw).xcl_owner).write(module.as_ptr());
-            (&raw mut (*raw).xcl_ops).write(SvcOps::<T>::TABLE);
-            (&raw mut (*raw).xcl_max_payload).write(T::MAX_PAYLOAD);
-            (&raw mut (*raw).xcl_ident).write(T::IDENT);
-        }
-        // SAFETY: The class is filled in and static; its table is written for this.
-        to_result(unsafe { bindings::svc_reg_xprt_class(raw) })?;
-        // INVARIANT: Registered above.
-        Ok(Self {
-            class,
-            _queue: queue,
-            _taken: taken,
-            _service: PhantomData,
-        })
+impl RpcClass for SvcClass {
+    unsafe fn unregister(&self) {
+        // SAFETY: Registered by the contract of this function.
+        unsafe { bindings::svc_unreg_xprt_class(self.as_raw()) };
     }
 }
 
-impl<T: Service> Drop for SvcClassRegistration<T> {
-    fn drop(&mut self) {
-        // SAFETY: Registered by the type invariant.
-        unsafe { bindings::svc_unreg_xprt_class(self.class.as_raw()) };
+/// Registers `T::class()`. `EEXIST` when the name is taken, `EBUSY` when the class is registered. May
+/// sleep.
+pub(crate) fn register_service<T: Service>(
+    module: &'static ThisModule,
+) -> Result<Registered<SvcClass>> {
+    let class = T::class();
+    let taken = class.owner.take()?;
+    let queue = OwnedQueue::new(c"svcrdma", GFP_KERNEL)?;
+    let (place, raw) = (class.storage.get(), class.as_raw());
+    // SAFETY: The place is static, and was taken above: it is not registered. Only the fields are
+    // written, no reference is made to them.
+    unsafe {
+        (&raw mut (*place).queue).write(queue.as_raw());
+        (&raw mut (*raw).xcl_name).write(T::NAME.as_char_ptr());
+        (&raw mut (*raw).xcl_owner).write(module.as_ptr());
+        (&raw mut (*raw).xcl_ops).write(SvcOps::<T>::TABLE);
+        (&raw mut (*raw).xcl_max_payload).write(T::MAX_PAYLOAD);
+        (&raw mut (*raw).xcl_ident).write(T::IDENT);
     }
+    // SAFETY: The class is filled in and static; its table is written for this.
+    to_result(unsafe { bindings::svc_reg_xprt_class(raw) })?;
+    // SAFETY: Registered above, and the place taken.
+    Ok(unsafe { Registered::new(class, Some(queue), taken) })
 }

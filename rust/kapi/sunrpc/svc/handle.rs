@@ -4,33 +4,10 @@
 
 use crate::kapi::{
     bindings,
-    sys::{
-        bit::test_bit,
-        completion::Completion, //
-    },
+    sunrpc::handle::HandleInner,
+    sys::bit::test_bit, //
 };
-use core::ptr::NonNull;
 use kernel::sync::Arc;
-
-/// What the handles of a transport share.
-pub(super) struct Shared {
-    pub(super) xprt: NonNull<bindings::svc_xprt>,
-    pub(super) handles: NonNull<Completion>,
-}
-
-// SAFETY: What is done with the transport here may be done by any thread, and a completion may be
-// used by any.
-unsafe impl Send for Shared {}
-// SAFETY: What is done with the transport here goes by its own atomic flags and locks, and a
-// completion may be used by several threads at once.
-unsafe impl Sync for Shared {}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // SAFETY: The tear-down waits for this before it frees either.
-        unsafe { self.handles.as_ref() }.complete_all();
-    }
-}
 
 /// Whether the RPC layer has let a transport go, as its `svc_xprt_is_dead()` says.
 ///
@@ -53,11 +30,11 @@ pub(super) unsafe fn is_dead(xprt: *const bindings::svc_xprt) -> bool {
 ///
 /// The transport is valid as long as the shared part is.
 #[derive(Clone)]
-pub(crate) struct SvcHandle(pub(super) Arc<Shared>);
+pub(crate) struct SvcHandle(pub(super) Arc<HandleInner<bindings::svc_xprt, ()>>);
 
 impl SvcHandle {
     fn raw(&self) -> *mut bindings::svc_xprt {
-        self.0.xprt.as_ptr()
+        self.0.as_raw()
     }
 
     /// Whether the RPC layer has let the transport go. What it would look at is gone then.

@@ -4,21 +4,25 @@
 
 use crate::kapi::{
     bindings,
-    sunrpc::svc::{
+    sunrpc::{
         handle::{
-            is_dead,
-            Shared,
-            SvcHandle, //
+            Common,
+            HandleInner, //
         },
-        link::BcLink,
-        payload::Payloads,
-        reply::SvcReply,
-        rqst::SvcRqst,
-        Service, //
+        svc::{
+            handle::{
+                is_dead,
+                SvcHandle, //
+            },
+            link::BcLink,
+            payload::Payloads,
+            reply::SvcReply,
+            rqst::SvcRqst,
+            Service, //
+        },
     },
     sys::{
         address::SocketAddress,
-        completion::Completion,
         net::Net,
         stable::StableBytes,
         workqueue::{
@@ -62,7 +66,7 @@ enum Kind<T: Service> {
 struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    handles: Pin<KBox<Completion>>,
+    common: Pin<KBox<Common<()>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -107,25 +111,21 @@ impl<T: Service> SvcOps<T> {
                 xprt: unsafe { core::mem::zeroed() },
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
-                handles: KBox::pin_init(Completion::new(), GFP_KERNEL)?,
+                common: Common::new(())?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },
             GFP_KERNEL,
         )?;
-        let handles = NonNull::from(&*private.handles);
         let private = NonNull::new(KBox::into_raw(private)).ok_or(ENOMEM)?;
-        let shared = Shared {
-            xprt: private.cast(),
-            handles,
-        };
         let place = private.as_ptr();
-        let handle = match Arc::new(shared, GFP_KERNEL) {
+        // SAFETY: `tear_down` waits before it frees them.
+        let handle = match unsafe { HandleInner::new(private.cast(), &(*place).common) } {
             Ok(handle) => handle,
             Err(e) => {
                 // SAFETY: Of the box above, and nobody else knows of it.
                 drop(unsafe { KBox::from_raw(place) });
-                return Err(e.into());
+                return Err(e);
             }
         };
         let class = work_class!(c"svcrdma_free");
@@ -572,7 +572,7 @@ impl<T: Service> SvcOps<T> {
         // A listener waits for its handlers.
         drop(kind);
         // SAFETY: The object is there until the end of this function.
-        unsafe { &(*private).handles }.wait();
+        unsafe { &(*private).common }.wait();
         // SAFETY: Of the box that `make` took apart. The last handle is gone, and with it whoever
         // could use the object.
         drop(unsafe { KBox::from_raw(private) });

@@ -8,11 +8,12 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
-        class::Registered,
-        display::{
-            free_address_strings,
-            set_address_strings, //
+        class::Class,
+        fresh::{
+            self,
+            Fresh, //
         },
+        registered::Registered,
         rqst::RpcRqst,
         svc::{
             link::BcLink,
@@ -23,15 +24,9 @@ use crate::kapi::{
             },
             Service, //
         },
-        xprt::{
-            Xprt,
-            DEFAULT_TIMEOUT, //
-        },
+        xprt::Xprt, //
     },
-    sys::{
-        address::SocketAddress,
-        module::ModuleRef, //
-    },
+    sys::module::ModuleRef, //
 };
 use core::{
     ffi::{
@@ -100,64 +95,38 @@ impl<T: Service> ReverseOps<T> {
     /// To be called by the RPC layer alone, as all functions below.
     unsafe extern "C" fn setup(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
-        match unsafe { Self::new_xprt(args) } {
-            Ok(xprt) => xprt,
-            Err(e) => e.to_ptr(),
-        }
+        Fresh::hand_out(unsafe { Self::new_xprt(args) })
     }
 
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
-    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
+    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<Fresh> {
         // SAFETY: The arguments are valid by the contract of this function.
-        let (net, svc_xprt, dstaddr, addrlen) = unsafe {
-            (
-                (*args).net,
-                (*args).bc_xprt,
-                (*args).dstaddr,
-                (*args).addrlen,
-            )
-        };
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
-        if svc_xprt.is_null() || addrlen > core::mem::size_of_val(&storage) {
+        let svc_xprt = unsafe { (*args).bc_xprt };
+        if svc_xprt.is_null() {
             return Err(EINVAL);
-        }
-        // SAFETY: The address is `addrlen` bytes long, and there is room for as many.
-        unsafe {
-            let to = (&raw mut storage).cast::<u8>();
-            core::ptr::copy_nonoverlapping(dstaddr.cast::<u8>(), to, addrlen);
         }
         // SAFETY: The connection is valid for the call, which its user sees to.
         let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
-        let theirs = link.clone();
         let module = ModuleRef::try_get().ok_or(EIO)?;
         let size = core::mem::size_of::<Private<T>>();
-        // SAFETY: The namespace is valid for the call.
-        let xprt =
-            unsafe { bindings::xprt_alloc(net, size, T::REVERSE_CREDITS, T::REVERSE_CREDITS) };
-        if xprt.is_null() {
-            return Err(ENOMEM);
-        }
-        // SAFETY: Fresh, and known to nobody else, with room for our part, of which there is no
-        // value of before.
-        unsafe { (&raw mut (*xprt.cast::<Private<T>>()).data).write(Some((link, module))) };
-        let address = SocketAddress::new(storage);
-        // SAFETY: Fresh, and known to nobody else.
-        let named = unsafe {
-            Self::describe(xprt);
-            address.write_to(&raw mut (*xprt).addr);
-            (*xprt).addrlen = addrlen;
-            set_address_strings(xprt, &address)
-        };
+        let requests = T::REVERSE_CREDITS;
+        // SAFETY: The arguments are those of the RPC layer by the contract of this function.
+        let fresh = unsafe { Fresh::new(args, size, requests, requests) }?;
+        let xprt = fresh.as_raw();
+        // SAFETY: Nobody else knows of it.
+        unsafe { Self::describe(xprt) };
+        let (private, theirs) = (xprt.cast::<Private<T>>(), link.clone());
+        // SAFETY: There is room for our part, of which there is no value of before.
+        unsafe { (&raw mut (*private).data).write(Some((link, module))) };
         // There is one for the life of the connection.
         // SAFETY: A transport of this function.
-        if let Err(e) = named.and_then(|()| unsafe { theirs.publish(xprt) }) {
+        unsafe { theirs.publish(xprt) }.inspect_err(|_| {
             // SAFETY: It was not published, so that nobody else knows of it.
-            unsafe { Self::free(xprt) };
-            return Err(e);
-        }
-        Ok(xprt)
+            drop(unsafe { (*private).data.take() });
+        })?;
+        Ok(fresh)
     }
 
     /// Sets what is the same for all transports of the service's reverse direction.
@@ -168,27 +137,12 @@ impl<T: Service> ReverseOps<T> {
     unsafe fn describe(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: By the contract of this function these are ours to set.
         unsafe {
-            (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
             (*xprt).xprt_class = T::reverse_class().as_raw();
             (*xprt).max_payload = LARGEST;
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
-        }
-    }
-
-    /// # Safety
-    ///
-    /// `xprt` must be of [`Self::new_xprt`], and is not used afterwards.
-    unsafe fn free(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: The contract of this function says that nobody else uses it any more.
-        unsafe {
-            let data = (*xprt.cast::<Private<T>>()).data.take();
-            free_address_strings(xprt);
-            bindings::xprt_free(xprt);
-            // Last of all the reference to this module.
-            drop(data);
         }
     }
 
@@ -200,10 +154,13 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
-            if let Some((link, _)) = &(*xprt.cast::<Private<T>>()).data {
+            let data = (*xprt.cast::<Private<T>>()).data.take();
+            if let Some((link, _)) = &data {
                 link.unpublish(xprt);
             }
-            Self::free(xprt);
+            fresh::free(xprt);
+            // Last of all the reference to this module.
+            drop(data);
         }
     }
 
@@ -304,24 +261,14 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn print_stats(_: *mut bindings::rpc_xprt, _: *mut bindings::seq_file) {}
 }
 
-/// The class of reverse transports is registered while this lives.
-pub(crate) struct ReverseRegistration<T: Service> {
-    _class: Registered,
-    _service: PhantomData<T>,
-}
-
-impl<T: Service> ReverseRegistration<T> {
-    /// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the
-    /// class is registered.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        let ident = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int;
-        let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
-        // SAFETY: `setup` is written for this: a transport for a connection of `T`, with our table
-        // of calls.
-        let class = unsafe { class.register(module, ident, NAME, &[], setup, None) }?;
-        Ok(Self {
-            _class: class,
-            _service: PhantomData,
-        })
-    }
+/// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the class is
+/// registered.
+pub(crate) fn register_reverse<T: Service>(
+    module: &'static ThisModule,
+) -> Result<Registered<Class>> {
+    let ident = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int;
+    let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
+    // SAFETY: `setup` is written for this: a transport for a connection of `T`, with our table of
+    // calls.
+    unsafe { class.register(module, ident, NAME, &[], setup, None) }
 }
