@@ -34,6 +34,7 @@ pub(super) enum Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// Compares a Reply with what was offered, and with the room for it.
+    #[inline(always)]
     pub(super) fn check(
         requester: &Requester,
         offer: &Offer,

@@ -81,29 +81,66 @@ const LIMITS: Limits = Limits {
 /// A message was received.
 #[inline]
 pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
-    let (mut later, mut unserved) = (None, None);
-    match &Message::decode(message.bytes(), &LIMITS) {
-        Ok(Message::Reply(reply)) => {
-            let content = Content::Reply(reply);
-            later = answer(requester, connection, &message, reply.xid, content);
+    // In line twice, since most messages have no chunks, and nothing looks for any then.
+    let later = match Message::without_chunks(message.bytes()) {
+        Some(plain) => decoded(requester, connection, &message, &Ok(plain)),
+        None => {
+            let any = Message::decode(message.bytes(), &LIMITS);
+            decoded(requester, connection, &message, &any)
         }
-        Ok(Message::Error(error)) => {
-            let content = Content::Error(error);
-            later = answer(requester, connection, &message, error.xid, content);
-        }
+    };
+    match later {
+        Some(Later::Reply(rqst, part)) => fence_inline(requester, connection, rqst, part, message),
+        Some(Later::Call(unserved)) => unserved.wait(message.keep()),
+        None => (),
+    }
+}
+
+/// What is to be done when the message is not looked at any more, and is kept.
+enum Later<'a> {
+    /// The RPC whose Reply, at that offset and beside so many bytes in the Write chunk, cannot be put in
+    /// its place before its regions are fenced.
+    Reply(PinnedRqst<Call>, (usize, usize)),
+    /// A Call of the server has to wait.
+    Call(reverse::Unserved<'a>),
+}
+
+/// A message was decoded, or not.
+#[inline(always)]
+fn decoded<'a>(
+    requester: &'a Requester,
+    connection: &Connection,
+    message: &Received<'_>,
+    decoded: &Result<Message<'_>, Rejected>,
+) -> Option<Later<'a>> {
+    let (xid, content) = match decoded {
+        Ok(Message::Reply(reply)) => (reply.xid, Content::Reply(reply)),
+        Ok(Message::Error(error)) => (error.xid, Content::Error(error)),
         Ok(Message::Call(call)) => {
-            if message.invalidated().is_some() {
-                foreign_key(requester, call.xid);
-            }
-            unserved = reverse::called(requester, connection, call);
+            // A copy for who is not in line, so that the rest need not be in memory.
+            return called(requester, connection, message, &{ *call }).map(Later::Call);
         }
-        Err(rejected) => later = refuse(requester, connection, &message, rejected),
+        Err(rejected) => {
+            let xid = refuse(requester, connection, message, &{ *rejected })?;
+            (xid, Content::Malformed(rejected.reason))
+        }
+    };
+    let later = answer(requester, connection, message, xid, content);
+    later.map(|(rqst, part)| Later::Reply(rqst, part))
+}
+
+/// A Call of the server was received. What is returned has to wait.
+#[inline(never)]
+fn called<'a>(
+    requester: &'a Requester,
+    connection: &Connection,
+    message: &Received<'_>,
+    call: &xdr::Call<'_>,
+) -> Option<reverse::Unserved<'a>> {
+    if message.invalidated().is_some() {
+        foreign_key(requester, call.xid);
     }
-    if let Some(later) = later {
-        later.fence(requester, connection, message);
-    } else if let Some(unserved) = unserved {
-        unserved.wait(message.keep());
-    }
+    reverse::called(requester, connection, call)
 }
 
 /// What came for an RPC.
@@ -139,7 +176,7 @@ impl<'m> Content<'m> {
                 Answer::check(requester, offer, reply)
             }
             Self::Error(error) => {
-                trace::failed(rqst, error);
+                trace::failed(rqst, &{ **error });
                 requester.shared.stats.bad_replies.add(1);
                 let guess = rqst.receive_buf().buflen_is_guess();
                 Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
@@ -152,13 +189,15 @@ impl<'m> Content<'m> {
     }
 }
 
-/// A message that was not well formed came (RFC 8166, section 4.5).
+/// A message that was not well formed came (RFC 8166, section 4.5). Returns its XID if it may have come
+/// for an RPC.
+#[inline(never)]
 fn refuse(
     requester: &Requester,
     connection: &Connection,
     message: &Received<'_>,
     rejected: &Rejected,
-) -> Option<Later> {
+) -> Option<u32> {
     // Of another version little more than the XID is known. What no Call awaits can only be a Call.
     let other = matches!(rejected.reason, DecodeError::Version(_));
     let role = match rejected.header {
@@ -179,8 +218,7 @@ fn refuse(
         Some(header)
             if rejected.direction != Some(Direction::Call) && reason != DecodeError::Done =>
         {
-            let content = Content::Malformed(reason);
-            answer(requester, connection, message, header.xid, content)
+            Some(header.xid)
         }
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
@@ -207,35 +245,33 @@ enum Verdict {
     Resend,
 }
 
-/// An RPC whose Reply cannot be put in its place before its regions are fenced.
-struct Later {
+/// Has the regions of an RPC fenced whose Reply is in this message, which is kept: at that offset, beside
+/// so many bytes that the server has written into the Write chunk.
+fn fence_inline(
+    requester: &Requester,
+    connection: &Connection,
     rqst: PinnedRqst<Call>,
-    offset: usize,
-    written: usize,
-}
-
-impl Later {
-    /// Has them fenced. The Reply is in this message, which is kept.
-    fn fence(self, requester: &Requester, connection: &Connection, message: Received<'_>) {
-        let outcome = Outcome::Inline {
-            message: message.keep(),
-            offset: self.offset,
-            written: self.written,
-        };
-        fence(requester, connection, self.rqst, outcome);
-    }
+    (offset, written): (usize, usize),
+    message: Received<'_>,
+) {
+    let outcome = Outcome::Inline {
+        message: message.keep(),
+        offset,
+        written,
+    };
+    fence(requester, connection, rqst, outcome);
 }
 
 /// Finds the RPC that waits for `xid`, and gives it the result that came in the message as soon as no
 /// peer can reach its memory. What is returned is to be fenced.
-#[inline]
+#[inline(always)]
 fn answer(
     requester: &Requester,
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
     content: Content<'_>,
-) -> Option<Later> {
+) -> Option<(PinnedRqst<Call>, (usize, usize))> {
     let credits = content.credits();
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
@@ -286,11 +322,7 @@ fn answer(
         Verdict::Complete(fenced, placed) => complete(rqst, fenced, placed),
         Verdict::Fence(placed) => fence(requester, connection, rqst, Outcome::Placed(placed)),
         Verdict::Keep { offset, written } => {
-            later = Some(Later {
-                rqst,
-                offset,
-                written,
-            })
+            later = Some((rqst, (offset, written)));
         }
         Verdict::Ignore | Verdict::Resend => (),
     }

@@ -206,17 +206,17 @@ impl Handler for Responder {
     fn read_ended(
         &self,
         _: &Endpoint<Self>,
-        reading: KBox<PendingRead>,
+        mut reading: KBox<PendingRead>,
         memory: MsgPages,
         ok: bool,
     ) {
         if !ok {
             return self.end_read();
         }
+        reading.memory = memory;
         let mut waiting = self.waiting.lock();
         waiting.end_read();
-        let arrival = RecvItem::ReadDone(reading, memory);
-        let rest = waiting.arrived(arrival);
+        let rest = waiting.arrived(RecvItem::ReadDone(reading));
         drop(waiting);
         self.announce(rest.is_ok());
     }

@@ -58,6 +58,8 @@ use xdr::{
     Direction,
     ErrorMessage,
     ReadChunk,
+    Rejected,
+    Reply,
     ReplyPayload,
     Role,
     RpcPrefix, //
@@ -92,12 +94,34 @@ pub(super) fn request(
 ) -> Result<Option<(Request, Argument)>> {
     let message = match arrival {
         RecvItem::Message(message) => message,
-        RecvItem::ReadDone(reading, memory) => return Ok(read_done(connection, reading, memory)),
+        RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading)),
     };
-    match decode(connection, &message, rqst) {
+    // In line twice, since most messages have no chunks, and nothing looks for any then.
+    let disposition = match xdr::Message::without_chunks(message.bytes()) {
+        Some(plain) => dispose(connection, &message, &Ok(plain), rqst),
+        None => {
+            let any = xdr::Message::decode(message.bytes(), &connection.limits);
+            dispose(connection, &message, &any, rqst)
+        }
+    };
+    match disposition {
         Disposition::Execute(ctx, offset) => {
-            let argument = Argument::Inline { offset };
-            return Ok(Some(((message, ctx), argument)));
+            Ok(Some(((message, ctx), Argument::Inline { offset })))
+        }
+        other => settle(connection, message, other),
+    }
+}
+
+/// Does what is to be done with a message that is not executed, or not yet.
+#[inline(never)]
+fn settle(
+    connection: &Connection,
+    message: RecvBuf,
+    disposition: Disposition<'_>,
+) -> Result<Option<(Request, Argument)>> {
+    match disposition {
+        Disposition::Execute(ctx, offset) => {
+            return Ok(Some(((message, ctx), Argument::Inline { offset })));
         }
         Disposition::Read(transfer, ctx, place) => {
             let Ok(reading) = PendingRead::new((message, ctx), place) else {
@@ -132,37 +156,67 @@ pub(super) fn request(
     Ok(None)
 }
 
-fn decode<'c>(
+/// What to do with a message.
+#[inline(always)]
+fn dispose<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
+    decoded: &Result<xdr::Message<'_>, Rejected>,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
-    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
-    trace::decoded(message, &decoded);
-    match &decoded {
-        Ok(xdr::Message::Call(call)) => decode_call(connection, message, call, rqst),
-        Ok(xdr::Message::Reply(reply)) => match reply.payload {
-            // Calls of this end offer no chunks, so that a Reply with some is a bad one.
-            ReplyPayload::Inline(inline) => {
-                let no_chunks = reply.nothing_written().and(reply.no_reply_written());
-                if no_chunks.is_ok() {
-                    reverse::replied(connection, rqst, reply.xid, reply.credits, inline.bytes);
-                }
-                Disposition::Done
+    trace::decoded(message, decoded);
+    match decoded {
+        Ok(xdr::Message::Call(call)) => {
+            if connection.qp.handler().is_poisonous(call.xid) {
+                return Disposition::Answer(connection.chunk_error(call.xid));
             }
-            // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
-            // section 4.5.2), or a bad Reply.
-            ReplyPayload::ReplyChunk => answer_call(connection, connection.chunk_error(reply.xid)),
-        },
+            let ctx = ReplyCtx::new(call, connection.invalidate);
+            match &call.payload {
+                CallPayload::Inline(inline) if call.reads.is_empty() => {
+                    Disposition::Execute(ctx, inline.offset)
+                }
+                // A copy for who is not in line, so that the rest need not be in memory.
+                _ => dispose_reads(connection, message, &{ *call }, ctx, rqst),
+            }
+        }
+        Ok(xdr::Message::Reply(reply)) => dispose_reply(connection, &{ *reply }, rqst),
         Ok(xdr::Message::Error(error)) => {
             reverse::refused(connection, rqst, error.xid);
             Disposition::Done
         }
-        Err(rejected) => match rejected.error_message(Role::Responder, CREDITS_UNSET) {
-            Some(error) if rejected.direction.is_some() => Disposition::Answer(error),
-            Some(error) => answer_call(connection, error),
-            None => Disposition::Done,
-        },
+        Err(rejected) => dispose_rejected(connection, &{ *rejected }),
+    }
+}
+
+/// What to do with a message that is not well formed.
+#[inline(never)]
+fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposition<'c> {
+    match rejected.error_message(Role::Responder, CREDITS_UNSET) {
+        Some(error) if rejected.direction.is_some() => Disposition::Answer(error),
+        Some(error) => answer_call(connection, error),
+        None => Disposition::Done,
+    }
+}
+
+/// What to do with a Reply to a Call of this end.
+#[inline(never)]
+fn dispose_reply<'c>(
+    connection: &Connection,
+    reply: &Reply<'_>,
+    rqst: &mut SvcRqst<'_>,
+) -> Disposition<'c> {
+    match reply.payload {
+        // Calls of this end offer no chunks, so that a Reply with some is a bad one.
+        ReplyPayload::Inline(inline) => {
+            let no_chunks = reply.nothing_written().and(reply.no_reply_written());
+            if no_chunks.is_ok() {
+                reverse::replied(connection, rqst, reply.xid, reply.credits, inline.bytes);
+            }
+            Disposition::Done
+        }
+        // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
+        // section 4.5.2), or a bad Reply.
+        ReplyPayload::ReplyChunk => answer_call(connection, connection.chunk_error(reply.xid)),
     }
 }
 
@@ -177,25 +231,21 @@ fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Disposition<
     }
 }
 
-fn decode_call<'c>(
+/// What to do with a Call that has Read chunks.
+#[inline(never)]
+fn dispose_reads<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
     call: &Call<'_>,
+    ctx: ReplyCtx,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
-    let handler = connection.qp.handler();
-    let ctx = ReplyCtx::new(call, connection.invalidate);
-    if handler.is_poisonous(call.xid) {
-        return Disposition::Answer(connection.chunk_error(call.xid));
-    }
     if let CallPayload::Inline(inline) = &call.payload {
-        if call.reads.is_empty() {
-            return Disposition::Execute(ctx, inline.offset);
-        }
         if !call.reduces_eligible_inline(inline.bytes) {
             return Disposition::Answer(connection.chunk_error(call.xid));
         }
     }
+    let handler = connection.qp.handler();
     let turn = handler.begin_read();
     match pull(connection, message, call, rqst) {
         Ok((transfer, place)) => Disposition::Read(transfer, ctx, place),
@@ -215,14 +265,14 @@ fn decode_call<'c>(
 fn read(
     connection: &Connection,
     transfer: RwBuilder<'_, Responder>,
-    reading: KBox<PendingRead>,
+    mut reading: KBox<PendingRead>,
 ) -> Result<Option<(Request, Argument)>> {
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        let memory = transfer.into_memory();
+        reading.memory = transfer.into_memory();
         handler.end_read();
-        return Ok(read_done(connection, reading, memory));
+        return Ok(read_done(connection, reading));
     }
     let reads = transfer.pieces();
     let Err(e) = transfer.read(Some(xid), reading) else {
@@ -240,37 +290,36 @@ fn read(
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
 #[inline(always)]
-fn read_done(
-    connection: &Connection,
-    reading: KBox<PendingRead>,
-    memory: MsgPages,
-) -> Option<(Request, Argument)> {
-    let reading = KBox::into_inner(reading);
-    let argument = match reading.place {
+fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
+    let PendingRead {
+        request,
+        place,
+        memory,
+    } = KBox::into_inner(reading);
+    let argument = match place {
         Place::Within { offset, position } => Argument::Reduced {
             offset,
             position,
             memory,
         },
-        Place::LongCall if verify_long_call(connection, &reading, &memory) => {
+        Place::LongCall if verify_long_call(connection, &request, &memory) => {
             Argument::Long { memory }
         }
         Place::LongCall => {
-            let (message, ctx) = reading.request;
+            let (message, ctx) = request;
             drop(message);
             connection.send_chunk_error(ctx.xid);
             return None;
         }
     };
-    svcrdma_read_finished(|| (&reading.request.0).into());
-    Some((reading.request, argument))
+    svcrdma_read_finished(|| (&request.0).into());
+    Some((request, argument))
 }
 
 /// Whether a message that was read is what its header said, which could not be seen before.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn verify_long_call(connection: &Connection, reading: &PendingRead, memory: &MsgPages) -> bool {
-    let (message, ctx) = &reading.request;
+fn verify_long_call(connection: &Connection, (message, ctx): &Request, memory: &MsgPages) -> bool {
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {

@@ -24,12 +24,20 @@ pub(crate) enum Place {
 pub(crate) struct PendingRead {
     pub(super) request: Request,
     pub(super) place: Place,
+    /// What was read; empty before that.
+    pub(super) memory: MsgPages,
 }
 
 impl PendingRead {
     /// Before anything of it was read. May sleep.
     pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
-        Ok(KBox::new(Self { request, place }, GFP_KERNEL)?)
+        let memory = MsgPages::default();
+        let reading = Self {
+            request,
+            place,
+            memory,
+        };
+        Ok(KBox::new(reading, GFP_KERNEL)?)
     }
 }
 
@@ -37,7 +45,7 @@ impl PendingRead {
 pub(crate) enum RecvItem {
     /// A message, just received.
     Message(RecvBuf),
-    /// A Call, with the contents of its Read chunks. It is in a box, since few have any, and all that
-    /// arrives has the size of the largest.
-    ReadDone(KBox<PendingRead>, MsgPages),
+    /// A Call, with the contents of its Read chunks. In a box, since few have any, and every item has
+    /// the size of the largest.
+    ReadDone(KBox<PendingRead>),
 }

@@ -23,7 +23,10 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use xdr::placeable_of_nfs_4;
+use xdr::{
+    placeable_of_nfs_4,
+    Offer, //
+};
 
 /// Sends the Reply. From a service thread; may sleep.
 #[inline]
@@ -58,15 +61,27 @@ fn prepare<'c>(
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
 ) -> Result<ReplySend<'c>> {
+    // In line twice, since most Calls offer nothing, and nothing is placed then.
+    if ctx.offers_nothing() {
+        return fill(connection, message, ctx, &Offer::default(), &mut [], rqst);
+    }
     let offer = ctx.offer(message)?;
-    // As for most Calls: then all of the result is inline.
-    let payloads = if offer.writes.is_empty() {
-        &mut []
-    } else {
-        eligible(payloads, rqst)
-    };
+    let payloads = eligible(payloads, rqst);
+    fill(connection, message, ctx, &offer, payloads, rqst)
+}
+
+/// Fills a buffer with the Reply to a Call with that offer.
+#[inline(always)]
+fn fill<'c>(
+    connection: &'c Connection,
+    message: &RecvBuf,
+    ctx: &ReplyCtx,
+    offer: &Offer<'_>,
+    payloads: &mut [Payload],
+    rqst: &mut SvcReply<'_>,
+) -> Result<ReplySend<'c>> {
     let len = rqst.result().len();
-    let layout = ReplyLayout::new(message.into(), ctx, &offer, payloads, len)?;
+    let layout = ReplyLayout::new(message.into(), ctx, offer, payloads, len)?;
     layout.prepare(connection, rqst)
 }
 

@@ -49,6 +49,7 @@ fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
 }
 
 /// What goes where.
+#[derive(Clone, Copy)]
 pub(super) struct ReplyLayout<'a> {
     /// What the Receive of the Call is called in trace events.
     received: CompletionId,
@@ -65,6 +66,7 @@ pub(super) struct ReplyLayout<'a> {
 impl<'a> ReplyLayout<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
     /// not to be placed without length. `EMSGSIZE` if a chunk is too short.
+    #[inline(always)]
     pub(super) fn new(
         received: CompletionId,
         ctx: &'a ReplyCtx,
@@ -110,7 +112,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Calls `each` with offset and length of what stays in the Payload stream.
-    #[inline]
+    #[inline(always)]
     fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
         let mut at = 0;
         for payload in self.payloads {
@@ -126,7 +128,7 @@ impl<'a> ReplyLayout<'a> {
 
     /// Writes the header, and returns its length. `long` is the length of a Payload stream in the
     /// Reply chunk.
-    #[inline]
+    #[inline(always)]
     fn header(&self, to: &mut [u8], long: Option<usize>) -> Result<usize> {
         let written = self.payloads.iter().map(|payload| payload.length as u32);
         let long = long.map(|len| len as u32);
@@ -136,7 +138,8 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
-    fn trace_returned(&self, id: CompletionId, long: usize) {
+    #[cold]
+    fn trace_returned(self, id: CompletionId, long: usize) {
         let mut payloads = self.payloads.iter();
         for chunk in self.offer.writes.chunks() {
             let written = payloads.next().map_or(0, |payload| payload.length);
@@ -148,6 +151,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Fills a buffer, and prepares the RDMA Writes.
+    #[inline(always)]
     pub(super) fn prepare<'c>(
         &self,
         connection: &'c Connection,
@@ -172,9 +176,14 @@ impl<'a> ReplyLayout<'a> {
         };
         let len = long.map_or(whole, |_| size);
         if trace::on::svcrdma_encode_wseg() {
-            self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
+            { *self }.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
-        let transfer = self.writes(connection, rqst, long)?;
+        let transfer = if long.is_none() && self.places_nothing() {
+            None
+        } else {
+            // A copy for what is not in line, so that the rest need not be in memory.
+            Some({ *self }.writes(connection, rqst, long)?)
+        };
         Ok(ReplySend {
             buffer,
             len,
@@ -185,7 +194,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Copies the Payload stream to behind a header of so many bytes.
-    #[inline]
+    #[inline(always)]
     fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
         let mut rest = to.get_mut(header..).ok_or(EMSGSIZE)?;
@@ -198,16 +207,20 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// Prepares the RDMA Writes, if there are any.
+    /// Whether no payload goes into a Write chunk.
+    #[inline(always)]
+    fn places_nothing(&self) -> bool {
+        self.payloads.iter().all(|payload| payload.length == 0)
+    }
+
+    /// Prepares the RDMA Writes, of which there are some.
+    #[inline(never)]
     fn writes<'c>(
-        &self,
+        self,
         connection: &'c Connection,
         rqst: &mut SvcReply<'_>,
         long: Option<WriteChunk<'a>>,
-    ) -> Result<Option<RwBuilder<'c, Responder>>> {
-        if long.is_none() && self.payloads.iter().all(|payload| payload.length == 0) {
-            return Ok(None);
-        }
+    ) -> Result<RwBuilder<'c, Responder>> {
         let segments = self.offer.writes.segment_count() + long.map_or(0, |c| c.segment_count());
         // The Payload stream has a piece more than payloads were taken out of it.
         let parts = segments + self.payloads.len() + 1;
@@ -225,6 +238,6 @@ impl<'a> ReplyLayout<'a> {
             let mut rest = SegmentCursor::new(chunk.segments());
             self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
         }
-        Ok(Some(transfer))
+        Ok(transfer)
     }
 }

@@ -20,10 +20,13 @@ use xdr::{
 };
 
 /// A received message was decoded, or not.
+#[inline(always)]
 pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejected>) {
     match result {
         Ok(xdr::Message::Call(call)) => {
-            offered(message, call);
+            if trace::on::svcrdma_decode_rseg() || trace::on::svcrdma_decode_wseg() {
+                offered(message, &{ *call });
+            }
             let header_len = match &call.payload {
                 CallPayload::Inline(inline) => Some(inline.offset),
                 CallPayload::PositionZero(_) => None,
@@ -82,6 +85,7 @@ fn header(message: &RecvBuf) -> (CompletionId, u32, u32, u32, u32) {
 }
 
 /// The segments that a Call offers.
+#[cold]
 fn offered(message: &RecvBuf, call: &Call<'_>) {
     if trace::on::svcrdma_decode_rseg() {
         for chunk in call.reads.chunks() {

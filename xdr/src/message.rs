@@ -49,6 +49,14 @@ pub struct Call<'a> {
     pub payload: CallPayload<'a>,
 }
 
+impl Call<'_> {
+    /// Whether all of it is in the message.
+    #[inline]
+    pub const fn has_no_chunks(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty() && self.reply_chunk.is_none()
+    }
+}
+
 /// Where the RPC message of a Call is.
 #[derive(Clone, Copy, Debug)]
 pub enum CallPayload<'a> {
@@ -99,32 +107,38 @@ impl<'a> Message<'a> {
     /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
     /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
     /// behind an `RDMA_ERROR` are ignored.
-    // In line, so that no more of the message is made than its user looks at.
-    #[inline(always)]
     pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+        match Self::without_chunks(bytes) {
+            Some(message) => Ok(message),
+            None => Self::decode_parts(bytes, limits),
+        }
+    }
+
+    /// As [`Self::decode`], of a well-formed `RDMA_MSG` without chunks, which no limits bound. Most
+    /// messages are such, and who looks at them first has no lists to look at.
+    #[inline(always)]
+    pub fn without_chunks(bytes: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let header = FixedHeader::from_wire(reader.array().ok()?);
+        let plain = header.version == VERSION
+            && header.procedure == Procedure::Msg.to_wire()
+            && reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>();
+        if !plain {
+            return None;
+        }
+        Lists::default()
+            .inline(&header, bytes.len(), reader.rest())
+            .ok()
+    }
+
+    /// Decodes any message.
+    #[inline(never)]
+    fn decode_parts(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         let mut reader = Reader::new(bytes);
         let Ok(fixed) = reader.array() else {
             return Err(Rejected::short());
         };
-        let header = FixedHeader::from_wire(fixed);
-        // Without chunks, as most messages are.
-        if header.version == VERSION
-            && header.procedure == Procedure::Msg.to_wire()
-            && reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>()
-        {
-            return Lists::default().inline(&header, bytes.len(), reader.rest());
-        }
-        Self::decode_other(&header, bytes, limits)
-    }
-
-    /// Decodes any other message.
-    #[inline(never)]
-    fn decode_other(
-        header: &FixedHeader,
-        bytes: &'a [u8],
-        limits: &Limits,
-    ) -> Result<Self, Rejected> {
-        let mut reader = Reader::new(bytes.get(FixedHeader::SIZE..).unwrap_or(&[]));
+        let header = &FixedHeader::from_wire(fixed);
         // This value is fixed for all versions, and an error is never answered with an error.
         if header.procedure == Procedure::Error.to_wire() {
             return match ErrorMessage::decode(header, &mut reader) {

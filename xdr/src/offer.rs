@@ -48,7 +48,7 @@ impl<'a> Offer<'a> {
     /// `written` has the octets in each Write chunk, in order, and may end where the others are not
     /// used. `long` is the length of the RPC message in the Reply chunk, none when that follows the
     /// header.
-    #[inline]
+    #[inline(always)]
     pub fn encode_reply(
         &self,
         buffer: &mut [u8],
@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
     }
 
     /// Where that is in the message.
-    #[inline]
+    #[inline(always)]
     pub fn offer_place(&self) -> OfferPlace {
         // What does not fit is not found again.
         let short = |octets: usize| u32::try_from(octets).unwrap_or(u32::MAX);

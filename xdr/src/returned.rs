@@ -9,7 +9,8 @@ use crate::{
     ReplyPayload,
     RpcPrefix,
     Segment,
-    WriteChunk, //
+    WriteChunk,
+    WriteList, //
 };
 
 /// How a returned chunk differs from the one offered.
@@ -95,18 +96,34 @@ impl Reply<'_> {
     /// Octets in the only Write chunk that was offered.
     ///
     /// A Reply without Write list counts as zero: nothing in it refers to the chunk.
+    #[inline]
     pub fn written<I>(&self, offered: I) -> Result<u32, ReturnError>
     where
         I: IntoIterator<Item: Borrow<Segment>>,
     {
-        let mut chunks = self.writes.chunks();
+        if self.writes.is_empty() {
+            return Ok(0);
+        }
+        self.writes.written(offered)
+    }
+}
+
+impl WriteList<'_> {
+    /// Octets in the only chunk of a list that is not empty.
+    fn written<I>(self, offered: I) -> Result<u32, ReturnError>
+    where
+        I: IntoIterator<Item: Borrow<Segment>>,
+    {
+        let mut chunks = self.chunks();
         match (chunks.next(), chunks.next()) {
             (None, _) => Ok(0),
             (Some(chunk), None) => chunk.written(offered),
             (Some(_), Some(_)) => Err(ReturnError::NotOffered),
         }
     }
+}
 
+impl Reply<'_> {
     /// For a Call that offered no Write chunk.
     #[inline]
     pub fn nothing_written(&self) -> Result<(), ReturnError> {
@@ -120,6 +137,7 @@ impl Reply<'_> {
     ///
     /// An inline Reply may mark the chunk as not present or return it; its lengths then mean
     /// nothing, but its segments are still compared.
+    #[inline]
     pub fn reply_written<I>(&self, offered: I) -> Result<u32, ReturnError>
     where
         I: IntoIterator<Item: Borrow<Segment>>,
