@@ -11,7 +11,10 @@ mod tests;
 
 pub(crate) use self::{
     fenced::Fenced,
-    msg_pages::MsgPages, //
+    msg_pages::{
+        MsgPages,
+        ReadPages, //
+    },
 };
 pub(super) use self::{
     kept::Kept,

@@ -296,16 +296,18 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
         place,
         memory,
     } = KBox::into_inner(reading);
-    let argument = match place {
-        Place::Within { offset, position } => Argument::Reduced {
+    let right = match place {
+        Place::Within { .. } => true,
+        Place::LongCall => verify_long_call(connection, &request, &memory),
+    };
+    let argument = match (memory.into_read_pages().filter(|_| right), place) {
+        (Some(memory), Place::Within { offset, position }) => Argument::Reduced {
             offset,
             position,
             memory,
         },
-        Place::LongCall if verify_long_call(connection, &request, &memory) => {
-            Argument::Long { memory }
-        }
-        Place::LongCall => {
+        (Some(memory), Place::LongCall) => Argument::Long { memory },
+        (None, _) => {
             let (message, ctx) = request;
             drop(message);
             connection.send_chunk_error(ctx.xid);

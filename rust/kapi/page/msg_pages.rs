@@ -202,23 +202,47 @@ impl MsgPages {
         })
     }
 
-    /// Puts the pages at the beginning of an array, and lets go of those that were there; there is no
-    /// memory left then. Returns the bytes that are in them. `EINVAL` if the pages may be others', too,
-    /// or there is no room for them: then the array stays as it is.
+    /// The pages alone, where they are nobody else's, and the message begins at the front of the first.
+    pub(crate) fn into_read_pages(self) -> Option<ReadPages> {
+        let Self {
+            pages,
+            len,
+            writable,
+            ..
+        } = self;
+        // INVARIANT: What is writable has neither head nor tail, and begins with the first page.
+        writable.then_some(ReadPages { pages, len })
+    }
+}
+
+/// What RDMA Reads have filled: as small as that can be, since each argument has the room for it.
+///
+/// # Invariants
+///
+/// The first `len` bytes are in the pages, which are nobody else's.
+pub(crate) struct ReadPages {
+    pages: PageList,
+    len: usize,
+}
+
+impl ReadPages {
+    /// Bytes in them.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns the
+    /// bytes that are in them. `EINVAL` if there is no room for them: then the array stays as it is.
     ///
     /// # Safety
     ///
     /// Each entry must be null or a page with a reference that the array's owner lets go.
     pub(in crate::kapi) unsafe fn put_into(
-        &mut self,
+        mut self,
         entries: &mut [*mut bindings::page],
     ) -> Result<usize> {
-        // What is writable begins at the front of its first page.
-        if !self.writable {
-            return Err(EINVAL);
-        }
         // SAFETY: Each entry is null or a page whose reference goes, as the caller promises.
         unsafe { self.pages.put_into(entries) }?;
-        Ok(core::mem::take(&mut self.len))
+        Ok(self.len)
     }
 }

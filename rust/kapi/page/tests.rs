@@ -253,14 +253,12 @@ mod suite {
     #[test]
     fn pages_of_others_are_not_given_away() -> Result {
         let mut to = Array::new(1)?;
-        let mut shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE)?;
-        // SAFETY: The entry has a reference.
-        let put = unsafe { shared.put_into(&mut to.entries) };
-        same("shared", put, Err(EINVAL))?;
+        let shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE)?;
+        claim(shared.into_read_pages().is_none(), "shared")?;
         same("as before", &to.entries[..], &to.pages[..])?;
-        let mut own = MsgPages::new(array_list()?, 100)?;
+        let own = MsgPages::new(array_list()?, 100)?.into_read_pages();
         // SAFETY: The entry has a reference, since nothing was put there before.
-        let put = unsafe { own.put_into(&mut to.entries) };
+        let put = unsafe { own.ok_or(EINVAL)?.put_into(&mut to.entries) };
         same("own", put, Ok(100))?;
         same("let go", to.references(), 0)
     }

@@ -6,7 +6,8 @@ use crate::kapi::{
     bindings,
     page::{
         MsgPages,
-        PageList, //
+        PageList,
+        ReadPages, //
     },
     sunrpc::svc::{
         link,
@@ -30,10 +31,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: MsgPages,
+        memory: ReadPages,
     },
     /// In memory alone.
-    Long { memory: MsgPages },
+    Long { memory: ReadPages },
 }
 
 /// A request whose argument a service thread is at work on.
@@ -146,7 +147,7 @@ impl SvcRqst<'_> {
         self.describe(head, 0, paged, tail)
     }
 
-    fn set_long(&mut self, memory: MsgPages) -> usize {
+    fn set_long(&mut self, memory: ReadPages) -> usize {
         let length = self.give(memory);
         let pages = self.pages().first().copied();
         // SAFETY: The array begins with a page of the direct map, of which no more bytes are taken
@@ -184,7 +185,7 @@ impl SvcRqst<'_> {
 
     /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
     /// more than this thread has room for, though another of the service had.
-    fn give(&mut self, mut memory: MsgPages) -> usize {
+    fn give(&mut self, memory: ReadPages) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
     }
