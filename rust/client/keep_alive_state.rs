@@ -17,6 +17,7 @@ use kernel::{
 /// How long the server may take to answer a probe: as long as RPCs wait unless the mount says
 /// otherwise.
 const PROBE_TIMEOUT: Jiffies = 60 * HZ;
+
 /// What was heard of the server on one connection. All but the first is the work item's alone.
 pub(crate) struct KeepAliveState {
     heard: Atomic<bool>,

@@ -119,7 +119,7 @@ impl LossNotifier {
 
     /// The connection is up.
     pub(crate) fn enable(&self) {
-        // Both this and `raise` write first and look then, so that one of them sees the other.
+        // Both this and `report` write first and look then, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
             let address = &self.address;

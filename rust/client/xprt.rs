@@ -159,8 +159,9 @@ impl Transport for ClientXprt {
         self.connector.cancel_sync();
         self.region_maker.cancel_sync();
         self.credit_timeout.cancel_sync();
-        self.keep_alive.cancel_sync();
         self.slot.end();
+        // Until then somebody may want it sooner.
+        self.keep_alive.cancel_sync();
         self.buffers.clear();
     }
 

@@ -199,9 +199,9 @@ impl<H: Handler> RwBuilder<'_, H> {
                 return Err(ENOTCONN);
             }
             // Nobody takes any but whose turn it is.
-            let sole_inflight_xid = self.transfer.is_only_user();
+            let only_user = self.transfer.is_only_user();
             match self.add_part(offset, len, at) {
-                Err(e) if e == EAGAIN && sole_inflight_xid => return Err(EMSGSIZE),
+                Err(e) if e == EAGAIN && only_user => return Err(EMSGSIZE),
                 Err(e) if e == EAGAIN => forced.wait(),
                 other => return other,
             }

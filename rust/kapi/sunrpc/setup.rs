@@ -82,14 +82,14 @@ impl<T: Transport> Setup<T> {
         }
         let shared = Common::new(Backchannel::new())?;
         let xprt = NonNull::new(fresh.as_raw()).ok_or(ENOMEM)?;
-        // SAFETY: `Private::destroy` waits before it frees them. If this fails, the last handle is gone
-        // with the transport.
+        // SAFETY: `Private::destroy` waits before it frees them, and so does this function.
         let handle = unsafe { HandleInner::new(xprt, &shared) }?;
         // SAFETY: The RPC layer calls a class that is registered, until this returns.
         let queue = unsafe { T::class().queue() }?;
-        // On an error the transport has dropped its handle, and with it the last.
         // SAFETY: The transport is being made here, with `T`.
-        let transport = T::new(unsafe { XprtHandle::new(handle) }, queue)?;
+        let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);
+        // Whoever could not be made may have handed a handle on.
+        let transport = transport.inspect_err(|_| shared.wait())?;
         let data = Data {
             transport,
             shared,

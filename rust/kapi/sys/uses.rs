@@ -18,8 +18,6 @@ use kernel::{
 
 /// In the count: nobody may begin to use it any more.
 const CLOSED: u32 = 1 << 31;
-/// Uses at once. There are not so many processors that all that are refused at a time make it [`CLOSED`].
-const MOST: u32 = 1 << 30;
 
 /// The number of uses of something, each of which has a [`Use`].
 ///
@@ -27,8 +25,8 @@ const MOST: u32 = 1 << 30;
 ///
 /// # Invariants
 ///
-/// - `n` counts the [`Use`]s, and for a moment those that are refused; with [`CLOSED`] once the count was closed.
-///   Who makes it zero behind that completes `none`, as its last act.
+/// - `n` counts the [`Use`]s; with [`CLOSED`] once the count was closed. Who makes it zero behind that completes
+///   `none`, as its last act.
 /// - It is pinned from the first, since it can be initialised only where it stays.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Uses {
@@ -49,11 +47,15 @@ impl Uses {
     /// Begins to use it, unless [`Self::close`] was called, or too many do. Any context.
     #[inline]
     pub(crate) fn get(&self) -> Option<Use> {
-        if self.n.fetch_add(1, Full) < MOST {
-            // INVARIANT: Counted here.
-            return Some(Use(NonNull::from(self)));
+        let mut n = self.n.load(Relaxed);
+        // One more than all of them would count as closed, too.
+        while n < CLOSED - 1 {
+            match self.n.cmpxchg(n, n + 1, Full) {
+                // INVARIANT: Counted here.
+                Ok(_) => return Some(Use(NonNull::from(self))),
+                Err(now) => n = now,
+            }
         }
-        self.put();
         None
     }
 

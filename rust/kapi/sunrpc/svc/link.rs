@@ -114,7 +114,7 @@ impl<C> BcLink<C> {
         if let Some(taken) = &taken {
             let reverse = taken.reverse().load(Relaxed);
             if !reverse.is_null() {
-                // SAFETY: A transport that was published is withdrawn, under the lock, before it is
+                // SAFETY: A transport that was published is unpublished, under the lock, before it is
                 // freed.
                 unsafe { (&raw mut (*reverse).bc_xprt).write(core::ptr::null_mut()) };
             }

@@ -311,7 +311,7 @@ impl<T: Service> SvcOps<T> {
         unsafe {
             let place = private.as_ptr();
             let new = place.cast::<bindings::svc_xprt>();
-            // The tear-down cuts it before the memory goes.
+            // The tear-down clears it before the memory goes.
             (*place).link.set(connection.clone(), private.cast());
             (&raw mut (*place).kind).write(Kind::Connection(connection));
             bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
