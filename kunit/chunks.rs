@@ -28,29 +28,18 @@ const REPLY_CHUNK: usize = 4 + SEGMENTS * 16;
 /// Octets of a Read chunk of the most segments, beyond that.
 const READ_CHUNK: usize = SEGMENTS * 24;
 
-const SMALL: Thresholds = Thresholds {
-    send: 1024,
-    receive: 1024,
-    segments: SEGMENTS,
-};
-const LARGE: Thresholds = Thresholds {
-    send: 4096,
-    receive: 4096,
-    segments: SEGMENTS,
-};
+const fn thresholds(send: usize, receive: usize) -> Thresholds {
+    Thresholds {
+        send,
+        receive,
+        segments: SEGMENTS,
+    }
+}
+
+const SMALL: Thresholds = thresholds(1024, 1024);
+const LARGE: Thresholds = thresholds(4096, 4096);
 /// What a peer that says nothing gets one way, and a generous peer the other.
-const UNEQUAL: [Thresholds; 2] = [
-    Thresholds {
-        send: 1024,
-        receive: 65536,
-        segments: SEGMENTS,
-    },
-    Thresholds {
-        send: 65536,
-        receive: 1024,
-        segments: SEGMENTS,
-    },
-];
+const UNEQUAL: [Thresholds; 2] = [thresholds(1024, 65536), thresholds(65536, 1024)];
 
 /// An RPC without pages: a null procedure.
 const PLAIN: Shape = Shape {

@@ -11,8 +11,8 @@ from guests.machine import CLIENT, SERVER
 from judges import capture
 from judges.messages import Expected
 from tests import life as life_tests
-from tests.mount import (BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, LOSES_CONNECTION, LOST, MOVED, MOVES,
-                         NOT_RESPONDING)
+from tests.listener import MOVES
+from tests.mount import BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, LOSES_CONNECTION, LOST, MOVED, NOT_RESPONDING
 
 VERSION = "4.2"
 CONNECTIONS = 16

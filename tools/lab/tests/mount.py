@@ -11,7 +11,7 @@ from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from judges import capture, trace_events, trace_requester, trace_responder
 from judges.messages import Expected
-from tests import acl as acl_tests, callback as callback_tests, keep_alive as keep_alive_tests
+from tests import acl as acl_tests, callback as callback_tests, keep_alive as keep_alive_tests, listener
 from tests.keep_alive import LOSES_CONNECTION
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
@@ -32,11 +32,6 @@ ANOTHER_REFUSED = ("for switch in /sys/kernel/sunrpc/xprt-switches/switch-*; do 
                    "exit 1; fi; done; test \"$found\"")
 LOAD_SECONDS = 6
 SILENT_SECONDS = 10
-MOVES = 2
-# A listener whose address is free a moment late may be lucky.
-ANEW = 10
-# Each has another number.
-LISTENER = f"rdma resource show cm_id | grep -o 'cm-idn [0-9]* .*state LISTEN.*:{OTHER_PORT}'"
 # Of the sysctl's range.
 LEAST_REQUESTS = 4
 # The fewest that a region of ours may have; so a WRITE of the largest of FEW_SIZES takes five.
@@ -67,8 +62,6 @@ while asked() == before:
     time.sleep(0.1)
 " > /tmp/held 2>&1 < /dev/null & }; """ + (
     "for try in $(seq 250); do grep -q held /tmp/held && exit 0; sleep 0.2; done; cat /tmp/held >&2; exit 1")
-# The versions whose callbacks come over the mount's own connection.
-CALLED_BACK = ("4.1", "4.2")
 LOST = Expected(2 * FAULTS, re.compile(r"rpcrdma: (connection (to|from) \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the test breaks connections")
 # Its process was killed, so a region was taken back that the server may still write into: the adapter refuses that, and
@@ -272,7 +265,7 @@ def traced_client(cell: Cell) -> None:
     peer = f"[{SERVER.address4}]:{PORT}"
     # As for the capture: NFS 3 has no such long Call.
     carried = trace_requester.Forms(peer, ODD_SIZE, long_call=cell.version != "3",
-                                    callback=cell.version in CALLED_BACK)
+                                    callback=cell.version in callback_tests.CALLED_BACK)
     prepare = f"{MAKE_NAMES} && touch a b && {SET_ACL} a" if carried.long_call else MAKE_NAMES
     with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
         with cell.mounted(prepare=prepare):
@@ -431,85 +424,11 @@ def callbacks(cell: Cell) -> None:
             cell.server(ANOTHER_REFUSED)
 
 
-def listeners(cell: Cell) -> None:
-    """Each way to start one; and the statistics of nfsd's pools count what comes in."""
-    cell.load_modules()
-    netlink, tcp = f"rdma:{SERVER.address4}", f"tcp:{SERVER.address4}:{OTHER_PORT + 1}"
-    configured = f"[nfsd]\\nrdma=y\\nrdma-port={OTHER_PORT}\\n"
-    starts = [f"rpc.nfsd --rdma={OTHER_PORT} 4",
-              f"cp /etc/nfs.conf /tmp && printf '{configured}' > /etc/nfs.conf && rpc.nfsd 4 && cp /tmp/nfs.conf /etc"]
-    # With Kerberos, rpc.gssd wants a listener for TCP.
-    if cell.security == NO_SECURITY:
-        # Whatever port is free; and the kernel makes all listeners anew when one is taken away.
-        starts.append(f"nfsdctl listener +{netlink}:0 && for time in $(seq {ANEW}); do "
-                      f"nfsdctl listener +{tcp} && nfsdctl listener -{tcp} || exit 1; done; "
-                      f"nfsdctl listener | grep -F {netlink}: && nfsdctl threads 4")
-    for start in starts:
-        cell.guests.stop_serving()
-        cell.server(start)
-        port = int(cell.server("sed -n 's/^rdma //p' /proc/fs/nfsd/portlist | head -n 1"))
-        before = _enqueued(cell)
-        with cell.mounted(cell.mount_command(port=port)):
-            cell.written("other", "4097")
-        if _enqueued(cell) <= before:
-            raise progress.Failure(f"pool_stats counts {before} transports with work before, {_enqueued(cell)} after")
-    # What netlink added goes with nfsd alone.
-    cell.guests.stop_serving()
-    cell.load_modules()
-
-
-def _enqueued(cell: Cell) -> int:
-    """How often a transport of nfsd's had something to do: the third number of each pool."""
-    return sum(int(line.split()[2]) for line in cell.server("cat /proc/fs/nfsd/pool_stats").splitlines()
-               if not line.startswith("#"))
-
-
-def address_moves(cell: Cell) -> None:
-    """The listener's address goes to another link and back (ADDR_CHANGE): it listens again, and the mount goes on."""
-    cell.load_modules()
-    cell.guests.stop_serving()
-    cell.server(f"/lab/bond enter {cell.device}")
-    with progress.undoing(lambda: cell.server(f"rpc.nfsd 0; /lab/bond leave {cell.device}")):
-        # One on all addresses does not hear of it.
-        cell.server(f"nfsdctl listener +rdma:{SERVER.address4}:{OTHER_PORT} && nfsdctl threads 4")
-        with cell.mounted(cell.mount_command(port=OTHER_PORT)):
-            before = cell.connects()
-            with cell.load():
-                for _ in range(MOVES):
-                    time.sleep(LOAD_SECONDS)
-                    listener = _listener(cell)
-                    cell.server("/lab/bond move")
-                    _listener(cell, listener)
-                cell.still_works()
-            progress.line(f"  {MOVES} moves, {cell.connects() - before} new connections")
-    cell.load_modules()
-
-
 def described(cell: Cell) -> None:
     """The kernel knows the types of the module's trace events (BTF), where it knows its own."""
     cell.load_modules()
     for machine in cell.guests.machines:
         machine.must("! test -e /sys/kernel/btf/vmlinux || grep -qa btf_trace_svcrdma_post_recv /sys/kernel/btf/rpcrdma")
-
-
-def _listener(cell: Cell, before: str = "") -> str:
-    """The one of now. Where the device does not know an address yet, it comes with the next try, after a second."""
-    return cell.server(f"for try in $(seq 250); do now=$({LISTENER}) && test \"$now\" != '{before}' && echo \"$now\" && "
-                       f"exit; sleep 0.2; done; echo 'no listener, or that of before: {before}' >&2; exit 1").strip()
-
-
-def in_namespace(cell: Cell) -> None:
-    """nfsd, its RDMA device and the link are in a network namespace, of which nothing is left when nfsd has ended."""
-    cell.load_modules()
-    cell.guests.stop_serving()
-    cell.server(f"/lab/namespace enter {cell.device}")
-    leave = f"/lab/namespace leave {cell.device}"
-    if cell.server_module == IN_TREE and cell.version in CALLED_BACK:
-        # That forgets a reference of each transport for callbacks, and with it the namespace.
-        leave = f"! {leave}"
-    with progress.undoing(lambda: cell.server(leave)), cell.mounted():
-        cell.written("inner", "4097 300001")
-    cell.load_modules()
 
 
 def removed(cell: Cell) -> None:
@@ -568,12 +487,12 @@ GUESSED = acl_tests.GUESSED
 SMOKE = {"3": [SMALL], "4.0": [SMALL, GUESSED], "4.1": [SMALL, CALLBACKS], "4.2": [SMALL, CALLBACKS]}
 OVER_IPV6 = Test("over IPv6", over_ipv6)
 # NFS 3 would want rpcbind there, too.
-NAMESPACE = Test("server in a network namespace", in_namespace, (MOVED,))
+NAMESPACE = Test("server in a network namespace", listener.in_namespace, (MOVED,))
 TRACED = Test("trace events of the server", traced)
 TRACED_CLIENT = Test("trace events of the client", traced_client, (LOST,))
-LISTENERS = Test("listeners", listeners, (MOVED,))
+LISTENERS = Test("listeners", listener.listeners, (MOVED,))
 # Wants a kernel with bonding at the server, which is the stock one.
-ADDRESS_MOVES = Test("server's address moves", address_moves, (*CANCELS, MOVED, BONDED))
+ADDRESS_MOVES = Test("server's address moves", listener.address_moves, (*CANCELS, MOVED, BONDED))
 WATCHED = Test("silent server is noticed", keep_alive_tests.watched, (LOST, MOVED))
 # Of a client of NFS 3 alone: any other has a lease to renew.
 DEAD = Test("dead server is noticed in time", keep_alive_tests.dead, (LOST, NOT_RESPONDING))
