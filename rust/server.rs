@@ -2,6 +2,7 @@
 
 //! The responder: a server transport for nfsd.
 
+mod accept;
 mod backlog;
 mod connection;
 mod events;

@@ -180,12 +180,32 @@ fn encode_with_chunks(
     buffer: &mut SendBuffer<'_, Requester>,
 ) -> Result<usize> {
     let thresholds = requester.thresholds();
-    let stats = &requester.shared.stats;
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
     let _ = offer.reserve(requester.plan.rpc() as usize);
+    let shape = shape(rqst);
+    let results = chunks::results(&shape, &thresholds);
+    map_results(requester, rqst, offer, buffer, results)?;
+    let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
+    map_arguments(requester, rqst, offer, buffer, arguments)?;
+
+    let to = buffer.bytes();
+    let (xid, position) = (rqst.xid(), shape.call_head);
+    let header = header(offer, xid, arguments, position, requester.max_calls, to)?;
+    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    let copied = copy_inline(requester, &rqst.send_buf(), &shape, arguments, body)?;
+    // Chunks of more segments than were counted on may leave it too little room.
+    if header + copied > thresholds.send {
+        return Err(EMSGSIZE);
+    }
+    encoded(rqst, header, arguments, results);
+    Ok(header + copied)
+}
+
+/// What the choice of chunks depends on.
+fn shape(rqst: &Rqst<'_, Call>) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
-    let shape = Shape {
+    Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
@@ -194,79 +214,87 @@ fn encode_with_chunks(
         reply_pages: reply.page_len(),
         reply_is_read: reply.is_read_target(),
         may_place_directly: rqst.may_place_directly(),
-    };
-
-    let results = chunks::results(&shape, &thresholds);
-    let write = match results {
-        Results::Inline => None,
-        Results::WriteChunk => Some((reply.page_pieces()?, Chunk::Write)),
-        Results::ReplyChunk => Some((reply.pieces()?, Chunk::Reply)),
-    };
-    if let Some((mut pieces, chunk)) = write {
-        let mut bytes = pieces.remaining();
-        add_chunk(buffer, rqst, offer, &mut pieces, chunk)?;
-        if let Chunk::Write = chunk {
-            let padding = buffer.padding(chunks::pad(shape.reply_pages), || rqst.task().id());
-            if let Some(segment) = padding {
-                offer
-                    .write
-                    .push_within_capacity(segment)
-                    .map_err(|_| ENOBUFS)?;
-                bytes += segment.length as usize;
-            }
-            stats.write_segments.add(offer.write.len() as u64);
-        } else {
-            stats.reply_segments.add(offer.reply.len() as u64);
-        }
-        stats.offered_bytes.add(bytes as u64);
     }
+}
 
-    let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
-    let read = match arguments {
-        Arguments::Inline => None,
-        Arguments::ReadChunk => Some((call.page_pieces()?, shape.call_head)),
-        Arguments::PositionZero => Some((call.pieces()?, 0)),
+/// Maps the regions of the chunk that the results go through, if there is one. Errors as
+/// [`encode_with_chunks`].
+fn map_results(
+    requester: &Requester,
+    rqst: &Rqst<'_, Call>,
+    offer: &mut Offer,
+    buffer: &SendBuffer<'_, Requester>,
+    results: Results,
+) -> Result {
+    let (stats, reply) = (&requester.shared.stats, rqst.receive_buf());
+    let (mut pieces, chunk) = match results {
+        Results::Inline => return Ok(()),
+        Results::WriteChunk => (reply.page_pieces()?, Chunk::Write),
+        Results::ReplyChunk => (reply.pieces()?, Chunk::Reply),
     };
-    if let Some((mut pieces, position)) = read {
-        add_chunk(buffer, rqst, offer, &mut pieces, Chunk::Read(position))?;
-        stats.read_segments.add(offer.read.len() as u64);
-        if let Arguments::PositionZero = arguments {
-            stats.long_calls.add(1);
+    let mut bytes = pieces.remaining();
+    add_chunk(buffer, rqst, offer, &mut pieces, chunk)?;
+    if let Chunk::Write = chunk {
+        let padding = buffer.padding(chunks::pad(reply.page_len()), || rqst.task().id());
+        if let Some(segment) = padding {
+            let pushed = offer.write.push_within_capacity(segment);
+            pushed.map_err(|_| ENOBUFS)?;
+            bytes += segment.length as usize;
         }
+        stats.write_segments.add(offer.write.len() as u64);
+    } else {
+        stats.reply_segments.add(offer.reply.len() as u64);
     }
+    stats.offered_bytes.add(bytes as u64);
+    Ok(())
+}
 
-    let to = buffer.bytes();
-    let header = header(
-        offer,
-        rqst.xid(),
-        arguments,
-        shape.call_head,
-        requester.max_calls,
-        to,
-    )?;
-    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
-    let copied = match arguments {
+/// The same, of the arguments.
+fn map_arguments(
+    requester: &Requester,
+    rqst: &Rqst<'_, Call>,
+    offer: &mut Offer,
+    buffer: &SendBuffer<'_, Requester>,
+    arguments: Arguments,
+) -> Result {
+    let (stats, call) = (&requester.shared.stats, rqst.send_buf());
+    let (mut pieces, position) = match arguments {
+        Arguments::Inline => return Ok(()),
+        Arguments::ReadChunk => (call.page_pieces()?, call.head_len()),
+        Arguments::PositionZero => (call.pieces()?, 0),
+    };
+    add_chunk(buffer, rqst, offer, &mut pieces, Chunk::Read(position))?;
+    stats.read_segments.add(offer.read.len() as u64);
+    if let Arguments::PositionZero = arguments {
+        stats.long_calls.add(1);
+    }
+    Ok(())
+}
+
+/// Copies what of a Call follows the header. Returns how much that is.
+fn copy_inline(
+    requester: &Requester,
+    call: &XdrBuf<'_>,
+    shape: &Shape,
+    arguments: Arguments,
+    body: &mut [u8],
+) -> Result<usize> {
+    match arguments {
         Arguments::Inline => {
-            stats.pulled_up(&call);
-            copy(&call, 0, shape.call, body)?
+            requester.shared.stats.pulled_up(call);
+            copy(call, 0, shape.call, body)
         }
         Arguments::ReadChunk => {
-            let head = copy(&call, 0, shape.call_head, body)?;
+            let head = copy(call, 0, shape.call_head, body)?;
             // The pad of the argument goes with it (RFC 8166, section 3.4.5.2), if the RPC layer
             // has put it in front of the tail.
             let skipped = shape.call_pages + chunks::pad(shape.call_pages).min(call.tail_len());
             let tail = shape.call_head + skipped;
             let rest = body.get_mut(head..).ok_or(EMSGSIZE)?;
-            head + copy(&call, tail, shape.call.saturating_sub(tail), rest)?
+            Ok(head + copy(call, tail, shape.call.saturating_sub(tail), rest)?)
         }
-        Arguments::PositionZero => 0,
-    };
-    // Chunks of more segments than were counted on may leave it too little room.
-    if header + copied > thresholds.send {
-        return Err(EMSGSIZE);
+        Arguments::PositionZero => Ok(0),
     }
-    encoded(rqst, header, arguments, results);
-    Ok(header + copied)
 }
 
 /// Copies `len` bytes of the message from `offset`.

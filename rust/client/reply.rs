@@ -280,33 +280,11 @@ fn answer(
             return None;
         }
     };
-    let (verdict, malformed, foreign) = {
-        let call = rqst.call();
-        let mut state = call.state.lock();
-        if let Some(offer) = state.offer_on(requester.id) {
-            if let Some(credits) = credits {
-                trace::answered(requester, &rqst, xid, credits);
-            }
-            let checked = content.check(requester, &rqst, offer, message);
-            let malformed = checked.is_err();
-            let foreign = message.invalidated().is_some_and(|key| {
-                let task = || rqst.task().id();
-                !connection.remotely_invalidated(&mut offer.regions, key, task)
-            });
-            let verdict = judge(requester, message, &rqst, &mut state, credits, checked);
-            (verdict, malformed, foreign)
-        } else {
-            // A Reply to a Call that was not sent here, or a second one. What it is compared with
-            // is another's now.
-            if credits.is_some() {
-                trace::unexpected(requester, message.bytes());
-            }
-            // It may have been one of the Call's regions that are being taken back, or, of an earlier
-            // connection, were.
-            let foreign = message.invalidated().is_some() && state.phase == Phase::Idle;
-            (Verdict::Ignore, credits.is_none(), foreign)
-        }
-    };
+    let Looked {
+        verdict,
+        malformed,
+        foreign,
+    } = look(requester, connection, message, &rqst, xid, content);
     let end = match &verdict {
         Verdict::Complete(..) | Verdict::Fence(_) | Verdict::Keep { .. } => malformed,
         Verdict::Ignore => {
@@ -334,6 +312,59 @@ fn answer(
     }
     requester.shared.xprt.space();
     later
+}
+
+/// What came of a look at what has come for an RPC.
+struct Looked {
+    verdict: Verdict,
+    /// It is not well formed, or no answer.
+    malformed: bool,
+    /// It came with a key that is not the RPC's.
+    foreign: bool,
+}
+
+/// Looks at what came in a message for an RPC.
+#[inline(always)]
+fn look(
+    requester: &Requester,
+    connection: &Connection,
+    message: &Received<'_>,
+    rqst: &PinnedRqst<Call>,
+    xid: u32,
+    content: Content<'_>,
+) -> Looked {
+    let credits = content.credits();
+    let call = rqst.call();
+    let mut state = call.state.lock();
+    let Some(offer) = state.offer_on(requester.id) else {
+        // A Reply to a Call that was not sent here, or a second one. What it is compared with is
+        // another's now.
+        if credits.is_some() {
+            trace::unexpected(requester, message.bytes());
+        }
+        return Looked {
+            verdict: Verdict::Ignore,
+            malformed: credits.is_none(),
+            // It may have been one of the Call's regions that are being taken back, or, of an earlier
+            // connection, were.
+            foreign: message.invalidated().is_some() && state.phase == Phase::Idle,
+        };
+    };
+    if let Some(credits) = credits {
+        trace::answered(requester, rqst, xid, credits);
+    }
+    let checked = content.check(requester, rqst, offer, message);
+    let malformed = checked.is_err();
+    let foreign = message.invalidated().is_some_and(|key| {
+        let task = || rqst.task().id();
+        !connection.remotely_invalidated(&mut offer.regions, key, task)
+    });
+    let verdict = judge(requester, message, rqst, &mut state, credits, checked);
+    Looked {
+        verdict,
+        malformed,
+        foreign,
+    }
 }
 
 /// What is to be done with an RPC that waits for this Reply.

@@ -5,23 +5,16 @@
 use crate::{
     kapi::{
         ib::{
-            AcceptParams,
-            DeviceName,
             QpEvent,
             Received,
-            RecvBuf,
-            TransferSizes, //
+            RecvBuf, //
         },
         page::MsgPages,
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
-            log::{
-                debug_server,
-                warn, //
-            },
+            log::warn,
             svc_sysctl::{
-                self,
                 count,
                 count_all,
                 Counter, //
@@ -30,10 +23,7 @@ use crate::{
         trace, //
     },
     server::{
-        events::{
-            Events,
-            Pending, //
-        },
+        events::Events,
         grant::{
             self,
             Grant,
@@ -44,22 +34,15 @@ use crate::{
             PendingRead,
             RecvItem, //
         },
-        sizes::{
-            Sizes,
-            CHUNKS,
-            LIST_SEGMENTS,
-            SEGMENTS, //
-        },
+        sizes::Sizes,
         waiting::{
             ReadTicket,
             Waiting, //
         },
     },
     transport::{
-        bring_up,
         endpoint::{
             Endpoint,
-            EndpointConfig,
             Handler,
             WcError, //
         },
@@ -84,9 +67,7 @@ use kernel::{
 use xdr::{
     ErrorMessage,
     FixedHeader,
-    InlineSize,
     Limits,
-    PrivateData,
     RdmaError,
     Role,
     VERSION, //
@@ -94,10 +75,6 @@ use xdr::{
 
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const CREDITS_UNSET: u32 = 0;
-/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It
-/// has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
-/// themselves do have more room than 1024 bytes.
-const SILENT_PEER: usize = 4096;
 
 /// The responder's part of a connection.
 #[pin_data]
@@ -121,6 +98,36 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
+    /// For a new connection of these sizes; whether its device `names_faults`. May sleep.
+    pub(super) fn new(
+        handle: SvcHandle,
+        events: Arc<Events>,
+        peer: SocketAddress,
+        poison: Arc<Poison>,
+        names_faults: bool,
+        sizes: &Sizes,
+    ) -> Result<impl PinInit<Self>> {
+        let grant = Grant::new(sizes.queues.messages);
+        let waiting = Waiting::new(sizes.queues.receives as usize)?;
+        let reverse = ReverseCredits::new(grant::REVERSE)?;
+        Ok(pin_init!(Self {
+            handle,
+            events,
+            peer,
+            poison,
+            names_faults,
+            calls: Atomic::new(0),
+            waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
+            grant <- new_mutex!(grant, "svcrdma_grant"),
+            reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
+        }))
+    }
+
+    /// Receives that are needed.
+    pub(super) fn wanted_receives(&self) -> u32 {
+        self.grant.lock().receives()
+    }
+
     /// What came next, and whether there is more.
     #[inline]
     pub(super) fn next(&self) -> (Option<RecvItem>, bool) {
@@ -262,41 +269,6 @@ impl Handler for Responder {
     }
 }
 
-/// The sizes of a connection's queue pair.
-fn config(sizes: &Sizes) -> EndpointConfig {
-    let size = svc_sysctl::max_request_size() as usize;
-    let queues = &sizes.queues;
-    EndpointConfig {
-        send_entries: queues.sends,
-        regions_per_call: 1,
-        // One for each that is posted, and for each message that may be answered meanwhile.
-        send_buffers: queues.sends.saturating_add(queues.receives),
-        send_size: size,
-        receives: queues.receives,
-        receive_size: size,
-        region: None,
-        transfers: Some(TransferSizes {
-            elements: sizes.elements,
-            contexts: SEGMENTS as u32,
-            reads: queues.messages,
-        }),
-    }
-}
-
-/// Tells who asks for it of a new connection; the line begins as that of the in-tree module.
-fn tell_accepted(
-    device: &DeviceName,
-    (local, remote): &(SocketAddress, SocketAddress),
-    config: &EndpointConfig,
-    reads: u8,
-) {
-    let (send, receives) = (config.send_entries, config.receives);
-    debug_server(format_args!(
-        "svcrdma: new connection accepted on device {device}: local {local}, remote {remote}, \
-         {send} send requests, {receives} receives, {reads} reads at once"
-    ));
-}
-
 /// A Reply or an error that is ready to be posted.
 pub(super) struct ReplySend<'a> {
     /// Begins with a header that grants [`CREDITS_UNSET`].
@@ -328,111 +300,14 @@ pub(crate) struct Connection {
     pub(super) addresses: (SocketAddress, SocketAddress),
     pub(super) limits: Limits,
     /// Bytes of the longest message that the peer is known to take inline.
-    send_threshold: usize,
+    pub(super) send_threshold: usize,
     /// Bytes of the longest Reply that it gets inline when it offers no Reply chunk.
-    longest_unoffered: usize,
+    pub(super) longest_unoffered: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
 }
 
 impl Connection {
-    /// Accepts a connection. May sleep.
-    pub(super) fn accept(new: Pending, handle: SvcHandle, max_message: usize) -> Result<Self> {
-        let Pending {
-            id,
-            events,
-            peer,
-            reads,
-            poison,
-        } = new;
-        events.attach(handle.clone())?;
-        let device = id.limits()?;
-        let name = id.device_name()?;
-        let addresses = id.addresses();
-        let added = id.requests_beside_reads(SEGMENTS as u32)?;
-        let peer_address = addresses.1;
-        let qp = bring_up::make(
-            id,
-            device,
-            svc_sysctl::max_requests(),
-            |device, requests| {
-                let sizes = Sizes::new(device, added, requests, max_message)?;
-                Ok((config(&sizes), sizes))
-            },
-            |sizes| {
-                let grant = Grant::new(sizes.queues.messages);
-                let waiting = Waiting::new(sizes.queues.receives as usize)?;
-                let reverse = ReverseCredits::new(grant::REVERSE)?;
-                let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
-                Ok(pin_init!(Responder {
-                    handle,
-                    events,
-                    peer: peer_address,
-                    poison,
-                    names_faults: !device.iwarp,
-                    calls: Atomic::new(0),
-                    waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
-                    grant <- new_mutex!(grant, "svcrdma_grant"),
-                    reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
-                }))
-            },
-            |unfit| {
-                // The peer has gone already, and the device is not at fault.
-                if !events.is_over() {
-                    warn(format_args!(
-                        "connection from {peer_address} refused: the device {unfit}"
-                    ));
-                }
-            },
-        )?;
-        let config = qp.config();
-        let receives = qp.handler().grant.lock().receives();
-        qp.grow_receives(receives)?;
-        qp.post_receives(u32::MAX)
-            .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
-
-        let size = InlineSize::from_bytes(config.receive_size as u32);
-        let own = PrivateData {
-            // Send With Invalidate is one of the extensions.
-            remote_invalidation: device.registers,
-            send_size: size,
-            receive_size: size,
-        };
-        let params = AcceptParams {
-            private_data: &own.to_wire(),
-            initiator_depth: reads.min(device.max_rdma_reads_begun),
-        };
-        qp.accept(&params)
-            .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
-        tell_accepted(&name, &addresses, config, params.initiator_depth);
-
-        let theirs = peer.unwrap_or(PrivateData::DEFAULT);
-        let send_threshold = own.send_threshold(&theirs) as usize;
-        let longest_unoffered = match peer {
-            Some(_) => send_threshold,
-            None => (own.send_size.bytes() as usize).min(SILENT_PEER),
-        };
-        let bytes = u32::try_from(max_message).unwrap_or(u32::MAX);
-        Ok(Self {
-            qp,
-            addresses,
-            limits: Limits {
-                read_segments: LIST_SEGMENTS,
-                read_chunks: CHUNKS,
-                chunk_segments: SEGMENTS,
-                write_chunks: CHUNKS,
-                write_segments: LIST_SEGMENTS,
-                // What is offered beyond the largest result is of no harm.
-                write_chunk_bytes: u32::MAX,
-                reply_chunk_bytes: u32::MAX,
-                ..Limits::floor(bytes)
-            },
-            send_threshold,
-            longest_unoffered,
-            invalidate: device.registers && theirs.remote_invalidation,
-        })
-    }
-
     /// Bytes of the longest message that the peer takes inline, where that is no Reply, or one for which
     /// it `offers` a Reply chunk; else of the longest that is tried.
     #[inline]

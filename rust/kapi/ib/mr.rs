@@ -16,6 +16,7 @@ use crate::kapi::{
 };
 use core::{
     cell::UnsafeCell,
+    ffi::c_int,
     num::NonZero,
     ptr::NonNull, //
 };
@@ -124,6 +125,19 @@ struct Core {
     mapped: u32,
     direction: Direction,
     kept: Option<Arc<Kept>>,
+}
+
+/// Bytes of `bytes` that the device takes, which has not placed all of them, but `placed` elements, of
+/// `length`, or says with that why none. `ENOBUFS` where it may take them later.
+fn takes_fewer(placed: c_int, length: u64, bytes: usize) -> Result<usize> {
+    match usize::try_from(length) {
+        Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(fewer),
+        // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does), before
+        // or after they have looked at the length.
+        _ if placed == ENOMEM.to_errno() => Err(ENOBUFS),
+        Ok(length) if placed == 0 && (length == bytes || length == 0) => Err(ENOBUFS),
+        _ => Err(EIO),
+    }
 }
 
 impl Mr {
@@ -429,15 +443,7 @@ impl Mr {
         let filled = pieces.fill(sg.as_mut_slice(), self.sg_gaps, *longest);
         let refusal = |error, address, placed| NotMapped {
             error,
-            covered: Covered {
-                id: self.id,
-                elements: filled as u32,
-                key: RemoteKey {
-                    iova: address,
-                    ..Default::default()
-                },
-                direction: access.direction(),
-            },
+            covered: self.not_covered(filled, address, access),
             placed,
         };
         if filled == 0 {
@@ -472,21 +478,29 @@ impl Mr {
         core.mapped = filled as u32;
         core.direction = direction;
         core.kept = pieces.kept();
-        let whole = length == bytes as u64;
-        if placed == mapped && whole {
+        if placed == mapped && length == bytes as u64 {
             return Ok(None);
         }
         let undone = self.take_back(&mut core);
         drop(core);
         drop(undone);
-        let refused = |error| Err(refusal(error, address, Some(placed)));
-        match usize::try_from(length) {
-            Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(Some(fewer)),
-            // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does), before or
-            // after they have looked at the length.
-            _ if placed == ENOMEM.to_errno() => refused(ENOBUFS),
-            _ if placed == 0 && (whole || length == 0) => refused(ENOBUFS),
-            _ => refused(EIO),
+        match takes_fewer(placed, length, bytes) {
+            Ok(fewer) => Ok(Some(fewer)),
+            Err(error) => Err(refusal(error, address, Some(placed))),
+        }
+    }
+
+    /// What trace events say of a cover that came to nothing.
+    #[cold]
+    fn not_covered(&self, elements: usize, address: u64, access: Access) -> Covered {
+        Covered {
+            id: self.id,
+            elements: elements as u32,
+            key: RemoteKey {
+                iova: address,
+                ..Default::default()
+            },
+            direction: access.direction(),
         }
     }
 

@@ -61,6 +61,28 @@ pub(super) struct Queues {
     pub(super) recv_cq: u32,
 }
 
+/// A completion queue of `entries`, whose handlers get the pointer. May sleep.
+///
+/// # Safety
+///
+/// The device must be valid, and the pointer be so for the handlers until the queue is destroyed.
+unsafe fn new_cq(
+    device: NonNull<bindings::ib_device>,
+    pointer: *mut c_void,
+    entries: u32,
+) -> Result<NonNull<bindings::ib_cq>> {
+    // SAFETY: By the contract of this function.
+    let cq = from_err_ptr(unsafe {
+        bindings::ib_alloc_cq_any(
+            device.as_ptr(),
+            pointer,
+            entries as i32,
+            bindings::ib_poll_context_IB_POLL_WORKQUEUE,
+        )
+    })?;
+    NonNull::new(cq).ok_or(ENOMEM)
+}
+
 /// The objects, in the order in which they are let go.
 ///
 /// # Invariants
@@ -105,19 +127,6 @@ impl<E: CmHandler> QpResources<E> {
     ) -> Result<Queues, (Part, Error)> {
         let no_cq = |e| (Part::CompletionQueue, e);
         let device = self.id.device().map_err(no_cq)?;
-        let new_cq = |entries: u32| {
-            // SAFETY: The device is valid, pinned by the id. The pointer is valid for the handlers until
-            // the queues are destroyed, as the caller promises.
-            let cq = from_err_ptr(unsafe {
-                bindings::ib_alloc_cq_any(
-                    device.as_ptr(),
-                    context.pointer,
-                    entries as i32,
-                    bindings::ib_poll_context_IB_POLL_WORKQUEUE,
-                )
-            })?;
-            NonNull::new(cq).ok_or(ENOMEM)
-        };
         let beside = self.id.requests_beside_reads(sizes.contexts);
         let beside = beside.map_err(no_cq)?;
         // Where none are needed, the core shall make no regions for them either.
@@ -125,6 +134,8 @@ impl<E: CmHandler> QpResources<E> {
         // The core makes room for them in the queue, but not for their completions.
         let completions = sizes.send_entries.checked_add(beside).ok_or(EINVAL);
         let completions = completions.map_err(no_cq)?;
+        // SAFETY: The device is valid, pinned by the id; the caller promises the rest.
+        let new_cq = |entries| unsafe { new_cq(device, context.pointer, entries) };
         let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(sizes.recv_entries).map_err(no_cq)?;

@@ -19,118 +19,121 @@ use crate::{
     Limits, //
 };
 
+/// Sets the tightest limit that admits a vector, or one less.
+type Lower = fn(&mut Limits, bool);
+
+/// Vectors, and the limits that they are held against.
+const TABLE: &[(&[u8], DecodeError, Lower)] = &[
+    (vectors::READ_LIST, DecodeError::ReadSegments, |l, fits| {
+        l.read_segments = if fits { 4 } else { 3 };
+    }),
+    (vectors::READ_LIST, DecodeError::ReadChunks, |l, fits| {
+        l.read_chunks = if fits { 3 } else { 2 };
+    }),
+    (
+        vectors::READ_CHUNK,
+        DecodeError::ChunkSegments,
+        |l, fits| {
+            l.chunk_segments = if fits { 3 } else { 2 };
+        },
+    ),
+    (
+        vectors::WRITE_LIST,
+        DecodeError::ChunkSegments,
+        |l, fits| {
+            l.chunk_segments = if fits { 3 } else { 2 };
+        },
+    ),
+    (
+        vectors::REPLY_CHUNK,
+        DecodeError::ChunkSegments,
+        |l, fits| {
+            l.chunk_segments = if fits { 2 } else { 1 };
+        },
+    ),
+    (
+        vectors::READ_LIST,
+        DecodeError::ReadChunkBytes,
+        |l, fits| {
+            l.read_chunk_bytes = if fits { 8186 } else { 8185 };
+        },
+    ),
+    (vectors::READ_LIST, DecodeError::ReadListBytes, |l, fits| {
+        l.read_list_bytes = if fits { 8198 } else { 8197 };
+    }),
+    (vectors::WRITE_LIST, DecodeError::WriteChunks, |l, fits| {
+        l.write_chunks = if fits { 2 } else { 1 };
+    }),
+    (
+        vectors::WRITE_LIST,
+        DecodeError::WriteSegments,
+        |l, fits| {
+            l.write_segments = if fits { 5 } else { 4 };
+        },
+    ),
+    (
+        vectors::WRITE_LIST,
+        DecodeError::WriteChunkBytes,
+        |l, fits| {
+            l.write_chunk_bytes = if fits { 7168 } else { 7167 };
+        },
+    ),
+    (
+        vectors::REPLY_CHUNK,
+        DecodeError::ReplyChunkBytes,
+        |l, fits| {
+            l.reply_chunk_bytes = if fits { 8292 } else { 8291 };
+        },
+    ),
+    (
+        vectors::ONE_READ_SEGMENT,
+        DecodeError::ReadSegments,
+        |l, fits| l.read_segments = usize::from(fits),
+    ),
+    (
+        vectors::ONE_READ_SEGMENT,
+        DecodeError::ReadChunks,
+        |l, fits| l.read_chunks = usize::from(fits),
+    ),
+    (
+        vectors::ONE_READ_SEGMENT,
+        DecodeError::ChunkSegments,
+        |l, fits| l.chunk_segments = usize::from(fits),
+    ),
+    (
+        vectors::ONE_READ_SEGMENT,
+        DecodeError::ReadChunkBytes,
+        |l, fits| l.read_chunk_bytes = if fits { 4096 } else { 4095 },
+    ),
+    (
+        vectors::ONE_READ_SEGMENT,
+        DecodeError::ReadListBytes,
+        |l, fits| l.read_list_bytes = if fits { 4096 } else { 4095 },
+    ),
+    (
+        vectors::ONE_WRITE_CHUNK,
+        DecodeError::WriteChunks,
+        |l, fits| l.write_chunks = usize::from(fits),
+    ),
+    (
+        vectors::ONE_WRITE_CHUNK,
+        DecodeError::WriteSegments,
+        |l, fits| l.write_segments = if fits { 2 } else { 1 },
+    ),
+    (
+        vectors::ONE_WRITE_CHUNK,
+        DecodeError::ChunkSegments,
+        |l, fits| l.chunk_segments = if fits { 2 } else { 1 },
+    ),
+    (
+        vectors::ONE_WRITE_CHUNK,
+        DecodeError::WriteChunkBytes,
+        |l, fits| l.write_chunk_bytes = if fits { 5096 } else { 5095 },
+    ),
+];
+
 /// Each limit lets through what it allows and not one more, and is not called malformed.
 pub fn check_limits() -> Check {
-    type Lower = fn(&mut Limits, bool);
-    // The Boolean chooses the tightest value that admits the vector, or one less.
-    const TABLE: &[(&[u8], DecodeError, Lower)] = &[
-        (vectors::READ_LIST, DecodeError::ReadSegments, |l, fits| {
-            l.read_segments = if fits { 4 } else { 3 };
-        }),
-        (vectors::READ_LIST, DecodeError::ReadChunks, |l, fits| {
-            l.read_chunks = if fits { 3 } else { 2 };
-        }),
-        (
-            vectors::READ_CHUNK,
-            DecodeError::ChunkSegments,
-            |l, fits| {
-                l.chunk_segments = if fits { 3 } else { 2 };
-            },
-        ),
-        (
-            vectors::WRITE_LIST,
-            DecodeError::ChunkSegments,
-            |l, fits| {
-                l.chunk_segments = if fits { 3 } else { 2 };
-            },
-        ),
-        (
-            vectors::REPLY_CHUNK,
-            DecodeError::ChunkSegments,
-            |l, fits| {
-                l.chunk_segments = if fits { 2 } else { 1 };
-            },
-        ),
-        (
-            vectors::READ_LIST,
-            DecodeError::ReadChunkBytes,
-            |l, fits| {
-                l.read_chunk_bytes = if fits { 8186 } else { 8185 };
-            },
-        ),
-        (vectors::READ_LIST, DecodeError::ReadListBytes, |l, fits| {
-            l.read_list_bytes = if fits { 8198 } else { 8197 };
-        }),
-        (vectors::WRITE_LIST, DecodeError::WriteChunks, |l, fits| {
-            l.write_chunks = if fits { 2 } else { 1 };
-        }),
-        (
-            vectors::WRITE_LIST,
-            DecodeError::WriteSegments,
-            |l, fits| {
-                l.write_segments = if fits { 5 } else { 4 };
-            },
-        ),
-        (
-            vectors::WRITE_LIST,
-            DecodeError::WriteChunkBytes,
-            |l, fits| {
-                l.write_chunk_bytes = if fits { 7168 } else { 7167 };
-            },
-        ),
-        (
-            vectors::REPLY_CHUNK,
-            DecodeError::ReplyChunkBytes,
-            |l, fits| {
-                l.reply_chunk_bytes = if fits { 8292 } else { 8291 };
-            },
-        ),
-        (
-            vectors::ONE_READ_SEGMENT,
-            DecodeError::ReadSegments,
-            |l, fits| l.read_segments = usize::from(fits),
-        ),
-        (
-            vectors::ONE_READ_SEGMENT,
-            DecodeError::ReadChunks,
-            |l, fits| l.read_chunks = usize::from(fits),
-        ),
-        (
-            vectors::ONE_READ_SEGMENT,
-            DecodeError::ChunkSegments,
-            |l, fits| l.chunk_segments = usize::from(fits),
-        ),
-        (
-            vectors::ONE_READ_SEGMENT,
-            DecodeError::ReadChunkBytes,
-            |l, fits| l.read_chunk_bytes = if fits { 4096 } else { 4095 },
-        ),
-        (
-            vectors::ONE_READ_SEGMENT,
-            DecodeError::ReadListBytes,
-            |l, fits| l.read_list_bytes = if fits { 4096 } else { 4095 },
-        ),
-        (
-            vectors::ONE_WRITE_CHUNK,
-            DecodeError::WriteChunks,
-            |l, fits| l.write_chunks = usize::from(fits),
-        ),
-        (
-            vectors::ONE_WRITE_CHUNK,
-            DecodeError::WriteSegments,
-            |l, fits| l.write_segments = if fits { 2 } else { 1 },
-        ),
-        (
-            vectors::ONE_WRITE_CHUNK,
-            DecodeError::ChunkSegments,
-            |l, fits| l.chunk_segments = if fits { 2 } else { 1 },
-        ),
-        (
-            vectors::ONE_WRITE_CHUNK,
-            DecodeError::WriteChunkBytes,
-            |l, fits| l.write_chunk_bytes = if fits { 5096 } else { 5095 },
-        ),
-    ];
     for &(bytes, reason, lower) in TABLE {
         let mut limits = AMPLE;
         lower(&mut limits, true);

@@ -52,13 +52,20 @@ fn written(returned: &[Segment]) -> Result<Result<u32, ReturnError>, &'static st
 
 /// RFC 8166, section 3.4.6: only lengths may change, and the chunk is filled in order.
 pub fn check_returned_chunk() -> Check {
-    let lengths = |a, b, c| {
-        [
-            segment(1, a, 0x1000),
-            segment(2, b, 0x2000),
-            segment(3, c, 0x3000),
-        ]
-    };
+    check_lengths()?;
+    check_segments()
+}
+
+/// A chunk with these lengths.
+fn lengths(a: u32, b: u32, c: u32) -> [Segment; 3] {
+    [
+        segment(1, a, 0x1000),
+        segment(2, b, 0x2000),
+        segment(3, c, 0x3000),
+    ]
+}
+
+fn check_lengths() -> Check {
     for (a, c, total) in [
         (0, 0, 0),
         (1, 0, 1),
@@ -90,8 +97,10 @@ pub fn check_returned_chunk() -> Check {
     require(
         written(&lengths(100, 0, u32::MAX - 200))? == Err(ReturnError::Length),
         "the last segment longer than offered",
-    )?;
+    )
+}
 
+fn check_segments() -> Check {
     let [first, second, third] = lengths(100, 0, 50);
     require(
         written(&[first, second])? == Ok(100) && written(&[first])? == Ok(100),
@@ -127,6 +136,12 @@ pub fn check_returned_chunk() -> Check {
 
 /// Lists and Reply chunks of whole Replies.
 pub fn check_returned_reply() -> Check {
+    check_returned_list()?;
+    check_long_reply()?;
+    check_unused_reply_chunk()
+}
+
+fn check_returned_list() -> Check {
     let offered = call(vectors::WRITE_LIST)?;
     let returned = reply(vectors::WRITE_LIST_RETURNED)?;
     let pairs = offered.writes.chunks().zip(returned.writes.chunks());
@@ -159,8 +174,10 @@ pub fn check_returned_reply() -> Check {
     require(
         plain.reply_written(OFFER) == Ok(0),
         "an inline Reply need not return the Reply chunk",
-    )?;
+    )
+}
 
+fn check_long_reply() -> Check {
     let offered = call(vectors::REPLY_CHUNK)?;
     let room = offered.reply_chunk.ok_or("Reply chunk")?;
     let long = reply(vectors::LONG_REPLY)?;
@@ -192,9 +209,11 @@ pub fn check_returned_reply() -> Check {
     require(
         no_payload.reply_written(OFFER) == Err(ReturnError::ShortPayload),
         "a Long Reply without octets",
-    )?;
+    )
+}
 
-    // An inline Reply may return the Reply chunk; its segments are compared all the same.
+/// An inline Reply may return the Reply chunk; its segments are compared all the same.
+fn check_unused_reply_chunk() -> Check {
     let mut space = [0; 256];
     let len = Encoder::msg(&mut space, 7, 1)
         .end_reads()
