@@ -84,8 +84,7 @@ fn layout<'a>(
     payloads: &'a mut [Payload],
     len: usize,
 ) -> Result<ReplyLayout<'a>> {
-    let received = CompletionId::default();
-    ReplyLayout::new(received, ctx, offer, payloads, len)
+    ReplyLayout::new(CompletionId::default, ctx, offer, payloads, len)
 }
 
 /// What stays in the Payload stream: offsets and lengths.

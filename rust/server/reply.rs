@@ -81,8 +81,9 @@ fn fill<'c>(
     rqst: &mut SvcReply<'_>,
 ) -> Result<ReplySend<'c>> {
     let len = rqst.result().len();
-    let layout = ReplyLayout::new(message.into(), ctx, offer, payloads, len)?;
-    layout.prepare(connection, rqst)
+    let received = || message.into();
+    let layout = ReplyLayout::new(received, ctx, offer, payloads, len)?;
+    layout.prepare(connection, received, rqst)
 }
 
 /// Those of the payloads that the service names which may be placed.

@@ -37,22 +37,20 @@ use xdr::{
     WriteChunk, //
 };
 
-/// `EMSGSIZE` if a chunk of the Call, received as `id`, has no room for so much.
-fn must_fit(id: CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
+/// `EMSGSIZE` if a chunk of the Call, received as `id` says, has no room for so much.
+fn must_fit(id: impl Fn() -> CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
     let missing = len.saturating_sub(chunk.length() as usize);
     if missing == 0 {
         return Ok(());
     }
     let segments = chunk.segment_count() as u32;
-    trace::svcrdma_small_wrch_err(|| (id, missing as u32, segments, segments));
+    trace::svcrdma_small_wrch_err(|| (id(), missing as u32, segments, segments));
     Err(EMSGSIZE)
 }
 
 /// What goes where.
 #[derive(Clone, Copy)]
 pub(super) struct ReplyLayout<'a> {
-    /// What the Receive of the Call is called in trace events.
-    received: CompletionId,
     ctx: &'a ReplyCtx,
     offer: &'a Offer<'a>,
     /// Bytes of the result.
@@ -65,10 +63,11 @@ pub(super) struct ReplyLayout<'a> {
 
 impl<'a> ReplyLayout<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
-    /// not to be placed without length. `EMSGSIZE` if a chunk is too short.
+    /// not to be placed without length. `EMSGSIZE` if a chunk is too short. `received` is what the Receive
+    /// of the Call is called in trace events.
     #[inline(always)]
     pub(super) fn new(
-        received: CompletionId,
+        received: impl Fn() -> CompletionId + Copy,
         ctx: &'a ReplyCtx,
         offer: &'a Offer<'a>,
         payloads: &'a mut [Payload],
@@ -97,7 +96,6 @@ impl<'a> ReplyLayout<'a> {
             at = payload.behind(len);
         }
         Ok(Self {
-            received,
             ctx,
             offer,
             len,
@@ -155,6 +153,7 @@ impl<'a> ReplyLayout<'a> {
     pub(super) fn prepare<'c>(
         &self,
         connection: &'c Connection,
+        received: impl Fn() -> CompletionId + Copy,
         rqst: &mut SvcReply<'_>,
     ) -> Result<ReplySend<'c>> {
         let mut buffer = connection.qp.send_buffer()?;
@@ -168,7 +167,7 @@ impl<'a> ReplyLayout<'a> {
             None
         } else if size <= longest {
             let chunk = self.offer.reply_chunk.ok_or(EMSGSIZE)?;
-            must_fit(self.received, self.stream_len, &chunk)?;
+            must_fit(received, self.stream_len, &chunk)?;
             self.header(buffer.bytes(), Some(self.stream_len))?;
             Some(chunk)
         } else {

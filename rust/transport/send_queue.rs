@@ -96,6 +96,14 @@ pub(super) enum SqPost<C> {
 }
 
 impl<C> SqPost<C> {
+    /// The number of its buffer or transfer, which trace events call it by.
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Self::Read(read) => read.owned.number,
+            Self::Reply(reply) => reply.buffer.id,
+        }
+    }
+
     /// How many work requests it is.
     pub(super) fn requests(&self) -> usize {
         match self {
@@ -167,6 +175,7 @@ impl<C> SendQueue<C> {
         self.buffers.pop()
     }
 
+    #[inline]
     pub(super) fn put_buffer(&mut self, buffer: DmaBuffer) {
         // There is always room: the vector has the capacity for all buffers that can be made.
         if self.buffers.push_within_capacity(buffer).is_err() {

@@ -94,7 +94,7 @@ impl<H: Handler> Sending<'_, H> {
                 Err((e, Some(work))) => Err((e, work)),
             };
         }
-        trace::svcrdma_sq_full(|| self.trace_sq(self.id_of_post(&work)));
+        trace::svcrdma_sq_full(|| self.trace_sq(work.number()));
         match self.pending.push(work) {
             Ok(()) => Ok(PostOutcome::Waits),
             Err(work) => Err((ENOBUFS, work)),
@@ -111,38 +111,33 @@ impl<H: Handler> Sending<'_, H> {
                 _ => break,
             }
             if let Some(work) = self.pending.pop() {
-                trace::svcrdma_sq_retry(|| self.trace_sq(self.id_of_post(&work)));
+                trace::svcrdma_sq_retry(|| self.trace_sq(work.number()));
                 self.post_now(work).map_err(|(_, work)| work)?;
             }
         }
         Ok(waited && !self.has_pending())
     }
 
-    /// What trace events call it.
-    #[inline]
-    fn id_of_post(&self, work: &SqPost<H::Cookie>) -> CompletionId {
-        self.id_of(match work {
-            SqPost::Read(read) => read.owned.number,
-            SqPost::Reply(reply) => reply.buffer.id,
-        })
-    }
-
     /// What trace events say of the queue, beside whom they are about.
-    fn trace_sq(&self, id: CompletionId) -> (CompletionId, u32, u32) {
-        (id, self.sq_avail() as u32, self.ring().capacity() as u32)
+    fn trace_sq(&self, number: u32) -> (CompletionId, u32, u32) {
+        (
+            self.id_of(number),
+            self.sq_avail() as u32,
+            self.ring().capacity() as u32,
+        )
     }
 
     /// Posts what there is room for. After an error what does not come back counts as posted, since nobody knows
     /// better: the tear-down flushes it.
     fn post_now(&mut self, work: SqPost<H::Cookie>) -> Result<(), NotPosted<H::Cookie>> {
-        let id = self.id_of_post(&work);
+        let number = work.number();
         let result = match work {
             SqPost::Read(read) => self.post_read(read),
             SqPost::Reply(reply) => self.post_reply(reply),
         };
         result.inspect_err(|(e, _)| {
             trace::svcrdma_sq_post_err(|| {
-                let (id, room, size) = self.trace_sq(id);
+                let (id, room, size) = self.trace_sq(number);
                 (id, room, size, *e)
             });
         })
