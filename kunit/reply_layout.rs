@@ -159,7 +159,9 @@ mod suite {
 
     #[test]
     fn a_payload_at_the_ends_of_its_result() -> Result {
-        let cases: [(Payload, usize, &[(usize, usize)]); 9] = [
+        /// A payload of a result of that length, and what stays in the Payload stream.
+        type Case = (Payload, usize, &'static [(usize, usize)]);
+        let cases: [Case; 9] = [
             (payload(200, 1000), 1300, &[(0, 200), (1200, 100)]),
             (payload(200, 1000), 1200, &[(0, 200)]),
             (payload(0, 1000), 1000, &[]),

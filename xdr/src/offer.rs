@@ -21,7 +21,7 @@ pub struct Offer<'a> {
     pub reply_chunk: Option<WriteChunk<'a>>,
 }
 
-impl<'a> Offer<'a> {
+impl Offer<'_> {
     /// Whether there is no chunk in it.
     #[inline]
     pub fn is_nothing(&self) -> bool {

@@ -115,9 +115,8 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let (Some(transport), Some(raw)) =
-            (unsafe { Private::<T>::transport(xprt) }, NonNull::new(xprt))
-        else {
+        let transport = unsafe { Private::<T>::transport(xprt) };
+        let (Some(transport), Some(raw)) = (transport, NonNull::new(xprt)) else {
             return;
         };
         // SAFETY: The RPC layer calls this for a task that it holds.

@@ -101,6 +101,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(position, 0);
             return;
         }
+        Err(EncodeError::Written) => panic!("nothing is returned"),
         Ok(len) => assert_eq!(len, needed),
     }
     buffer.truncate(needed);
