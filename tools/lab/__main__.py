@@ -9,6 +9,7 @@ import adapters
 import defects
 import demo
 import host
+import in_tree
 import kunits
 import matrix
 import mounts
@@ -33,6 +34,7 @@ def main() -> int:
         "check-host": (host.run, "the tests that need no guest"),
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
+        "in-tree-check": (in_tree.run, "the module inside a kernel's tree"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
         "requester": (single.run_requester, "the raw requester against one server"),
         "responder": (single.run_responder, "the client against a server that breaks the protocol"),

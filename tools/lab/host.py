@@ -11,7 +11,7 @@ import progress
 import repository
 from bench import tools as bench_tools
 from guests import kernels, module, roots
-from judges import documents, layers
+from judges import documents, kernel_tools, layers
 from results import Results
 
 FUZZ_SECONDS = 60
@@ -64,6 +64,8 @@ def check(results: Results) -> None:
                                                                "warnings"))
     results.test("host: cargo test in tools/bench", lambda: _bench("bench-tests", "test"))
     results.test("host: clippy on the module", lambda: module.clippy(kernels.debug()))
+    results.test("host: checkpatch", kernel_tools.checkpatch)
+    results.test("host: rustdoc", kernel_tools.rustdoc)
     _fuzz(results)
 
 

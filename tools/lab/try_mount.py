@@ -33,7 +33,7 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
             guests.client.must(MOUNT.format(version=version, **more))
             progress.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
         with progress.step("copying 8 MiB each way and comparing checksums at both ends"):
-            _copy(guests)
+            copy(guests)
         with progress.step("unmounting and removing the module"):
             guests.client.must("umount /mnt")
             guests.unload()
@@ -42,7 +42,8 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
     return 0
 
 
-def _copy(guests: pair.Pair) -> None:
+def copy(guests: pair.Pair) -> None:
+    """Copy a file each way; all four have to be the same."""
     guests.client.must(COPY_OUT)
     guests.server.must(COPY_IN)
     ends = [guests.client.must("sha256sum < /tmp/out; cat /mnt/in | sha256sum"),

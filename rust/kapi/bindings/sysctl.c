@@ -76,10 +76,15 @@ static int region_pages_handler(const struct ctl_table *table, int dir,
 				void *buffer, size_t *lenp, loff_t *ppos)
 {
 	unsigned int pages = READ_ONCE(region_pages);
-	struct ctl_table one = *table;
+	const struct ctl_table one = {
+		.data	= &pages,
+		.maxlen	= sizeof(pages),
+		.mode	= table->mode,
+		.extra1	= table->extra1,
+		.extra2	= table->extra2,
+	};
 	int rc;
 
-	one.data = &pages;
 	rc = proc_dointvec_minmax(&one, dir, buffer, lenp, ppos);
 	if (rc || !SYSCTL_USER_TO_KERN(dir))
 		return rc;

@@ -24,6 +24,8 @@ DRIVERS = {"rxe": ("drivers/infiniband/sw/rxe", "rdma_rxe.ko"), "siw": (SIW, "si
 # Changed by hand when the way a kernel is made changes so that older cache entries must not be used.
 STOCK_RECIPE = "2"
 OWN_RECIPE = "1"
+# A fixed user, host and version, so that the same recipe is the same kernel.
+IDENTITY = {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab", "KBUILD_BUILD_VERSION": "1"}
 
 
 @dataclass(frozen=True)
@@ -344,7 +346,5 @@ def _shell(script: str, directory: Path, log: Path, what: str) -> None:
 
 
 def _tree_make(path: Path, arguments: list[str], log: Path) -> None:
-    # A fixed user, host and time, so that the same recipe is the same kernel.
-    environment = {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab", "KBUILD_BUILD_VERSION": "1"}
     roots.tool_root().run(["make", *arguments], log, f"`make {' '.join(arguments)}` failed in the kernel tree",
-                          environment, path / "tree")
+                          IDENTITY, path / "tree")

@@ -7,7 +7,7 @@ from pathlib import Path
 import cache
 import progress
 import repository
-from guests import roots
+from guests import kernels, roots
 from guests.kernels import JOBS, Kernel
 
 
@@ -28,7 +28,7 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
         with progress.step(f"building rpcrdma.ko ({flavour})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
             roots.tool_root().run(argv, log, "rpcrdma.ko does not build",
-                                  {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab"})
+                                  kernels.IDENTITY)
     return out / "rpcrdma.ko"
 
 

@@ -1,0 +1,70 @@
+"""What the kernel's own tools say of the source, which has to be nothing."""
+
+import re
+import shlex
+from pathlib import Path
+
+import progress
+import repository
+from guests import kernels, module, roots
+
+C = "rust/kapi/bindings"
+# What is right for most macros, and impossible for those that stand for declarations: nothing can be put around these.
+DECLARATIONS = "COMPLEX_MACRO,MULTISTATEMENT_MACRO_USE_DO_WHILE"
+DECLARING = re.compile(r"trace\w*\.h|layout\.c")
+# Objects of the two crates, the one that is used first.
+CRATES = ("xdr/src/lib.o", "rust/rpcrdma_main.o")
+
+
+def checkpatch() -> None:
+    """Fail if scripts/checkpatch.pl has anything to say about a file of the module."""
+    log = _fresh_log("checkpatch")
+    sources = [path for directory in ("rust", "kunit", "xdr/src") for path in (repository.ROOT / directory).rglob("*")
+               if path.suffix in (".c", ".h", ".rs")]
+    sources += [repository.ROOT / "Kbuild", repository.ROOT / "Kconfig"]
+    with progress.step("host: scripts/checkpatch.pl", log):
+        declaring = [path for path in sources if DECLARING.fullmatch(path.name)]
+        _checkpatch(log, [path for path in sources if path not in declaring])
+        _checkpatch(log, declaring, f"--ignore={DECLARATIONS}")
+
+
+def rustdoc() -> None:
+    """Fail if rustdoc, called as the compiler was, warns of anything."""
+    out = module.build(kernels.debug(), kunit=True).parent
+    log = _fresh_log("rustdoc")
+    with progress.step("host: rustdoc", log):
+        for crate in CRATES:
+            variables, arguments = _compiled(out / crate)
+            variables |= {"RUSTC_BOOTSTRAP": "1", "RPCRDMA_BINDINGS": str(out / C)}
+            argv = ["rustdoc", *arguments, "--document-private-items", "-Dwarnings", "--out-dir", str(out / "rustdoc")]
+            roots.tool_root().run(argv, log, "rustdoc found something", variables, out)
+
+
+def _compiled(target: Path) -> tuple[dict[str, str], list[str]]:
+    """How Kbuild called rustc for an object: the variables, and the arguments that rustdoc takes as well."""
+    saved = target.with_name(f".{target.name}.cmd").read_text().partition("\n")[0].partition(" := ")[2]
+    before, found, after = saved.partition(" rustc ")
+    if not found:
+        raise progress.Failure(f"{target}: Kbuild did not call rustc", f"see {target.with_name(f'.{target.name}.cmd')}")
+    variables = dict(word.split("=", 1) for word in shlex.split(before))
+    arguments: list[str] = []
+    words = iter(shlex.split(after))
+    for word in words:
+        if word == "--out-dir":
+            next(words)
+        elif not word.startswith("--emit="):
+            arguments.append(word)
+    return variables, arguments
+
+
+def _checkpatch(log: Path, paths: list[Path], *options: str) -> None:
+    argv = ["perl", str(kernels.debug().kdir / "scripts/checkpatch.pl"), "--no-tree", "--terse", "--show-types",
+            "--no-summary", *options, "-f", *map(str, sorted(paths))]
+    roots.tool_root().run(argv, log, "checkpatch.pl found something")
+
+
+def _fresh_log(name: str) -> Path:
+    log = repository.BUILD / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    return log
