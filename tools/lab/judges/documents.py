@@ -13,11 +13,15 @@ PROTOCOL = re.compile(r"\bxdr: (\w+\.rs)(?: (\w+))?")
 # As the layout in design.rst has them: a directory, and the files in it.
 DIRECTORY = re.compile(r"^  (\S+/) ", re.M)
 LISTED = re.compile(r"^    (\S+\.rs) ", re.M)
+# A KUnit suite, as the table of testing.rst has it and as the source has it.
+ROW = re.compile(r"^``(rpcrdma_\w+)``  ", re.M)
+SUITE = re.compile(r"#\[kunit_tests\((\w+)\)\]")
 
 
 def check() -> None:
     """Fail if a document names a file that is not there, or something that is not in it."""
-    wrong = [*conformance((DOCUMENTATION / "conformance.rst").read_text()), *layout((DOCUMENTATION / "design.rst").read_text())]
+    wrong = [*conformance((DOCUMENTATION / "conformance.rst").read_text()), *layout((DOCUMENTATION / "design.rst").read_text()),
+             *suites((DOCUMENTATION / "testing.rst").read_text())]
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "the source has moved on: correct the documents")
 
@@ -39,6 +43,14 @@ def layout(text: str) -> Iterator[str]:
             there = {path.name for path in (repository.ROOT / directory).glob("*.rs")}
             yield from (f"{directory}{name} is not there" for name in sorted(listed - there))
             yield from (f"{directory}{name} is not in the layout" for name in sorted(there - listed))
+
+
+def suites(text: str) -> Iterator[str]:
+    """KUnit suites that the table has and the source has not, and the other way round."""
+    there = {name for directory in ("rust", "kunit") for path in (repository.ROOT / directory).rglob("*.rs")
+             for name in SUITE.findall(path.read_text())}
+    yield from (f"there is no suite {name}" for name in ROW.findall(text) if name not in there)
+    yield from (f"testing.rst does not say what the suite {name} protects" for name in sorted(there) if f"``{name}``" not in text)
 
 
 def _missing(file: str, items: str) -> Iterator[str]:
