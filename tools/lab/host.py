@@ -165,9 +165,7 @@ def _mypy() -> None:
 
 
 def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target: Path = TARGET) -> None:
-    log = repository.BUILD / "logs" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
+    log = repository.fresh_log(name)
     environment = {"CARGO_HOME": str(cache.directory() / "cargo"),
                    "CARGO_TARGET_DIR": str(target)}
     with progress.step(f"host: {' '.join(argv[:3])}", log):

@@ -125,8 +125,7 @@ def _rustfmt(kernel: Kernel) -> None:
 
 def _in_tree(kernel: Kernel, name: str, how: str, script: str) -> Path:
     """Run a script in the tree with the module; its log."""
-    log = repository.BUILD / "logs" / f"in-tree-{name}.log"
-    log.unlink(missing_ok=True)
+    log = repository.fresh_log(f"in-tree-{name}")
     lay = (f"mount -t overlay overlay -o lowerdir={kernel.kdir},upperdir={HERE}/upper,workdir={HERE}/work {kernel.kdir} && "
            f"cd {kernel.kdir}")
     with progress.step(f"in tree: {how}", log):

@@ -18,7 +18,7 @@ CRATES = ("xdr/src/lib.o", "rust/rpcrdma_main.o")
 
 def checkpatch() -> None:
     """Fail if scripts/checkpatch.pl has anything to say about a file of the module."""
-    log = _fresh_log("checkpatch")
+    log = repository.fresh_log("checkpatch")
     sources = [path for directory in ("rust", "kunit", "xdr/src") for path in (repository.ROOT / directory).rglob("*")
                if path.suffix in (".c", ".h", ".rs")]
     sources += [repository.ROOT / "Kbuild", repository.ROOT / "Kconfig"]
@@ -31,7 +31,7 @@ def checkpatch() -> None:
 def rustdoc() -> None:
     """Fail if rustdoc, called as the compiler was, warns of anything."""
     out = module.build(kernels.debug(), kunit=True).parent
-    log = _fresh_log("rustdoc")
+    log = repository.fresh_log("rustdoc")
     with progress.step("host: rustdoc", log):
         for crate in CRATES:
             variables, arguments = _compiled(out / crate)
@@ -61,10 +61,3 @@ def _checkpatch(log: Path, paths: list[Path], *options: str) -> None:
     argv = ["perl", str(kernels.debug().kdir / "scripts/checkpatch.pl"), "--no-tree", "--terse", "--show-types",
             "--no-summary", *options, "-f", *map(str, sorted(paths))]
     roots.tool_root().run(argv, log, "checkpatch.pl found something")
-
-
-def _fresh_log(name: str) -> Path:
-    log = repository.BUILD / "logs" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
-    return log
