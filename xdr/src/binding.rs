@@ -6,7 +6,8 @@ use crate::{
     wire::Reader,
     Call,
     CallHeader,
-    DecodeError, //
+    DecodeError,
+    ReadChunk, //
 };
 
 const NFS: u32 = 100_003;
@@ -70,31 +71,39 @@ impl Call<'_> {
             (NFS, 2, 13) => in_front_of_item(arguments, symlink_2),
             (NFS, 3, 7) => in_front_of_item(arguments, write_3),
             (NFS, 3, 10) => in_front_of_item(arguments, symlink_3),
-            (NFS, 4, 1) => return self.has_items(size.saturating_add(COMPOUND), word),
+            (NFS, 4, 1) => {
+                let all = core::iter::once(first).chain(chunks);
+                return has_items(all, size.saturating_add(COMPOUND), word);
+            }
             _ => None,
         };
         chunks.next().is_none() && item.and_then(|item| size.checked_add(item)) == Some(position)
     }
+}
 
-    /// Whether each Read chunk begins where a COMPOUND, whose first operation is not before `end`, may
-    /// have a data item.
-    fn has_items(&self, mut end: u64, word: impl Fn(u64, u64) -> Option<u32>) -> bool {
-        let mut reduced = 0u64;
-        self.reads.data_chunks().all(|chunk| {
-            let position = u64::from(chunk.position());
-            // Of the Payload stream behind the chunk before.
-            let before = |octets| {
-                let at = position.checked_sub(octets).filter(|at| *at >= end)?;
-                word(at, reduced)
-            };
-            let is_item = before(WRITE_DATA) == Some(WRITE)
-                || (before(CREATE_TEXT) == Some(CREATE) && before(8) == Some(NF4LNK));
-            let padded = u64::from(chunk.length()).saturating_add(3) & !3;
-            end = position.saturating_add(padded);
-            reduced = reduced.saturating_add(padded);
-            is_item
-        })
-    }
+/// Whether each Read chunk begins where a COMPOUND, whose first operation is not before `end`, may
+/// have a data item.
+#[inline]
+fn has_items<'a>(
+    mut chunks: impl Iterator<Item = ReadChunk<'a>>,
+    mut end: u64,
+    word: impl Fn(u64, u64) -> Option<u32>,
+) -> bool {
+    let mut reduced = 0u64;
+    chunks.all(|chunk| {
+        let position = u64::from(chunk.position());
+        // Of the Payload stream behind the chunk before.
+        let before = |octets| {
+            let at = position.checked_sub(octets).filter(|at| *at >= end)?;
+            word(at, reduced)
+        };
+        let is_item = before(WRITE_DATA) == Some(WRITE)
+            || (before(CREATE_TEXT) == Some(CREATE) && before(8) == Some(NF4LNK));
+        let padded = u64::from(chunk.length()).saturating_add(3) & !3;
+        end = position.saturating_add(padded);
+        reduced = reduced.saturating_add(padded);
+        is_item
+    })
 }
 
 /// Where a data item of a result of NFS 4 begins, of which the service says that its `length` octets at

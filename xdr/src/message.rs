@@ -110,7 +110,7 @@ impl<'a> Message<'a> {
     pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         match Self::without_chunks(bytes) {
             Some(message) => Ok(message),
-            None => Self::decode_parts(bytes, limits),
+            None => Self::decode_lists(bytes, limits),
         }
     }
 
@@ -131,9 +131,9 @@ impl<'a> Message<'a> {
             .ok()
     }
 
-    /// Decodes any message.
+    /// As [`Self::decode`], for who has looked at [`Self::without_chunks`] before.
     #[inline(never)]
-    fn decode_parts(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
+    pub fn decode_lists(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
         let mut reader = Reader::new(bytes);
         let Ok(fixed) = reader.array() else {
             return Err(Rejected::short());

@@ -110,39 +110,56 @@ impl<'a> ReadList<'a> {
         Ok(list)
     }
 
+    /// Calls `each` for the segments in ascending order of Position, those of a chunk in that of the list, until it
+    /// fails.
+    #[inline(always)]
+    fn in_order(
+        &self,
+        mut each: impl FnMut(&ReadSegment) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        if self.ascending {
+            return self.segments().try_for_each(|entry| each(&entry));
+        }
+        self.chunks().try_for_each(|chunk| {
+            let position = chunk.position();
+            let mut segments = chunk.segments();
+            segments.try_for_each(|segment| each(&ReadSegment { position, segment }))
+        })
+    }
+
     /// Holds each Read chunk, and all together, against `limits`.
     #[cold]
     fn check_chunks(&self, limits: &Limits) -> Result<(), DecodeError> {
         let mut tally = Tally::default();
-        for chunk in self.chunks() {
-            for segment in chunk.segments() {
-                let position = chunk.position();
-                tally.add(&ReadSegment { position, segment }, limits)?;
-            }
-        }
-        Ok(())
+        self.in_order(|entry| tally.add(entry, limits))
     }
 
     /// Holds the Positions other than zero against a reduced Payload stream of `payload` octets,
     /// which the chunks are inserted into (RFC 8166, section 3.4.5).
+    #[inline]
     pub(crate) fn check_positions(&self, payload: u64) -> Result<(), DecodeError> {
         // A chunk may leave out the XDR padding of its data item (section 3.4.5.2), but the
         // unreduced stream, which Positions count in, has it.
         let mut unreduced = payload;
-        let mut previous_end: u64 = 0;
-        for chunk in self.data_chunks() {
-            let position = u64::from(chunk.position());
-            let length = u64::from(chunk.length());
-            if position < previous_end {
-                return Err(DecodeError::PositionOverlaps(chunk.position()));
+        // Of the chunk that was begun last.
+        let (mut position, mut length): (u32, u64) = (0, 0);
+        self.in_order(|entry| {
+            if entry.position != position {
+                let end = u64::from(position).saturating_add(length);
+                unreduced = unreduced.saturating_add(length.saturating_add(3) & !3);
+                (position, length) = (entry.position, 0);
+                if u64::from(position) < end {
+                    return Err(DecodeError::PositionOverlaps(position));
+                }
+                if u64::from(position) > unreduced {
+                    return Err(DecodeError::PositionPastEnd(position));
+                }
             }
-            if position > unreduced {
-                return Err(DecodeError::PositionPastEnd(chunk.position()));
+            if position != 0 {
+                length = length.saturating_add(u64::from(entry.segment.length));
             }
-            previous_end = position.saturating_add(length);
-            unreduced = unreduced.saturating_add(length.saturating_add(3) & !3);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// As [`Self::check_positions`], for an inline Call, which has no Position Zero Read chunk

@@ -107,6 +107,7 @@ impl CallHeader {
     }
 
     /// Looks at the beginning of a Payload stream; `None` when it is no Call with a whole header.
+    #[inline]
     pub fn peek(payload: &[u8]) -> Option<Self> {
         const FIXED: usize = RpcPrefix::SIZE + 16;
         let mut reader = Reader::new(payload);
