@@ -85,7 +85,7 @@ pub(crate) fn received(requester: &Requester, connection: &Connection, message: 
     let later = match Message::without_chunks(message.bytes()) {
         Some(plain) => decoded(requester, connection, &message, &Ok(plain)),
         None => {
-            let any = Message::decode(message.bytes(), &LIMITS);
+            let any = Message::decode_lists(message.bytes(), &LIMITS);
             decoded(requester, connection, &message, &any)
         }
     };

@@ -146,7 +146,6 @@ impl Extent {
 /// # Invariants
 ///
 /// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept`.
-#[derive(Clone)]
 pub(crate) struct ExtentIter<'a> {
     runs: [Extent; 3],
     /// None where the owner of the memory waits until regions that cover it are fenced.
@@ -154,19 +153,23 @@ pub(crate) struct ExtentIter<'a> {
     _memory: PhantomData<&'a ()>,
 }
 
+/// What was left of an [`ExtentIter`].
+pub(in crate::kapi) struct Mark([Extent; 3]);
+
 impl ExtentIter<'_> {
     /// The pieces of a head, an array of pages and a tail, in this order; any may be empty.
     ///
     /// # Safety
     ///
     /// For the lifetime of the result: head and tail must be memory of the direct map, and `pages`
-    /// an array that reaches `paged_len` bytes beyond `base`.
+    /// an array that reaches `paged_len` bytes beyond `base`. All of that must be valid as long as there is a
+    /// reference to `kept`, too, but where the owner of the memory waits until regions that cover it are fenced.
+    #[inline]
     pub(super) unsafe fn new(
         head: (*const u8, usize),
-        pages: *const *mut bindings::page,
-        base: usize,
-        paged_len: usize,
+        (pages, base, paged_len): (*const *mut bindings::page, usize, usize),
         tail: (*const u8, usize),
+        kept: Option<Arc<Kept>>,
     ) -> Self {
         let linear = |(addr, len)| Extent {
             start: Start::Linear(addr),
@@ -179,7 +182,7 @@ impl ExtentIter<'_> {
         // INVARIANT: Valid by the contract of this function.
         Self {
             runs: [linear(head), paged, linear(tail)],
-            kept: None,
+            kept,
             _memory: PhantomData,
         }
     }
@@ -190,14 +193,23 @@ impl ExtentIter<'_> {
         let (kept, bytes) = Kept::scratch()?;
         let none = (core::ptr::null(), 0);
         // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages.
-        let pieces = unsafe { Self::new(bytes, core::ptr::null(), 0, 0, none) };
-        // INVARIANT: The bytes are valid as long as there is a reference to `kept`.
-        Ok(pieces.keeping(Some(kept)))
+        Ok(unsafe { Self::new(bytes, (core::ptr::null(), 0, 0), none, Some(kept)) })
     }
 
-    /// The same, with what keeps the memory of which its owner may let go before it is fenced.
-    pub(super) fn keeping(self, kept: Option<Arc<Kept>>) -> Self {
-        Self { kept, ..self }
+    /// What is left, to go back to.
+    #[inline]
+    pub(in crate::kapi) fn mark(&self) -> Mark {
+        Mark(self.runs)
+    }
+
+    /// Goes back to what was left.
+    ///
+    /// # Safety
+    ///
+    /// The mark must be this object's.
+    pub(in crate::kapi) unsafe fn go_back(&mut self, mark: Mark) {
+        // INVARIANT: It was so before.
+        self.runs = mark.0;
     }
 
     /// What a region that covers a part of it has to keep.

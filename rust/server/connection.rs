@@ -220,7 +220,7 @@ impl Handler for Responder {
         if !ok {
             return self.end_read();
         }
-        reading.memory = memory;
+        reading.memory = memory.into_read_pages();
         let mut waiting = self.waiting.lock();
         waiting.end_read();
         let rest = waiting.arrived(RecvItem::ReadDone(reading));
@@ -331,6 +331,7 @@ impl Connection {
         self.receives_posted(self.qp.return_receive(message, BATCH as usize))
     }
 
+    #[inline]
     fn receives_posted(&self, posted: Result<u32>) -> u32 {
         self.tell_posted(posted).unwrap_or_else(|_| {
             self.close();
@@ -338,6 +339,7 @@ impl Connection {
         })
     }
 
+    #[inline]
     fn tell_posted(&self, posted: Result<u32>) -> Result<u32> {
         posted.inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
@@ -349,7 +351,7 @@ impl Connection {
 
     /// As [`Self::answer`], with the Reply of one of `threads`. The grant follows what the client
     /// uses: `used` are the messages in use. May sleep.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
         let mut grant = self.qp.handler().grant.lock();
         self.post(&mut grant, reply)?;

@@ -12,6 +12,7 @@ use crate::{
             RecvBuf,
             TransferKind, //
         },
+        page::ReadPages,
         sunrpc::{
             Argument,
             MsgPages,
@@ -100,7 +101,7 @@ pub(super) fn request(
     let disposition = match xdr::Message::without_chunks(message.bytes()) {
         Some(plain) => dispose(connection, &message, &Ok(plain), rqst),
         None => {
-            let any = xdr::Message::decode(message.bytes(), &connection.limits);
+            let any = xdr::Message::decode_lists(message.bytes(), &connection.limits);
             dispose(connection, &message, &any, rqst)
         }
     };
@@ -270,7 +271,7 @@ fn read(
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        reading.memory = transfer.into_memory();
+        reading.memory = transfer.into_memory().into_read_pages();
         handler.end_read();
         return Ok(read_done(connection, reading));
     }
@@ -296,11 +297,11 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
         place,
         memory,
     } = KBox::into_inner(reading);
-    let right = match place {
+    let right = |memory: &ReadPages| match place {
         Place::Within { .. } => true,
-        Place::LongCall => verify_long_call(connection, &request, &memory),
+        Place::LongCall => verify_long_call(connection, &request, memory),
     };
-    let argument = match (memory.into_read_pages().filter(|_| right), place) {
+    let argument = match (memory.filter(right), place) {
         (Some(memory), Place::Within { offset, position }) => Argument::Reduced {
             offset,
             position,
@@ -321,7 +322,7 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
 /// Whether a message that was read is what its header said, which could not be seen before.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn verify_long_call(connection: &Connection, (message, ctx): &Request, memory: &MsgPages) -> bool {
+fn verify_long_call(connection: &Connection, (message, ctx): &Request, memory: &ReadPages) -> bool {
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -391,11 +392,14 @@ fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<
 /// Writes the padding of what ends there, which a chunk need not bring along (RFC 8166,
 /// section 3.4.5.2). The memory is another request's before.
 fn pad(memory: &mut MsgPages, end: usize) -> Result {
-    let padding = end.next_multiple_of(4) - end;
-    memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[]))
+    match end.next_multiple_of(4) - end {
+        0 => Ok(()),
+        padding => memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[])),
+    }
 }
 
 /// Prepares to read one chunk, to the front of the memory.
+#[inline(always)]
 fn read_one<'a>(
     connection: &'a Connection,
     chunk: &ReadChunk<'_>,

@@ -5,7 +5,7 @@
 use crate::{
     kapi::{
         ib::RecvBuf,
-        page::MsgPages, //
+        page::ReadPages, //
     },
     server::request::Request, //
 };
@@ -24,18 +24,17 @@ pub(crate) enum Place {
 pub(crate) struct PendingRead {
     pub(super) request: Request,
     pub(super) place: Place,
-    /// What was read; empty before that.
-    pub(super) memory: MsgPages,
+    /// What was read; none before that.
+    pub(super) memory: Option<ReadPages>,
 }
 
 impl PendingRead {
     /// Before anything of it was read. May sleep.
     pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
-        let memory = MsgPages::default();
         let reading = Self {
             request,
             place,
-            memory,
+            memory: None,
         };
         Ok(KBox::new(reading, GFP_KERNEL)?)
     }

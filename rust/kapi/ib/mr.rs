@@ -199,7 +199,9 @@ impl Mr {
             unsafe { self.covered(elements, direction) }
         };
         drop(core);
-        drop(kept);
+        if let Some(kept) = kept {
+            drop(kept);
+        }
         tell(covered);
     }
 
@@ -398,11 +400,12 @@ impl Mr {
         // A driver may allocate memory to cover some (hns_roce does).
         #[cfg(CONFIG_RPCRDMA_DEBUG)]
         kernel::task::might_sleep();
-        let whole = pieces.clone();
-        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile.
+        let mark = pieces.mark();
+        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile. The mark is of
+        // these pieces.
         unsafe {
             if let Some(bytes) = self.place(pieces, access)? {
-                *pieces = whole;
+                pieces.go_back(mark);
                 self.place_less(pieces, bytes, access)?;
             }
         }
@@ -477,7 +480,9 @@ impl Mr {
         // INVARIANT: `filled` elements were mapped above.
         core.mapped = filled as u32;
         core.direction = direction;
-        core.kept = pieces.kept();
+        if let Some(kept) = pieces.kept() {
+            core.kept = Some(kept);
+        }
         if placed == mapped && length == bytes as u64 {
             return Ok(None);
         }

@@ -119,16 +119,10 @@ impl MsgPages {
 
     /// The message as pieces.
     pub(crate) fn pieces(&self) -> ExtentIter<'_> {
+        let pages = self.pages.as_ptr().wrapping_add(self.first);
+        let (head, tail) = (self.ends.head, self.ends.tail);
         // SAFETY: By the type invariant.
-        unsafe {
-            ExtentIter::new(
-                self.ends.head,
-                self.pages.as_ptr().wrapping_add(self.first),
-                self.base,
-                self.len,
-                self.ends.tail,
-            )
-        }
+        unsafe { ExtentIter::new(head, (pages, self.base, self.len), tail, None) }
     }
 
     /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
@@ -149,18 +143,6 @@ impl MsgPages {
         Ok(run.len)
     }
 
-    /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
-    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
-        let mut to = to;
-        self.each(offset, to.len(), |piece| {
-            let (part, rest) = core::mem::take(&mut to).split_at_mut(piece.len());
-            // SAFETY: Both are `piece.len()` bytes; `part` is borrowed exclusively. An adapter
-            // that writes there meanwhile spoils the bytes and nothing else.
-            unsafe { core::ptr::copy_nonoverlapping(piece.cast(), part.as_mut_ptr(), part.len()) };
-            to = rest;
-        })
-    }
-
     /// Copies bytes in, at `offset`. `EMSGSIZE` if there is no room, `EINVAL` if the memory may not
     /// be written to.
     pub(crate) fn copy_from(&mut self, offset: usize, from: &[u8]) -> Result {
@@ -168,37 +150,12 @@ impl MsgPages {
             return Err(EINVAL);
         }
         let mut from = from;
-        self.each(offset, from.len(), |piece| {
+        each(self.pieces(), offset, from.len(), |piece| {
             let (part, rest) = from.split_at(piece.len());
             // SAFETY: Both are `piece.len()` bytes; the pages are ours to write to, as the
             // exclusive borrow says.
             unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), piece.cast(), part.len()) };
             from = rest;
-        })
-    }
-
-    fn each(&self, offset: usize, len: usize, mut take: impl FnMut(*mut [u8])) -> Result {
-        if len == 0 {
-            return Ok(());
-        }
-        let mut pieces = self.pieces();
-        pieces.skip(offset);
-        if pieces.remaining() < len {
-            return Err(EMSGSIZE);
-        }
-        // Page by page: the address of a page need not be good for its neighbour, where addresses
-        // are tagged.
-        pieces.take(len, NonZero::<u32>::MIN, |pattern| {
-            pattern.each_page(|page, offset, len| {
-                // SAFETY: The page is valid by the type invariant, and of the direct map: nobody
-                // gathers high memory on the machines that this is for.
-                let page = unsafe { bindings::page_address(page) }.cast::<u8>();
-                take(core::ptr::slice_from_raw_parts_mut(
-                    page.wrapping_add(offset),
-                    len,
-                ));
-            });
-            true
         })
     }
 
@@ -231,6 +188,24 @@ impl ReadPages {
         self.len
     }
 
+    fn pieces(&self) -> ExtentIter<'_> {
+        let (none, pages) = ((core::ptr::null(), 0), self.pages.as_ptr());
+        // SAFETY: By the type invariant.
+        unsafe { ExtentIter::new(none, (pages, 0, self.len), none, None) }
+    }
+
+    /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.
+    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
+        let mut to = to;
+        each(self.pieces(), offset, to.len(), |piece| {
+            let (part, rest) = core::mem::take(&mut to).split_at_mut(piece.len());
+            // SAFETY: Both are `piece.len()` bytes; `part` is borrowed exclusively. An adapter
+            // that writes there meanwhile spoils the bytes and nothing else.
+            unsafe { core::ptr::copy_nonoverlapping(piece.cast(), part.as_mut_ptr(), part.len()) };
+            to = rest;
+        })
+    }
+
     /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns the
     /// bytes that are in them. `EINVAL` if there is no room for them: then the array stays as it is.
     ///
@@ -245,4 +220,34 @@ impl ReadPages {
         unsafe { self.pages.put_into(entries) }?;
         Ok(self.len)
     }
+}
+
+/// Calls `take` for `len` bytes from `offset` on, piece by piece. `EMSGSIZE` if there are not so many.
+fn each(
+    mut pieces: ExtentIter<'_>,
+    offset: usize,
+    len: usize,
+    mut take: impl FnMut(*mut [u8]),
+) -> Result {
+    if len == 0 {
+        return Ok(());
+    }
+    pieces.skip(offset);
+    if pieces.remaining() < len {
+        return Err(EMSGSIZE);
+    }
+    // Page by page: the address of a page need not be good for its neighbour, where addresses
+    // are tagged.
+    pieces.take(len, NonZero::<u32>::MIN, |pattern| {
+        pattern.each_page(|page, offset, len| {
+            // SAFETY: The page is valid, since the pieces borrow it, and of the direct map: nobody
+            // gathers high memory on the machines that this is for.
+            let page = unsafe { bindings::page_address(page) }.cast::<u8>();
+            take(core::ptr::slice_from_raw_parts_mut(
+                page.wrapping_add(offset),
+                len,
+            ));
+        });
+        true
+    })
 }

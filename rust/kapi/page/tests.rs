@@ -156,7 +156,7 @@ mod suite {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, and nobody looks into them.
-        let mut pieces = unsafe { ExtentIter::new(none, row.as_ptr(), base, len, none) };
+        let mut pieces = unsafe { ExtentIter::new(none, (row.as_ptr(), base, len), none, None) };
         let mut found: KVec<(_, _, u32)> = KVec::with_capacity(row.len(), GFP_KERNEL)?;
         let mut in_bounds = true;
         pieces.take(len, longest, |pattern| {
@@ -370,8 +370,9 @@ mod suite {
             Err(EMSGSIZE),
         )?;
         gathered.copy_from(PAGE_SIZE - 2, &[1, 2, 3, 4])?;
+        let read = gathered.into_read_pages().ok_or(EINVAL)?;
         let mut found = [0; 6];
-        gathered.copy_to(PAGE_SIZE - 3, &mut found)?;
+        read.copy_to(PAGE_SIZE - 3, &mut found)?;
         same("bytes", found, [0, 1, 2, 3, 4, 0])?;
         let shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE);
         same("shared memory", shared?.copy_from(0, &[1]), Err(EINVAL))

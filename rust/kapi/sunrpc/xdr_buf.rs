@@ -159,6 +159,7 @@ impl<'a> XdrBuf<'a> {
     }
 
     /// Copies `to.len()` bytes of the message, from `offset`.
+    #[inline]
     pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
         if to.is_empty() {
             return Ok(());
@@ -272,11 +273,13 @@ impl<'a> XdrBuf<'a> {
     }
 
     /// The pages alone as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
+    #[inline]
     pub(crate) fn page_pieces(&self) -> Result<ExtentIter<'a>> {
         self.pieces_with((core::ptr::null(), 0), (core::ptr::null(), 0))
     }
 
     /// The pages, between a head and a tail that are empty or those of the buffer.
+    #[inline(always)]
     fn pieces_with(
         &self,
         head: (*const u8, usize),
@@ -285,9 +288,9 @@ impl<'a> XdrBuf<'a> {
         let kept = self.kept()?;
         let (pages, base) = self.pages();
         // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
-        // sunrpc allocates head and tail in the direct map.
-        let pieces = unsafe { ExtentIter::new(head, pages, base, self.page_len(), tail) };
-        Ok(pieces.keeping(kept))
+        // sunrpc allocates head and tail in the direct map. It lets go of pages before they are fenced only
+        // where `kept` has them.
+        Ok(unsafe { ExtentIter::new(head, (pages, base, self.page_len()), tail, kept) })
     }
 
     /// Shortens the head to `len` bytes: what follows in the pages was placed directly.

@@ -94,8 +94,9 @@ impl Memory {
             let addr = self.data.as_ptr().wrapping_add(offset).cast_const();
             (addr, len)
         };
+        let paged = (self.pages.as_ptr(), paged.0, paged.1);
         // SAFETY: All is of this memory, checked above, which the result borrows.
-        Ok(unsafe { ExtentIter::new(at(head), self.pages.as_ptr(), paged.0, paged.1, at(tail)) })
+        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), None) })
     }
 }
 
@@ -131,7 +132,7 @@ impl Payload {
     pub(crate) fn pieces(&self) -> ExtentIter<'_> {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
-        unsafe { ExtentIter::new(none, self.pages.as_ptr(), self.base, self.len, none) }
+        unsafe { ExtentIter::new(none, (self.pages.as_ptr(), self.base, self.len), none, None) }
     }
 }
 

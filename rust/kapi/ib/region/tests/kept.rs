@@ -29,10 +29,10 @@ impl Bench {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
         let kept = unsafe { Kept::pages(entries) }?;
-        let mut pieces = self
-            .memory
-            .pieces((0, 0), (100, PAGES * PAGE_SIZE - 200), (0, 0))?
-            .keeping(Some(kept));
+        let (pages, none) = (entries.as_ptr(), (core::ptr::null(), 0));
+        let paged = (pages, 100, PAGES * PAGE_SIZE - 200);
+        // SAFETY: Of the pages of the memory.
+        let mut pieces = unsafe { ExtentIter::new(none, paged, none, Some(kept)) };
         self.cover(region, &mut pieces, Access::RemoteRead, TAG)
             .map_err(|(e, _)| e)
     }
