@@ -74,6 +74,7 @@ pub(crate) fn pad(len: usize) -> usize {
 
 /// Bytes of a Reply of which `inline` came inline and `written` bytes were written into its Write
 /// chunk. The padding of those may be among them, or none, or a part of it.
+#[inline]
 pub(crate) fn reply_len(inline: usize, written: usize) -> usize {
     inline + written + pad(written)
 }

@@ -28,6 +28,7 @@ use crate::{
         },
     },
     kapi::{
+        ib::Poster,
         page::ExtentIter,
         sunrpc::{
             Rqst,
@@ -101,7 +102,12 @@ fn send_with_credit(
     // keeps the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
-    let encoded = encode_with_chunks(requester, rqst, &mut offer, &mut buffer);
+    // Regions are posted, or given back, before the tear-down takes them from the device.
+    let poster = connection.enter();
+    let encoded = match &poster {
+        Ok(poster) => encode_with_chunks(requester, rqst, &mut offer, (&mut buffer, poster)),
+        Err(e) => Err(*e),
+    };
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
@@ -136,7 +142,7 @@ fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Call>, error:
 /// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
 #[inline(always)]
 fn add_chunk(
-    buffer: &SendBuffer<'_, Requester>,
+    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
     rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
     pieces: &mut ExtentIter<'_>,
@@ -145,7 +151,7 @@ fn add_chunk(
     let (access, xid) = (chunk.access(), rqst.xid());
     let task = || rqst.task().id();
     while pieces.remaining() != 0 {
-        let segment = buffer.map(&mut offer.regions, pieces, access, xid, task)?;
+        let segment = buffer.map(poster, &mut offer.regions, pieces, access, xid, task)?;
         offer
             .segments(chunk)
             .push_within_capacity(segment)
@@ -177,7 +183,7 @@ fn encode_with_chunks(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
-    buffer: &mut SendBuffer<'_, Requester>,
+    (buffer, poster): (&mut SendBuffer<'_, Requester>, &Poster<'_>),
 ) -> Result<usize> {
     let thresholds = requester.thresholds();
     // What it has may be from a connection of larger regions. Without memory for that many as
@@ -185,9 +191,9 @@ fn encode_with_chunks(
     let _ = offer.reserve(requester.plan.rpc() as usize);
     let shape = shape(rqst);
     let results = chunks::results(&shape, &thresholds);
-    map_results(requester, rqst, offer, buffer, results)?;
+    map_results(requester, rqst, offer, (buffer, poster), results)?;
     let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
-    map_arguments(requester, rqst, offer, buffer, arguments)?;
+    map_arguments(requester, rqst, offer, (buffer, poster), arguments)?;
 
     let to = buffer.bytes();
     let (xid, position) = (rqst.xid(), shape.call_head);
@@ -223,7 +229,7 @@ fn map_results(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
-    buffer: &SendBuffer<'_, Requester>,
+    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
     results: Results,
 ) -> Result {
     let (stats, reply) = (&requester.shared.stats, rqst.receive_buf());
@@ -233,7 +239,7 @@ fn map_results(
         Results::ReplyChunk => (reply.pieces()?, Chunk::Reply),
     };
     let mut bytes = pieces.remaining();
-    add_chunk(buffer, rqst, offer, &mut pieces, chunk)?;
+    add_chunk((buffer, poster), rqst, offer, &mut pieces, chunk)?;
     if let Chunk::Write = chunk {
         let padding = buffer.padding(chunks::pad(reply.page_len()), || rqst.task().id());
         if let Some(segment) = padding {
@@ -254,7 +260,7 @@ fn map_arguments(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
     offer: &mut Offer,
-    buffer: &SendBuffer<'_, Requester>,
+    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
     arguments: Arguments,
 ) -> Result {
     let (stats, call) = (&requester.shared.stats, rqst.send_buf());
@@ -263,7 +269,13 @@ fn map_arguments(
         Arguments::ReadChunk => (call.page_pieces()?, call.head_len()),
         Arguments::PositionZero => (call.pieces()?, 0),
     };
-    add_chunk(buffer, rqst, offer, &mut pieces, Chunk::Read(position))?;
+    add_chunk(
+        (buffer, poster),
+        rqst,
+        offer,
+        &mut pieces,
+        Chunk::Read(position),
+    )?;
     stats.read_segments.add(offer.read.len() as u64);
     if let Arguments::PositionZero = arguments {
         stats.long_calls.add(1);

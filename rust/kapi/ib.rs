@@ -74,7 +74,8 @@ pub(crate) use self::{
         Idle,
         Invalidated,
         InvalidatedKey,
-        Region, //
+        Region,
+        Registered, //
     },
     regions::Regions,
     ring::{

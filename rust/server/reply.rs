@@ -29,7 +29,7 @@ use xdr::{
 };
 
 /// Sends the Reply. From a service thread; may sleep.
-#[inline]
+#[inline(always)]
 pub(super) fn send(
     connection: &Connection,
     (message, ctx): Request,

@@ -197,13 +197,16 @@ impl<'a> ReplyLayout<'a> {
     fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
         let mut rest = to.get_mut(header..).ok_or(EMSGSIZE)?;
-        self.stream(|offset, n| {
-            let (room, behind) = core::mem::take(&mut rest)
-                .split_at_mut_checked(n)
-                .ok_or(EMSGSIZE)?;
-            rest = behind;
-            result.copy_to(offset, room)
-        })
+        self.stream(
+            #[inline(always)]
+            |offset, n| {
+                let (room, behind) = core::mem::take(&mut rest)
+                    .split_at_mut_checked(n)
+                    .ok_or(EMSGSIZE)?;
+                rest = behind;
+                result.copy_to(offset, room)
+            },
+        )
     }
 
     /// Whether no payload goes into a Write chunk.

@@ -47,7 +47,7 @@ impl Waiting {
     /// Something came. Gives it back if there is no room.
     #[inline]
     pub(super) fn arrived(&mut self, arrival: RecvItem) -> Result<(), RecvItem> {
-        self.arrivals.push(arrival)
+        self.arrivals.push(arrival).map(|_| ())
     }
 
     /// What came next; what can be tried again came before.
@@ -91,7 +91,7 @@ impl Waiting {
 
     /// Lets a Call wait until others have ended. Gives it back if there is no room.
     pub(super) fn stall(&mut self, message: RecvBuf) -> Result<(), RecvBuf> {
-        let stalled = self.stalled.push(message);
+        let stalled = self.stalled.push(message).map(|_| ());
         if self.reading == 0 {
             // They have meanwhile.
             self.again = self.stalled.len();

@@ -5,7 +5,10 @@
 mod requester;
 mod responder;
 
-pub(super) use self::responder::PostOutcome;
+pub(super) use self::responder::{
+    PostOutcome,
+    Work, //
+};
 
 use crate::{
     kapi::{
@@ -13,12 +16,14 @@ use crate::{
             DmaBuffer,
             Locked,
             Posted,
+            RwCtx,
             SendDone, //
         },
         trace::CompletionId, //
     },
     transport::{
         endpoint::{
+            Endpoint,
             Handler,
             Parts, //
         },
@@ -45,14 +50,16 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Slots that neither hold a request nor wait for the invalidation of a registered region.
-    pub(super) fn sq_avail(&self) -> u64 {
+    #[inline]
+    pub(super) fn sq_avail(&self) -> usize {
         let avail = self.ring().sq_avail();
-        avail.saturating_sub(u64::from(self.reserved))
+        avail.saturating_sub(self.reserved) as usize
     }
 
     /// The longest chain of one call: its registrations, their invalidations, and the Send.
-    fn longest_call(&self) -> u64 {
-        2 * self.ring().longest_chain() as u64
+    #[inline]
+    fn longest_call(&self) -> usize {
+        2 * self.ring().longest_chain()
     }
 
     /// Takes a buffer for a Send, if there is one and room for the longest chain.
@@ -107,72 +114,63 @@ impl<H: Handler> Sending<'_, H> {
     pub(super) fn retire(mut self, done: &SendDone) -> Self {
         let told = done.wc().is_ok() && trace::tells_of_ends(H::ROLE);
         let qp = self.qp();
-        while let Some(retired) = self.ring_mut().retire(done) {
-            let Posted { buffer, owned } = retired.posted;
-            if let (true, Some(owned)) = (told, &owned) {
-                let (kind, id) = self.name(owned, buffer.as_ref());
-                trace::ended(H::ROLE, kind, id);
-            }
-            if let Some(buffer) = buffer {
-                self.put_buffer(buffer);
-            }
-            match (retired.transfer, owned) {
-                (None, Some(Owned::Cookie { cookie, .. })) => {
-                    drop(self);
-                    qp.handler().invalidated(qp, cookie, done.invalidated());
-                    self = qp.lock();
+        loop {
+            let (ring, queue) = self.parts();
+            let handed = ring.retire(done, |posted, transfer| {
+                if told {
+                    tell_of_end(qp, posted);
                 }
-                (Some(transfer), owned) => {
-                    if let Some(Owned::Write {
-                        transfer: number, ..
-                    }) = owned
-                    {
-                        trace::released(self.id_of(number), &transfer);
-                    }
-                    drop(self);
-                    // Its pages go outside the lock.
-                    drop(transfer);
-                    qp.transfer_ended();
-                    self = qp.lock();
+                if let Some(buffer) = posted.buffer.take() {
+                    queue.put_buffer(buffer);
                 }
-                _ => (),
+                let cookie = matches!(posted.owned, Some(Owned::Cookie { .. }));
+                if cookie || transfer.is_some() {
+                    return Some((posted.owned.take(), transfer));
+                }
+                // No other has anything to drop.
+                core::mem::forget(posted.owned.take());
+                None
+            });
+            match handed {
+                Some((owned, transfer)) => self = self.hand_out(owned, transfer, done),
+                None => return self,
             }
         }
-        self
     }
 
-    /// What a request is for, and what it is called in trace events.
-    #[inline]
-    fn name(&self, owned: &Owned<H::Cookie>, buffer: Option<&DmaBuffer>) -> (WrKind, CompletionId) {
-        let (kind, number) = match owned {
-            Owned::Send { .. } => (WrKind::Send, buffer.map_or(0, |buffer| buffer.id)),
-            Owned::Write {
-                transfer,
-                reply_chunk,
-                last,
-                ..
-            } => (
-                WrKind::Write {
-                    reply_chunk: *reply_chunk,
-                    last: *last,
-                },
-                *transfer,
-            ),
-            Owned::Region {
-                region,
-                registers: true,
-            } => (WrKind::Registration, *region),
-            Owned::Region { region, .. } => (WrKind::Invalidation, *region),
-            Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
-        };
-        (kind, self.id_of(number))
+    /// Hands out what a retired slot had, without the lock.
+    #[inline(never)]
+    fn hand_out(
+        self,
+        owned: Option<Owned<H::Cookie>>,
+        transfer: Option<KBox<RwCtx>>,
+        done: &SendDone,
+    ) -> Self {
+        let qp = self.qp();
+        if let (
+            Some(transfer),
+            Some(Owned::Write {
+                transfer: number, ..
+            }),
+        ) = (&transfer, &owned)
+        {
+            trace::released(self.id_of(*number), transfer);
+        }
+        drop(self);
+        if let Some(transfer) = transfer {
+            // Its pages go outside the lock.
+            drop(transfer);
+            qp.transfer_ended();
+        }
+        if let Some(Owned::Cookie { cookie, .. }) = owned {
+            qp.handler().invalidated(qp, cookie, done.invalidated());
+        }
+        qp.lock()
     }
 
     /// What the request at a position is for, and what it is called in trace events.
     pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
-        let posted = self.ring().posted_at(position)?;
-        let owned = posted.owned.as_ref()?;
-        Some(self.name(owned, posted.buffer.as_ref()))
+        name(self.qp(), self.ring().posted_at(position)?)
     }
 
     /// For whom the request at a position is.
@@ -182,4 +180,41 @@ impl<H: Handler> Sending<'_, H> {
             Owned::Region { .. } | Owned::Cookie { .. } => None,
         }
     }
+}
+
+/// Tells who listens of the end of a request.
+#[cold]
+fn tell_of_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
+    if let Some((kind, id)) = name(endpoint, posted) {
+        trace::ended(H::ROLE, kind, id);
+    }
+}
+
+/// What a request is for, and what it is called in trace events.
+fn name<H: Handler>(
+    endpoint: &Endpoint<H>,
+    posted: &Posted<Owned<H::Cookie>>,
+) -> Option<(WrKind, CompletionId)> {
+    let (kind, number) = match posted.owned.as_ref()? {
+        Owned::Send { .. } => (WrKind::Send, posted.buffer.as_ref().map_or(0, |b| b.id)),
+        Owned::Write {
+            transfer,
+            reply_chunk,
+            last,
+            ..
+        } => (
+            WrKind::Write {
+                reply_chunk: *reply_chunk,
+                last: *last,
+            },
+            *transfer,
+        ),
+        Owned::Region {
+            region,
+            registers: true,
+        } => (WrKind::Registration, *region),
+        Owned::Region { region, .. } => (WrKind::Invalidation, *region),
+        Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
+    };
+    Some((kind, CompletionId::new(endpoint.cqs().0, number)))
 }

@@ -7,12 +7,13 @@ use crate::{
     kapi::{
         ib::{
             Access,
-            Covered,
             DmaBuffer,
             Invalidated,
             InvalidatedKey,
             Poster,
-            Regions, //
+            Region,
+            Regions,
+            Registered, //
         },
         page::ExtentIter,
         trace::{
@@ -154,7 +155,9 @@ impl<H: Handler> Endpoint<H> {
         if key.owner() != self.number() {
             return false;
         }
-        let was = |covered: Covered| trace::xprtrdma_mr_reminv(|| (task(), covered.into()));
+        let was = |region: &Region<Registered>| {
+            trace::xprtrdma_mr_reminv(|| (task(), region.covered().into()));
+        };
         let Some(idle) = regions.invalidated_by(key, was, unmapped) else {
             return false;
         };

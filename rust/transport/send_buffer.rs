@@ -22,23 +22,19 @@ use crate::{
             Endpoint,
             Handler, //
         },
-        send_queue::{
-            Reply,
-            SqPost, //
-        },
+        send_queue::Reply,
         transfer::RwBuilder, //
     },
 };
 use kernel::prelude::*;
 use xdr::Segment;
 
-/// A buffer for one Send, and the right to post it: tear-down waits until it is posted or dropped.
+/// A buffer for one Send. Its memory stays mapped while the tear-down waits for it; it can be posted as long as
+/// that has not begun.
 pub(crate) struct SendBuffer<'a, H: Handler> {
-    /// None once it is posted.
+    /// None at the end.
     buffer: Option<DmaBuffer>,
     endpoint: &'a Endpoint<H>,
-    // Goes after the buffer: then the tear-down takes the pool.
-    poster: Poster<'a>,
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -48,35 +44,35 @@ impl<H: Handler> Endpoint<H> {
     /// `ENOTCONN` when the connection is going.
     #[inline(always)]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
-        let poster = self.enter()?;
         let buffer = self.lock().get_buffer()?;
         let buffer = match buffer {
             Some(buffer) => buffer,
-            None => self.make_send_buffer(&poster)?,
+            None => self.make_send_buffer()?,
         };
         Ok(SendBuffer {
             buffer: Some(buffer),
             endpoint: self,
-            poster,
         })
     }
 
     /// Takes a buffer to send from, if one can be had without sleeping.
     pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
-        let poster = self.enter().ok()?;
         let buffer = self.lock().get_pooled()?;
         Some(SendBuffer {
             buffer: Some(buffer),
             endpoint: self,
-            poster,
         })
     }
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
     #[cold]
-    fn make_send_buffer(&self, poster: &Poster<'_>) -> Result<DmaBuffer> {
+    fn make_send_buffer(&self) -> Result<DmaBuffer> {
         let _scope = self.handler().memory_scope();
-        match self.make_buffer(poster, self.config().send_size, Direction::ToDevice) {
+        let size = self.config().send_size;
+        let made = self
+            .enter()
+            .and_then(|poster| self.make_buffer(&poster, size, Direction::ToDevice));
+        match made {
             Ok(mut buffer) => {
                 buffer.id = self.lock().next_id();
                 Ok(buffer)
@@ -86,7 +82,7 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-impl<H: Handler> SendBuffer<'_, H> {
+impl<'a, H: Handler> SendBuffer<'a, H> {
     /// What its Send is called in trace events.
     pub(crate) fn id(&self) -> CompletionId {
         let number = self.buffer.as_ref().map_or(0, |buffer| buffer.id);
@@ -94,6 +90,7 @@ impl<H: Handler> SendBuffer<'_, H> {
     }
 
     /// The bytes to fill.
+    #[inline(always)]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) => buffer.as_mut_slice(),
@@ -102,10 +99,11 @@ impl<H: Handler> SendBuffer<'_, H> {
     }
 
     /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk of the
-    /// message names it; as [`Endpoint::map`].
+    /// message names it; as [`Endpoint::map`]. The poster is to stay until the message is posted.
     #[inline(always)]
     pub(crate) fn map(
         &self,
+        poster: &Poster<'_>,
         regions: &mut Regions,
         pieces: &mut ExtentIter<'_>,
         access: Access,
@@ -113,7 +111,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         let what = (pieces, access, xid);
-        self.endpoint.map(&self.poster, regions, what, task)
+        self.endpoint.map(poster, regions, what, task)
     }
 
     /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None if
@@ -130,7 +128,7 @@ impl<H: Handler> SendBuffer<'_, H> {
     /// going. If the device refuses it, [`Handler::failed`] is called.
     #[inline(always)]
     pub(crate) fn reply(
-        mut self,
+        self,
         len: usize,
         xid: Option<u32>,
         invalidate: Option<u32>,
@@ -138,7 +136,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         may_be_refused: bool,
     ) -> Result {
         let writes = transfer.and_then(RwBuilder::into_writes);
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
         let reply = Reply {
             buffer,
@@ -148,7 +146,7 @@ impl<H: Handler> SendBuffer<'_, H> {
             xid,
             may_be_refused,
         };
-        self.endpoint.post_or_queue(SqPost::Reply(reply))
+        endpoint.post_or_queue(reply)
     }
 
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
@@ -156,30 +154,50 @@ impl<H: Handler> SendBuffer<'_, H> {
     ///
     /// After an error the connection must be dropped. The regions count as registered where nobody knows what
     /// was posted, and were given back where nothing was. `EINVAL` if they are another queue pair's.
+    #[inline]
     pub(crate) fn post(
-        mut self,
+        self,
         len: usize,
         regions: &mut Regions,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
+        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
-        self.endpoint.post_with(regions, (buffer, len), task)
+        endpoint.post_with(regions, (buffer, len), task)
     }
 
     /// Posts the Send of the first `len` bytes alone, for a task or none. After an error the
     /// connection must be dropped.
-    pub(crate) fn post_message(mut self, len: usize, task: impl Fn() -> TaskId) -> Result {
-        let buffer = self.buffer.take().ok_or(EINVAL)?;
+    #[inline(always)]
+    pub(crate) fn post_message(self, len: usize, task: impl Fn() -> TaskId) -> Result {
+        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
         let len = len.min(buffer.len());
-        self.endpoint.lock().post_send(None, (buffer, len), task)
+        endpoint.lock().post_send(None, (buffer, len), task)
+    }
+
+    /// The buffer, and whose it is.
+    #[inline(always)]
+    fn take(mut self) -> Option<(&'a Endpoint<H>, DmaBuffer)> {
+        let taken = (self.endpoint, self.buffer.take()?);
+        // Nothing is left in it.
+        core::mem::forget(self);
+        Some(taken)
+    }
+
+    /// It was not posted.
+    #[cold]
+    fn put_back(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.endpoint.lock().put_buffer(buffer);
+        }
     }
 }
 
 impl<H: Handler> Drop for SendBuffer<'_, H> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.endpoint.lock().put_buffer(buffer);
+        if self.buffer.is_some() {
+            self.put_back();
         }
     }
 }

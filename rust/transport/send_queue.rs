@@ -95,21 +95,15 @@ pub(super) enum SqPost<C> {
     Reply(Reply),
 }
 
-impl<C> SqPost<C> {
-    /// The number of its buffer or transfer, which trace events call it by.
-    pub(super) fn number(&self) -> u32 {
-        match self {
-            Self::Read(read) => read.owned.number,
-            Self::Reply(reply) => reply.buffer.id,
-        }
+impl<C> From<Reading<Read<C>>> for SqPost<C> {
+    fn from(read: Reading<Read<C>>) -> Self {
+        Self::Read(read)
     }
+}
 
-    /// How many work requests it is.
-    pub(super) fn requests(&self) -> usize {
-        match self {
-            Self::Read(read) => read.transfer.requests(),
-            Self::Reply(reply) => 1 + reply.writes.as_ref().map_or(0, |w| w.transfer.requests()),
-        }
+impl<C> From<Reply> for SqPost<C> {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
     }
 }
 
@@ -175,12 +169,20 @@ impl<C> SendQueue<C> {
         self.buffers.pop()
     }
 
-    #[inline]
+    /// Takes a buffer back that was not posted, or has been sent.
+    #[inline(always)]
     pub(super) fn put_buffer(&mut self, buffer: DmaBuffer) {
-        // There is always room: the vector has the capacity for all buffers that can be made.
-        if self.buffers.push_within_capacity(buffer).is_err() {
-            self.made -= 1;
+        // There is always room until the tear-down has taken the pool: the vector has the capacity for all
+        // buffers that can be made.
+        if let Err(e) = self.buffers.push_within_capacity(buffer) {
+            self.not_put(e.0);
         }
+    }
+
+    #[cold]
+    fn not_put(&mut self, buffer: DmaBuffer) {
+        drop(buffer);
+        self.made -= 1;
     }
 
     /// Takes an idle region.

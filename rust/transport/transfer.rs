@@ -5,7 +5,6 @@
 use crate::{
     kapi::{
         ib::{
-            Poster,
             Reading,
             RwCtx,
             TransferKind, //
@@ -19,8 +18,10 @@ use crate::{
             Handler,
             WcError, //
         },
-        forced::Forced,
-        posting::PostOutcome,
+        posting::{
+            PostOutcome,
+            Work, //
+        },
         send_queue::{
             Read,
             SqPost,
@@ -31,10 +32,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        MutexGuard, //
-    },
+    sync::MutexGuard, //
 };
 use xdr::Segment;
 
@@ -45,9 +43,7 @@ pub(crate) struct RwBuilder<'a, H: Handler> {
     reply_chunk_from: usize,
     endpoint: &'a Endpoint<H>,
     /// The turn to take regions, if the core takes some for all transfers.
-    turn: Option<(&'a Arc<Forced>, MutexGuard<'a, ()>)>,
-    // Goes last: the tear-down waits for it.
-    _poster: Poster<'a>,
+    turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -58,9 +54,8 @@ impl<H: Handler> Endpoint<H> {
         memory: MsgPages,
         parts: usize,
     ) -> Result<RwBuilder<'_, H>> {
-        let poster = self.enter()?;
         let elements = RwCtx::elements_for(&memory, parts);
-        let transfer = RwCtx::new(&poster, kind, memory, parts).inspect_err(|e| {
+        let transfer = self.alloc_rw_ctx(kind, memory, parts).inspect_err(|e| {
             if *e == ENOMEM {
                 trace::no_transfer(self.cqs().0, elements);
             }
@@ -72,8 +67,7 @@ impl<H: Handler> Endpoint<H> {
             number,
             reply_chunk_from: usize::MAX,
             endpoint: self,
-            turn: forced.map(|forced| (forced, forced.take_turn())),
-            _poster: poster,
+            turn: forced.map(|forced| forced.take_turn()),
         })
     }
 
@@ -107,7 +101,7 @@ impl<H: Handler> Endpoint<H> {
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
     #[inline(always)]
-    pub(super) fn post_or_queue(&self, work: SqPost<H::Cookie>) -> Result {
+    pub(super) fn post_or_queue(&self, work: impl Work<H>) -> Result {
         let posted = self.lock().post_or_queue(work);
         match posted {
             Ok(PostOutcome::Posted) => Ok(()),
@@ -143,6 +137,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Gives back what was not posted, whose poster hears of that.
+    #[cold]
     fn not_posted(&self, work: SqPost<H::Cookie>) {
         match work {
             SqPost::Reply(reply) => {
@@ -180,6 +175,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         Ok(())
     }
 
+    #[inline(always)]
     fn add_part(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
         self.transfer.add(offset, len, at).map_err(|why| {
             trace::not_added(self.endpoint.cqs().0, at, &why);
@@ -191,8 +187,7 @@ impl<H: Handler> RwBuilder<'_, H> {
     /// if there will never be enough, `ENOTCONN` when the connection is going.
     #[cold]
     fn add_when_free(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
-        let (forced, _) = self.turn.as_ref().ok_or(EINVAL)?;
-        let forced = Arc::clone(forced);
+        let forced = self.endpoint.consumer().forced.as_ref().ok_or(EINVAL)?;
         loop {
             forced.begin();
             if self.endpoint.is_ending() {
@@ -235,8 +230,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         let transfer = self.transfer;
         // Others may take regions.
         drop(self.turn);
-        self.endpoint
-            .post_or_queue(SqPost::Read(Reading { transfer, owned }))
+        self.endpoint.post_or_queue(Reading { transfer, owned })
     }
 
     /// The RDMA Writes, if there are any.

@@ -230,11 +230,6 @@ void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service)
 	svc_pool_wake_idle_thread(&service->sv_pools[0]);
 }
 
-int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task)
-{
-	return rpc_reply_expected(task);
-}
-
 bool rpcrdma_rs_xdr_buf_room_is_guess(const struct xdr_buf *buf)
 {
 #ifdef XDRBUF_GUESSED_SIZE

@@ -84,7 +84,6 @@ int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt);
 void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service);
-int rpcrdma_rs_rpc_reply_expected(struct rpc_task *task);
 bool rpcrdma_rs_xdr_buf_room_is_guess(const struct xdr_buf *buf);
 unsigned short rpcrdma_rs_rpc_get_port(const struct sockaddr *sap);
 void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port);

@@ -113,6 +113,14 @@ impl Gate {
             _counted: counted,
         })
     }
+
+    /// For a context: as long as the first of these is there, the objects are. `ENOTCONN` when the tear-down has
+    /// begun.
+    #[inline]
+    pub(super) fn keep_objects(&self) -> Result<(Use, &Objects)> {
+        let counted = self.contexts.get().ok_or(ENOTCONN)?;
+        Ok((counted, self.objects.as_ref().ok_or(ENOTCONN)?))
+    }
 }
 
 /// Somebody whom the tear-down of a queue pair waits for, before it does anything else.
@@ -140,12 +148,6 @@ impl Poster<'_> {
     #[inline]
     pub(super) fn keep_device(&self) -> Result<Use> {
         self.gate.buffers.get().ok_or(ENOTCONN)
-    }
-
-    /// As long as what is returned is there, all objects are.
-    #[inline]
-    pub(super) fn keep_objects(&self) -> Result<Use> {
-        self.gate.contexts.get().ok_or(ENOTCONN)
     }
 
     /// Whether the core registers memory for every RDMA Read and Write (`ib_core.force_mr=1`).

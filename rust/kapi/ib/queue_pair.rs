@@ -57,9 +57,14 @@ use crate::kapi::{
             RingMut,
             SendDone, //
         },
-        rw::registers_always,
+        rw::{
+            registers_always,
+            RwCtx,
+            TransferKind, //
+        },
         wc::Wc, //
     },
+    page::MsgPages,
     sys::completion::Completion, //
 };
 use core::ops::{
@@ -220,6 +225,8 @@ struct SendQueue<C: Consumer> {
     ring: Ring<C::Posted, C::Read>,
     /// All of this queue pair.
     regions: KVec<Arc<Mr>>,
+    /// The tear-down has begun.
+    ending: bool,
     queue: C::Queue,
 }
 
@@ -248,6 +255,13 @@ impl<'a, C: Consumer> Locked<'a, C> {
     #[inline]
     pub(crate) fn ring_mut(&mut self) -> RingMut<'_, C::Posted, C::Read> {
         RingMut(&mut self.guard.ring)
+    }
+
+    /// The right to post, and what its user has beside that.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (RingMut<'_, C::Posted, C::Read>, &mut C::Queue) {
+        let SendQueue { ring, queue, .. } = &mut *self.guard;
+        (RingMut(ring), queue)
     }
 }
 
@@ -281,6 +295,7 @@ impl<C: Consumer> QueuePair<C> {
         let send = SendQueue {
             ring: Ring::new(number, slots, sizes.chain, reads)?,
             regions: KVec::new(),
+            ending: false,
             queue,
         };
         let recv = RecvQueue::new(sizes.receives)?;
@@ -497,6 +512,17 @@ impl<C: Consumer> QueuePair<C> {
         Ok(unsafe { Region::new(mr) })
     }
 
+    /// Makes a transfer of at most `parts` parts. May sleep. `ENOTCONN` when the tear-down has begun, `EINVAL` for
+    /// RDMA Reads into memory that others have, too.
+    pub(crate) fn alloc_rw_ctx(
+        &self,
+        kind: TransferKind,
+        memory: MsgPages,
+        parts: usize,
+    ) -> Result<KBox<RwCtx>> {
+        RwCtx::new(&self.gate, kind, memory, parts)
+    }
+
     /// How many more receive buffers are wanted for `want` to be there in all.
     pub(crate) fn missing_receives(&self, want: u32) -> u32 {
         self.recv.queue.lock().missing(want)
@@ -527,11 +553,12 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
+    #[inline]
     pub(crate) fn return_receive(&self, message: RecvBuf, batch: usize) -> Result<u32> {
         self.post_free_receives(self.recv.take_back(message), batch)
     }
 
-    #[inline]
+    #[inline(always)]
     fn post_free_receives<'a>(
         &'a self,
         mut queue: SpinLockGuard<'a, RecvQueue>,

@@ -97,6 +97,7 @@ impl Receives {
 
     /// Takes the buffer of a message back, and returns the lock under which it did. A message of another queue
     /// pair goes back there.
+    #[inline]
     pub(super) fn take_back(&self, message: RecvBuf) -> SpinLockGuard<'_, RecvQueue> {
         if !core::ptr::eq(message.owner.as_ptr(), self) {
             drop(message);
@@ -257,6 +258,7 @@ impl RecvQueue {
     /// Returns how many that were.
     ///
     /// On an error the connection is to be dropped.
+    #[inline(never)]
     pub(super) fn post(&mut self, want: u32, each: impl Fn(u32)) -> Result<u32> {
         if !self.open {
             return Err(ENOTCONN);
@@ -304,6 +306,7 @@ impl RecvQueue {
     }
 
     /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
+    #[inline]
     pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(u32)) -> Result {
         if self.free.len() < batch || !self.open {
             return Ok(());
@@ -422,8 +425,9 @@ impl<'a> Received<'a> {
         // given back, since it was marked as kept, and this object ends here.
         RecvBuf {
             owner: NonNull::from(self.owner),
+            data: self.bytes.cast(),
+            len: self.bytes.len() as u32,
             index: self.index,
-            bytes: self.bytes,
         }
     }
 }
@@ -434,11 +438,12 @@ impl<'a> Received<'a> {
 /// # Invariants
 ///
 /// - It is counted in `kept` of the queue pair's receive queue, so that is valid.
-/// - `bytes` are in the buffer `index`, which nobody else uses.
+/// - `len` bytes from `data` on are in the buffer `index`, which nobody else uses.
 pub(crate) struct RecvBuf {
     owner: NonNull<Receives>,
+    data: NonNull<u8>,
+    len: u32,
     index: u32,
-    bytes: NonNull<[u8]>,
 }
 
 // SAFETY: The queue pair may be used from any thread; the bytes are ours.
@@ -459,9 +464,10 @@ impl RecvBuf {
     }
 
     /// The bytes received. They stay where they are if this is moved.
+    #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: By the type invariant.
-        unsafe { self.bytes.as_ref() }
+        unsafe { core::slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
     }
 }
 

@@ -175,13 +175,13 @@ impl Regions {
         }
     }
 
-    /// Gives the region back whose key that is, if there is one. `tell` is told before what it was, and what it
+    /// Gives the region back whose key that is, if there is one. `was` is told before which it was, and `tell` what it
     /// covered.
     #[inline]
     pub(crate) fn invalidated_by(
         &mut self,
         key: InvalidatedKey<'_>,
-        was: impl FnOnce(Covered),
+        was: impl FnOnce(&Region<Registered>),
         tell: impl FnOnce(Covered),
     ) -> Option<Region<Idle>> {
         let is_it = |region: &Region<Registered>| region.is_invalidated_by(key);
@@ -192,7 +192,7 @@ impl Regions {
         } else {
             self.registered.remove(found).ok()?
         };
-        was(region.covered());
+        was(&region);
         match region.invalidated_by(key, tell) {
             Ok(idle) => Some(idle),
             Err(region) => {

@@ -46,7 +46,7 @@ use kernel::{
 };
 
 /// What can be posted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RingState {
     /// Nothing yet.
     New,
@@ -65,18 +65,26 @@ pub(crate) struct Posted<T> {
     pub(crate) owned: Option<T>,
 }
 
-impl<T> Posted<T> {
-    const NOTHING: Self = Self {
-        buffer: None,
-        owned: None,
-    };
+impl<T> Default for Posted<T> {
+    fn default() -> Self {
+        Self {
+            buffer: None,
+            owned: None,
+        }
+    }
 }
 
-/// What a retired slot gives back.
-pub(crate) struct Retired<T> {
-    pub(crate) posted: Posted<T>,
-    /// It was the last of this transfer's RDMA Writes, whose memory was taken from the device.
-    pub(crate) transfer: Option<KBox<RwCtx>>,
+impl<T> Posted<T> {
+    #[inline(always)]
+    fn is_nothing(&self) -> bool {
+        self.buffer.is_none() && self.owned.is_none()
+    }
+
+    /// Drops what was left in it.
+    #[cold]
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
 }
 
 /// A request has completed, so all in front of it have.
@@ -130,18 +138,18 @@ impl SendDone {
 /// - Positions `tail..head` are posted, or were to be by a chain that was given up, and not retired; each has a slot and the completion entry of
 ///   the same index. That of `tail` is `oldest`, and the others follow it around the ring. Slots
 ///   without position hold nothing, but for those of a [`Chain`] that is being made, or was forgotten.
-/// - `head - tail` and the requests of all `reads` are no more than `slots.len()`, which is one less than
-///   the device's queue holds (the drain needs one).
+/// - `head - tail` and the requests of all `reads` are `avail` less than `slots.len()`, which is one less
+///   than the device's queue holds (the drain needs one).
 /// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the number `owner`.
-/// - `broken` is set from the beginning of a chain to its post, and stays so after a post that failed or a chain
+/// - `state` is `Closed` from the beginning of a chain to its post, and stays so after a post that failed or a chain
 ///   that was given up: nothing is posted any more, so that no completion is of a request behind one that the
-///   device may not have taken.
+///   device may not have taken. It never goes back but then.
 pub(crate) struct Ring<T, R> {
     target: Target,
     owner: u64,
     lkey: u32,
-    pub(super) state: RingState,
-    broken: bool,
+    state: RingState,
+    avail: u32,
     slots: KVVec<Posted<T>>,
     /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it.
     writes: Fifo<(u64, KBox<RwCtx>)>,
@@ -172,7 +180,7 @@ impl<T, R> Ring<T, R> {
             owner,
             lkey: 0,
             state: RingState::New,
-            broken: false,
+            avail: slots,
             slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             writes: Fifo::with_capacity(writes)?,
             entries: Cqes::new(slots)?,
@@ -183,7 +191,7 @@ impl<T, R> Ring<T, R> {
             reads: Reads::new(reads)?,
         };
         for _ in 0..slots {
-            ring.slots.push(Posted::NOTHING, GFP_KERNEL)?;
+            ring.slots.push(Posted::default(), GFP_KERNEL)?;
         }
         for _ in 0..chain {
             ring.chain.push(WorkRequest::default(), GFP_KERNEL)?;
@@ -196,7 +204,7 @@ impl<T, R> Ring<T, R> {
     /// # Safety
     ///
     /// The queue pair must be that of the number `owner` and valid, with a send queue of more entries than this
-    /// has slots, until [`RingState::Closed`] is set. `lkey` must be that of its protection domain. The handlers
+    /// has slots, until [`Self::close`] with [`RingState::Closed`]. `lkey` must be that of its protection domain. The handlers
     /// must expect completions of this ring's entries.
     pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
         self.entries.open(handlers.done)?;
@@ -206,6 +214,16 @@ impl<T, R> Ring<T, R> {
         self.lkey = lkey;
         self.state = RingState::Open;
         Ok(())
+    }
+
+    /// From here on no more can be posted than in that state.
+    pub(super) fn close(&mut self, state: RingState) {
+        self.state = self.state.max(state);
+    }
+
+    /// Whether nothing could be posted yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.state == RingState::New
     }
 
     /// How many work requests there is room for in all.
@@ -219,19 +237,21 @@ impl<T, R> Ring<T, R> {
     }
 
     /// Slots that hold no request.
-    pub(crate) fn sq_avail(&self) -> u64 {
-        let used = self.head - self.tail + u64::from(self.reads.requests());
-        (self.slots.len() as u64).saturating_sub(used)
+    #[inline]
+    pub(crate) fn sq_avail(&self) -> u32 {
+        self.avail
     }
 
     /// Whether everything can be posted.
+    #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.state == RingState::Open && !self.broken
+        self.state == RingState::Open
     }
 
     /// Whether something can be posted.
+    #[inline]
     fn can_post(&self) -> bool {
-        matches!(self.state, RingState::Open | RingState::Draining) && !self.broken
+        matches!(self.state, RingState::Open | RingState::Draining)
     }
 
     /// The slot of a position that is not retired. At most all others are in front of it, so it is
@@ -268,6 +288,8 @@ impl<T, R> Ring<T, R> {
     /// taken from the device.
     pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
         let mut reading = self.reads.end(entry)?;
+        // INVARIANT: They are not in `reads` any more.
+        self.avail += reading.transfer.requests() as u32;
         // Here, since outside of the lock the queue pair may be gone.
         reading.transfer.unmap();
         Some(reading)
@@ -275,7 +297,10 @@ impl<T, R> Ring<T, R> {
 
     /// Takes RDMA Reads whose end was not reported, for tear-down.
     pub(super) fn take_read(&mut self) -> Option<Reading<R>> {
-        self.reads.take()
+        let reading = self.reads.take()?;
+        // INVARIANT: They are not in `reads` any more.
+        self.avail += reading.transfer.requests() as u32;
+        Some(reading)
     }
 
     /// Lets a slot own what its request uses; it is that of a position from the head on.
@@ -287,21 +312,54 @@ impl<T, R> Ring<T, R> {
         }
     }
 
+    /// The slots in front of that position, for which there is room, have what is posted.
+    #[inline]
+    fn go_to(&mut self, end: u64) {
+        self.avail = self.avail.saturating_sub((end - self.head) as u32);
+        self.head = end;
+    }
+
     /// Hands a list of requests to the device.
     ///
     /// # Safety
     ///
-    /// [`Self::can_post`] must be true, or have been when the chain was begun. The list must be linked and end with
+    /// [`Self::can_post`] must have been true when the lock was taken, and `state` be what it was then. The list must be linked and end with
     /// a null `next`, and what it points to must live until the call returns; completion entries, and memory that
     /// it names, until the requests complete or the queue pair is gone.
+    #[inline(always)]
     unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while the state is open or draining, as the caller has seen under the
         // lock; he promises the rest.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
-        // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
-        self.broken = posted.is_err();
+        if posted.is_err() {
+            // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
+            self.state = RingState::Closed;
+        }
         posted
+    }
+
+    /// The oldest slot holds nothing any more.
+    #[inline(always)]
+    fn pass_oldest(&mut self) {
+        let next = self.oldest.wrapping_add(1);
+        self.oldest = if next < self.slots.len() { next } else { 0 };
+        self.tail = self.tail.wrapping_add(1);
+        self.avail = self.avail.wrapping_add(1);
+    }
+
+    /// Takes back the transfer whose last RDMA Write is that of the tail, if there is one. Its memory was taken
+    /// from the device.
+    #[inline(never)]
+    fn take_writes(&mut self) -> Option<KBox<RwCtx>> {
+        let (last, _) = self.writes.first()?;
+        if *last != self.tail {
+            return None;
+        }
+        let (_, mut transfer) = self.writes.pop()?;
+        // Here, since outside of the lock the queue pair may be gone.
+        transfer.unmap();
+        Some(transfer)
     }
 
     /// Takes the memory of all transfers from the device, for tear-down: the queue is drained.
@@ -327,7 +385,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
         if !self.0.can_post() {
             return Err(ENOTCONN);
         }
-        if n > self.0.chain.len() || n as u64 > self.0.sq_avail() {
+        if n > self.0.chain.len() || n > self.0.avail as usize {
             return Err(EAGAIN);
         }
         Ok(Chain::new(self.0, n))
@@ -350,7 +408,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
         if !ours || writes == 0 || self.0.writes.is_full() {
             return Err((EINVAL, transfer));
         }
-        if (writes + n) as u64 > self.0.sq_avail() {
+        if writes + n > self.0.avail as usize {
             return Err((EAGAIN, transfer));
         }
         match self.begin(n) {
@@ -371,38 +429,46 @@ impl<'a, T, R> RingMut<'a, T, R> {
         if !reading.transfer.is_for(ring.owner) || reading.transfer.writes() {
             return Err((EINVAL, Some(reading)));
         }
-        if reading.transfer.requests() as u64 > ring.sq_avail() {
+        let requests = reading.transfer.requests() as u32;
+        let Some(avail) = ring.avail.checked_sub(requests) else {
             return Err((EAGAIN, Some(reading)));
-        }
+        };
         let first = ring.reads.begin(reading).map_err(|(e, r)| (e, Some(r)))?;
+        // INVARIANT: They are in `reads`.
+        ring.avail = avail;
         // SAFETY: Checked above. The requests are those of a transfer that stays in `reads`, as their entries do.
         unsafe { ring.post_list(first) }.map_err(|e| (e, None))
     }
 
-    /// Takes back what the oldest slot has, if it is up to what was done.
+    /// Retires the slots up to what was done, until `each` returns something, which this returns then. It may take
+    /// what a slot has; and there is a transfer if it was the last of its RDMA Writes, whose memory was taken from the
+    /// device.
     #[inline(always)]
-    pub(crate) fn retire(self, done: &SendDone) -> Option<Retired<T>> {
+    pub(crate) fn retire<B>(
+        self,
+        done: &SendDone,
+        mut each: impl FnMut(&mut Posted<T>, Option<KBox<RwCtx>>) -> Option<B>,
+    ) -> Option<B> {
         let ring = self.0;
-        if ring.tail >= done.end.min(ring.head) || done.owner != ring.owner {
+        if done.owner != ring.owner {
             return None;
         }
-        let slot = ring.slots.get_mut(ring.oldest)?;
-        // INVARIANT: The slot holds nothing now.
-        let posted = core::mem::replace(slot, Posted::NOTHING);
-        let transfer = match ring.writes.first() {
-            Some((last, _)) if *last == ring.tail => ring.writes.pop(),
-            _ => None,
-        };
-        ring.oldest = ring.slot_of(ring.tail + 1);
-        ring.tail += 1;
-        Some(Retired {
-            posted,
-            // Here, since outside of the lock the queue pair may be gone.
-            transfer: transfer.map(|(_, mut transfer)| {
-                transfer.unmap();
-                transfer
-            }),
-        })
+        for _ in ring.tail..done.end.min(ring.head) {
+            let transfer = match ring.writes.is_empty() {
+                true => None,
+                false => ring.take_writes(),
+            };
+            let slot = ring.slots.get_mut(ring.oldest)?;
+            let found = each(slot, transfer);
+            if !slot.is_nothing() {
+                slot.clear();
+            }
+            ring.pass_oldest();
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 }
 
@@ -420,8 +486,7 @@ impl<T, R> Ring<T, R> {
 
     /// Whether no slot holds anything.
     pub(crate) fn holds_nothing(&self) -> bool {
-        let nothing = |slot: &Posted<T>| slot.buffer.is_none() && slot.owned.is_none();
-        self.slots.iter().all(nothing) && self.writes.is_empty()
+        self.slots.iter().all(Posted::is_nothing) && self.writes.is_empty()
     }
 
     /// The completion entry of a slot, or of what is beside them.

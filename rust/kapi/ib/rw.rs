@@ -13,7 +13,7 @@ use crate::kapi::{
     ib::{
         device::longest_piece,
         gate::{
-            Poster,
+            Gate,
             Target, //
         },
     },
@@ -102,9 +102,10 @@ impl From<Error> for NotAdded {
 }
 
 impl RwCtx {
-    /// For `parts` calls of [`Self::add`], of a poster's queue pair. May sleep.
-    pub(crate) fn new(
-        poster: &Poster<'_>,
+    /// For `parts` calls of [`Self::add`], of that queue pair. May sleep.
+    #[inline]
+    pub(super) fn new(
+        gate: &Gate,
         kind: TransferKind,
         memory: MsgPages,
         parts: usize,
@@ -112,23 +113,25 @@ impl RwCtx {
         if kind == TransferKind::Read && !memory.is_writable() {
             return Err(EINVAL);
         }
-        let (counted, target) = (poster.keep_objects()?, poster.objects().target);
-        let longest = match poster.registers_always() {
+        let (counted, objects) = gate.keep_objects()?;
+        let target = objects.target;
+        let longest = match objects.registers_always {
             // For regions the core counts elements where the device counts pages.
             true => NonZero::<u32>::MIN,
-            // SAFETY: The queue pair is valid: the poster is there.
+            // SAFETY: The queue pair is valid, since this is counted.
             false => unsafe { longest_element(target, kind) },
         };
         let elements = Self::elements_for(&memory, parts);
-        let parts = parts.saturating_add(RUN_ENDS);
+        let elements = KVVec::with_capacity(elements, GFP_KERNEL)?;
+        let parts = KVVec::with_capacity(parts.saturating_add(RUN_ENDS), GFP_KERNEL)?;
         // INVARIANT: There are no parts, and room for all that `add` takes.
         let transfer = init!(Self {
-            parts: KVVec::with_capacity(parts, GFP_KERNEL)?,
-            elements: KVVec::with_capacity(elements, GFP_KERNEL)?,
+            parts,
+            elements,
             kind,
             longest,
             target,
-            owner: poster.number(),
+            owner: gate.number(),
             requests: 0,
             memory,
             counted: Some(counted),

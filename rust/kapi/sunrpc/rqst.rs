@@ -168,7 +168,8 @@ impl<'a, C> Rqst<'a, C> {
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
         // SAFETY: By the type invariant the request has a task.
-        unsafe { bindings::rpc_reply_expected((*self.raw()).rq_task) != 0 }
+        let procedure = unsafe { (*(*self.raw()).rq_task).tk_msg.rpc_proc.as_ref() };
+        procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
 
     /// Takes one unit of the congestion window, or has it already. False when there is none.

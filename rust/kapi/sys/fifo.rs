@@ -65,16 +65,15 @@ impl<T> Fifo<T> {
         place.checked_sub(self.places.len()).unwrap_or(place)
     }
 
-    /// Puts an item in behind all others; gives it back if there is no room.
+    /// Puts an item in behind all others, and says where it is; gives it back if there is no room.
     #[inline]
-    pub(crate) fn push(&mut self, item: T) -> Result<(), T> {
+    pub(crate) fn push(&mut self, item: T) -> Result<&mut T, T> {
         let last = self.place(self.len);
         match self.places.get_mut(last) {
             // INVARIANT: The place behind the items has one now.
             Some(place @ None) => {
-                *place = Some(item);
                 self.len += 1;
-                Ok(())
+                Ok(place.insert(item))
             }
             _ => Err(item),
         }
@@ -95,13 +94,6 @@ impl<T> Fifo<T> {
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {
         self.places.get(self.first)?.as_ref()
-    }
-
-    /// The item that was put in last.
-    #[inline]
-    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        let last = self.place(self.len.checked_sub(1)?);
-        self.places.get_mut(last)?.as_mut()
     }
 
     /// Takes the item out that was put in first.

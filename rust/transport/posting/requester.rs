@@ -40,8 +40,7 @@ impl<H: Handler> Sending<'_, H> {
         let mapped = regions.as_deref().map_or(&[][..], Regions::mapped);
         let registrations = mapped.len();
         let n = registrations + 1;
-        let fits =
-            n <= self.ring().longest_chain() && self.sq_avail() >= (n + registrations) as u64;
+        let fits = n <= self.ring().longest_chain() && self.sq_avail() >= n + registrations;
         if !self.ring().is_open() || !fits {
             self.put_buffer(buffer);
             return Err(ENOTCONN);

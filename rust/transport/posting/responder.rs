@@ -32,9 +32,6 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// An error, and what was not posted; without that all of it counts as posted.
-type NotPosted<C> = (Error, Option<SqPost<C>>);
-
 /// That of a Reply and what goes before it.
 type ReplyChain<'a, C> = Chain<'a, Owned<C>, Read<C>>;
 
@@ -48,55 +45,185 @@ pub(in crate::transport) enum PostOutcome {
     Failed,
 }
 
+/// What is posted in one go.
+pub(in crate::transport) trait Work<H: Handler>:
+    Into<SqPost<H::Cookie>>
+{
+    /// The number of its buffer or transfer, which trace events call it by.
+    fn number(&self) -> u32;
+
+    /// How many work requests it is.
+    fn requests(&self) -> usize;
+
+    /// Whether there is room for it beside the send queue.
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool;
+
+    /// Posts it: there is room. After an error what does not come back counts as posted, since nobody knows
+    /// better: the tear-down flushes it.
+    fn post(self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)>;
+}
+
+impl<H: Handler> Work<H> for Reply {
+    #[inline]
+    fn number(&self) -> u32 {
+        self.buffer.id
+    }
+
+    #[inline]
+    fn requests(&self) -> usize {
+        1 + self.writes.as_ref().map_or(0, |w| w.transfer.requests())
+    }
+
+    #[inline]
+    fn is_ready(&self, _: &Sending<'_, H>) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn post(mut self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
+        let writes = self.writes.as_ref().map_or(0, |w| w.transfer.requests());
+        let in_place = self.buffer.is_sent_in_place(self.len);
+        // What holds memory of others comes back soon.
+        let signaled = queue.signal(writes + 1, in_place || writes != 0);
+        if self.may_be_refused || writes != 0 {
+            queue.note_written(self.xid);
+        }
+        let invalidate = self.invalidate;
+        trace::svcrdma_post_send(|| (queue.id_of(self.buffer.id), 1, invalidate.unwrap_or(0)));
+        // In line twice, since most have no RDMA Writes.
+        let Some(writes) = self.writes.take() else {
+            return match queue.ring_mut().begin(1) {
+                Ok(chain) => self.send(chain, signaled),
+                Err(e) => Err((e, Some(self))),
+            };
+        };
+        match queue.begin_writes(self.xid, writes) {
+            Ok(chain) => self.send(chain, signaled),
+            Err((e, writes)) => {
+                self.writes = Some(writes);
+                Err((e, Some(self)))
+            }
+        }
+    }
+}
+
+impl Reply {
+    /// Posts its Send as the last of a chain.
+    #[inline(always)]
+    fn send<C>(
+        self,
+        mut chain: ReplyChain<'_, C>,
+        signaled: bool,
+    ) -> Result<(), (Error, Option<Self>)> {
+        let owned = Owned::Send { xid: self.xid };
+        chain.send(self.buffer, self.len, self.invalidate, Some(owned));
+        chain.post(signaled).map_err(|e| (e, None))
+    }
+}
+
+impl<H: Handler> Work<H> for Reading<Read<H::Cookie>> {
+    fn number(&self) -> u32 {
+        self.owned.number
+    }
+
+    fn requests(&self) -> usize {
+        self.transfer.requests()
+    }
+
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool {
+        !queue.ring().reads().is_full()
+    }
+
+    fn post(mut self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
+        self.owned.posted = events::read_posted(queue.id_of(self.owned.number), &self.transfer);
+        queue.ring_mut().post_reads(self)
+    }
+}
+
+impl<H: Handler> Work<H> for SqPost<H::Cookie> {
+    fn number(&self) -> u32 {
+        match self {
+            Self::Read(read) => Work::<H>::number(read),
+            Self::Reply(reply) => Work::<H>::number(reply),
+        }
+    }
+
+    fn requests(&self) -> usize {
+        match self {
+            Self::Read(read) => Work::<H>::requests(read),
+            Self::Reply(reply) => Work::<H>::requests(reply),
+        }
+    }
+
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool {
+        match self {
+            Self::Read(read) => read.is_ready(queue),
+            Self::Reply(reply) => reply.is_ready(queue),
+        }
+    }
+
+    fn post(self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
+        match self {
+            Self::Read(read) => read.post(queue).map_err(|(e, w)| (e, w.map(Self::Read))),
+            Self::Reply(reply) => reply.post(queue).map_err(|(e, w)| (e, w.map(Self::Reply))),
+        }
+    }
+}
+
 impl<H: Handler> Sending<'_, H> {
     /// Whether this is a responder's.
     pub(super) fn queues_work(&self) -> bool {
         self.ring().reads().capacity() != 0
     }
 
-    #[inline]
-    fn fits(&self, work: &SqPost<H::Cookie>) -> bool {
-        let ready = match work {
-            SqPost::Read(_) => !self.ring().reads().is_full(),
-            SqPost::Reply(_) => true,
-        };
-        ready && work.requests() as u64 <= self.sq_avail()
+    #[inline(always)]
+    fn fits(&self, work: &impl Work<H>) -> bool {
+        work.is_ready(self) && work.requests() <= self.sq_avail()
     }
 
     /// Posts, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What is
     /// given back was not posted.
     ///
     /// Does not sleep.
-    pub(in crate::transport) fn post_or_queue(
+    #[inline(always)]
+    pub(in crate::transport) fn post_or_queue<W: Work<H>>(
         &mut self,
-        work: SqPost<H::Cookie>,
+        work: W,
     ) -> Result<PostOutcome, (Error, SqPost<H::Cookie>)> {
         if !self.ring().is_open() {
-            return Err((ENOTCONN, work));
+            return Err((ENOTCONN, work.into()));
         }
         let requests = work.requests();
         if requests == 0 {
-            return Err((EINVAL, work));
+            return Err((EINVAL, work.into()));
         }
         // What is not signaled may never make room by itself.
-        if requests
-            > self
-                .ring()
-                .capacity()
-                .saturating_sub(UNSIGNALED_RUN as usize)
-        {
-            return Err((EMSGSIZE, work));
+        let most = self
+            .ring()
+            .capacity()
+            .saturating_sub(UNSIGNALED_RUN as usize);
+        if requests > most {
+            return Err((EMSGSIZE, work.into()));
         }
-        if self.pending.is_empty() && self.fits(&work) {
-            return match self.post_now(work) {
-                Ok(()) => Ok(PostOutcome::Posted),
-                Err((_, None)) => Ok(PostOutcome::Failed),
-                Err((e, Some(work))) => Err((e, work)),
-            };
+        if self.has_pending() || !self.fits(&work) {
+            return self.queue(work.into());
         }
-        trace::svcrdma_sq_full(|| self.trace_sq(work.number()));
+        match self.post_now(work) {
+            Ok(()) => Ok(PostOutcome::Posted),
+            Err((_, None)) => Ok(PostOutcome::Failed),
+            Err((e, Some(work))) => Err((e, work.into())),
+        }
+    }
+
+    /// Lets it wait for its turn.
+    #[cold]
+    fn queue(
+        &mut self,
+        work: SqPost<H::Cookie>,
+    ) -> Result<PostOutcome, (Error, SqPost<H::Cookie>)> {
+        trace::svcrdma_sq_full(|| self.trace_sq(Work::<H>::number(&work)));
         match self.pending.push(work) {
-            Ok(()) => Ok(PostOutcome::Waits),
+            Ok(_) => Ok(PostOutcome::Waits),
             Err(work) => Err((ENOBUFS, work)),
         }
     }
@@ -111,7 +238,7 @@ impl<H: Handler> Sending<'_, H> {
                 _ => break,
             }
             if let Some(work) = self.pending.pop() {
-                trace::svcrdma_sq_retry(|| self.trace_sq(work.number()));
+                trace::svcrdma_sq_retry(|| self.trace_sq(Work::<H>::number(&work)));
                 self.post_now(work).map_err(|(_, work)| work)?;
             }
         }
@@ -127,15 +254,11 @@ impl<H: Handler> Sending<'_, H> {
         )
     }
 
-    /// Posts what there is room for. After an error what does not come back counts as posted, since nobody knows
-    /// better: the tear-down flushes it.
-    fn post_now(&mut self, work: SqPost<H::Cookie>) -> Result<(), NotPosted<H::Cookie>> {
+    /// As [`Work::post`].
+    #[inline(always)]
+    fn post_now<W: Work<H>>(&mut self, work: W) -> Result<(), (Error, Option<W>)> {
         let number = work.number();
-        let result = match work {
-            SqPost::Read(read) => self.post_read(read),
-            SqPost::Reply(reply) => self.post_reply(reply),
-        };
-        result.inspect_err(|(e, _)| {
+        work.post(self).inspect_err(|(e, _)| {
             trace::svcrdma_sq_post_err(|| {
                 let (id, room, size) = self.trace_sq(number);
                 (id, room, size, *e)
@@ -143,49 +266,28 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    fn post_read(
+    /// The device may call RDMA Writes for that XID, or a Send that may be refused, done when they are on their way.
+    #[cold]
+    fn note_written(&mut self, xid: Option<u32>) {
+        self.written.rotate_right(1);
+        if let Some(latest) = self.written.first_mut() {
+            *latest = xid;
+        }
+    }
+
+    /// Begins the chain of a Reply behind its RDMA Writes.
+    #[inline(never)]
+    fn begin_writes(
         &mut self,
-        mut read: Reading<Read<H::Cookie>>,
-    ) -> Result<(), NotPosted<H::Cookie>> {
-        read.owned.posted = events::read_posted(self.id_of(read.owned.number), &read.transfer);
-        let posted = self.ring_mut().post_reads(read);
-        posted.map_err(|(e, read)| (e, read.map(SqPost::Read)))
-    }
-
-    fn post_reply(&mut self, mut reply: Reply) -> Result<(), NotPosted<H::Cookie>> {
-        let writes = reply.writes.as_ref().map_or(0, |w| w.transfer.requests());
-        let in_place = reply.buffer.is_sent_in_place(reply.len);
-        // What holds memory of others comes back soon.
-        let signaled = self.signal(writes + 1, in_place || writes != 0);
-        if reply.may_be_refused || writes != 0 {
-            self.written.rotate_right(1);
-            if let Some(latest) = self.written.first_mut() {
-                *latest = reply.xid;
-            }
-        }
-        let invalidate = reply.invalidate;
-        trace::svcrdma_post_send(|| (self.id_of(reply.buffer.id), 1, invalidate.unwrap_or(0)));
-        match self.begin_reply(&mut reply) {
-            Ok(mut chain) => {
-                let owned = Owned::Send { xid: reply.xid };
-                chain.send(reply.buffer, reply.len, invalidate, Some(owned));
-                chain.post(signaled).map_err(|e| (e, None))
-            }
-            Err(e) => Err((e, Some(SqPost::Reply(reply)))),
-        }
-    }
-
-    /// Begins the chain of a Reply behind its RDMA Writes, if there are any, and takes those.
-    fn begin_reply(&mut self, reply: &mut Reply) -> Result<ReplyChain<'_, H::Cookie>> {
-        let Some(Writes {
+        xid: Option<u32>,
+        writes: Writes,
+    ) -> Result<ReplyChain<'_, H::Cookie>, (Error, Writes)> {
+        let Writes {
             transfer,
             number,
             reply_chunk_from,
-        }) = reply.writes.take()
-        else {
-            return self.ring_mut().begin(1);
-        };
-        let (xid, requests) = (reply.xid, transfer.requests());
+        } = writes;
+        let requests = transfer.requests();
         events::writes_posted(self.id_of(number), requests, reply_chunk_from);
         let each = |i| {
             let (reply_chunk, next) = (i >= reply_chunk_from, i + 1);
@@ -198,12 +300,12 @@ impl<H: Handler> Sending<'_, H> {
         };
         let begun = self.ring_mut().begin_behind(transfer, each, 1);
         begun.map_err(|(e, transfer)| {
-            reply.writes = Some(Writes {
+            let writes = Writes {
                 transfer,
                 number,
                 reply_chunk_from,
-            });
-            e
+            };
+            (e, writes)
         })
     }
 
@@ -211,7 +313,6 @@ impl<H: Handler> Sending<'_, H> {
     /// one only.
     pub(in crate::transport) fn sole_inflight_xid(&self) -> Option<u32> {
         let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
-        // A device may call an RDMA Write or a Send done when it is on its way.
         let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());
         let first = xids.next()?;
         xids.all(|xid| xid == first).then_some(first)

@@ -534,6 +534,7 @@ mod suite {
         // On a failure it goes before the closers are waited for.
         let buffer = bench.qp.send_buffer()?;
         let other = bench.qp.send_buffer()?;
+        let posters = (bench.qp.enter()?, bench.qp.enter()?);
 
         first = Closer::start(&bench.qp, &queue)?;
         wait_for("posters are kept out", || bench.qp.enter().is_err())?;
@@ -545,15 +546,24 @@ mod suite {
         same("drained", bench.device.count(Request::DrainReceives), 0)?;
         same("new", bench.qp.send_buffer().err(), Some(ENOTCONN))?;
 
-        // One of them posts, too late; the other gives up.
+        // What is posted now is too late.
         let posts = bench.device.posts();
         let posted = buffer.post(100, &mut regions, nobody);
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         // The RPC is sent again on another connection, and has none of this one's then.
         same("regions", regions.len(), 0)?;
+        drop(posters.0);
         a_while();
         claim(!first.is_closed(), "there is another")?;
+        drop(posters.1);
+        let drained = || bench.device.count(Request::DrainReceives) == 1;
+        wait_for("it goes on", drained)?;
+        a_while();
+        claim(
+            !first.is_closed(),
+            "it waits for the buffer that was not posted",
+        )?;
         drop(other);
         wait_for("the first ends", || first.is_closed())?;
         wait_for("the second ends", || second.is_closed())?;
@@ -571,7 +581,7 @@ mod suite {
         let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
         let mut regions = bench.call(1)?;
         let closer;
-        let buffer = bench.qp.send_buffer()?;
+        let poster = bench.qp.enter()?;
         closer = Closer::start(&bench.qp, &queue)?;
         wait_for("posters are kept out", || bench.qp.enter().is_err())?;
         // Replies that came before the end still fence.
@@ -580,7 +590,7 @@ mod suite {
         bench.told(&[(5, true)], &[])?;
         bench.completed(&mut regions);
         claim(regions.fenced().is_some(), "fenced")?;
-        drop(buffer);
+        drop(poster);
         wait_for("it ends", || closer.is_closed())?;
         drop((closer, queue));
         bench.shut_down(1)?;

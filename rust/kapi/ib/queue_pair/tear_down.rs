@@ -36,7 +36,7 @@ impl<C: Consumer> QueuePair<C> {
         self.consumer.disconnected(self.disconnect());
         // Receives first: their handlers may still post local invalidations.
         self.drain(bindings::ib_drain_rq);
-        self.send.lock().ring.state = RingState::Closed;
+        self.send.lock().ring.close(RingState::Closed);
         self.drain(bindings::ib_drain_sq);
         // While the queue pair is still there, without which the core cannot undo the mappings. The memory itself
         // stays until the device can use it in no case, also where the drain has failed.
@@ -64,18 +64,19 @@ impl<C: Consumer> QueuePair<C> {
     /// Nobody posts any more, but for local invalidations, nor receives. False if all is gone, or nothing was there.
     fn close(&self) -> bool {
         let mut send = self.send.lock();
-        match send.ring.state {
+        if send.ring.is_new() {
             // It did not come up all the way: nobody can have posted.
-            RingState::New => return false,
-            RingState::Open => send.ring.state = RingState::Draining,
-            RingState::Draining | RingState::Closed => {
-                drop(send);
-                self.ended.wait();
-                return false;
-            }
+            return false;
         }
+        let somebody_does = core::mem::replace(&mut send.ending, true);
+        send.ring.close(RingState::Draining);
         drop(send);
+        if somebody_does {
+            self.ended.wait();
+            return false;
+        }
         self.gate.posters.close();
+        self.gate.contexts.close();
         self.recv.queue.lock().open = false;
         true
     }

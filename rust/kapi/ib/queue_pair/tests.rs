@@ -42,11 +42,11 @@ impl Consumer for Echo {
     type Read = ();
 
     fn sent(&self, mut queue: Locked<'_, Self>, done: SendDone) {
-        while let Some(retired) = queue.ring_mut().retire(&done) {
-            if let Some(buffer) = retired.posted.buffer {
-                let _ = queue.push_within_capacity(buffer);
-            }
-        }
+        let (ring, buffers) = queue.parts();
+        ring.retire(&done, |posted, _| {
+            let _ = buffers.push_within_capacity(posted.buffer.take()?);
+            None::<()>
+        });
     }
 
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_>) {

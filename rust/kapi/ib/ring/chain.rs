@@ -40,16 +40,17 @@ const NOWHERE: u64 = u64::MAX;
 /// - The slots of `n` positions from `begin` on, and of those between the head and `begin`, may hold
 ///   something; the first `n` requests of the ring's chain were written. `n` is at most `most`, for which
 ///   there is room in both.
-/// - With a transfer, as many positions as it has requests are in front of `begin`, and `writes` of the ring has
-///   room for it.
-/// - The ring could post when it was begun, and its lock is held since.
+/// - `first` is the first of them, or before it that of a transfer that `writes` of the ring has, whose requests have
+///   the positions from the head to `begin`.
+/// - The ring could post in `state`, in which it was when this was begun; its lock is held since.
 pub(crate) struct Chain<'a, T, R> {
     ring: &'a mut Ring<T, R>,
-    /// What has the RDMA Writes before `begin`.
-    transfer: Option<KBox<RwCtx>>,
+    first: *mut bindings::ib_send_wr,
     begin: u64,
     n: usize,
     most: usize,
+    /// The state that the ring was in, and is when it is posted.
+    state: RingState,
     /// Something was added that cannot be posted.
     refused: bool,
 }
@@ -58,33 +59,49 @@ impl<'a, T, R> Chain<'a, T, R> {
     /// One of at most `most`; the ring can post, and has room for so many.
     #[inline(always)]
     pub(super) fn new(ring: &'a mut Ring<T, R>, most: usize) -> Self {
-        let begin = ring.head;
+        let (begin, first) = (ring.head, ring.chain.as_mut_ptr().cast());
         // Until it is posted, or dropped with nothing in it: somebody might forget it.
-        ring.broken = true;
+        let state = core::mem::replace(&mut ring.state, RingState::Closed);
         // INVARIANT: There is nothing in it.
         Self {
             ring,
-            transfer: None,
+            first,
             begin,
             n: 0,
             most,
+            state,
             refused: false,
         }
     }
 
     /// The same behind the RDMA Writes of a transfer, for which there is room.
+    #[inline(always)]
     pub(super) fn behind(
         mut self,
         transfer: KBox<RwCtx>,
         each: impl Fn(usize) -> Option<T>,
     ) -> Self {
-        for i in 0..transfer.requests() {
-            let (slot, owned) = (self.ring.slot_of(self.begin), each(i));
-            let buffer = None;
-            self.ring.hold(slot, Posted { buffer, owned });
-            self.begin += 1;
+        let (ring, last, n) = (&mut *self.ring, self.first, transfer.requests());
+        let slot = ring.slot_of(self.begin);
+        self.begin += n as u64;
+        // There is room, so it does not come back.
+        if let Ok((_, transfer)) = ring.writes.push((self.begin.saturating_sub(1), transfer)) {
+            // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has completed, or
+            // all was flushed.
+            self.first = unsafe { transfer.link(last, core::ptr::null_mut()) };
         }
-        self.transfer = Some(transfer);
+        let slots = ring.slots.len();
+        let slot = |i| {
+            let slot = slot.wrapping_add(i);
+            slot.checked_sub(slots).unwrap_or(slot)
+        };
+        let entries = &ring.entries;
+        // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
+        unsafe { set_cqes(self.first, last, |i| entries.at(slot(i))) };
+        for i in 0..n {
+            let (buffer, owned) = (None, each(i));
+            ring.hold(slot(i), Posted { buffer, owned });
+        }
         self
     }
 
@@ -102,7 +119,7 @@ impl<'a, T, R> Chain<'a, T, R> {
         let cqe = self.ring.entries.at(slot);
         match self.ring.chain.get_mut(self.n) {
             Some(request)
-                if self.n < self.most && ours && (always || self.ring.state == RingState::Open) =>
+                if self.n < self.most && ours && (always || self.state == RingState::Open) =>
             {
                 write(request, cqe)
             }
@@ -172,67 +189,36 @@ impl<'a, T, R> Chain<'a, T, R> {
     /// or for another queue pair; else the device's own error. After any all of it counts as posted, until the
     /// tear-down, and but for an empty chain the connection is to be dropped.
     #[inline(always)]
-    pub(crate) fn post(mut self, signaled: bool) -> Result {
-        if self.n == 0 || self.refused {
-            return Err(EINVAL);
-        }
-        let (end, transfer) = (self.begin + self.n as u64, self.transfer.take());
+    pub(crate) fn post(self, signaled: bool) -> Result {
         let ring = &mut *self.ring;
-        let mut next: *mut bindings::ib_send_wr = core::ptr::null_mut();
-        let mut flags = match signaled {
-            true => SEND_SIGNALED,
-            false => 0,
+        let last = self.n.checked_sub(1).and_then(|n| ring.chain.get_mut(n));
+        let Some(last) = last.filter(|_| !self.refused) else {
+            return Err(EINVAL);
         };
-        for request in ring.chain.iter_mut().take(self.n).rev() {
-            next = request.link(next, core::mem::take(&mut flags));
-        }
-        if let Some(transfer) = transfer {
-            next = link_writes(ring, transfer, next);
-        }
+        last.end(
+            core::ptr::null_mut(),
+            if signaled { SEND_SIGNALED } else { 0 },
+        );
+        let end = self.begin + self.n as u64;
         // INVARIANT: What they use is in their slots. Nothing of it is behind the head now.
-        ring.head = end;
-        // SAFETY: The ring can post, by the type invariant. All requests were written and linked above, the last
-        // one with a null `next`; the slots have what they use, and `writes` has the transfer.
-        let posted = unsafe { ring.post_list(next) };
+        ring.go_to(end);
+        ring.state = self.state;
+        // SAFETY: The ring can post, by the type invariant. All requests were written, each in front of the next
+        // one, and the last one with a null `next`; the slots have what they use, and `writes` has the transfer.
+        let posted = unsafe { ring.post_list(self.first) };
         // It has nothing any more.
         core::mem::forget(self);
         posted
     }
 }
 
-/// Links the RDMA Writes of a transfer, whose slots begin at the head, before `last`.
-fn link_writes<T, R>(
-    ring: &mut Ring<T, R>,
-    transfer: KBox<RwCtx>,
-    last: *mut bindings::ib_send_wr,
-) -> *mut bindings::ib_send_wr {
-    let end = ring.head + transfer.requests() as u64;
-    let (first_slot, slots) = (ring.slot_of(ring.head), ring.slots.len());
-    // There is a request, and room: the chain was begun only with both.
-    let _ = ring.writes.push((end.saturating_sub(1), transfer));
-    let Some((_, transfer)) = ring.writes.last_mut() else {
-        return last;
-    };
-    // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has
-    // completed, or all was flushed.
-    let first = unsafe { transfer.link(last, core::ptr::null_mut()) };
-    let entries = &ring.entries;
-    let entry = |i| {
-        let slot = first_slot.wrapping_add(i);
-        entries.at(slot.checked_sub(slots).unwrap_or(slot))
-    };
-    // SAFETY: The requests are valid as long as the transfer, and `last` is behind them.
-    unsafe { set_cqes(first, last, entry) };
-    first
-}
-
 impl<T, R> Drop for Chain<'_, T, R> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.n != 0 || self.refused || self.transfer.is_some() {
+        if self.n != 0 || self.refused || self.begin != self.ring.head {
             self.give_up();
         } else {
-            self.ring.broken = false;
+            self.ring.state = self.state;
         }
     }
 }
@@ -241,12 +227,7 @@ impl<T, R> Chain<'_, T, R> {
     /// What is in it counts as posted, and comes back with the tear-down: this is no place to drop it.
     #[cold]
     fn give_up(&mut self) {
-        if let Some(transfer) = self.transfer.take() {
-            // There is a request, and room: the chain was begun only with both.
-            let last = self.begin.saturating_sub(1);
-            let _ = self.ring.writes.push((last, transfer));
-        }
-        // INVARIANT: The ring is broken, so nothing is posted any more: regions may count as registered that are not.
-        self.ring.head = self.begin + self.n as u64;
+        // INVARIANT: The ring is closed, so nothing is posted any more: regions may count as registered that are not.
+        self.ring.go_to(self.begin + self.n as u64);
     }
 }

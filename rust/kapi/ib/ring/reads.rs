@@ -25,10 +25,9 @@ pub(crate) struct Reading<R> {
 ///
 /// # Invariants
 ///
-/// - `requests` counts those of all of `under_way`, each of which has the entries with its index.
+/// - Each of `under_way` has the entries with its index.
 /// - `free` has the indices where there is none in `under_way`.
 pub(crate) struct Reads<R> {
-    requests: u32,
     under_way: KVVec<Option<Reading<R>>>,
     free: KVVec<u32>,
     /// Of the last RDMA Read of a transfer.
@@ -42,7 +41,6 @@ impl<R> Reads<R> {
     pub(super) fn new(n: u32) -> Result<Self> {
         let size = n as usize;
         let mut reads = Self {
-            requests: 0,
             under_way: KVVec::with_capacity(size, GFP_KERNEL)?,
             free: KVVec::with_capacity(size, GFP_KERNEL)?,
             last_entries: Cqes::new(n)?,
@@ -67,8 +65,7 @@ impl<R> Reads<R> {
         &mut self,
         reading: Reading<R>,
     ) -> Result<*mut bindings::ib_send_wr, (Error, Reading<R>)> {
-        let n = reading.transfer.requests() as u32;
-        if n == 0 {
+        if reading.transfer.requests() == 0 {
             return Err((EINVAL, reading));
         }
         let Some(index) = self.free.pop() else {
@@ -80,14 +77,12 @@ impl<R> Reads<R> {
         let Some(place) = self.under_way.get_mut(index) else {
             return Err((EINVAL, reading));
         };
-        // INVARIANT: It is counted below.
         let reading = place.insert(reading);
         // SAFETY: The transfer stays in its box, which is here until the last request has completed, or
         // all were flushed.
         let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
         // SAFETY: The requests are valid as long as the transfer.
         unsafe { set_cqes(first, core::ptr::null_mut(), |_| earlier) };
-        self.requests += n;
         Ok(first)
     }
 
@@ -101,8 +96,6 @@ impl<R> Reads<R> {
         let reading = self.under_way.get_mut(index)?.take()?;
         // INVARIANT: They are not in `under_way` any more.
         let _ = self.free.push_within_capacity(index as u32);
-        let requests = reading.transfer.requests() as u32;
-        self.requests = self.requests.saturating_sub(requests);
         Some(reading)
     }
 
@@ -117,11 +110,6 @@ impl<R> Reads<R> {
         for reading in self.under_way.iter_mut().flatten() {
             reading.transfer.unmap();
         }
-    }
-
-    /// How many work requests are under way.
-    pub(crate) fn requests(&self) -> u32 {
-        self.requests
     }
 
     /// Of how many transfers there is room for.

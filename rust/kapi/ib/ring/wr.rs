@@ -10,7 +10,9 @@ use crate::kapi::{
     },
 };
 
-/// Room for a work request, and for what it sends.
+/// Room for a work request, and for what it sends. The request comes first, so that a pointer to one is a
+/// pointer to the other.
+#[repr(C)]
 #[derive(Default)]
 pub(super) struct WorkRequest {
     /// The longest of them; the others are the first member alone.
@@ -19,10 +21,13 @@ pub(super) struct WorkRequest {
 }
 
 impl WorkRequest {
-    /// Becomes another request, all but for what [`Self::link`] sets. Its entry is `cqe`.
+    /// Becomes another request, not signaled, in front of what comes next in memory. Its entry is `cqe`.
     #[inline(always)]
     fn set(&mut self, cqe: *mut bindings::ib_cqe, opcode: u32) -> &mut bindings::ib_send_wr {
+        let next = (&raw mut *self).wrapping_add(1);
         let wr = &mut self.registration.wr;
+        wr.next = next.cast();
+        wr.send_flags = 0;
         wr.__bindgen_anon_1.wr_cqe = cqe;
         wr.opcode = opcode;
         wr.sg_list = core::ptr::null_mut();
@@ -66,17 +71,11 @@ impl WorkRequest {
         }
     }
 
-    /// Comes before `next`, with these flags. It must not move until it was posted.
+    /// Is the last of its chain, in front of `next`, with these flags.
     #[inline(always)]
-    pub(super) fn link(
-        &mut self,
-        next: *mut bindings::ib_send_wr,
-        flags: i32,
-    ) -> *mut bindings::ib_send_wr {
+    pub(super) fn end(&mut self, next: *mut bindings::ib_send_wr, flags: i32) {
         let wr = &mut self.registration.wr;
         wr.next = next;
         wr.send_flags = flags;
-        // Who follows it reads the whole registration.
-        (&raw mut self.registration).cast()
     }
 }

@@ -32,7 +32,7 @@ mod suite {
             // Filled to each level at each place.
             for level in (1..=room).cycle().take(4 * room * room) {
                 for _ in 0..level {
-                    same("put in", fifo.push(next), Ok(()))?;
+                    same("put in", fifo.push(next), Ok(&mut next.clone()))?;
                     next += 1;
                 }
                 same("items", fifo.len(), level)?;
@@ -51,11 +51,11 @@ mod suite {
     #[test]
     fn no_more_than_there_is_room_for() -> Result {
         let mut fifo = Fifo::with_capacity(2)?;
-        same("one", fifo.push(1), Ok(()))?;
-        same("two", fifo.push(2), Ok(()))?;
+        same("one", fifo.push(1), Ok(&mut 1))?;
+        same("two", fifo.push(2), Ok(&mut 2))?;
         same("three", fifo.push(3), Err(3))?;
         same("taken out", fifo.pop(), Some(1))?;
-        same("three again", fifo.push(3), Ok(()))?;
+        same("three again", fifo.push(3), Ok(&mut 3))?;
         same("four", fifo.push(4), Err(4))?;
         same("the second", fifo.pop(), Some(2))?;
         same("the third", fifo.pop(), Some(3))?;
