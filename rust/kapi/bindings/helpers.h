@@ -16,8 +16,6 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-struct rpc_task;
-
 /* Verbs */
 struct ib_pd *rpcrdma_rs_ib_alloc_pd(struct ib_device *device,
 				     unsigned int flags);

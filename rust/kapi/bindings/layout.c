@@ -110,6 +110,12 @@ int main(void)
 	FIELD(rpc_task, tk_rqstp);
 	FIELD(rpc_task, tk_pid);
 
+	SIZE(rpc_message);
+	FIELD(rpc_message, rpc_proc);
+
+	SIZE(rpc_procinfo);
+	FIELD(rpc_procinfo, p_decode);
+
 	SIZE(rpc_cred);
 	FIELD(rpc_cred, cr_auth);
 

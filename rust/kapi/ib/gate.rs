@@ -53,7 +53,7 @@ pub(super) struct Gate {
     /// No other queue pair has it, or ever had, while the module is loaded. Not 0.
     number: u64,
     objects: SetOnce<Objects>,
-    /// Those who are about to post, or to make something.
+    /// Those who cover memory, or make something.
     #[pin]
     pub(super) posters: Uses,
     /// RDMA Reads and Writes that are mapped.

@@ -166,8 +166,8 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
         let _ = event;
     }
 
-    /// The tear-down begins: nobody new may post anything but local invalidations. It waits for whoever is about
-    /// to post, and for transfers that are not posted. From here on in its own context; may sleep.
+    /// The tear-down begins: nobody may post anything but local invalidations. It waits for whoever covers memory or
+    /// makes something, and, when the queues are drained, for transfers. From here on in its own context; may sleep.
     fn closing(&self, qp: &QueuePair<Self>) {
         let _ = qp;
     }

@@ -45,17 +45,17 @@ use kernel::{
     prelude::*, //
 };
 
-/// What can be posted.
+/// What can be posted, from the most to the least.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RingState {
-    /// Nothing yet.
-    New,
     /// Everything.
     Open,
     /// Only local invalidations: what was received before the end still needs them.
     Draining,
     /// Nothing.
     Closed,
+    /// Nothing yet.
+    New,
 }
 
 /// What a slot has of a posted request.
@@ -151,7 +151,8 @@ pub(crate) struct Ring<T, R> {
     state: RingState,
     avail: u32,
     slots: KVVec<Posted<T>>,
-    /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it.
+    /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it. The last of them
+    /// may be of a chain that is being made, or was forgotten, whose positions are behind the head.
     writes: Fifo<(u64, KBox<RwCtx>)>,
     entries: Cqes,
     head: u64,
@@ -218,6 +219,7 @@ impl<T, R> Ring<T, R> {
 
     /// From here on no more can be posted than in that state.
     pub(super) fn close(&mut self, state: RingState) {
+        // INVARIANT: It is no less than it was, and so no `target` is needed that was not.
         self.state = self.state.max(state);
     }
 
@@ -442,7 +444,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
 
     /// Retires the slots up to what was done, until `each` returns something, which this returns then. It may take
     /// what a slot has; and there is a transfer if it was the last of its RDMA Writes, whose memory was taken from the
-    /// device.
+    /// device. What it leaves, or drops, is dropped under the lock.
     #[inline(always)]
     pub(crate) fn retire<B>(
         self,

@@ -25,13 +25,6 @@ use crate::{
             Wc, //
         },
         page::MsgPages,
-        sys::workqueue::{
-            work_class,
-            DelayedWork,
-            OwnedQueue,
-            Timer,
-            WorkItem, //
-        },
     },
     kunit::{
         claim,
@@ -50,17 +43,8 @@ use kernel::{
     page::PAGE_SIZE,
     prelude::*,
     sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Release, //
-        },
         Arc,
         SpinLock, //
-    },
-    time::{
-        delay::fsleep,
-        Delta, //
     },
 };
 use xdr::{
@@ -69,19 +53,7 @@ use xdr::{
 };
 
 mod fixture;
-
-/// Shuts a queue pair down, on another thread.
-struct Closer {
-    qp: Arc<Endpoint<Keeper>>,
-    closed: Arc<Atomic<u32>>,
-}
-
-impl WorkItem for Closer {
-    fn run(&self, _: Timer<'_>) {
-        self.qp.shutdown();
-        self.closed.store(1, Release);
-    }
-}
+mod waits;
 
 #[kunit_tests(rpcrdma_transfer)]
 mod suite {
@@ -539,50 +511,5 @@ mod suite {
         other.qp.shutdown();
         bench.end()?;
         other.end()
-    }
-
-    #[test]
-    fn tear_down_waits_for_what_is_kept() -> Result {
-        tear_down_waits(|_, kept| {
-            drop(kept);
-            Ok(())
-        })
-    }
-
-    #[test]
-    fn tear_down_waits_for_what_is_returned() -> Result {
-        tear_down_waits(|qp, kept| qp.return_receive(kept, 1).map(|_| ()))
-    }
-
-    fn tear_down_waits(let_go: impl FnOnce(&Endpoint<Keeper>, RecvBuf) -> Result) -> Result {
-        let bench = Bench::new()?;
-        bench.qp.grow_receives(1)?;
-        bench.qp.post_receives(1)?;
-        bench.device.deliver(&[1, 2, 3], None)?;
-        let kept = bench.qp.handler().told.lock().kept.remove(0);
-        let closed = Arc::new(Atomic::new(0), GFP_KERNEL)?;
-        let closer = Closer {
-            qp: bench.qp.clone(),
-            closed: closed.clone(),
-        };
-        let queue = OwnedQueue::new(c"rpcrdma_test", GFP_KERNEL)?;
-        let work = DelayedWork::new(queue, work_class!(c"rpcrdma_test_kept"), closer, GFP_KERNEL)?;
-        claim(work.queue(0), "queued")?;
-        fsleep(Delta::from_millis(50));
-        same("closed", closed.load(Acquire), 0)?;
-        let Ok(kept) = kept else {
-            return Err(EINVAL);
-        };
-        same("bytes", kept.bytes(), &[1, 2, 3][..])?;
-        let_go(&bench.qp, kept)?;
-        for _ in 0..10_000 {
-            if closed.load(Acquire) != 0 {
-                break;
-            }
-            fsleep(Delta::from_millis(1));
-        }
-        same("closed", closed.load(Acquire), 1)?;
-        drop(work);
-        bench.end()
     }
 }

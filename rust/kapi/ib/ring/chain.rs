@@ -17,7 +17,10 @@ use crate::kapi::{
         },
         ring::{
             cqe::set_cqes,
-            wr::WorkRequest,
+            wr::{
+                Links,
+                WorkRequest, //
+            },
             Posted,
             Ring,
             RingState, //
@@ -112,16 +115,19 @@ impl<'a, T, R> Chain<'a, T, R> {
         &mut self,
         (ours, always): (bool, bool),
         (buffer, owned): (Option<DmaBuffer>, Option<T>),
-        write: impl FnOnce(&mut WorkRequest, *mut bindings::ib_cqe),
+        write: impl FnOnce(&mut WorkRequest, Links),
     ) -> u64 {
         let position = self.begin + self.n as u64;
         let slot = self.ring.slot_of(position);
         let cqe = self.ring.entries.at(slot);
+        // Who follows it may look at all of the chain.
+        let requests = self.ring.chain.as_mut_ptr();
+        let next = requests.wrapping_add(self.n).wrapping_add(1).cast();
         match self.ring.chain.get_mut(self.n) {
             Some(request)
                 if self.n < self.most && ours && (always || self.state == RingState::Open) =>
             {
-                write(request, cqe)
+                write(request, (cqe, next))
             }
             _ => {
                 self.refused = true;
@@ -142,8 +148,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         owned: Option<T>,
     ) -> Region<Registered> {
         let ours = region.owner() == self.ring.owner;
-        self.add((ours, false), (None, owned), |request, cqe| {
-            request.reg_mr(cqe, &region)
+        self.add((ours, false), (None, owned), |request, links| {
+            request.reg_mr(links, &region)
         });
         region.posted()
     }
@@ -156,8 +162,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         owned: Option<T>,
     ) -> Region<Invalidating> {
         let ours = region.owner() == self.ring.owner;
-        let position = self.add((ours, true), (None, owned), |request, cqe| {
-            request.local_inv(cqe, region.rkey())
+        let position = self.add((ours, true), (None, owned), |request, links| {
+            request.local_inv(links, region.rkey())
         });
         // SAFETY: The chain is posted, with all in it at their positions, or nothing is ever posted again.
         unsafe { region.invalidation_posted(position) }
@@ -180,8 +186,8 @@ impl<'a, T, R> Chain<'a, T, R> {
             length: len as u32,
             lkey: self.ring.lkey,
         };
-        self.add((ours, false), (Some(buffer), owned), |request, cqe| {
-            request.send(cqe, element, invalidate)
+        self.add((ours, false), (Some(buffer), owned), |request, links| {
+            request.send(links, element, invalidate)
         });
     }
 

@@ -20,13 +20,15 @@ pub(super) struct WorkRequest {
     element: bindings::ib_sge,
 }
 
+/// The completion entry of a request, and the request behind it.
+pub(super) type Links = (*mut bindings::ib_cqe, *mut bindings::ib_send_wr);
+
 impl WorkRequest {
-    /// Becomes another request, not signaled, in front of what comes next in memory. Its entry is `cqe`.
+    /// Becomes another request, not signaled.
     #[inline(always)]
-    fn set(&mut self, cqe: *mut bindings::ib_cqe, opcode: u32) -> &mut bindings::ib_send_wr {
-        let next = (&raw mut *self).wrapping_add(1);
+    fn set(&mut self, (cqe, next): Links, opcode: u32) -> &mut bindings::ib_send_wr {
         let wr = &mut self.registration.wr;
-        wr.next = next.cast();
+        wr.next = next;
         wr.send_flags = 0;
         wr.__bindgen_anon_1.wr_cqe = cqe;
         wr.opcode = opcode;
@@ -37,8 +39,8 @@ impl WorkRequest {
 
     /// Becomes the registration of a region.
     #[inline(always)]
-    pub(super) fn reg_mr(&mut self, cqe: *mut bindings::ib_cqe, region: &Region<Mapped>) {
-        self.set(cqe, bindings::ib_wr_opcode_IB_WR_REG_MR);
+    pub(super) fn reg_mr(&mut self, links: Links, region: &Region<Mapped>) {
+        self.set(links, bindings::ib_wr_opcode_IB_WR_REG_MR);
         let registration = region.registration();
         self.registration.mr = registration.mr;
         self.registration.key = registration.rkey;
@@ -47,8 +49,8 @@ impl WorkRequest {
 
     /// Becomes a local invalidation.
     #[inline(always)]
-    pub(super) fn local_inv(&mut self, cqe: *mut bindings::ib_cqe, rkey: u32) {
-        let wr = self.set(cqe, bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
+    pub(super) fn local_inv(&mut self, links: Links, rkey: u32) {
+        let wr = self.set(links, bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
         wr.ex.invalidate_rkey = rkey;
     }
 
@@ -56,13 +58,13 @@ impl WorkRequest {
     #[inline(always)]
     pub(super) fn send(
         &mut self,
-        cqe: *mut bindings::ib_cqe,
+        links: Links,
         element: bindings::ib_sge,
         invalidate: Option<u32>,
     ) {
         self.element = element;
         let element = &raw mut self.element;
-        let wr = self.set(cqe, bindings::ib_wr_opcode_IB_WR_SEND);
+        let wr = self.set(links, bindings::ib_wr_opcode_IB_WR_SEND);
         wr.sg_list = element;
         wr.num_sge = 1;
         if let Some(rkey) = invalidate {
