@@ -9,7 +9,6 @@ use crate::{
             RecvBuf,
             Regions, //
         },
-        page::Fenced,
         sunrpc::PinnedRqst,
         sys::completion::Completion, //
     },
@@ -125,18 +124,21 @@ impl CallState {
         matches!(self.phase, Phase::Sent(_))
     }
 
-    /// The RPC is over, unless a peer can still reach its memory.
-    pub(crate) fn end(&mut self) -> Option<Fenced> {
-        let fenced = self.fenced()?;
-        self.phase = Phase::Idle;
-        self.bad_replies = 0;
-        Some(fenced)
+    /// The RPC is over, unless a peer can still reach its memory. Returns whether it is.
+    pub(crate) fn end(&mut self) -> bool {
+        let fenced = self.is_fenced();
+        if fenced {
+            self.phase = Phase::Idle;
+            self.bad_replies = 0;
+        }
+        fenced
     }
 
-    /// Proof that no peer can reach memory of the RPC, if so. None while a Call is being made.
+    /// Whether no peer can reach memory of the RPC. Not while a Call is being made.
     #[inline]
-    pub(crate) fn fenced(&self) -> Option<Fenced> {
-        self.offer.as_ref()?.regions.fenced()
+    pub(crate) fn is_fenced(&self) -> bool {
+        let offer = self.offer.as_ref();
+        offer.is_some_and(|offer| offer.regions.is_fenced())
     }
 
     /// Its regions, unless a Call is being made.
@@ -159,8 +161,9 @@ impl CallState {
     pub(super) fn begin(&mut self, xid: u32) -> Result {
         let offer = self.offer.as_mut().ok_or(ENOTCONN)?;
         // What an earlier connection knew of it is gone with that.
-        offer.regions.drop_dead();
-        offer.regions.fenced().ok_or(ENOTCONN)?;
+        if !offer.regions.drop_dead() {
+            return Err(ENOTCONN);
+        }
         self.xid = xid;
         offer.read.clear();
         offer.write.clear();

@@ -12,7 +12,6 @@ use crate::{
         loss::LossReason, //
     },
     kapi::{
-        page::Fenced,
         sunrpc::Task,
         sys::time::HZ,
         trace, //
@@ -31,11 +30,7 @@ const FENCE_TIMEOUT: Jiffies = 5 * HZ;
 /// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
 /// sleep.
 #[cold]
-pub(super) fn fence_unanswered(
-    slot: &ConnectionSlot,
-    call: ArcBorrow<'_, Call>,
-    task: Task<'_>,
-) -> Fenced {
+pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: Task<'_>) {
     loop {
         // In this order, so that the lock is not held where the last reference may go.
         let connection = slot.get();
@@ -54,8 +49,8 @@ pub(super) fn fence_unanswered(
                 connection.handler().credits.lock().abandon(state.xid);
             }
         }
-        if let Some(fenced) = state.end() {
-            return fenced;
+        if state.end() {
+            return;
         }
         let Some(connection) = connection else {
             // Regions are dead before their connection is forgotten.
@@ -73,7 +68,7 @@ pub(super) fn fence_unanswered(
             // In time or not: what the regions say counts.
             let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
         }
-        if call.state.lock().fenced().is_none() {
+        if !call.state.lock().is_fenced() {
             // Nobody knows what the regions are until the tear-down has taken them away.
             connection.handler().loss.report(LossReason::NotFenced);
             connection.shutdown();

@@ -98,16 +98,13 @@ fn send_with_credit(
         let posted = buffer.post_message(len, || rqst.task().id());
         return posted.map_err(|_| ENOTCONN);
     }
+    // Regions are posted, or given back, before the tear-down takes them from the device.
+    let poster = connection.enter()?;
     // Covering memory may sleep. Nobody looks at what is offered before the Call is sent; the RPC layer
     // keeps the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
-    // Regions are posted, or given back, before the tear-down takes them from the device.
-    let poster = connection.enter();
-    let encoded = match &poster {
-        Ok(poster) => encode_with_chunks(requester, rqst, &mut offer, (&mut buffer, poster)),
-        Err(e) => Err(*e),
-    };
+    let encoded = encode_with_chunks(requester, rqst, &mut offer, (&mut buffer, &poster));
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
@@ -150,13 +147,15 @@ fn add_chunk(
 ) -> Result {
     let (access, xid) = (chunk.access(), rqst.xid());
     let task = || rqst.task().id();
-    while pieces.remaining() != 0 {
+    let mut left = pieces.remaining();
+    while left != 0 {
         let segment = buffer.map(poster, &mut offer.regions, pieces, access, xid, task)?;
         offer
             .segments(chunk)
             .push_within_capacity(segment)
             .map_err(|_| ENOBUFS)?;
-        offered(rqst, chunk, &offer.regions, pieces.remaining() == 0);
+        left = pieces.remaining();
+        offered(rqst, chunk, &offer.regions, left == 0);
     }
     Ok(())
 }

@@ -46,7 +46,6 @@ use crate::{
             Invalidated,
             Received, //
         },
-        page::Fenced,
         sunrpc::PinnedRqst, //
     },
     transport::send_queue::Waiter, //
@@ -137,7 +136,7 @@ fn called<'a>(
     message: &Received<'_>,
     call: &xdr::Call<'_>,
 ) -> Option<reverse::Unserved<'a>> {
-    if message.invalidated().is_some() {
+    if message.has_invalidated() {
         foreign_key(requester, call.xid);
     }
     reverse::called(requester, connection, call)
@@ -209,7 +208,7 @@ fn refuse(
     }
     let (reason, bytes) = (rejected.reason, message.bytes());
     trace::refused(requester, reason, bytes);
-    if role == Role::Responder && message.invalidated().is_none() {
+    if role == Role::Responder && !message.has_invalidated() {
         return None;
     }
     match rejected.header {
@@ -222,7 +221,7 @@ fn refuse(
         }
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
-            if message.invalidated().is_some() {
+            if message.has_invalidated() {
                 give_up(requester, LossReason::BadMessage);
             }
             None
@@ -233,7 +232,7 @@ fn refuse(
 /// What is to be done with an RPC whose Reply was looked at.
 enum Verdict {
     /// Its memory is fenced: it has its result.
-    Complete(Fenced, Placed),
+    Complete(Placed),
     /// Its result must wait for the local invalidation of its regions.
     Fence(Placed),
     /// So must its Reply, which is in the message from that offset on, beside so many bytes that the
@@ -286,7 +285,7 @@ fn answer(
         foreign,
     } = look(requester, connection, message, &rqst, xid, content);
     let end = match &verdict {
-        Verdict::Complete(..) | Verdict::Fence(_) | Verdict::Keep { .. } => malformed,
+        Verdict::Complete(_) | Verdict::Fence(_) | Verdict::Keep { .. } => malformed,
         Verdict::Ignore => {
             if malformed {
                 bad_reply(requester, Some(xid), "not well formed");
@@ -297,7 +296,7 @@ fn answer(
     };
     let mut later = None;
     match verdict {
-        Verdict::Complete(fenced, placed) => complete(rqst, fenced, placed),
+        Verdict::Complete(placed) => complete(requester, rqst, placed),
         Verdict::Fence(placed) => fence(requester, connection, rqst, Outcome::Placed(placed)),
         Verdict::Keep { offset, written } => {
             later = Some((rqst, (offset, written)));
@@ -347,7 +346,7 @@ fn look(
             malformed: credits.is_none(),
             // It may have been one of the Call's regions that are being taken back, or, of an earlier
             // connection, were.
-            foreign: message.invalidated().is_some() && state.phase == Phase::Idle,
+            foreign: message.has_invalidated() && state.phase == Phase::Idle,
         };
     };
     if let Some(credits) = credits {
@@ -355,7 +354,7 @@ fn look(
     }
     let checked = content.check(requester, rqst, offer, message);
     let malformed = checked.is_err();
-    let foreign = message.invalidated().is_some_and(|key| {
+    let foreign = message.take_invalidated().is_some_and(|key| {
         let task = || rqst.task().id();
         !connection.remotely_invalidated(&mut offer.regions, key, task)
     });
@@ -395,8 +394,8 @@ fn judge(
         }
     };
     let grant = credits.filter(|_| well_formed);
-    let fenced = state.fenced();
-    if fenced.is_none() {
+    let fenced = state.is_fenced();
+    if !fenced {
         state.phase = Phase::Fencing;
         let overlaps = |offer: &KBox<Offer>| answer.overlaps_chunks(rqst, offer);
         if let (Answer::Inline { part, written }, true) =
@@ -412,31 +411,34 @@ fn judge(
     }
     settle(requester, grant, Some(state.xid));
     let placed = answer.place(requester, rqst);
-    match fenced {
-        Some(fenced) => {
-            state.phase = Phase::Idle;
-            Verdict::Complete(fenced, placed)
-        }
-        None => Verdict::Fence(placed),
+    if fenced {
+        state.phase = Phase::Idle;
+        Verdict::Complete(placed)
+    } else {
+        Verdict::Fence(placed)
     }
 }
 
 /// Gives an RPC its result: no peer can reach its memory any more.
-#[inline]
-fn complete(mut rqst: PinnedRqst<Call>, fenced: Fenced, placed: Placed) {
+#[inline(always)]
+fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, placed: Placed) {
     if let Some(head) = placed.head {
         rqst.trim_head(head);
     }
-    rqst.complete(fenced, placed.result);
+    if rqst.complete(placed.result).is_err() {
+        not_fenced(requester);
+    }
+}
+
+/// A region still covers memory of an RPC with its Reply: it is sent again on another connection, when those of this one
+/// are gone.
+#[cold]
+fn not_fenced(requester: &Requester) {
+    requester.loss.report(LossReason::NotFenced);
 }
 
 /// As [`complete`], for an RPC whose Reply had to wait for that.
-fn complete_fenced(
-    requester: &Requester,
-    rqst: PinnedRqst<Call>,
-    fenced: Fenced,
-    outcome: Outcome,
-) {
+fn complete_fenced(requester: &Requester, rqst: PinnedRqst<Call>, outcome: Outcome) {
     let placed = match outcome {
         Outcome::Placed(placed) => placed,
         Outcome::Inline {
@@ -454,7 +456,7 @@ fn complete_fenced(
         // Its connection is over, and with that all credits.
         Outcome::Copied { part, written } => place_inline(requester, &rqst, &part, written),
     };
-    complete(rqst, fenced, placed);
+    complete(requester, rqst, placed);
 }
 
 /// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
@@ -493,8 +495,8 @@ pub(crate) fn invalidated(
     if let (Some(done), Some(regions)) = (done, state.regions()) {
         connection.invalidation_completed(regions, &done);
     }
-    let fenced = state.fenced();
-    if fenced.is_some() {
+    let fenced = state.is_fenced();
+    if fenced {
         state.phase = Phase::Idle;
     }
     let waiting = state.waiting.take();
@@ -504,10 +506,8 @@ pub(crate) fn invalidated(
     }
     drop(state);
     match (waiting, fenced) {
-        (Some((rqst, outcome)), Some(fenced)) => {
-            complete_fenced(requester, rqst, fenced, outcome);
-        }
-        (Some(waiting), None) => {
+        (Some((rqst, outcome)), true) => complete_fenced(requester, rqst, outcome),
+        (Some(waiting), false) => {
             put_off(requester, call, waiting);
             requester.end_for_put_off();
         }
@@ -539,12 +539,12 @@ pub(crate) fn drained(requester: &Requester, call: &Call) {
     if let Some(regions) = state.regions() {
         regions.drop_dead();
     }
-    let (waiting, fenced) = (state.waiting.take(), state.fenced());
-    if fenced.is_some() {
+    let (waiting, fenced) = (state.waiting.take(), state.is_fenced());
+    if fenced {
         state.phase = Phase::Idle;
     }
     drop(state);
-    if let (Some((rqst, outcome)), Some(fenced)) = (waiting, fenced) {
-        complete_fenced(requester, rqst, fenced, outcome);
+    if let (Some((rqst, outcome)), true) = (waiting, fenced) {
+        complete_fenced(requester, rqst, outcome);
     }
 }

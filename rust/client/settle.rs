@@ -76,7 +76,7 @@ pub(super) fn unawaited(
     if credits.is_some() && !probe {
         trace::unexpected(requester, message.bytes());
     }
-    if message.invalidated().is_some() && unknown && !back {
+    if message.has_invalidated() && unknown && !back {
         foreign_key(requester, xid);
     }
     match credits {

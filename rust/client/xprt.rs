@@ -28,7 +28,6 @@ use crate::{
         xprt_state::XprtState, //
     },
     kapi::{
-        page::Fenced,
         sunrpc::{
             Class,
             Connecting,
@@ -184,16 +183,14 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) -> Fenced {
+    fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) {
         let mut state = call.state.lock();
         // As a rule the Reply has come, and the connection is not needed.
-        if !state.is_sent() {
-            if let Some(fenced) = state.end() {
-                return fenced;
-            }
-        }
+        let ended = !state.is_sent() && state.end();
         drop(state);
-        fence_unanswered(&self.slot, call, task)
+        if !ended {
+            fence_unanswered(&self.slot, call, task);
+        }
     }
 
     #[inline]

@@ -2,21 +2,22 @@
 
 //! Memory of the RPC layer, as a list of pieces of pages that an adapter can use.
 
-mod fenced;
+mod covers;
 mod kept;
 mod msg_pages;
 mod page_run;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-pub(crate) use self::{
-    fenced::Fenced,
-    msg_pages::{
-        MsgPages,
-        ReadPages, //
-    },
+pub(crate) use self::msg_pages::{
+    MsgPages,
+    ReadPages, //
 };
 pub(super) use self::{
+    covers::{
+        Cover,
+        Covers, //
+    },
     kept::Kept,
     msg_pages::HeadTail,
     page_run::PageRun, //
@@ -145,13 +146,19 @@ impl Extent {
 ///
 /// # Invariants
 ///
-/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept`.
+/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept` and `covers`
+/// counts any, if there are these. `covers` is valid for `'a`, and as long as it counts any.
 pub(crate) struct ExtentIter<'a> {
     runs: [Extent; 3],
-    /// None where the owner of the memory waits until regions that cover it are fenced.
+    /// What keeps memory that its owner does not keep for so long.
     kept: Option<Arc<Kept>>,
+    /// Where the owner counts the regions that he waits for.
+    covers: Option<NonNull<Covers>>,
     _memory: PhantomData<&'a ()>,
 }
+
+/// What keeps memory for a region.
+pub(super) type Keepers = (Option<Cover>, Option<Arc<Kept>>);
 
 /// What was left of an [`ExtentIter`].
 pub(in crate::kapi) struct Mark([Extent; 3]);
@@ -162,14 +169,14 @@ impl ExtentIter<'_> {
     /// # Safety
     ///
     /// For the lifetime of the result: head and tail must be memory of the direct map, and `pages`
-    /// an array that reaches `paged_len` bytes beyond `base`. All of that must be valid as long as there is a
-    /// reference to `kept`, too, but where the owner of the memory waits until regions that cover it are fenced.
+    /// an array that reaches `paged_len` bytes beyond `base`. Their memory must be valid, too, as long as there is a
+    /// reference to `kept`, if that is given, and as long as `covers` counts any, if that is; so must be `covers`.
     #[inline]
     pub(super) unsafe fn new(
         head: (*const u8, usize),
         (pages, base, paged_len): (*const *mut bindings::page, usize, usize),
         tail: (*const u8, usize),
-        kept: Option<Arc<Kept>>,
+        (kept, covers): (Option<Arc<Kept>>, Option<NonNull<Covers>>),
     ) -> Self {
         let linear = |(addr, len)| Extent {
             start: Start::Linear(addr),
@@ -183,6 +190,7 @@ impl ExtentIter<'_> {
         Self {
             runs: [linear(head), paged, linear(tail)],
             kept,
+            covers,
             _memory: PhantomData,
         }
     }
@@ -193,7 +201,7 @@ impl ExtentIter<'_> {
         let (kept, bytes) = Kept::scratch()?;
         let none = (core::ptr::null(), 0);
         // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages.
-        Ok(unsafe { Self::new(bytes, (core::ptr::null(), 0, 0), none, Some(kept)) })
+        Ok(unsafe { Self::new(bytes, (core::ptr::null(), 0, 0), none, (Some(kept), None)) })
     }
 
     /// What is left, to go back to.
@@ -212,10 +220,18 @@ impl ExtentIter<'_> {
         self.runs = mark.0;
     }
 
-    /// What a region that covers a part of it has to keep.
+    /// Whether something keeps the memory for a region. It might go before otherwise.
     #[inline]
-    pub(super) fn kept(&self) -> Option<Arc<Kept>> {
-        self.kept.clone()
+    pub(super) fn is_kept(&self) -> bool {
+        self.covers.is_some() || self.kept.is_some()
+    }
+
+    /// What a region has to have as long as it covers a part of it.
+    #[inline]
+    pub(super) fn keep(&self) -> Keepers {
+        // SAFETY: Valid now, and as long as it counts any, by the type invariant.
+        let cover = self.covers.map(|covers| unsafe { Cover::new(covers) });
+        (cover, self.kept.clone())
     }
 
     /// Bytes that no region covers yet.
@@ -233,7 +249,8 @@ impl ExtentIter<'_> {
         // INVARIANT: Parts of the same memory, kept by the same.
         Self {
             runs,
-            kept: self.kept(),
+            kept: self.kept.clone(),
+            covers: self.covers,
             _memory: PhantomData,
         }
     }

@@ -8,8 +8,7 @@
 //!
 //! One region serves all RPCs at once, for as long as the connection lives: a peer that writes into
 //! it at the wrong time spoils bytes that nobody reads. It is registered once and never invalidated,
-//! so the proof that an RPC's memory is [fenced](crate::kapi::page::Fenced) says nothing of it, and the
-//! tear-down takes it from the device.
+//! so that no RPC counts it among those that cover its memory, and the tear-down takes it from the device.
 
 use crate::{
     kapi::{

@@ -11,7 +11,7 @@ use crate::kapi::{
     },
     page::{
         ExtentIter,
-        Kept, //
+        Keepers, //
     },
 };
 use core::{
@@ -116,7 +116,7 @@ struct List {
 /// # Invariants
 ///
 /// - While `mapped` is not zero, that many elements of the region's list are mapped for its device in
-///   `direction`, and `kept` has what keeps their memory where its owner does not.
+///   `direction`, and `keepers` keep their memory.
 /// - `ending` says that [`Mr::deregister`] has begun, `dead` that no peer can reach what the region covered, since
 ///   its queue pair is gone, and nothing is mapped.
 struct Core {
@@ -124,7 +124,7 @@ struct Core {
     dead: bool,
     mapped: u32,
     direction: Direction,
-    kept: Option<Arc<Kept>>,
+    keepers: Keepers,
 }
 
 /// Bytes of `bytes` that the device takes, which has not placed all of them, but `placed` elements, of
@@ -189,7 +189,7 @@ impl Mr {
     pub(super) unsafe fn uncover(&self, tell: impl FnOnce(Covered)) {
         let mut core = self.core.lock();
         let ending = core.ending;
-        let Some((direction, elements, kept)) = self.take_back(&mut core) else {
+        let Some((direction, elements, (cover, kept))) = self.take_back(&mut core) else {
             return;
         };
         let covered = if ending {
@@ -199,6 +199,9 @@ impl Mr {
             unsafe { self.covered(elements, direction) }
         };
         drop(core);
+        if let Some(cover) = cover {
+            drop(cover);
+        }
         if let Some(kept) = kept {
             drop(kept);
         }
@@ -207,7 +210,7 @@ impl Mr {
 
     /// Undoes the mapping, if there is one, and returns its direction and elements, and what kept the memory: that
     /// is to be dropped without the lock.
-    fn take_back(&self, core: &mut Core) -> Option<(Direction, u32, Option<Arc<Kept>>)> {
+    fn take_back(&self, core: &mut Core) -> Option<(Direction, u32, Keepers)> {
         if core.mapped == 0 {
             return None;
         }
@@ -222,7 +225,8 @@ impl Mr {
             dma_track::unmapped(sg as u64, mapped as usize, direction.as_raw());
             bindings::ib_dma_unmap_sg(self.device.as_ptr(), sg, mapped as i32, direction.as_raw());
         };
-        Some((direction, mapped, core.kept.take()))
+        let (cover, kept) = &mut core.keepers;
+        Some((direction, mapped, (cover.take(), kept.take())))
     }
 }
 
@@ -265,7 +269,7 @@ impl Mr {
             dead: false,
             mapped: 0,
             direction: Direction::ToDevice,
-            kept: None,
+            keepers: (None, None),
         };
         // INVARIANT: Allocated above, and the device outlives it, as the caller promises.
         let arc = Arc::pin_init(
@@ -449,15 +453,14 @@ impl Mr {
             covered: self.not_covered(filled, address, access),
             placed,
         };
-        if filled == 0 {
+        if filled == 0 || !pieces.is_kept() {
             return Err(refusal(EINVAL, 0, None));
         }
         let bytes = before - pieces.remaining();
         let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
         let (mr, direction) = (self.mr.as_ptr(), access.direction());
-        // SAFETY: The first `filled` elements were set to memory that the RPC layer keeps until
-        // this region is fenced, or the connection until it is dead, or that what the pieces keep
-        // does; the device is alive as long as the region is.
+        // SAFETY: The first `filled` elements were set to memory that is valid during this call, and kept then until
+        // this region is fenced, or dead; the device is alive as long as the region is.
         let mapped =
             unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
         // By value: who takes the mapping back uses the list.
@@ -480,9 +483,8 @@ impl Mr {
         // INVARIANT: `filled` elements were mapped above.
         core.mapped = filled as u32;
         core.direction = direction;
-        if let Some(kept) = pieces.kept() {
-            core.kept = Some(kept);
-        }
+        // There are none, since nothing was mapped: so nothing is dropped here.
+        core::mem::forget(core::mem::replace(&mut core.keepers, pieces.keep()));
         if placed == mapped && length == bytes as u64 {
             return Ok(None);
         }

@@ -363,6 +363,8 @@ impl RecvQueue {
 pub(crate) struct Received<'a> {
     bytes: NonNull<[u8]>,
     invalidated: Option<u32>,
+    /// That was told.
+    told: Cell<bool>,
     owner: &'a Receives,
     index: u32,
     kept: &'a Cell<bool>,
@@ -384,6 +386,7 @@ impl<'a> Received<'a> {
         Self {
             bytes,
             invalidated,
+            told: Cell::new(false),
             owner,
             index,
             kept,
@@ -409,13 +412,18 @@ impl<'a> Received<'a> {
         self.owner.cq()
     }
 
-    /// The key that the peer invalidated with this message.
+    /// Whether the peer invalidated a key with this message.
     #[inline(always)]
-    pub(crate) fn invalidated(&self) -> Option<InvalidatedKey<'_>> {
-        let owner = self.owner.owner;
-        // SAFETY: The completion has said so, and the message is borrowed.
-        let proof = |key| unsafe { InvalidatedKey::new(key, owner) };
-        self.invalidated.map(proof)
+    pub(crate) fn has_invalidated(&self) -> bool {
+        self.invalidated.is_some()
+    }
+
+    /// The key that the peer invalidated with this message; told once.
+    #[inline(always)]
+    pub(crate) fn take_invalidated(&self) -> Option<InvalidatedKey<'_>> {
+        let key = self.invalidated.filter(|_| !self.told.replace(true))?;
+        // SAFETY: The completion has said so, and the message is borrowed. It was not told before.
+        Some(unsafe { InvalidatedKey::new(key, self.owner.owner) })
     }
 
     /// Keeps the message, and so its receive buffer.

@@ -65,9 +65,8 @@ impl Invalidated {
     }
 }
 
-/// A key that a completed Receive said to be invalidated, for as long as that message is at hand: some
+/// A key that a completed Receive said to be invalidated, for as long as that message is at hand, and once: some
 /// time later the same key may be another region's.
-#[derive(Clone, Copy)]
 pub(crate) struct InvalidatedKey<'a> {
     key: u32,
     /// The number of the queue pair.
@@ -78,7 +77,8 @@ pub(crate) struct InvalidatedKey<'a> {
 impl InvalidatedKey<'_> {
     /// # Safety
     ///
-    /// The queue pair of that number must have received the key with a message that stays at hand.
+    /// The queue pair of that number must have received the key with a message that stays at hand, and there must be no
+    /// other proof of that.
     #[inline]
     pub(super) unsafe fn new(key: u32, owner: u64) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl InvalidatedKey<'_> {
 
     /// The number of the queue pair that received it.
     #[inline]
-    pub(crate) fn owner(self) -> u64 {
+    pub(crate) fn owner(&self) -> u64 {
         self.owner
     }
 
@@ -241,7 +241,7 @@ impl Region<Registered> {
 
     /// Whether that is its key.
     #[inline]
-    pub(crate) fn is_invalidated_by(&self, key: InvalidatedKey<'_>) -> bool {
+    pub(crate) fn is_invalidated_by(&self, key: &InvalidatedKey<'_>) -> bool {
         (self.owner(), self.rkey()) == (key.owner, key.key)
     }
 
@@ -254,7 +254,7 @@ impl Region<Registered> {
         key: InvalidatedKey<'_>,
         tell: impl FnOnce(Covered),
     ) -> Result<Region<Idle>, Self> {
-        if !self.is_invalidated_by(key) {
+        if !self.is_invalidated_by(&key) {
             return Err(self);
         }
         // SAFETY: The device has invalidated the key, and it was used for this registration alone.

@@ -25,10 +25,7 @@ use crate::kapi::{
         },
         ring::Chain, //
     },
-    page::{
-        ExtentIter,
-        Fenced, //
-    },
+    page::ExtentIter,
 };
 use kernel::{
     alloc::Flags,
@@ -51,8 +48,8 @@ pub(crate) struct Regions {
 
 impl Drop for Regions {
     fn drop(&mut self) {
-        self.drop_dead();
-        kernel::warn_on!(self.fenced().is_none());
+        let fenced = self.drop_dead();
+        kernel::warn_on!(!fenced);
     }
 }
 
@@ -184,7 +181,7 @@ impl Regions {
         was: impl FnOnce(&Region<Registered>),
         tell: impl FnOnce(Covered),
     ) -> Option<Region<Idle>> {
-        let is_it = |region: &Region<Registered>| region.is_invalidated_by(key);
+        let is_it = |region: &Region<Registered>| region.is_invalidated_by(&key);
         let found = self.registered.iter().position(is_it)?;
         // As a rule it is the only one, which need not close a gap.
         let region = if found + 1 == self.registered.len() {
@@ -220,29 +217,26 @@ impl Regions {
         }
     }
 
-    /// Lets go of the regions that tear-down has taken from the device.
+    /// Lets go of the regions that tear-down has taken from the device. Returns whether there is none then, as
+    /// [`Self::is_fenced`].
     #[inline]
-    pub(crate) fn drop_dead(&mut self) {
+    pub(crate) fn drop_dead(&mut self) -> bool {
         // As a rule there are none any more.
-        if self.fenced().is_none() {
-            self.drop_those_dead();
-        }
+        self.is_fenced() || self.drop_those_dead()
     }
 
     #[cold]
-    fn drop_those_dead(&mut self) {
+    fn drop_those_dead(&mut self) -> bool {
         self.mapped.retain(|region| !region.is_dead());
         self.registered.retain(|region| !region.is_dead());
         self.invalidating.retain(|region| !region.is_dead());
+        self.is_fenced()
     }
 
-    /// Proof that no peer can reach the memory, if so.
+    /// Whether there is none: no peer can reach the memory.
     #[inline]
-    pub(crate) fn fenced(&self) -> Option<Fenced> {
+    pub(crate) fn is_fenced(&self) -> bool {
         // One that is mapped is undone with the connection: the device may write to the memory then.
-        let none = self.len() == 0;
-        // SAFETY: No region of the message covers anything. That these are all regions of the RPC whose memory the
-        // proof is used for, no type says yet.
-        none.then(|| unsafe { Fenced::new() })
+        self.len() == 0
     }
 }

@@ -118,11 +118,11 @@ impl MsgPages {
     }
 
     /// The message as pieces.
-    pub(crate) fn pieces(&self) -> ExtentIter<'_> {
+    fn pieces(&self) -> ExtentIter<'_> {
         let pages = self.pages.as_ptr().wrapping_add(self.first);
         let (head, tail) = (self.ends.head, self.ends.tail);
         // SAFETY: By the type invariant.
-        unsafe { ExtentIter::new(head, (pages, self.base, self.len), tail, None) }
+        unsafe { ExtentIter::new(head, (pages, self.base, self.len), tail, (None, None)) }
     }
 
     /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
@@ -191,7 +191,7 @@ impl ReadPages {
     fn pieces(&self) -> ExtentIter<'_> {
         let (none, pages) = ((core::ptr::null(), 0), self.pages.as_ptr());
         // SAFETY: By the type invariant.
-        unsafe { ExtentIter::new(none, (pages, 0, self.len), none, None) }
+        unsafe { ExtentIter::new(none, (pages, 0, self.len), none, (None, None)) }
     }
 
     /// Copies `to.len()` bytes out, from `offset`. `EMSGSIZE` if there are not so many.

@@ -156,7 +156,8 @@ mod suite {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, and nobody looks into them.
-        let mut pieces = unsafe { ExtentIter::new(none, (row.as_ptr(), base, len), none, None) };
+        let mut pieces =
+            unsafe { ExtentIter::new(none, (row.as_ptr(), base, len), none, (None, None)) };
         let mut found: KVec<(_, _, u32)> = KVec::with_capacity(row.len(), GFP_KERNEL)?;
         let mut in_bounds = true;
         pieces.take(len, longest, |pattern| {

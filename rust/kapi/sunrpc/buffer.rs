@@ -7,6 +7,7 @@
 
 use crate::kapi::{
     bindings,
+    page::Covers,
     sunrpc::progress::Progress, //
 };
 use core::{
@@ -30,6 +31,8 @@ struct Prefix<C> {
     /// Somebody has the Reply of the RPC. Goes by the lock of the transport's request queues.
     claimed: bool,
     progress: Progress,
+    /// Regions that cover memory of the RPC.
+    covers: Covers,
 }
 
 /// Memory for the messages of one RPC, and the transport's state of it.
@@ -60,6 +63,7 @@ impl<C> RpcBuffer<C> {
             len: len as u32,
             claimed: false,
             progress: Progress::new(),
+            covers: Covers::new(),
         };
         // SAFETY: The allocation has room for the prefix and is aligned for it.
         unsafe { prefix.write(first) };
@@ -101,6 +105,7 @@ impl<C> RpcBuffer<C> {
                 len: len as u32,
                 claimed: false,
                 progress: Progress::new(),
+                covers: Covers::new(),
             });
             bindings::kfree(old.as_ptr().cast());
         }
@@ -186,6 +191,17 @@ impl<C> RpcBuffer<C> {
         let progress = unsafe { &raw const (*data.cast::<Prefix<C>>().sub(1)).progress };
         // SAFETY: It is not freed for `'a`, and nobody has an exclusive reference to it.
         unsafe { &*progress }
+    }
+
+    /// Where the regions are counted that cover memory of the RPC: these bytes, and what else its messages are in.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::call_of`].
+    #[inline]
+    pub(super) unsafe fn covers_of(data: *mut u8) -> NonNull<Covers> {
+        // SAFETY: `into_raw` gave out what is behind the prefix.
+        unsafe { NonNull::new_unchecked(&raw mut (*data.cast::<Prefix<C>>().sub(1)).covers) }
     }
 }
 

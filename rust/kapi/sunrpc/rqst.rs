@@ -4,7 +4,6 @@
 
 use crate::kapi::{
     bindings,
-    page::Fenced,
     sunrpc::{
         backchannel::Backchannel,
         buffer::RpcBuffer,
@@ -128,12 +127,26 @@ impl<'a, C> Rqst<'a, C> {
         unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
     }
 
-    /// Room for the Reply.
+    /// The message to send, for regions to cover.
+    #[inline]
+    pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
+        // SAFETY: The buffer is one of `RpcBuffer`. The RPC layer has the memory back when the request is completed
+        // or gives its buffer back, which both is only when no region covers any of it.
+        unsafe {
+            let covers = RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast());
+            self.message.send_buf().covered(covers)
+        }
+    }
+
+    /// Room for the Reply, for regions to cover.
     pub(crate) fn receive_buf(&self) -> XdrBuf<'a> {
         // SAFETY: The request is valid by the type invariant. The RPC layer made the room before
         // the request was sent, and leaves it alone until there is a Reply, which is looked at only
-        // when the request was sent.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
+        // when the request was sent. As for `send_buf`.
+        unsafe {
+            let covers = RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast());
+            XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf).covered(covers)
+        }
     }
 
     /// The cookie of the connection on which this request was last sent.
@@ -167,7 +180,8 @@ impl<'a, C> Rqst<'a, C> {
 
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
-        // SAFETY: By the type invariant the request has a task.
+        // SAFETY: By the type invariant the request has a task. Its procedure, if it has one, outlives it, and nobody
+        // changes it.
         let procedure = unsafe { (*(*self.raw()).rq_task).tk_msg.rpc_proc.as_ref() };
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
@@ -339,9 +353,15 @@ impl<C> PinnedRqst<C> {
     /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply that
     /// ends inside a word the rest of that is added.
     ///
-    /// No peer can reach its memory any more, says `_fenced` (RFC 8166, section 4.4.1).
+    /// `EBUSY`, and it waits on, while a region covers memory of it: a peer could reach that (RFC 8166, section
+    /// 4.4.1).
     #[inline(always)]
-    pub(crate) fn complete(self, _fenced: Fenced, result: Result<usize>) {
+    pub(crate) fn complete(self, result: Result<usize>) -> Result {
+        // SAFETY: The buffer stays by the type invariant.
+        let covers = unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()).as_ref() };
+        if !covers.is_none() {
+            return Err(self.refuse());
+        }
         let result = match result {
             Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
             other => other,
@@ -361,6 +381,12 @@ impl<C> PinnedRqst<C> {
         };
         // SAFETY: `this` is not dropped, nor used afterwards.
         unsafe { this.let_go(last) };
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse(self) -> Error {
+        EBUSY
     }
 
     /// Lets it go, after `last` was done with its task, all with the queue lock held.

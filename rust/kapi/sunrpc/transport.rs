@@ -3,7 +3,6 @@
 //! What a client transport does for the RPC layer.
 
 use crate::kapi::{
-    page::Fenced,
     sunrpc::{
         buffer::RpcBuffer,
         class::Class,
@@ -72,8 +71,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Memory for the messages of a new RPC, with the transport's state of it; it grows as needed.
     /// Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
     fn get_buffer(&self) -> Result<RpcBuffer<Self::Call>>;
-    /// The RPC of a task ends; no peer may reach its memory afterwards. May sleep until that is so.
-    fn fence(&self, call: ArcBorrow<'_, Self::Call>, task: Task<'_>) -> Fenced;
+    /// The RPC of a task ends; no region may cover its memory afterwards. May sleep until that is so.
+    fn fence(&self, call: ArcBorrow<'_, Self::Call>, task: Task<'_>);
     /// The RPC has ended.
     fn put_buffer(&self, buffer: RpcBuffer<Self::Call>);
 

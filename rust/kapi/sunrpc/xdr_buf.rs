@@ -8,6 +8,7 @@ mod tests;
 use crate::kapi::{
     bindings,
     page::{
+        Covers,
         ExtentIter,
         Kept, //
     },
@@ -28,11 +29,13 @@ use kernel::{
 /// # Invariants
 ///
 /// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says,
-/// and stay so for `'a`. Nobody else changes the buffer's fields for `'a`. A request in `sender` is
-/// valid for `'a`, and the buffer is what it sends.
+/// and stay so for `'a`; and as long as `covers` counts any, if there is that. Nobody else changes the buffer's fields
+/// for `'a`. A request in `sender` is valid for `'a`, and the buffer is what it sends.
 pub(crate) struct XdrBuf<'a> {
     raw: *mut bindings::xdr_buf,
     sender: Option<NonNull<bindings::rpc_rqst>>,
+    /// Where regions are counted that cover memory of it.
+    covers: Option<NonNull<Covers>>,
     _request: PhantomData<&'a ()>,
 }
 
@@ -45,6 +48,7 @@ impl<'a> XdrBuf<'a> {
         Self {
             raw,
             sender: None,
+            covers: None,
             _request: PhantomData,
         }
     }
@@ -61,7 +65,22 @@ impl<'a> XdrBuf<'a> {
         Self {
             raw,
             sender: Some(rqst),
+            covers: None,
             _request: PhantomData,
+        }
+    }
+
+    /// The same, for regions to cover. What its request has had made for an encrypted message may go before.
+    ///
+    /// # Safety
+    ///
+    /// All other memory of it must stay as long as `covers` counts any, and so must that.
+    #[inline]
+    pub(super) unsafe fn covered(self, covers: NonNull<Covers>) -> Self {
+        // INVARIANT: As the contract of this function says.
+        Self {
+            covers: Some(covers),
+            ..self
         }
     }
 
@@ -287,10 +306,11 @@ impl<'a> XdrBuf<'a> {
     ) -> Result<ExtentIter<'a>> {
         let kept = self.kept()?;
         let (pages, base) = self.pages();
+        let keepers = (kept, self.covers);
         // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
-        // sunrpc allocates head and tail in the direct map. It lets go of pages before they are fenced only
+        // sunrpc allocates head and tail in the direct map. It lets go of pages while `covers` counts any only
         // where `kept` has them.
-        Ok(unsafe { ExtentIter::new(head, (pages, base, self.page_len()), tail, kept) })
+        Ok(unsafe { ExtentIter::new(head, (pages, base, self.page_len()), tail, keepers) })
     }
 
     /// Shortens the head to `len` bytes: what follows in the pages was placed directly.

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::kapi::{
     bindings,
-    page::Fenced,
+    page::Covers,
     sunrpc::{
         backchannel::Backchannel,
         buffer::RpcBuffer,
@@ -47,8 +47,22 @@ use kernel::{
     },
     prelude::*,
     seq_file::SeqFile,
-    time::Jiffies, //
+    time::{
+        delay::fsleep,
+        Delta,
+        Jiffies, //
+    },
 };
+
+/// Waits until no region covers memory of an RPC that should have been fenced: rather for ever than let a peer reach
+/// what is another's.
+#[cold]
+fn wait_for_none(covers: &Covers) {
+    while !covers.is_none() {
+        kernel::warn_on!(true);
+        fsleep(Delta::from_millis(100));
+    }
+}
 
 /// Whether the request of a task was last sent on the connection of this cookie.
 ///
@@ -215,7 +229,12 @@ impl<T: Transport> XprtOps<T> {
             let data = (*rqst).rq_buffer.cast::<u8>();
             (data, RpcBuffer::call_of(data), Task::from_raw(task))
         };
-        let _fenced: Fenced = transport.fence(call, task);
+        transport.fence(call, task);
+        // SAFETY: The buffer is not freed yet.
+        let covers = unsafe { RpcBuffer::<T::Call>::covers_of(data).as_ref() };
+        if !covers.is_none() {
+            wait_for_none(covers);
+        }
         // SAFETY: The request is the task's. Its buffer is used no more: it cannot be found here.
         let buffer = unsafe {
             (*rqst).rq_buffer = core::ptr::null_mut();

@@ -167,7 +167,7 @@ mod suite {
         let bench = Bench::new()?;
         let mut regions = bench.call(2)?;
         bench.balance.more(3)?;
-        claim(regions.fenced().is_none(), "the peer has two keys")?;
+        claim(!regions.is_fenced(), "the peer has two keys")?;
         let keys = [
             regions.registered()[0].rkey(),
             regions.registered()[1].rkey(),
@@ -182,7 +182,7 @@ mod suite {
             claim(!found, "another key says nothing")?;
         }
         for key in [keys[1], keys[0]] {
-            claim(regions.fenced().is_none(), "not yet")?;
+            claim(!regions.is_fenced(), "not yet")?;
             let found = qp.remotely_invalidated(
                 &mut regions,
                 InvalidatedKey::test(key, bench.qp.number()),
@@ -196,7 +196,7 @@ mod suite {
             );
             claim(!found, "but once")?;
         }
-        claim(regions.fenced().is_some(), "fenced")?;
+        claim(regions.is_fenced(), "fenced")?;
         bench.balance.more(1)?;
         // The Reply proves nothing of the send buffer.
         same("pool", qp.lock().buffers.len(), 0)?;
@@ -209,7 +209,7 @@ mod suite {
         let bench = Bench::new()?;
         let mut regions = bench.call(2)?;
         bench.invalidate(&mut regions, 5)?;
-        claim(regions.fenced().is_none(), "not before the completion")?;
+        claim(!regions.is_fenced(), "not before the completion")?;
         bench.balance.more(3)?;
         // Two registrations, a Send, an invalidation: the last is signaled.
         bench.device.complete_sends(4)?;
@@ -217,7 +217,7 @@ mod suite {
         bench.device.complete_sends(1)?;
         bench.told(&[(5, true)], &[])?;
         bench.completed(&mut regions);
-        claim(regions.fenced().is_some(), "fenced")?;
+        claim(regions.is_fenced(), "fenced")?;
         bench.balance.more(1)?;
         let spaces = bench.qp.handler().told.lock().spaces;
         same("told of space", spaces, 1)?;
@@ -235,7 +235,7 @@ mod suite {
         bench.device.fail_send(BROKEN)?;
         bench.told(&[(5, false)], &[BROKEN])?;
         regions.drop_dead();
-        claim(regions.fenced().is_none(), "nobody knows")?;
+        claim(!regions.is_fenced(), "nobody knows")?;
         bench.shut_down(1)?;
         bench.expect_dead(regions)?;
         bench.end()
@@ -274,7 +274,7 @@ mod suite {
             }
             bench.told(&[], &[])?;
             regions.drop_dead();
-            claim(regions.fenced().is_none(), "nobody knows")?;
+            claim(!regions.is_fenced(), "nobody knows")?;
             bench.shut_down(3)?;
             bench.told(&[(5, false)], &[])?;
             bench.expect_dead(regions)?;
@@ -330,7 +330,7 @@ mod suite {
         // It goes with `end`, and the regions go after it.
         bench.end()?;
         regions.drop_dead();
-        claim(regions.fenced().is_some(), "fenced")
+        claim(regions.is_fenced(), "fenced")
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod suite {
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
             regions.drop_dead();
-            claim(regions.fenced().is_none(), "not before the end")?;
+            claim(!regions.is_fenced(), "not before the end")?;
             bench.shut_down(2)?;
             bench.told(&[], &[FLUSHED; 3][..taken])?;
             bench.expect_dead(regions)?;
@@ -473,7 +473,7 @@ mod suite {
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
         regions.drop_dead();
-        claim(regions.fenced().is_some(), "fenced")?;
+        claim(regions.is_fenced(), "fenced")?;
         bench.end()
     }
 
@@ -589,7 +589,7 @@ mod suite {
         bench.device.complete_sends(3)?;
         bench.told(&[(5, true)], &[])?;
         bench.completed(&mut regions);
-        claim(regions.fenced().is_some(), "fenced")?;
+        claim(regions.is_fenced(), "fenced")?;
         drop(poster);
         wait_for("it ends", || closer.is_closed())?;
         drop((closer, queue));

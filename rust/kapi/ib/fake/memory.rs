@@ -7,6 +7,7 @@ use crate::{
         bindings,
         ib::dma_track,
         page::{
+            Covers,
             ExtentIter,
             MsgPages,
             PageList, //
@@ -96,7 +97,7 @@ impl Memory {
         };
         let paged = (self.pages.as_ptr(), paged.0, paged.1);
         // SAFETY: All is of this memory, checked above, which the result borrows.
-        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), None) })
+        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), (None, Some(covers()))) })
     }
 }
 
@@ -132,8 +133,18 @@ impl Payload {
     pub(crate) fn pieces(&self) -> ExtentIter<'_> {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
-        unsafe { ExtentIter::new(none, (self.pages.as_ptr(), self.base, self.len), none, None) }
+        unsafe {
+            let paged = (self.pages.as_ptr(), self.base, self.len);
+            ExtentIter::new(none, paged, none, (None, Some(covers())))
+        }
     }
+}
+
+/// Where regions are counted that cover memory of tests.
+static COVERS: Covers = Covers::new();
+
+fn covers() -> NonNull<Covers> {
+    NonNull::from(&COVERS)
 }
 
 /// How many mappings are not undone; 0 where no ledger is kept.

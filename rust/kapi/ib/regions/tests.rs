@@ -43,32 +43,32 @@ mod suite {
         let (first, second) = (Bench::new(false)?, Bench::new(false)?);
         let mut regions = Regions::new(3, GFP_KERNEL)?;
         same("room", regions.avail(), 3)?;
-        claim(regions.fenced().is_some(), "without regions it is fenced")?;
+        claim(regions.is_fenced(), "without regions it is fenced")?;
 
         let mapped = first.map(first.idle())?;
         let _ = regions.mapped.push_within_capacity(mapped);
         same("room", regions.avail(), 2)?;
-        claim(regions.fenced().is_none(), "its memory is mapped")?;
+        claim(!regions.is_fenced(), "its memory is mapped")?;
 
         for region in regions.mapped.drain_all() {
             let _ = regions.registered.push_within_capacity(region.posted());
         }
-        claim(regions.fenced().is_none(), "a registered one is in the way")?;
+        claim(!regions.is_fenced(), "a registered one is in the way")?;
         let invalidating = second.invalidating(second.register(second.idle())?);
         let _ = regions.invalidating.push_within_capacity(invalidating);
         same("room", regions.avail(), 1)?;
-        claim(regions.fenced().is_none(), "two are in the way")?;
+        claim(!regions.is_fenced(), "two are in the way")?;
 
         regions.drop_dead();
-        claim(regions.fenced().is_none(), "they are alive")?;
+        claim(!regions.is_fenced(), "they are alive")?;
         first.deregister();
         regions.drop_dead();
         same("room", regions.avail(), 2)?;
-        claim(regions.fenced().is_none(), "one is alive")?;
+        claim(!regions.is_fenced(), "one is alive")?;
         second.deregister();
         regions.drop_dead();
         same("room", regions.avail(), 3)?;
-        claim(regions.fenced().is_some(), "both are dead")?;
+        claim(regions.is_fenced(), "both are dead")?;
         drop(regions);
         second.end()?;
         first.end()

@@ -120,7 +120,9 @@ impl Handler for Listener {
     }
 
     fn received(&self, qp: &Endpoint<Self>, message: Received<'_>) {
-        let key = message.invalidated().map(|key| key.rkey());
+        let key = message.take_invalidated().map(|key| key.rkey());
+        // It is told once.
+        let key = key.filter(|_| message.take_invalidated().is_none());
         let noted = (message.bytes().len(), key);
         let _ = self.told.lock().messages.push(noted, GFP_ATOMIC);
         if let Some(regions) = &mut *self.regions.lock() {
@@ -286,7 +288,7 @@ impl Bench {
         self.qp.unmap(&mut regions);
         regions.drop_dead();
         same("room", regions.avail(), 3)?;
-        claim(regions.fenced().is_some(), "fenced")
+        claim(regions.is_fenced(), "fenced")
     }
 
     /// Ends the connection and checks what the device was asked for.
