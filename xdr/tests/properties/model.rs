@@ -194,8 +194,23 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Option<Model> {
         rpc.reply_chunk = Some(chunk);
     }
     let chunks = rpc.read_chunks();
+    let positions = chunks.keys().all(|&p| p == 0 || (p >= 40 && p % 4 == 0));
+    if !within(&rpc, &chunks, limits) || !positions {
+        return None;
+    }
+    if procedure == 0 {
+        rpc.payload = Some(words.0.to_vec());
+    }
+    places_fit(&chunks, reduced(&rpc, &chunks)?).then_some(Model::Rpc(rpc))
+}
+
+/// Read chunks by Position.
+type Chunks = BTreeMap<u32, Vec<Segment>>;
+
+/// Whether the Read list, and the number of the others, keep to the limits.
+fn within(rpc: &Rpc, chunks: &Chunks, limits: &Limits) -> bool {
     let sums: Vec<i128> = chunks.values().map(|chunk| sum(chunk)).collect();
-    let within = rpc.reads.len() <= limits.read_segments
+    rpc.reads.len() <= limits.read_segments
         && chunks.len() <= limits.read_chunks
         && rpc.writes.len() <= limits.write_chunks
         && rpc.writes.iter().map(Vec::len).sum::<usize>() <= limits.write_segments
@@ -203,48 +218,42 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Option<Model> {
         && sums
             .iter()
             .all(|&s| s <= i128::from(limits.read_chunk_bytes))
-        && sums.iter().sum::<i128>() <= i128::from(limits.read_list_bytes);
-    let positions = chunks.keys().all(|&p| p == 0 || (p >= 40 && p % 4 == 0));
-    if !within || !positions {
-        return None;
-    }
+        && sums.iter().sum::<i128>() <= i128::from(limits.read_list_bytes)
+}
 
-    // The length of the Payload stream before the data items are put back.
-    let reduced = if procedure == 0 {
-        let payload = words.0.to_vec();
-        let mut prefix = Words(&payload);
-        let (rpc_xid, msg_type) = (prefix.word()?, prefix.word()?);
-        let is_reply = msg_type == 1;
-        if rpc_xid != xid || msg_type > 1 || chunks.contains_key(&0) {
-            return None;
+/// The length of the Payload stream before the data items are put back, if there is one.
+fn reduced(rpc: &Rpc, chunks: &Chunks) -> Option<i128> {
+    let len = match &rpc.payload {
+        Some(payload) => {
+            let mut prefix = Words(payload);
+            let (xid, msg_type) = (prefix.word()?, prefix.word()?);
+            let is_reply = msg_type == 1;
+            let mixed = is_reply && !chunks.is_empty();
+            if xid != rpc.xid || msg_type > 1 || chunks.contains_key(&0) || mixed {
+                return None;
+            }
+            payload.len() as i128
         }
-        if is_reply && !chunks.is_empty() {
-            return None;
-        }
-        let len = payload.len() as i128;
-        rpc.payload = Some(payload);
-        len
-    } else if chunks.is_empty() {
-        sum(rpc.reply_chunk.as_ref()?)
-    } else {
-        sum(chunks.get(&0)?)
+        None if chunks.is_empty() => sum(rpc.reply_chunk.as_ref()?),
+        None => sum(chunks.get(&0)?),
     };
-    if reduced < 8 {
-        return None;
-    }
-    // Put the data items back one after the other.
+    (len >= 8).then_some(len)
+}
+
+/// Whether the data items can be put back into a stream of that length, one after the other.
+fn places_fit(chunks: &Chunks, reduced: i128) -> bool {
     let mut stream = reduced;
     let mut free_from = 0;
     for (&position, chunk) in chunks.iter().filter(|(&position, _)| position != 0) {
         let position = i128::from(position);
         if position < free_from || position > stream {
-            return None;
+            return false;
         }
         let padded = (sum(chunk) + 3) / 4 * 4;
         free_from = position + padded;
         stream += padded;
     }
-    Some(Model::Rpc(rpc))
+    true
 }
 
 /// What the crate decoded, by value.
