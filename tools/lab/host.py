@@ -2,6 +2,8 @@
 
 import functools
 import re
+import subprocess
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,6 +39,9 @@ REFERENCES = (("a reference in a type", re.compile(r"&(?:'(?!static)\w+ )?(?:mut
 BORROWED = re.compile(r"\b(?:as above|by contract)\b|^As (?:for|in|of|those|with)\b", re.IGNORECASE)
 # Lines of an unsafe block, at most.
 LONGEST = 10
+# Of a source file. Those of a function are counted by clippy.
+LONGEST_FILE = 600
+SOURCES = ("*.rs", "*.c", "*.h", "*.py")
 
 
 def run() -> int:
@@ -53,6 +58,7 @@ def check(results: Results) -> None:
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
+    results.test("host: no file of more lines than a reader keeps in mind", lengths)
     results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: planted defects can be planted", defects.stale)
     results.test("host: what the documents name of the source is there", documents.check)
@@ -134,6 +140,21 @@ def long_blocks(text: str) -> list[tuple[int, str]]:
         if lines > LONGEST:
             found.append((code.count("\n", 0, match.start()) + 1, f"an unsafe block of {lines} lines"))
     return found
+
+
+def lengths() -> None:
+    """Fail if a source file, also of tests and of the lab, is too long."""
+    listed = subprocess.run(["git", "ls-files", "-z", *SOURCES], cwd=repository.ROOT, check=True, capture_output=True)
+    paths = [repository.ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    wrong = too_long(path for path in paths if path.exists())
+    if wrong:
+        raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "one noun a file: find the second one")
+
+
+def too_long(paths: Iterable[Path]) -> list[str]:
+    """Those files that are, each with its lines."""
+    counts = ((path, path.read_bytes().count(b"\n")) for path in paths)
+    return [f"{path}: {lines} lines" for path, lines in counts if lines > LONGEST_FILE]
 
 
 def without_comments(text: str) -> str:

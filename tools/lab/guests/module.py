@@ -39,7 +39,7 @@ def clippy(kernel: Kernel) -> None:
     out = repository.BUILD / f"{kernel.flavour}-clippy"
     with cache.lock("module-clippy", "runs clippy on the module"), progress.step("host: clippy on the module", log):
         log.unlink(missing_ok=True)
-        argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1", "KRUSTFLAGS=-Dwarnings",
+        argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1", "KRUSTFLAGS=-Dwarnings -Wclippy::too_many_lines",
                 "RPCRDMA_KUNIT=1", "RPCRDMA_DEBUG=1"]
         roots.tool_root().run(argv, log, "clippy found something")
 

@@ -1,6 +1,8 @@
 """Tests of what judges the module's source."""
 
+import tempfile
 import unittest
+from pathlib import Path
 
 import host
 
@@ -36,6 +38,13 @@ class Reasons(unittest.TestCase):
         self.assertEqual(host.long_blocks(block(host.LONGEST)), [])
         self.assertEqual([line for line, _ in host.long_blocks(block(host.LONGEST + 1))], [2])
         self.assertEqual(host.long_blocks("let x = unsafe { f() };\n" * 20), [])
+
+    def test_files(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            paths = [Path(name) / f"{lines}" for lines in (host.LONGEST_FILE, host.LONGEST_FILE + 1)]
+            for path in paths:
+                path.write_text("\n" * int(path.name))
+            self.assertEqual(len(host.too_long(paths)), 1)
 
 
 if __name__ == "__main__":
