@@ -58,8 +58,8 @@ use kernel::{
 /// what is another's.
 #[cold]
 fn wait_for_none(covers: &Covers) {
+    kernel::warn_on!(true);
     while !covers.is_none() {
-        kernel::warn_on!(true);
         fsleep(Delta::from_millis(100));
     }
 }
