@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a device that refuses what is within its limits is asked for less, and in the end for nothing.
+//! Protects: a device that refuses what is within its limits is asked for less, and in the end for
+//! nothing.
 
 use super::*;
 use crate::{

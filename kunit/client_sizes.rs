@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a client can use the device of any driver, at full depth where it has the queues for that; of others the log
-//! says what is missing.
+//! Protects: a client can use the device of any driver, at full depth where it has the queues for
+//! that; of others the log says what is missing.
 
 use super::*;
 use crate::kunit::{
@@ -53,7 +53,8 @@ mod suite {
             needed: 16,
         };
         same("refused", refused(shallow), Some(expected))?;
-        // Of one region for a payload, and one each for a head and a tail, both ways: four requests each, and a drain.
+        // Of one region for a payload, and one each for a head and a tail, both ways: four requests
+        // each, and a drain.
         let short = drivers::limits(29, 8192);
         let expected = Unfit::ShortQueues {
             requests: 29,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What drivers of real adapters say of their devices (`tests/kernel/adapter/adapter_profiles.c` says where that is from),
-//! and the software devices.
+//! What drivers of real adapters say of their devices (`tests/kernel/adapter/adapter_profiles.c`
+//! says where that is from), and the software devices.
 
 use crate::kapi::ib::DeviceLimits;
 
@@ -22,8 +22,8 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
     }
 }
 
-/// Name; requests and completions of a queue; pages of a region; elements of a request, and of an RDMA Read; whether it is
-/// an iWARP device.
+/// Name; requests and completions of a queue; pages of a region; elements of a request, and of an
+/// RDMA Read; whether it is an iWARP device.
 type Driver = (&'static str, [u32; 5], bool);
 
 /// The least of each.

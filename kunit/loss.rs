@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a connection that is lost is given up, once, and as soon as it is up where it was lost
-//! before that; one that is being closed is not given up again; the next one is not delayed where the
-//! server was waited for.
+//! before that; one that is being closed is not given up again; the next one is not delayed where
+//! the server was waited for.
 
 use super::*;
 use crate::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: no queue is longer than the device allows, whatever it says of itself; none is too short for what has to
-//! fit, or else the device is refused, with the numbers.
+//! Protects: no queue is longer than the device allows, whatever it says of itself; none is too
+//! short for what has to fit, or else the device is refused, with the numbers.
 
 use super::*;
 use crate::kunit::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a payload of up to 1 MiB is one region wherever the device can do that, and fits in the
-//! segments that every server takes wherever an administrator wants smaller ones.
+//! Protects: a payload of up to 1 MiB is one region wherever the device can do that, and fits in
+//! the segments that every server takes wherever an administrator wants smaller ones.
 
 use super::*;
 use crate::kunit::{
@@ -137,8 +137,9 @@ mod suite {
             same("of a chunk", plan.segments(), segments)?;
             // A READ's chunk with padding and a whole Call beside it are within that.
             claim(segments < plan.rpc() as usize, "a list has room for it")?;
-            // A head that ends a page, whole pages and a tail: each of the three parts may be two pieces that do not join,
-            // and the pages have one more in front of the whole ones, and one behind them.
+            // A head that ends a page, whole pages and a tail: each of the three parts may be two
+            // pieces that do not join, and the pages have one more in front of the whole ones, and
+            // one behind them.
             same(
                 "where pieces do not join",
                 plan.bounced().message(),

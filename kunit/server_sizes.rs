@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a server can use the device of any driver, for the largest payload; of others the log says what is missing.
+//! Protects: a server can use the device of any driver, for the largest payload; of others the log
+//! says what is missing.
 
 use super::*;
 use crate::kunit::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: no unanswered Call is forgotten or found twice, whatever their XIDs, and each is found at
-//! once as XIDs are counted.
+//! Protects: no unanswered Call is forgotten or found twice, whatever their XIDs, and each is found
+//! at once as XIDs are counted.
 
 use super::*;
 use crate::kunit::{

@@ -56,8 +56,8 @@ struct RpcRdma {
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open()?;
-        // Nobody uses the reverse direction before the server. Where the in-tree module is built in,
-        // this is refused.
+        // Nobody uses the reverse direction before the server. Where the in-tree module is built
+        // in, this is refused.
         let refused = |e: &Error| {
             pr_err!(
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"

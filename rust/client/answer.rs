@@ -107,9 +107,9 @@ pub(super) fn place_inline(
     bytes: &[u8],
     written: usize,
 ) -> Placed {
-    // The payload is the last result of every consumer that asks for a Write chunk, so all that is in
-    // front of it belongs into the head. That is too short for a verifier that is longer than those
-    // that the RPC layer has seen of this flavor.
+    // The payload is the last result of every consumer that asks for a Write chunk, so all that is
+    // in front of it belongs into the head. That is too short for a verifier that is longer than
+    // those that the RPC layer has seen of this flavor.
     if written != 0 {
         if let Err(e) = rqst.stretch_head(bytes.len()) {
             return Placed::failed(e);

@@ -77,8 +77,8 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// One that keeps no Receive; none without memory for that. Gives the Receive back, which takes the
-    /// lock of its queue pair.
+    /// One that keeps no Receive; none without memory for that. Gives the Receive back, which takes
+    /// the lock of its queue pair.
     pub(super) fn detached(self) -> Option<Self> {
         let Self::Inline {
             message,
@@ -102,7 +102,8 @@ pub(crate) struct CallState {
     pub(crate) xid: u32,
     /// What its Call offers; with the sender while that is being made.
     pub(super) offer: Option<KBox<Offer>>,
-    /// The request and its Reply, while its regions are being invalidated, or wait for the tear-down.
+    /// The request and its Reply, while its regions are being invalidated, or wait for the
+    /// tear-down.
     pub(crate) waiting: Option<(PinnedRqst<Call>, Outcome)>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,
@@ -155,8 +156,8 @@ impl CallState {
             .filter(|_| self.phase == Phase::Sent(id))
     }
 
-    /// A Call of this XID is to be made, which offers nothing yet. `ENOTCONN` if a peer can reach memory
-    /// of the RPC.
+    /// A Call of this XID is to be made, which offers nothing yet. `ENOTCONN` if a peer can reach
+    /// memory of the RPC.
     #[inline]
     pub(super) fn begin(&mut self, xid: u32) -> Result {
         let offer = self.offer.as_mut().ok_or(ENOTCONN)?;

@@ -79,8 +79,8 @@ pub(crate) fn reply_len(inline: usize, written: usize) -> usize {
     inline + written + pad(written)
 }
 
-/// Whether the place of an inline Reply of `inline` bytes, of which `head` have their place in front
-/// of the pages, is memory that its RPC has offered as a Write chunk, or as a Reply chunk.
+/// Whether the place of an inline Reply of `inline` bytes, of which `head` have their place in
+/// front of the pages, is memory that its RPC has offered as a Write chunk, or as a Reply chunk.
 pub(crate) fn overlaps(inline: usize, head: usize, write_chunk: bool, reply_chunk: bool) -> bool {
     // A Reply chunk covers the head, too.
     reply_chunk || (write_chunk && inline > head)
@@ -100,8 +100,8 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     Results::ReplyChunk
 }
 
-/// Whether a Call of so many bytes and the largest Reply both fit inline, as most do: then [`results`]
-/// and [`arguments`] say so, too.
+/// Whether a Call of so many bytes and the largest Reply both fit inline, as most do: then
+/// [`results`] and [`arguments`] say so, too.
 pub(crate) fn fit_inline(call: usize, reply: usize, thresholds: &Thresholds) -> bool {
     let fits = |body: usize, threshold: usize| MIN_HEADER.saturating_add(body) <= threshold;
     fits(call, thresholds.send) && fits(reply, thresholds.receive)

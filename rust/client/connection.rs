@@ -139,8 +139,8 @@ impl Requester {
         let _ = self.keep_alive.populate(keep_alive);
     }
 
-    /// An RPC has its result when the tear-down has taken its regions from the device. It comes back
-    /// where there is no room: there is for as many as the transport has.
+    /// An RPC has its result when the tear-down has taken its regions from the device. It comes
+    /// back where there is no room: there is for as many as the transport has.
     pub(super) fn put_off(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
         let mut put_off = self.put_off.lock();
         put_off.push_within_capacity(call).map_err(|full| full.0)
@@ -151,7 +151,8 @@ impl Requester {
         core::mem::take(&mut *self.put_off.lock())
     }
 
-    /// Has the connection ended for RPCs that wait for its tear-down, beside the notifier. Any context.
+    /// Has the connection ended for RPCs that wait for its tear-down, beside the notifier. Any
+    /// context.
     pub(super) fn end_for_put_off(&self) {
         self.putting_off.store(true, Relaxed);
         if let Some(keep_alive) = self.keep_alive.as_ref() {
@@ -211,11 +212,11 @@ impl Requester {
         Ok(())
     }
 
-    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives should
-    /// be posted now, if there are too few.
+    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives
+    /// should be posted now, if there are too few.
     ///
-    /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with `ENOBUFS`, or
-    /// until a Reply that waited behind it was sent, with `EBADSLT`.
+    /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with
+    /// `ENOBUFS`, or until a Reply that waited behind it was sent, with `EBADSLT`.
     #[inline]
     pub(crate) fn get_credit(&self, xid: u32) -> Result<Option<u32>> {
         match self.try_credit(xid) {
@@ -228,7 +229,8 @@ impl Requester {
     #[cold]
     fn wait_for_credit(&self, xid: u32) -> Result<Option<u32>> {
         self.shared.xprt.wait_for_space();
-        // One may have come back, or a Call of the server come, before the sender was marked as waiting.
+        // One may have come back, or a Call of the server come, before the sender was marked as
+        // waiting.
         let wanted = match self.try_credit(xid) {
             Some(wanted) => Ok(wanted),
             None if self.reverse.lock().any() => Err(self.let_replies_pass()),

@@ -66,7 +66,8 @@ impl ConnectionSlot {
     pub(super) fn begin(&self, connection: Arc<Connection>) {
         let old = self.connection.lock().replace(connection);
         drop(old);
-        // They may have been enabled, and Calls have come, while there was no connection to be seen.
+        // They may have been enabled, and Calls have come, while there was no connection to be
+        // seen.
         if self.state.reverse_enabled() {
             self.expect_reverse_calls();
         }

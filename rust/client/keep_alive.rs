@@ -3,8 +3,8 @@
 //! Finding out that a server has died without a word (RFC 8267, section 6.7.2).
 //!
 //! Where nothing was heard of the server for a while, it is sent a NULL Call, for which a credit is
-//! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that may
-//! take very long, or when the server is alive and executes nothing any more, there is a limit.
+//! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that
+//! may take very long, or when the server is alive and executes nothing any more, there is a limit.
 
 use crate::{
     client::{
@@ -46,8 +46,8 @@ impl WorkItem for KeepAlive {
             return;
         };
         if connection.handler().has_put_off() {
-            // Not only by the RPC layer, which an RPC that waits for this may keep from it. The loss is
-            // reported, and that has the transport closed.
+            // Not only by the RPC layer, which an RPC that waits for this may keep from it. The
+            // loss is reported, and that has the transport closed.
             connection.shutdown();
             return;
         }
@@ -87,7 +87,8 @@ fn watch(connection: &Connection) {
 /// `EAGAIN` when that is not possible now.
 fn ask(connection: &Connection) -> Result {
     let requester = connection.handler();
-    // Something was heard since the last probe was sent: the server has dropped that, and may be alive.
+    // Something was heard since the last probe was sent: the server has dropped that, and may be
+    // alive.
     let mut credits = requester.credits.lock();
     let (again, changed) = (credits.drop_probe(), credits.changed());
     drop(credits);

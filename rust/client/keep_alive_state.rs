@@ -27,8 +27,8 @@ pub(crate) struct KeepAliveState {
     silent: Atomic<Jiffies>,
     /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
     asked: Atomic<Jiffies>,
-    /// Program and version of the first Call on this connection; 0 before that. Those of the last would
-    /// be no better: all are programs of one server, and NULL of any is answered.
+    /// Program and version of the first Call on this connection; 0 before that. Those of the last
+    /// would be no better: all are programs of one server, and NULL of any is answered.
     program: Atomic<u64>,
 }
 

@@ -56,8 +56,8 @@ pub(crate) enum LossReason {
     BadMessage,
     /// The server has more Calls of its own under way than it was granted.
     TooManyCalls,
-    /// The callback service has dropped a Call of the server, which would wait for the Reply in vain (RFC
-    /// 8166, section 4.5.4).
+    /// The callback service has dropped a Call of the server, which would wait for the Reply in
+    /// vain (RFC 8166, section 4.5.4).
     Unanswered,
 }
 

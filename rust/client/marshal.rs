@@ -100,8 +100,8 @@ fn send_with_credit(
     }
     // Regions are posted, or given back, before the tear-down takes them from the device.
     let poster = connection.enter()?;
-    // Covering memory may sleep. Nobody looks at what is offered before the Call is sent; the RPC layer
-    // keeps the request until this function returns, and does not send it twice at once.
+    // Covering memory may sleep. Nobody looks at what is offered before the Call is sent; the RPC
+    // layer keeps the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
     let encoded = encode_with_chunks(requester, rqst, &mut offer, (&mut buffer, &poster));
@@ -172,11 +172,11 @@ fn encode(requester: &Requester, rqst: &Rqst<'_, Call>, to: &mut [u8]) -> Result
     Ok(header + copied)
 }
 
-/// As [`encode`], for a message that does not fit inline one way or the other: decides on the chunks
-/// and maps their regions. May sleep.
+/// As [`encode`], for a message that does not fit inline one way or the other: decides on the
+/// chunks and maps their regions. May sleep.
 ///
-/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more than there
-/// can be.
+/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more
+/// than there can be.
 #[inline(never)]
 fn encode_with_chunks(
     requester: &Requester,

@@ -9,8 +9,8 @@ mod tests;
 use kernel::prelude::*;
 use xdr::RdmaError;
 
-/// The error for an RPC that the server answered with `RDMA_ERROR`: `EOVERFLOW` for a consumer that may
-/// ask again with more room (RFC 8267, section 3.1), `EIO` for every other.
+/// The error for an RPC that the server answered with `RDMA_ERROR`: `EOVERFLOW` for a consumer that
+/// may ask again with more room (RFC 8267, section 3.1), `EIO` for every other.
 ///
 /// `guess` says that the room for the Reply was a guess. May be called anywhere.
 pub(super) fn refused(error: RdmaError, guess: bool) -> Error {

@@ -11,8 +11,9 @@ use core::num::NonZero;
 
 /// Pages of the largest payload: 1 MiB that begins anywhere in a page.
 pub(crate) const PAYLOAD_PAGES: u32 = 257;
-/// Segments of the largest payload, at most. Every server takes sixteen (RFC 8267, section 6.4.2), and so
-/// many a payload has that begins with a page; where regions are of 16 pages, one that does not has one more.
+/// Segments of the largest payload, at most. Every server takes sixteen (RFC 8267, section 6.4.2),
+/// and so many a payload has that begins with a page; where regions are of 16 pages, one that does
+/// not has one more.
 const SEGMENTS: u32 = 17;
 /// Pages that a region has to cover for that.
 const LEAST_PAGES: u32 = PAYLOAD_PAGES.div_ceil(SEGMENTS);
@@ -26,13 +27,14 @@ pub(crate) struct RegionPlan {
     aligned: u32,
     /// The same, wherever it begins.
     payload: u32,
-    /// Regions more of a payload whose pieces do not join, in front of its whole pages and behind them.
+    /// Regions more of a payload whose pieces do not join, in front of its whole pages and behind
+    /// them.
     breaks: u32,
 }
 
 impl RegionPlan {
-    /// For a device whose regions cover up to `device` pages, of which `allowed` are to be used; 0 for
-    /// all of them.
+    /// For a device whose regions cover up to `device` pages, of which `allowed` are to be used; 0
+    /// for all of them.
     ///
     /// An error when that is too little.
     pub(crate) fn new(device: u32, allowed: u32) -> Result<Self, Unfit> {
@@ -72,8 +74,8 @@ impl RegionPlan {
         (self.payload + self.breaks) as usize + 1
     }
 
-    /// Regions of a whole message: its head and its tail may need one each, or two where they go over the
-    /// edge of a page and their pieces do not join.
+    /// Regions of a whole message: its head and its tail may need one each, or two where they go
+    /// over the edge of a page and their pieces do not join.
     pub(crate) fn message(&self) -> u32 {
         self.payload + 2 + 2 * self.breaks
     }

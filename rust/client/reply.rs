@@ -65,9 +65,10 @@ use xdr::{
     Role, //
 };
 
-/// Bounds on what a server may send. What has a Read list is a reverse Call, and refused whatever is in
-/// it, so that few will do. Of the others there may be as many as a Receive can hold, so that the
-/// Payload stream behind them tells what it is; what was offered bounds those of a Reply further.
+/// Bounds on what a server may send. What has a Read list is a reverse Call, and refused whatever
+/// is in it, so that few will do. Of the others there may be as many as a Receive can hold, so that
+/// the Payload stream behind them tells what it is; what was offered bounds those of a Reply
+/// further.
 const LIMITS: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
@@ -97,8 +98,8 @@ pub(crate) fn received(requester: &Requester, connection: &Connection, message: 
 
 /// What is to be done when the message is not looked at any more, and is kept.
 enum Later<'a> {
-    /// The RPC whose Reply, at that offset and beside so many bytes in the Write chunk, cannot be put in
-    /// its place before its regions are fenced.
+    /// The RPC whose Reply, at that offset and beside so many bytes in the Write chunk, cannot be
+    /// put in its place before its regions are fenced.
     Reply(PinnedRqst<Call>, (usize, usize)),
     /// A Call of the server has to wait.
     Call(reverse::Unserved<'a>),
@@ -188,8 +189,8 @@ impl<'m> Content<'m> {
     }
 }
 
-/// A message that was not well formed came (RFC 8166, section 4.5). Returns its XID if it may have come
-/// for an RPC.
+/// A message that was not well formed came (RFC 8166, section 4.5). Returns its XID if it may have
+/// come for an RPC.
 #[inline(never)]
 fn refuse(
     requester: &Requester,
@@ -235,8 +236,8 @@ enum Verdict {
     Complete(Placed),
     /// Its result must wait for the local invalidation of its regions.
     Fence(Placed),
-    /// So must its Reply, which is in the message from that offset on, beside so many bytes that the
-    /// server has written into the Write chunk.
+    /// So must its Reply, which is in the message from that offset on, beside so many bytes that
+    /// the server has written into the Write chunk.
     Keep { offset: usize, written: usize },
     /// The message was not for it after all.
     Ignore,
@@ -244,8 +245,8 @@ enum Verdict {
     Resend,
 }
 
-/// Has the regions of an RPC fenced whose Reply is in this message, which is kept: at that offset, beside
-/// so many bytes that the server has written into the Write chunk.
+/// Has the regions of an RPC fenced whose Reply is in this message, which is kept: at that offset,
+/// beside so many bytes that the server has written into the Write chunk.
 fn fence_inline(
     requester: &Requester,
     connection: &Connection,
@@ -261,8 +262,8 @@ fn fence_inline(
     fence(requester, connection, rqst, outcome);
 }
 
-/// Finds the RPC that waits for `xid`, and gives it the result that came in the message as soon as no
-/// peer can reach its memory. What is returned is to be fenced.
+/// Finds the RPC that waits for `xid`, and gives it the result that came in the message as soon as
+/// no peer can reach its memory. What is returned is to be fenced.
 #[inline(always)]
 fn answer(
     requester: &Requester,
@@ -344,8 +345,8 @@ fn look(
         return Looked {
             verdict: Verdict::Ignore,
             malformed: credits.is_none(),
-            // It may have been one of the Call's regions that are being taken back, or, of an earlier
-            // connection, were.
+            // It may have been one of the Call's regions that are being taken back, or, of an
+            // earlier connection, were.
             foreign: message.has_invalidated() && state.phase == Phase::Idle,
         };
     };
@@ -430,8 +431,8 @@ fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, placed: Placed) {
     }
 }
 
-/// A region still covers memory of an RPC with its Reply: it is sent again on another connection, when those of this one
-/// are gone.
+/// A region still covers memory of an RPC with its Reply: it is sent again on another connection,
+/// when those of this one are gone.
 #[cold]
 fn not_fenced(requester: &Requester) {
     requester.loss.report(LossReason::NotFenced);
@@ -516,9 +517,9 @@ pub(crate) fn invalidated(
     requester.shared.xprt.space();
 }
 
-/// Lets an RPC whose Reply is here wait for the tear-down: nobody knows what its regions are until that
-/// has taken them from the device. Without memory the Reply is dropped, and the RPC sent again on the
-/// next connection.
+/// Lets an RPC whose Reply is here wait for the tear-down: nobody knows what its regions are until
+/// that has taken them from the device. Without memory the Reply is dropped, and the RPC sent again
+/// on the next connection.
 #[cold]
 fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Call>, Outcome)) {
     let (rqst, outcome) = waiting;

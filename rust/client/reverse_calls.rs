@@ -14,8 +14,8 @@ use crate::{
 use kernel::prelude::*;
 
 /// Calls of the server that may be unanswered. Those beyond its grant, up to as many as a batch of
-/// Receives is posted beyond what is needed, are kept if they find a Receive: the connection is worth
-/// more than their refusal (RFC 8166, section 3.3.1, leaves the choice).
+/// Receives is posted beyond what is needed, are kept if they find a Receive: the connection is
+/// worth more than their refusal (RFC 8166, section 3.3.1, leaves the choice).
 const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 
 /// A Call that waits until the callback service has room for it.

@@ -51,16 +51,16 @@ pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     }
 }
 
-/// A key came to be invalid that is not of the RPC with this XID (RFC 8797, section 4.1): the server takes
-/// one RPC for another, or wants to do harm.
+/// A key came to be invalid that is not of the RPC with this XID (RFC 8797, section 4.1): the
+/// server takes one RPC for another, or wants to do harm.
 #[cold]
 pub(super) fn foreign_key(requester: &Requester, xid: u32) {
     bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
     give_up(requester, LossReason::BadMessage);
 }
 
-/// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give their
-/// credit back, but not beside another that is being looked at.
+/// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give
+/// their credit back, but not beside another that is being looked at.
 #[cold]
 pub(super) fn unawaited(
     requester: &Requester,

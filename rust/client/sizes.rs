@@ -30,16 +30,16 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// For up to `max_requests` Calls at once, with regions of up to `pages` pages, 0 for as many as the
-    /// device has.
+    /// For up to `max_requests` Calls at once, with regions of up to `pages` pages, 0 for as many
+    /// as the device has.
     pub(super) fn new(device: &DeviceLimits, pages: u32, max_requests: u32) -> Result<Self, Unfit> {
         if !device.registers {
             return Err(Unfit::CannotRegister);
         }
         let plan = RegionPlan::new(device.max_region_pages, pages)?;
         let plan = if device.bounces { plan.bounced() } else { plan };
-        // A Call as a rule: a Send, and the registration and invalidation of a payload. And once, the
-        // longest.
+        // A Call as a rule: a Send, and the registration and invalidation of a payload. And once,
+        // the longest.
         let usual = 1 + 2 * plan.aligned();
         let longest = 4 * (plan.rpc() + 1);
         let wish = Wish {

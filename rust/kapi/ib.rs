@@ -3,9 +3,9 @@
 //! Safe verbs: what a transport needs of ib_core and rdma_cm.
 //!
 //! Three rules carry the safety of everything here. What is posted to the adapter is owned by the
-//! queue that it was posted to, and comes back only with its completion. A [`QueuePair`] is
-//! torn down by one owner, in one order, written at [`QueuePair::shutdown`]. And whatever uses its device
-//! is counted, so that this waits for it.
+//! queue that it was posted to, and comes back only with its completion. A [`QueuePair`] is torn
+//! down by one owner, in one order, written at [`QueuePair::shutdown`]. And whatever uses its
+//! device is counted, so that this waits for it.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h).

@@ -81,8 +81,9 @@ impl Extent {
         first
     }
 
-    /// Calls `each` for all of the run, in order, with pieces of `longest` pages at most: one at a time,
-    /// or all that are left where none can be too long. `EMSGSIZE` if it says false, and then not again.
+    /// Calls `each` for all of the run, in order, with pieces of `longest` pages at most: one at a
+    /// time, or all that are left where none can be too long. `EMSGSIZE` if it says false, and then
+    /// not again.
     ///
     /// # Safety
     ///
@@ -105,8 +106,8 @@ impl Extent {
             Start::Linear(mut addr) => {
                 while left != 0 {
                     let len = left.min(longest * PAGE_SIZE - offset);
-                    // SAFETY: What the run names is valid, as the caller promises, and such a run is of
-                    // the direct map.
+                    // SAFETY: What the run names is valid, as the caller promises, and such a run
+                    // is of the direct map.
                     let page = unsafe { bindings::virt_to_page(addr.cast()) };
                     take(&[page], offset, len)?;
                     addr = addr.wrapping_add(len);
@@ -116,8 +117,8 @@ impl Extent {
             }
             Start::Paged(pages, base) => {
                 let n = (offset + left).div_ceil(PAGE_SIZE);
-                // SAFETY: What the run names is valid, as the caller promises: the array reaches to its
-                // end.
+                // SAFETY: What the run names is valid, as the caller promises: the array reaches to
+                // its end.
                 let mut pages =
                     unsafe { core::slice::from_raw_parts(pages.add(base / PAGE_SIZE), n) };
                 while !pages.is_empty() {
@@ -146,8 +147,9 @@ impl Extent {
 ///
 /// # Invariants
 ///
-/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept` and `covers`
-/// counts any, if there are these. `covers` is valid for `'a`, and as long as it counts any.
+/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept` and
+/// `covers` counts any, if there are these. `covers` is valid for `'a`, and as long as it counts
+/// any.
 pub(crate) struct ExtentIter<'a> {
     runs: [Extent; 3],
     /// What keeps memory that its owner does not keep for so long.
@@ -169,8 +171,9 @@ impl ExtentIter<'_> {
     /// # Safety
     ///
     /// For the lifetime of the result: head and tail must be memory of the direct map, and `pages`
-    /// an array that reaches `paged_len` bytes beyond `base`. Their memory must be valid, too, as long as there is a
-    /// reference to `kept`, if that is given, and as long as `covers` counts any, if that is; so must be `covers`.
+    /// an array that reaches `paged_len` bytes beyond `base`. Their memory must be valid, too, as
+    /// long as there is a reference to `kept`, if that is given, and as long as `covers` counts
+    /// any, if that is; so must be `covers`.
     #[inline]
     pub(super) unsafe fn new(
         head: (*const u8, usize),
@@ -195,8 +198,8 @@ impl ExtentIter<'_> {
         }
     }
 
-    /// A few bytes of their own, for a peer to write what nobody reads. They stay as long as a region covers
-    /// them. May sleep.
+    /// A few bytes of their own, for a peer to write what nobody reads. They stay as long as a
+    /// region covers them. May sleep.
     pub(crate) fn scratch() -> Result<Self> {
         let (kept, bytes) = Kept::scratch()?;
         let none = (core::ptr::null(), 0);
@@ -271,8 +274,8 @@ impl ExtentIter<'_> {
         })
     }
 
-    /// Takes the first `n` bytes, and calls `each` for them, with pieces of `longest` pages at most, until
-    /// it says false. `EMSGSIZE` if it does, or if there are not so many bytes.
+    /// Takes the first `n` bytes, and calls `each` for them, with pieces of `longest` pages at
+    /// most, until it says false. `EMSGSIZE` if it does, or if there are not so many bytes.
     pub(super) fn take(
         &mut self,
         mut n: usize,
@@ -291,8 +294,9 @@ impl ExtentIter<'_> {
         Ok(())
     }
 
-    /// Moves pieces into a scatter list, as much as one region can cover, and says how many. A region
-    /// covers as many pages as the list has elements; an element is of `longest` pages at most.
+    /// Moves pieces into a scatter list, as much as one region can cover, and says how many. A
+    /// region covers as many pages as the list has elements; an element is of `longest` pages at
+    /// most.
     ///
     /// Unless the device allows gaps, only the first piece may begin, and only the last may end,
     /// off a page boundary.
@@ -321,9 +325,9 @@ impl ExtentIter<'_> {
                 free = n.and_then(|n| room.get_mut(n..)).unwrap_or(&mut []);
                 n.is_some()
             };
-            // Each piece has a page at least that no other of the run has, and all pages were counted: there
-            // is an element for each.
-            // SAFETY: The memory is valid by the type invariant.
+            // Each piece has a page at least that no other of the run has, and all pages were
+            // counted: there is an element for each. SAFETY: The memory is valid by the type
+            // invariant.
             if unsafe { part.each(longest, put) }.is_err() {
                 return 0;
             }
@@ -355,9 +359,9 @@ fn lengthen_element(element: &mut bindings::scatterlist, by: u32) {
     element.length = element.length.wrapping_add(by);
 }
 
-/// Whether none of the entries is null, as can be told at once: their addresses have a bit in common.
-/// All addresses of the kernel's map of pages have on most machines; elsewhere nothing is wrong with a
-/// false answer.
+/// Whether none of the entries is null, as can be told at once: their addresses have a bit in
+/// common. All addresses of the kernel's map of pages have on most machines; elsewhere nothing is
+/// wrong with a false answer.
 #[inline(always)]
 fn all_present(entries: &[*mut bindings::page; 16]) -> bool {
     let common = entries
@@ -387,12 +391,13 @@ fn present(entries: &[*mut bindings::page]) -> usize {
 /// then.
 unsafe fn release(entries: &mut [*mut bindings::page]) {
     let front = present(entries);
-    // SAFETY: None of these is null, so each is a page with a reference that is to go, and nobody uses it
-    // afterwards, as the caller promises.
+    // SAFETY: None of these is null, so each is a page with a reference that is to go, and nobody
+    // uses it afterwards, as the caller promises.
     unsafe { bindings::release_pages(entries.as_mut_ptr(), front as i32) };
     for entry in entries.iter_mut().skip(front) {
         if !entry.is_null() {
-            // SAFETY: Not null, it is a page with a reference that is to go, as the caller promises.
+            // SAFETY: Not null, it is a page with a reference that is to go, as the caller
+            // promises.
             unsafe { bindings::release_pages(entry, 1) };
         }
     }
@@ -409,8 +414,8 @@ pub(super) struct PageList(KVVec<NonNull<bindings::page>>);
 unsafe impl Send for PageList {}
 
 impl PageList {
-    /// Moves pages out of an array, whose entries become null. `EIO` if one is null before; those in
-    /// front of it are let go.
+    /// Moves pages out of an array, whose entries become null. `EIO` if one is null before; those
+    /// in front of it are let go.
     ///
     /// # Safety
     ///
@@ -426,8 +431,8 @@ impl PageList {
         cleared.fill(core::ptr::null_mut());
         // SAFETY: So many were written above, and are not null.
         unsafe { pages.inc_len(taken) };
-        // INVARIANT: Those are pages with a reference each, as the caller promises, and the array has them no
-        // more.
+        // INVARIANT: Those are pages with a reference each, as the caller promises, and the array
+        // has them no more.
         let list = Self(pages);
         if taken != n {
             return Err(EIO);
@@ -435,16 +440,16 @@ impl PageList {
         Ok(list)
     }
 
-    /// Puts the pages at the beginning of an array, and lets go of those that were there. `EINVAL` if it
-    /// has no room for all.
+    /// Puts the pages at the beginning of an array, and lets go of those that were there. `EINVAL`
+    /// if it has no room for all.
     ///
     /// # Safety
     ///
     /// Each entry must be null or a page with a reference that the array's owner lets go.
     unsafe fn put_into(&mut self, entries: &mut [*mut bindings::page]) -> Result {
         let places = entries.get_mut(..self.0.len()).ok_or(EINVAL)?;
-        // SAFETY: Each is null or a page whose reference goes, as the caller promises. All are overwritten
-        // below, so nobody uses them afterwards.
+        // SAFETY: Each is null or a page whose reference goes, as the caller promises. All are
+        // overwritten below, so nobody uses them afterwards.
         unsafe { release(places) };
         let (from, n) = (self.as_ptr(), places.len());
         // SAFETY: There are as many of both, and the list has memory of its own.

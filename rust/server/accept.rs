@@ -57,9 +57,9 @@ use xdr::{
     PrivateData, //
 };
 
-/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it takes. It
-/// has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
-/// themselves do have more room than 1024 bytes.
+/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it
+/// takes. It has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that
+/// say nothing of themselves do have more room than 1024 bytes.
 const SILENT_PEER: usize = 4096;
 
 /// The sizes of a connection's queue pair.

@@ -308,8 +308,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Bytes of the longest message that the peer takes inline, where that is no Reply, or one for which
-    /// it `offers` a Reply chunk; else of the longest that is tried.
+    /// Bytes of the longest message that the peer takes inline, where that is no Reply, or one for
+    /// which it `offers` a Reply chunk; else of the longest that is tried.
     #[inline]
     pub(super) fn longest_inline(&self, offers: bool) -> usize {
         if offers {
@@ -401,10 +401,10 @@ impl Connection {
         self.qp.want_receives(grant.receives());
     }
 
-    /// A Call ends without a Reply, and its message was given back. The client is not told, and cannot
-    /// send it again on this connection, so its credit comes back with the next Reply; but a client that
-    /// has none left would wait for its own timer, and learns of the loss by that of the connection
-    /// (RFC 8166, section 4.5.4). May sleep.
+    /// A Call ends without a Reply, and its message was given back. The client is not told, and
+    /// cannot send it again on this connection, so its credit comes back with the next Reply; but a
+    /// client that has none left would wait for its own timer, and learns of the loss by that of
+    /// the connection (RFC 8166, section 4.5.4). May sleep.
     pub(super) fn dropped(&self) {
         let mut grant = self.qp.handler().grant.lock();
         let goes_on = grant.dropped();

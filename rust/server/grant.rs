@@ -15,9 +15,9 @@ pub(super) const FIRST: u32 = 16;
 const PER_THREAD: u32 = 8;
 /// Calls that this end has under way at once, at most (RFC 8167, section 4.1).
 pub(super) const REVERSE: u32 = 2;
-/// Receives beside those for what the client may send: for those that were given back and not posted
-/// yet, which are less than a batch; and twice for each reverse Call, since the next may be sent while
-/// the Reply to the one before is being looked at (RFC 8167, section 4.3.1).
+/// Receives beside those for what the client may send: for those that were given back and not
+/// posted yet, which are less than a batch; and twice for each reverse Call, since the next may be
+/// sent while the Reply to the one before is being looked at (RFC 8167, section 4.3.1).
 pub(super) const BESIDE: u32 = 2 * BATCH;
 const _: () = assert!(BESIDE >= BATCH - 1 + 2 * REVERSE);
 /// Replies after which it is looked at what has been used since the last time.
@@ -33,7 +33,8 @@ pub(super) struct Grant {
     told: u32,
     /// What Receives are being made for; zero if for nothing.
     pending: u32,
-    /// Calls that were dropped. To the client they are unanswered as long as there is the connection.
+    /// Calls that were dropped. To the client they are unanswered as long as there is the
+    /// connection.
     dropped: u32,
     /// How many of them have their credit given back.
     returned: u32,
@@ -72,8 +73,8 @@ impl Grant {
         grant.saturating_add(dropped).min(self.max)
     }
 
-    /// The Receives that are needed: for all that the client may send, and [`BESIDE`]. It sends more if
-    /// it gives up a Call that was dropped.
+    /// The Receives that are needed: for all that the client may send, and [`BESIDE`]. It sends
+    /// more if it gives up a Call that was dropped.
     pub(super) fn receives(&self) -> u32 {
         let wanted = self.with(self.current.max(self.pending), self.dropped);
         self.advertised.max(wanted) + BESIDE
@@ -88,16 +89,17 @@ impl Grant {
         before > now
     }
 
-    /// A Call was dropped, so that the client has one credit less. More [`Self::receives`] are wanted to
-    /// give it back, and then [`Self::made`] whether there are. Returns whether the client has any left:
-    /// if not, it can send nothing that would be replied to.
+    /// A Call was dropped, so that the client has one credit less. More [`Self::receives`] are
+    /// wanted to give it back, and then [`Self::made`] whether there are. Returns whether the
+    /// client has any left: if not, it can send nothing that would be replied to.
     pub(super) fn dropped(&mut self) -> bool {
         self.dropped = self.dropped.saturating_add(1);
         self.dropped < self.told
     }
 
-    /// A Call was replied to, while so many other messages were in use, by one of `threads`. Returns
-    /// whether more [`Self::receives`] are wanted, and then [`Self::made`] whether there are.
+    /// A Call was replied to, while so many other messages were in use, by one of `threads`.
+    /// Returns whether more [`Self::receives`] are wanted, and then [`Self::made`] whether there
+    /// are.
     pub(super) fn used(&mut self, used: u32, threads: u32) -> bool {
         let most = self.max.min(threads.saturating_mul(PER_THREAD)).max(1);
         self.peak = self.peak.max(used);

@@ -54,8 +54,8 @@ use xdr::PrivateData;
 /// Requests for connections that the device and its driver may have in hand at once.
 const LISTEN_BACKLOG: i32 = 1024;
 
-/// Of the machine's pages, one in so many may be taken by connections that wait to be accepted, each
-/// of which takes less than a page: an id with what the connection manager has of it, and an
+/// Of the machine's pages, one in so many may be taken by connections that wait to be accepted,
+/// each of which takes less than a page: an id with what the connection manager has of it, and an
 /// [`Events`]. On a machine with 1 GiB, 2048 may wait.
 const SHARE_OF_MEMORY: usize = 128;
 

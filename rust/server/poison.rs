@@ -5,8 +5,8 @@
 //! The client sends such a Call again on its next connection, where it would do the same. So it is
 //! answered with ERR_CHUNK there, once.
 //!
-//! An iWARP device does not say which request it was that the peer refused. There a Call is found out
-//! when it was the only one with RDMA under way, at several losses in a row.
+//! An iWARP device does not say which request it was that the peer refused. There a Call is found
+//! out when it was the only one with RDMA under way, at several losses in a row.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/poison.rs"]
@@ -41,8 +41,8 @@ const MOST: usize = 32;
 const LIFETIME: Jiffies = 120 * HZ;
 /// The same in Calls of a new connection: those that are sent again come first.
 const FIRST_CALLS: u32 = 1024;
-/// Losses in a row at which a Call must have been alone. A link that is lost by itself finds another
-/// Call each time, several, or none.
+/// Losses in a row at which a Call must have been alone. A link that is lost by itself finds
+/// another Call each time, several, or none.
 const LOSSES: u32 = 3;
 
 /// Who sent which Call.
@@ -103,8 +103,8 @@ impl Poison {
         self.count.store(marks.len(), Relaxed);
     }
 
-    /// A connection of the client's was lost, and nobody knows by whose fault. `only` is the Call that
-    /// alone had RDMA under way. Does not sleep.
+    /// A connection of the client's was lost, and nobody knows by whose fault. `only` is the Call
+    /// that alone had RDMA under way. Does not sleep.
     pub(super) fn lost(&self, client: &SocketAddress, only: Option<u32>) {
         let losses = self.count_loss(client, only);
         if let Some(xid) = only.filter(|_| losses >= LOSSES) {

@@ -66,8 +66,8 @@ use xdr::{
     RpcPrefix, //
 };
 
-/// Bytes of an RPC message that are looked at: more than any header has, with all that may be in front
-/// of an argument that may be reduced.
+/// Bytes of an RPC message that are looked at: more than any header has, with all that may be in
+/// front of an argument that may be reduced.
 const BEGINNING: usize = 1280;
 
 /// What to do with a received message.
@@ -221,9 +221,9 @@ fn dispose_reply<'c>(
     }
 }
 
-/// What to do with a message that does not say whether it is a Call: an error is the answer, unless a
-/// Call of this end awaits a Reply with its XID. Then it is that one for all that can be known, and a
-/// bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
+/// What to do with a message that does not say whether it is a Call: an error is the answer, unless
+/// a Call of this end awaits a Reply with its XID. Then it is that one for all that can be known,
+/// and a bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
 fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Disposition<'c> {
     if reverse::awaits(connection, error.xid) {
         Disposition::Done

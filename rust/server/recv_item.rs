@@ -44,7 +44,7 @@ impl PendingRead {
 pub(crate) enum RecvItem {
     /// A message, just received.
     Message(RecvBuf),
-    /// A Call, with the contents of its Read chunks. In a box, since few have any, and every item has
-    /// the size of the largest.
+    /// A Call, with the contents of its Read chunks. In a box, since few have any, and every item
+    /// has the size of the largest.
     ReadDone(KBox<PendingRead>),
 }

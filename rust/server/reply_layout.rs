@@ -62,9 +62,9 @@ pub(super) struct ReplyLayout<'a> {
 }
 
 impl<'a> ReplyLayout<'a> {
-    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that are
-    /// not to be placed without length. `EMSGSIZE` if a chunk is too short. `received` is what the Receive
-    /// of the Call is called in trace events.
+    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that
+    /// are not to be placed without length. `EMSGSIZE` if a chunk is too short. `received` is what
+    /// the Receive of the Call is called in trace events.
     #[inline(always)]
     pub(super) fn new(
         received: impl Fn() -> CompletionId + Copy,
@@ -79,8 +79,8 @@ impl<'a> ReplyLayout<'a> {
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
         for (payload, chunk) in payloads.iter_mut().zip(offer.writes.chunks()) {
             let last = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
-            // The service may take back what it has encoded, when it finds no room for the rest; and
-            // what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
+            // The service may take back what it has encoded, when it finds no room for the rest;
+            // and what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
             if last > len || chunk.segment_count() == 0 {
                 payload.length = 0;
             }

@@ -26,8 +26,8 @@ use xdr::{
 
 /// Sends a Call. From an RPC task; may sleep.
 pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
-    // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section 5.3),
-    // and has no answer. After an error nfsd would make it again at once, for ever.
+    // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section
+    // 5.3), and has no answer. After an error nfsd would make it again at once, for ever.
     let len = MIN_HEADER + message.send_buf().len();
     if len > connection.longest_inline(true) {
         return Ok(());
@@ -42,8 +42,8 @@ pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     sent
 }
 
-/// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has granted
-/// the client need not have a Receive (RFC 8166, section 3.3.1).
+/// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has
+/// granted the client need not have a Receive (RFC 8166, section 3.3.1).
 fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     let (credits, xid) = (&connection.qp.handler().reverse, message.xid());
     if credits.lock().get(xid) {
@@ -51,7 +51,8 @@ fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     }
     let xprt = message.xprt();
     xprt.wait_for_space();
-    // One may have come back, or the connection have ended, before the sender was marked as waiting.
+    // One may have come back, or the connection have ended, before the sender was marked as
+    // waiting.
     let taken = credits.lock().get(xid);
     if !taken && xprt.is_connected() {
         return Err(EAGAIN);

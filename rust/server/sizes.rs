@@ -40,8 +40,8 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// For messages of up to `max_message` bytes, `max_requests` at once, and a core that adds so many
-    /// work requests.
+    /// For messages of up to `max_message` bytes, `max_requests` at once, and a core that adds so
+    /// many work requests.
     pub(super) fn new(
         device: &DeviceLimits,
         added: u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What waits for service threads. Nothing is dropped here, since that takes the lock of the Receives,
-//! and the one around this is held.
+//! What waits for service threads. Nothing is dropped here, since that takes the lock of the
+//! Receives, and the one around this is held.
 
 use crate::{
     kapi::{

@@ -34,10 +34,10 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and `handler`
-/// make of its device's limits and of up to `requests` messages at once. A device may refuse sizes that
-/// are within its limits, when it has no memory, or where one limit depends on another: then it is asked
-/// for room for half the messages, or for half the pages of a region.
+/// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and
+/// `handler` make of its device's limits and of up to `requests` messages at once. A device may
+/// refuse sizes that are within its limits, when it has no memory, or where one limit depends on
+/// another: then it is asked for room for half the messages, or for half the pages of a region.
 ///
 /// `tell` is told why the device is of no use. May sleep.
 pub(crate) fn make<H: Handler, S, I: PinInit<H>>(

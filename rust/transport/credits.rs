@@ -12,8 +12,8 @@ use crate::transport::unanswered::{
 };
 use kernel::prelude::*;
 
-/// Receives that are posted in one go, beyond those that are needed: as many Replies come until it is
-/// done again, but for the one that is being looked at then.
+/// Receives that are posted in one go, beyond those that are needed: as many Replies come until it
+/// is done again, but for the one that is being looked at then.
 pub(crate) const RECEIVE_BATCH: u32 = 17;
 
 /// The credits of one connection.
@@ -21,14 +21,14 @@ pub(crate) const RECEIVE_BATCH: u32 = 17;
 /// One of them is kept for a Call that asks whether the server is still there (RFC 8267, section
 /// 6.7.2). Where there is only one in all, others wait for that Call, and it for them.
 ///
-/// A server that does not answer a probe but others keeps its credit, as with any Call that it drops.
-/// It can be asked again as long as there is another.
+/// A server that does not answer a probe but others keeps its credit, as with any Call that it
+/// drops. It can be asked again as long as there is another.
 ///
 /// # Invariants
 ///
-/// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and that
-/// the server has not answered, whether somebody still waits for that or not; but not the probe.
-/// `dropped` of them are probes.
+/// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and
+/// that the server has not answered, whether somebody still waits for that or not; but not the
+/// probe. `dropped` of them are probes.
 pub(crate) struct Credits {
     max: u32,
     grant: u32,
@@ -113,9 +113,9 @@ impl Credits {
         free
     }
 
-    /// The server has dropped the probe, it seems, since it has answered others meanwhile. The credit
-    /// comes back only with a late Reply. False where there would be no credit left for another probe,
-    /// which waits for this one then.
+    /// The server has dropped the probe, it seems, since it has answered others meanwhile. The
+    /// credit comes back only with a late Reply. False where there would be no credit left for
+    /// another probe, which waits for this one then.
     pub(crate) fn drop_probe(&mut self) -> bool {
         let Some(xid) = self.probe else {
             return true;
@@ -164,8 +164,8 @@ impl Credits {
         self.unanswered.abandon(xid);
     }
 
-    /// Whether every credit for Calls is with one that nobody waits for: where the server has dropped
-    /// those, no Call can be sent on this connection any more, and none times out.
+    /// Whether every credit for Calls is with one that nobody waits for: where the server has
+    /// dropped those, no Call can be sent on this connection any more, and none times out.
     pub(crate) fn all_abandoned(&self) -> bool {
         // The grant may have come to be less than what is with dropped probes.
         let most = self.most().min(self.grant as usize);

@@ -36,8 +36,9 @@ use kernel::{
 };
 use xdr::Role;
 
-/// What an endpoint tells its user. Unless said otherwise all are called in process context, from the work queue
-/// of the completion queues: they must not sleep on memory and must not wait for the tear-down.
+/// What an endpoint tells its user. Unless said otherwise all are called in process context, from
+/// the work queue of the completion queues: they must not sleep on memory and must not wait for the
+/// tear-down.
 pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// What comes back with the completion of local invalidations, or of RDMA Reads.
     type Cookie: Send + 'static;
@@ -55,8 +56,8 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// Nothing will be received any more: what was kept of it must go, or the tear-down waits. May
     /// sleep.
     fn drained(&self) {}
-    /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of the
-    /// regions until [`Self::fenced`].
+    /// Local invalidations have ended, well if that is `done`; after a failure nothing is known of
+    /// the regions until [`Self::fenced`].
     fn invalidated(
         &self,
         endpoint: &Endpoint<Self>,
@@ -84,8 +85,8 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn sq_full(&self) {}
     /// A work request ended in an error: the connection is lost.
     fn failed(&self, failure: WcError);
-    /// The first work request has ended in an error. `only` is the XID of the one transfer that may have been under way, if
-    /// it was just one.
+    /// The first work request has ended in an error. `only` is the XID of the one transfer that may
+    /// have been under way, if it was just one.
     fn first_error(&self, only: Option<u32>) {
         let _ = only;
     }

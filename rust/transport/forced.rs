@@ -4,7 +4,8 @@
 //! to (`ib_core.force_mr=1`, for tests of that way).
 //!
 //! Such a transfer takes regions of a pool that belongs to the queue pair. Who finds none waits for
-//! those of transfers that are under way, so a peer that does not let them end keeps a service thread.
+//! those of transfers that are under way, so a peer that does not let them end keeps a service
+//! thread.
 
 use crate::kapi::sys::completion::Completion;
 use kernel::{

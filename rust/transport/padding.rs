@@ -7,8 +7,9 @@
 //! one segment more, of the connection's own memory.
 //!
 //! One region serves all RPCs at once, for as long as the connection lives: a peer that writes into
-//! it at the wrong time spoils bytes that nobody reads. It is registered once and never invalidated,
-//! so that no RPC counts it among those that cover its memory, and the tear-down takes it from the device.
+//! it at the wrong time spoils bytes that nobody reads. It is registered once and never
+//! invalidated, so that no RPC counts it among those that cover its memory, and the tear-down takes
+//! it from the device.
 
 use crate::{
     kapi::{
@@ -38,7 +39,8 @@ pub(super) struct Padding {
 }
 
 impl Padding {
-    /// Covers memory for padding with a region; it is to be registered. May sleep. Errors as those of [`Region::map`].
+    /// Covers memory for padding with a region; it is to be registered. May sleep. Errors as those
+    /// of [`Region::map`].
     pub(super) fn new(region: Region<Idle>, poster: &Poster<'_>) -> Result<Self> {
         let mut regions = Regions::new(1, GFP_KERNEL)?;
         let mut pieces = ExtentIter::scratch()?;

@@ -30,8 +30,8 @@ pub(crate) struct Wish {
 /// What it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queues {
-    /// Work requests that the send queue holds, one of which its drain needs, without those that the
-    /// core adds.
+    /// Work requests that the send queue holds, one of which its drain needs, without those that
+    /// the core adds.
     pub(crate) sends: u32,
     /// Receives that are posted at once.
     pub(crate) receives: u32,

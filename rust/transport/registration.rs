@@ -77,12 +77,13 @@ impl<H: Handler> Endpoint<H> {
         self.lock().idle_regions()
     }
 
-    /// Covers pieces with one more region of `regions`, as many as fit, for a peer that may access them so, and says
-    /// how a chunk names it. May sleep.
+    /// Covers pieces with one more region of `regions`, as many as fit, for a peer that may access
+    /// them so, and says how a chunk names it. May sleep.
     ///
-    /// The XID goes into the upper half of the peer's address. `EAGAIN` when no region is idle, `EMSGSIZE` when the
-    /// RPC may have no more, `ENOBUFS` when `regions` has no room for it or the memory cannot be mapped now, `EIO`
-    /// when the device refuses it, `EINVAL` beside regions of another queue pair. `task` is that of the RPC.
+    /// The XID goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
+    /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it or the
+    /// memory cannot be mapped now, `EIO` when the device refuses it, `EINVAL` beside regions of
+    /// another queue pair. `task` is that of the RPC.
     #[inline(always)]
     pub(super) fn map(
         &self,
@@ -112,8 +113,9 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Posts the registration of the mapped regions, and a Send behind it; see [`SendBuffer::post`]. Of regions
-    /// that stay mapped, since nothing was posted, none may stay with the RPC: it is sent again on another connection.
+    /// Posts the registration of the mapped regions, and a Send behind it; see
+    /// [`SendBuffer::post`]. Of regions that stay mapped, since nothing was posted, none may stay
+    /// with the RPC: it is sent again on another connection.
     ///
     /// [`SendBuffer::post`]: super::send_buffer::SendBuffer::post
     #[inline]
@@ -144,8 +146,8 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The region that was remotely invalidated goes to the pool. Returns whether there was one: false,
-    /// too, if it or the key is another queue pair's.
+    /// The region that was remotely invalidated goes to the pool. Returns whether there was one:
+    /// false, too, if it or the key is another queue pair's.
     pub(crate) fn remotely_invalidated(
         &self,
         regions: &mut Regions,
@@ -217,8 +219,8 @@ impl<H: Handler> Endpoint<H> {
         posted
     }
 
-    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was not
-    /// provided, or is not needed.
+    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was
+    /// not provided, or is not needed.
     pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
         let padding = self.consumer().padding.as_ref().filter(|_| len != 0)?;
         let covered = padding.covered(len);

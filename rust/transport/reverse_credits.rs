@@ -23,9 +23,9 @@ const PATIENCE: Jiffies = 60 * HZ;
 
 /// The credits of one connection.
 ///
-/// A Call has its credit until the client answers, were it late: the RPC may be over by then, but the
-/// client still is at work on the Call, and need not have a Receive for another (RFC 8166, section
-/// 3.3.1).
+/// A Call has its credit until the client answers, were it late: the RPC may be over by then, but
+/// the client still is at work on the Call, and need not have a Receive for another (RFC 8166,
+/// section 3.3.1).
 ///
 /// # Invariants
 ///
@@ -39,8 +39,8 @@ pub(crate) struct ReverseCredits {
 }
 
 impl ReverseCredits {
-    /// A new connection: one Call until the client grants more (RFC 8166, section 3.3.3), and never more
-    /// than `most`. May sleep.
+    /// A new connection: one Call until the client grants more (RFC 8166, section 3.3.3), and never
+    /// more than `most`. May sleep.
     pub(crate) fn new(most: u32) -> Result<Self> {
         let most = most.max(1);
         // INVARIANT: The grant is 1, and there is no Call.
@@ -62,8 +62,9 @@ impl ReverseCredits {
         self.unanswered.has(xid)
     }
 
-    /// The Call of this XID was answered, or was not sent after all: its credit is back. False where
-    /// there is no such Call. `grant` is that of a good Reply; of zero it would be a deadlock.
+    /// The Call of this XID was answered, or was not sent after all: its credit is back. False
+    /// where there is no such Call. `grant` is that of a good Reply; of zero it would be a
+    /// deadlock.
     pub(crate) fn answered(&mut self, xid: u32, grant: Option<u32>) -> bool {
         let known = self.unanswered.remove(xid).is_some();
         if let (true, Some(wire)) = (known, grant) {
@@ -76,8 +77,9 @@ impl ReverseCredits {
         known
     }
 
-    /// An RPC is over, whether its Call was answered, or sent, or not. True where the client has had its
-    /// time: all credits have been with Calls that nobody waits for, and no other can be sent.
+    /// An RPC is over, whether its Call was answered, or sent, or not. True where the client has
+    /// had its time: all credits have been with Calls that nobody waits for, and no other can be
+    /// sent.
     pub(crate) fn ended(&mut self, xid: u32, now: Jiffies) -> bool {
         self.unanswered.abandon(xid);
         let all_in_use = self.unanswered.len() >= self.grant as usize;

@@ -29,8 +29,8 @@ use crate::{
 use kernel::prelude::*;
 use xdr::Segment;
 
-/// A buffer for one Send. Its memory stays mapped while the tear-down waits for it; it can be posted as long as
-/// that has not begun.
+/// A buffer for one Send. Its memory stays mapped while the tear-down waits for it; it can be
+/// posted as long as that has not begun.
 pub(crate) struct SendBuffer<'a, H: Handler> {
     /// None at the end.
     buffer: Option<DmaBuffer>,
@@ -114,15 +114,15 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.endpoint.map(poster, regions, what, task)
     }
 
-    /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None if
-    /// that was not provided, or is not needed.
+    /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None
+    /// if that was not provided, or is not needed.
     pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
         self.endpoint.padding(len, task)
     }
 
-    /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for room
-    /// if there is none, without the caller. `invalidate` is a key of the peer's. A failure is reported
-    /// with `xid`.
+    /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for
+    /// room if there is none, without the caller. `invalidate` is a key of the peer's. A failure is
+    /// reported with `xid`.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
@@ -152,8 +152,9 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
     /// chain, for a task.
     ///
-    /// After an error the connection must be dropped. The regions count as registered where nobody knows what
-    /// was posted, and were given back where nothing was. `EINVAL` if they are another queue pair's.
+    /// After an error the connection must be dropped. The regions count as registered where nobody
+    /// knows what was posted, and were given back where nothing was. `EINVAL` if they are another
+    /// queue pair's.
     #[inline]
     pub(crate) fn post(
         self,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an endpoint has beside the ring of posted work, under its lock: buffers and regions that are free, and
-//! what waits for its turn.
+//! What an endpoint has beside the ring of posted work, under its lock: buffers and regions that
+//! are free, and what waits for its turn.
 
 use crate::kapi::{
     ib::{
@@ -23,8 +23,8 @@ use kernel::{
 
 /// How many work requests may go unsignaled in a row.
 ///
-/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more would
-/// cost memory, fewer a wakeup more often.
+/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more
+/// would cost memory, fewer a wakeup more often.
 pub(crate) const UNSIGNALED_RUN: u32 = 12;
 /// Replies with RDMA Writes that may still be on their way when the device calls them done.
 const LATEST_WRITES: usize = 4;
@@ -42,7 +42,8 @@ pub(crate) enum Waiter {
 pub(crate) enum Owned<C> {
     /// The Send of a message, for the RPC with that XID.
     Send { xid: Option<u32> },
-    /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last of those.
+    /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last
+    /// of those.
     Write {
         xid: Option<u32>,
         transfer: u32,
@@ -162,7 +163,8 @@ impl<C> SendQueue<C> {
         self.last_id
     }
 
-    /// The buffer that its taker was to make could not be made: the one that stayed back, if it is still there.
+    /// The buffer that its taker was to make could not be made: the one that stayed back, if it is
+    /// still there.
     pub(super) fn not_made(&mut self) -> Option<DmaBuffer> {
         self.made -= 1;
         self.short = true;
@@ -172,8 +174,8 @@ impl<C> SendQueue<C> {
     /// Takes a buffer back that was not posted, or has been sent.
     #[inline(always)]
     pub(super) fn put_buffer(&mut self, buffer: DmaBuffer) {
-        // There is always room until the tear-down has taken the pool: the vector has the capacity for all
-        // buffers that can be made.
+        // There is always room until the tear-down has taken the pool: the vector has the capacity
+        // for all buffers that can be made.
         if let Err(e) = self.buffers.push_within_capacity(buffer) {
             self.not_put(e.0);
         }

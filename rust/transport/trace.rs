@@ -247,7 +247,8 @@ pub(super) fn read_posted(id: CompletionId, transfer: &RwCtx) -> Option<Instant<
     trace::on::svcrdma_wc_read().then(Instant::now)
 }
 
-/// RDMA Writes are about to be posted: so many requests, and from which on they are for the Reply chunk.
+/// RDMA Writes are about to be posted: so many requests, and from which on they are for the Reply
+/// chunk.
 pub(super) fn writes_posted(id: CompletionId, requests: usize, reply_chunk_from: usize) {
     let writes = requests.min(reply_chunk_from);
     if writes != 0 {

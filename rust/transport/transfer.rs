@@ -77,7 +77,8 @@ impl<H: Handler> Endpoint<H> {
         self.lock().has_pending()
     }
 
-    /// A transfer has come back, or the connection goes: who waits for regions looks again. Any context.
+    /// A transfer has come back, or the connection goes: who waits for regions looks again. Any
+    /// context.
     pub(super) fn transfer_ended(&self) {
         if let Some(forced) = self.consumer().forced.as_ref() {
             forced.came_back();

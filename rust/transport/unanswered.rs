@@ -15,8 +15,8 @@ pub(super) enum Owner {
     Rpc,
     /// Nobody waits for its Reply any more, and nothing ends the wait for its credit.
     Nobody,
-    /// It asked whether the server is still there, and was not answered in time; nobody waits for it
-    /// either.
+    /// It asked whether the server is still there, and was not answered in time; nobody waits for
+    /// it either.
     Probe,
 }
 
@@ -27,19 +27,19 @@ struct Call {
     owner: Owner,
 }
 
-/// Calls by XID: a hash table without lists, at most half full (open addressing, where who is farther
-/// from its place goes first: "Robin Hood").
+/// Calls by XID: a hash table without lists, at most half full (open addressing, where who is
+/// farther from its place goes first: "Robin Hood").
 ///
-/// The RPC layer counts XIDs up, in the order of octets that the machine has and not the network, so that
-/// those under way have places of their own as a rule, side by side: each is found at once, and goes
-/// without a look at more than the one behind it.
+/// The RPC layer counts XIDs up, in the order of octets that the machine has and not the network,
+/// so that those under way have places of their own as a rule, side by side: each is found at once,
+/// and goes without a look at more than the one behind it.
 ///
 /// # Invariants
 ///
 /// The number of places is a power of two, more than `most`, and `len <= most`. `len` places have a
-/// Call, `unowned` of them one that nobody waits for. Of the places from the one that the XID of a Call
-/// asks for up to the one that it has none is free, and none has a Call that is nearer to its own than
-/// this one would be there.
+/// Call, `unowned` of them one that nobody waits for. Of the places from the one that the XID of a
+/// Call asks for up to the one that it has none is free, and none has a Call that is nearer to its
+/// own than this one would be there.
 pub(super) struct Unanswered {
     places: KVVec<Option<Call>>,
     most: usize,

@@ -42,6 +42,8 @@ LONGEST = 10
 # Of a source file. Those of a function are counted by clippy.
 LONGEST_FILE = 600
 SOURCES = ("*.rs", "*.c", "*.h", "*.py")
+# Columns of a comment in Rust. rustfmt sees to those of code alone.
+WIDEST = 100
 
 
 def run() -> int:
@@ -59,6 +61,7 @@ def check(results: Results) -> None:
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
     results.test("host: no file of more lines than a reader keeps in mind", lengths)
+    results.test("host: no comment wider than code", widths)
     results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: planted defects can be planted", defects.stale)
     results.test("host: what the documents name of the source is there", documents.check)
@@ -144,9 +147,7 @@ def long_blocks(text: str) -> list[tuple[int, str]]:
 
 def lengths() -> None:
     """Fail if a source file, also of tests and of the lab, is too long."""
-    listed = subprocess.run(["git", "ls-files", "-z", *SOURCES], cwd=repository.ROOT, check=True, capture_output=True)
-    paths = [repository.ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    wrong = too_long(path for path in paths if path.exists())
+    wrong = too_long(_listed(*SOURCES))
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "one noun a file: find the second one")
 
@@ -157,11 +158,33 @@ def too_long(paths: Iterable[Path]) -> list[str]:
     return [f"{path}: {lines} lines" for path, lines in counts if lines > LONGEST_FILE]
 
 
+def widths() -> None:
+    """Fail if a comment of Rust is wider than the code that rustfmt makes."""
+    wrong = [f"{path.relative_to(repository.ROOT)}:{number}" for path in _listed("*.rs")
+             for number in wide_comments(path.read_text())]
+    if wrong:
+        raise progress.Failure(f"{len(wrong)} lines in all: " + "; ".join(wrong[:20]), f"wrap them at {WIDEST} columns")
+
+
+def wide_comments(text: str) -> list[int]:
+    """The lines of comments that are."""
+    return [number for number, line in enumerate(text.splitlines(), 1)
+            if len(line) > WIDEST and line.lstrip().startswith("//")]
+
+
 def without_comments(text: str) -> str:
     """Rust source without comments and the contents of plain strings; line numbers stay."""
     def blank(match: re.Match) -> str:
         return "\n" * match[0].count("\n")
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', blank, text, flags=re.DOTALL)
+
+
+def _listed(*patterns: str) -> list[Path]:
+    """Files of the repository, also those that are not committed yet."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
+                            cwd=repository.ROOT, check=True, capture_output=True)
+    paths = [repository.ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.exists()]
 
 
 def _sources() -> list[Path]:

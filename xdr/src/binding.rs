@@ -11,25 +11,25 @@ use crate::{
 };
 
 const NFS: u32 = 100_003;
-/// Octets of a file handle of NFS 2 (RFC 1094, section 2.3.3), and at most of one of NFS 3 (RFC 1813,
-/// section 2.3.3).
+/// Octets of a file handle of NFS 2 (RFC 1094, section 2.3.3), and at most of one of NFS 3 (RFC
+/// 1813, section 2.3.3).
 const HANDLE_2: usize = 32;
 const HANDLE_3: usize = 64;
-/// Octets of a COMPOUND in front of its first operation, without a tag: the count of that, the minor
-/// version, and the number of operations (RFC 7530, section 15.2).
+/// Octets of a COMPOUND in front of its first operation, without a tag: the count of that, the
+/// minor version, and the number of operations (RFC 7530, section 15.2).
 const COMPOUND: u64 = 12;
 /// Operations, and the type of file that has a text (RFC 7530, sections 13.1 and 16).
 const WRITE: u32 = 38;
 const CREATE: u32 = 6;
 const NF4LNK: u32 = 5;
-/// Octets from the beginning of an operation to its data item: number, state id, offset, stability and
-/// count of a WRITE; number, type and count of a CREATE.
+/// Octets from the beginning of an operation to its data item: number, state id, offset, stability
+/// and count of a WRITE; number, type and count of a CREATE.
 const WRITE_DATA: u64 = 36;
 const CREATE_TEXT: u64 = 12;
 
 impl Call<'_> {
-    /// As [`Self::reduces_eligible`], for a Call whose RPC message is `inline`: there Read chunks are
-    /// taken out of it.
+    /// As [`Self::reduces_eligible`], for a Call whose RPC message is `inline`: there Read chunks
+    /// are taken out of it.
     pub fn reduces_eligible_inline(&self, inline: &[u8]) -> bool {
         self.reduces_eligible(inline, |position, reduced| {
             let at = usize::try_from(position.checked_sub(reduced)?).ok()?;
@@ -37,16 +37,18 @@ impl Call<'_> {
         })
     }
 
-    /// Whether each Read chunk of a Position other than zero begins where the RPC message may have a
-    /// data item that is eligible (RFC 8166, section 6.1).
+    /// Whether each Read chunk of a Position other than zero begins where the RPC message may have
+    /// a data item that is eligible (RFC 8166, section 6.1).
     ///
-    /// In the procedures of NFS 2 and 3 one Position may be, which their arguments lead to. COMPOUNDs
-    /// are not parsed: in front of the Position there must be what an operation has in front of such
-    /// an item. So some that are none pass, which the service finds out, and no item is refused.
+    /// In the procedures of NFS 2 and 3 one Position may be, which their arguments lead to.
+    /// COMPOUNDs are not parsed: in front of the Position there must be what an operation has in
+    /// front of such an item. So some that are none pass, which the service finds out, and no item
+    /// is refused.
     ///
-    /// `beginning` is the Payload stream, as far as it is at hand: at least up to the first of these
-    /// chunks, or 1280 octets. What is in it from there on does not count. `word` reads four octets of
-    /// the unreduced stream at a Position, in front of which chunks have taken out so many octets.
+    /// `beginning` is the Payload stream, as far as it is at hand: at least up to the first of
+    /// these chunks, or 1280 octets. What is in it from there on does not count. `word` reads four
+    /// octets of the unreduced stream at a Position, in front of which chunks have taken out so
+    /// many octets.
     pub fn reduces_eligible(
         &self,
         beginning: &[u8],
@@ -106,9 +108,10 @@ fn has_items<'a>(
     })
 }
 
-/// Where a data item of a result of NFS 4 begins, of which the service says that its `length` octets at
-/// `offset` may be placed. `None` if they may not: the service says so of the data of READ_PLUS, too,
-/// of which nothing is eligible (RFC 8267, section 6.1). `words` reads eight octets of the result.
+/// Where a data item of a result of NFS 4 begins, of which the service says that its `length`
+/// octets at `offset` may be placed. `None` if they may not: the service says so of the data of
+/// READ_PLUS, too, of which nothing is eligible (RFC 8267, section 6.1). `words` reads eight octets
+/// of the result.
 ///
 /// For READLINK the service names the place of the count, where the text is meant.
 pub fn placeable_of_nfs_4(
@@ -121,13 +124,13 @@ pub fn placeable_of_nfs_4(
     const OK: u32 = 0;
 
     let before = |octets| words(offset.checked_sub(octets)?);
-    // Number and status (RFC 7530, section 16.25), and in front of them anything. READ has there what
-    // is no number of an operation, and READ_PLUS the count of its data.
+    // Number and status (RFC 7530, section 16.25), and in front of them anything. READ has there
+    // what is no number of an operation, and READ_PLUS the count of its data.
     if before(8) == Some([READLINK, OK]) {
         return offset.checked_add(4).filter(|_| length != 0);
     }
-    // Number, status, end of file and count (RFC 7530, section 16.23). READ_PLUS has there the type of
-    // its content, which is less (RFC 7862, section 15.10).
+    // Number, status, end of file and count (RFC 7530, section 16.23). READ_PLUS has there the type
+    // of its content, which is less (RFC 7862, section 15.10).
     (before(16) == Some([READ, OK])).then_some(offset)
 }
 

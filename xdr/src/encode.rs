@@ -173,8 +173,8 @@ impl<'b> Encoder<'b, ReadStage> {
         }
     }
 
-    /// Ends the header of a message without chunks, as most are. Returns its length in octets, which
-    /// is [`MIN_HEADER`].
+    /// Ends the header of a message without chunks, as most are. Returns its length in octets,
+    /// which is [`MIN_HEADER`].
     #[inline]
     pub fn no_chunks(mut self) -> Result<usize, EncodeError> {
         self.writer.array(&[0; MIN_HEADER - FixedHeader::SIZE]);
@@ -200,9 +200,9 @@ impl<'b> Encoder<'b, WriteStage> {
         self.counted(segments);
     }
 
-    /// Adds a Write list as it came, with the lengths of what was written (RFC 8166, section 3.4.6):
-    /// `written` has the octets in each Write chunk, in order, and may end where the others are not
-    /// used.
+    /// Adds a Write list as it came, with the lengths of what was written (RFC 8166, section
+    /// 3.4.6): `written` has the octets in each Write chunk, in order, and may end where the others
+    /// are not used.
     #[inline]
     pub fn return_writes(&mut self, list: &WriteList<'_>, written: impl IntoIterator<Item = u32>) {
         if let Some(copy) = self.writer.bytes(list.raw()) {

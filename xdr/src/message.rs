@@ -199,8 +199,8 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// What has a Read list is a Call, whatever is wrong with that or with the rest: all replies leave
-    /// it empty (RFC 8166, section 4.3.1).
+    /// What has a Read list is a Call, whatever is wrong with that or with the rest: all replies
+    /// leave it empty (RFC 8166, section 4.3.1).
     #[inline(always)]
     fn decode(
         reader: &mut Reader<'a>,

@@ -42,8 +42,9 @@ impl Offer<'_> {
             .saturating_add(MIN_HEADER)
     }
 
-    /// Writes the header of the Reply: the chunks as they came, with the lengths of what was written
-    /// (RFC 8166, section 3.4.6). Returns its length. On an error what the buffer holds is of no use.
+    /// Writes the header of the Reply: the chunks as they came, with the lengths of what was
+    /// written (RFC 8166, section 3.4.6). Returns its length. On an error what the buffer holds is
+    /// of no use.
     ///
     /// `written` has the octets in each Write chunk, in order, and may end where the others are not
     /// used. `long` is the length of the RPC message in the Reply chunk, none when that follows the

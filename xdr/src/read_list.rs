@@ -61,8 +61,8 @@ impl ReadSegment {
 pub struct ReadList<'a> {
     /// Listed read segments, each with its "present" word; the final zero is left out.
     raw: &'a [u8],
-    /// No Position is smaller than the one before it, as in every list that was made in one go: then
-    /// chunks are not mixed.
+    /// No Position is smaller than the one before it, as in every list that was made in one go:
+    /// then chunks are not mixed.
     ascending: bool,
 }
 
@@ -110,8 +110,8 @@ impl<'a> ReadList<'a> {
         Ok(list)
     }
 
-    /// Calls `each` for the segments in ascending order of Position, those of a chunk in that of the list, until it
-    /// fails.
+    /// Calls `each` for the segments in ascending order of Position, those of a chunk in that of
+    /// the list, until it fails.
     #[inline(always)]
     fn in_order(
         &self,
@@ -200,8 +200,8 @@ impl<'a> ReadList<'a> {
 
     /// Read chunks in ascending order of Position, whatever the order of the list.
     ///
-    /// Each step takes time linear in the number of segments: in that of the chunk's, where the list is
-    /// in ascending order itself.
+    /// Each step takes time linear in the number of segments: in that of the chunk's, where the
+    /// list is in ascending order itself.
     #[inline]
     pub const fn chunks(&self) -> ReadChunks<'a> {
         ReadChunks {

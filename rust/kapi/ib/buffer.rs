@@ -52,14 +52,14 @@ impl Direction {
 
 /// A piece of kernel memory, mapped for one device for as long as it lives.
 ///
-/// It is slab memory up to two pages, which siw copies from where it would otherwise send in
-/// place (see [`Mapped::is_sent_in_place`]). Of the size of a pointer, since it changes hands for every
+/// It is slab memory up to two pages, which siw copies from where it would otherwise send in place
+/// (see [`Mapped::is_sent_in_place`]). Of the size of a pointer, since it changes hands for every
 /// message.
 ///
 /// # Invariants
 ///
-/// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box of
-/// the kernel's could not be told [`FLAGS`].)
+/// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box
+/// of the kernel's could not be told [`FLAGS`].)
 pub(crate) struct DmaBuffer(NonNull<Mapped>);
 
 /// What is known of a buffer.
@@ -76,7 +76,8 @@ pub(crate) struct Mapped {
     addr: u64,
     direction: Direction,
     device: NonNull<bindings::ib_device>,
-    /// The device is software that uses the memory as the processor does: no data have to be synced.
+    /// The device is software that uses the memory as the processor does: no data have to be
+    /// synced.
     is_virtual: bool,
     /// The number of the queue pair that it was made for.
     owner: u64,
@@ -100,15 +101,15 @@ impl Deref for DmaBuffer {
 impl DerefMut for DmaBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut Mapped {
-        // SAFETY: It points to an initialised object by the type invariant, which is borrowed exclusively
-        // with the owner.
+        // SAFETY: It points to an initialised object by the type invariant, which is borrowed
+        // exclusively with the owner.
         unsafe { self.0.as_mut() }
     }
 }
 
 impl DmaBuffer {
-    /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now, `EINVAL` for none. May
-    /// sleep, as the memory scope of the task allows.
+    /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now, `EINVAL`
+    /// for none. May sleep, as the memory scope of the task allows.
     pub(crate) fn new(poster: &Poster<'_>, len: usize, direction: Direction) -> Result<Self> {
         if len == 0 {
             return Err(EINVAL);
@@ -200,9 +201,9 @@ impl Mapped {
         self.addr
     }
 
-    /// Whether some devices send the first `len` bytes in place, and call an unsignaled Send done before the
-    /// peer has them. siw does so from a page on; but it copies what is slab memory, from which `kmalloc`
-    /// serves up to two pages.
+    /// Whether some devices send the first `len` bytes in place, and call an unsignaled Send done
+    /// before the peer has them. siw does so from a page on; but it copies what is slab memory,
+    /// from which `kmalloc` serves up to two pages.
     #[inline]
     pub(crate) fn is_sent_in_place(&self, len: usize) -> bool {
         len >= kernel::page::PAGE_SIZE && self.len > 2 * kernel::page::PAGE_SIZE
@@ -262,7 +263,8 @@ impl Mapped {
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
         dma_track::unmapped(self.addr, self.len, self.direction.as_raw());
-        // SAFETY: Both are owned by this object, which ends here; what it points to is read once, and freed.
+        // SAFETY: Both are owned by this object, which ends here; what it points to is read once,
+        // and freed.
         unsafe {
             self.undo();
             let mapped = self.0.read();

@@ -106,8 +106,8 @@ impl CmEvent<'_> {
 
     /// The device that the id is bound to, if it is.
     pub(crate) fn device(&self) -> Option<DeviceName> {
-        // SAFETY: The id is valid for the time of the call that reports the event; the device stays as
-        // long as the id is bound to it.
+        // SAFETY: The id is valid for the time of the call that reports the event; the device stays
+        // as long as the id is bound to it.
         unsafe {
             let device = (*self.id.as_ptr()).device;
             (!device.is_null()).then(|| DeviceName::of(device))
@@ -183,8 +183,8 @@ pub(crate) struct ListenId<L: ListenHandler> {
 
 // SAFETY: The functions of rdma_cm that are called here may be called from any thread.
 unsafe impl<L: ListenHandler> Send for ListenId<L> {}
-// SAFETY: Shared, it gives the address alone, which does not change once the id is bound; the handler may
-// be used by any threads at once.
+// SAFETY: Shared, it gives the address alone, which does not change once the id is bound; the
+// handler may be used by any threads at once.
 unsafe impl<L: ListenHandler> Sync for ListenId<L> {}
 
 impl<L: ListenHandler> ListenId<L> {
@@ -282,8 +282,8 @@ unsafe fn create_id(
     ) -> c_int,
     context: *const c_void,
 ) -> Result<NonNull<bindings::rdma_cm_id>> {
-    // SAFETY: The namespace is alive while borrowed. The callback expects this context, which stays valid
-    // until the id is destroyed, as the caller promises.
+    // SAFETY: The namespace is alive while borrowed. The callback expects this context, which stays
+    // valid until the id is destroyed, as the caller promises.
     let id = from_err_ptr(unsafe {
         bindings::rdma_create_id(
             net.as_raw(),
@@ -315,8 +315,8 @@ unsafe fn private_data(conn: &bindings::rdma_conn_param) -> &[u8] {
     if conn.private_data.is_null() {
         return &[];
     }
-    // SAFETY: These are the parameters of an event, valid as long as the result, as the caller promises;
-    // rdma_cm gives `private_data_len` bytes at `private_data`.
+    // SAFETY: These are the parameters of an event, valid as long as the result, as the caller
+    // promises; rdma_cm gives `private_data_len` bytes at `private_data`.
     unsafe {
         core::slice::from_raw_parts(
             conn.private_data.cast::<u8>(),
@@ -357,8 +357,8 @@ pub(crate) struct CmId<E: CmHandler> {
 
 // SAFETY: The functions of rdma_cm that are called here may be called from any thread.
 unsafe impl<E: CmHandler> Send for CmId<E> {}
-// SAFETY: The functions of rdma_cm that are called here may be called by any threads at once; those that
-// need serialising do so under the id's own lock.
+// SAFETY: The functions of rdma_cm that are called here may be called by any threads at once; those
+// that need serialising do so under the id's own lock.
 unsafe impl<E: CmHandler> Sync for CmId<E> {}
 
 impl<E: CmHandler> CmId<E> {
@@ -503,8 +503,8 @@ impl<E: CmHandler> CmId<E> {
         Ok(unsafe { DeviceLimits::of(device, self.port()) })
     }
 
-    /// Requests that a send queue needs beside those that are asked for, so that `contexts` segments
-    /// can be read from at once. `ENODEV` before the address is resolved.
+    /// Requests that a send queue needs beside those that are asked for, so that `contexts`
+    /// segments can be read from at once. `ENODEV` before the address is resolved.
     pub(crate) fn requests_beside_reads(&self, contexts: u32) -> Result<u32> {
         let (device, port) = (self.device()?.as_ptr(), self.port());
         // SAFETY: The device stays as long as the id is bound to it, and the port is the id's.

@@ -25,8 +25,8 @@ pub(crate) struct DeviceLimits {
     pub(crate) max_qp_wr: u32,
     /// Completion entries that one completion queue can hold.
     pub(crate) max_cqe: u32,
-    /// It has the memory-management extensions: memory is registered, and invalidated by the peer, by
-    /// work request. There is no other way here to give a peer access to memory.
+    /// It has the memory-management extensions: memory is registered, and invalidated by the peer,
+    /// by work request. There is no other way here to give a peer access to memory.
     pub(crate) registers: bool,
     /// Pages that one memory region can cover.
     pub(crate) max_region_pages: u32,
@@ -53,8 +53,8 @@ impl DeviceLimits {
     ///
     /// `device` must be a valid device, and `port` one of its ports.
     pub(super) unsafe fn of(device: *const bindings::ib_device, port: u32) -> Self {
-        // SAFETY: The device is valid, as the caller promises, and its attributes do not change after it
-        // was registered.
+        // SAFETY: The device is valid, as the caller promises, and its attributes do not change
+        // after it was registered.
         let attrs = unsafe { &(*device).attrs };
 
         let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
@@ -99,7 +99,8 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
 ///
 /// The device must be valid.
 pub(super) unsafe fn fast_pages(device: *const bindings::ib_device) -> u32 {
-    // SAFETY: The device is valid, as the caller promises. The core takes as many, for it counts them.
+    // SAFETY: The device is valid, as the caller promises. The core takes as many, for it counts
+    // them.
     unsafe { (*device).attrs.max_fast_reg_page_list_len.min(256) }
 }
 
@@ -115,8 +116,8 @@ impl DeviceName {
     ///
     /// `device` must be a valid device.
     pub(super) unsafe fn of(device: *const bindings::ib_device) -> Self {
-        // SAFETY: The device is valid, as the caller promises. The name may be changed meanwhile, which
-        // at worst mixes both.
+        // SAFETY: The device is valid, as the caller promises. The name may be changed meanwhile,
+        // which at worst mixes both.
         let mut name = unsafe { (&raw const (*device).name).read_volatile() };
         if let Some(last) = name.last_mut() {
             *last = 0;

@@ -45,8 +45,8 @@ mod track {
     }
 
     kernel::sync::global_lock! {
-        // SAFETY: Initialised by `open`, which the module's initialisation calls before anything of it
-        // can be used, and so before any mapping is made.
+        // SAFETY: Initialised by `open`, which the module's initialisation calls before anything of
+        // it can be used, and so before any mapping is made.
         unsafe(uninit) static BOOK: SpinLock<KVec<Entry>> = KVec::new();
     }
 
@@ -160,8 +160,8 @@ pub(crate) struct Ledger(());
 static OPENED: SetOnce<()> = SetOnce::new();
 
 impl Ledger {
-    /// Opens the ledger, before anything is mapped. `EBUSY` if it was opened before: that can be done
-    /// once while the module is loaded.
+    /// Opens the ledger, before anything is mapped. `EBUSY` if it was opened before: that can be
+    /// done once while the module is loaded.
     pub(crate) fn open() -> Result<Self> {
         if !OPENED.populate(()) {
             return Err(EBUSY);

@@ -108,12 +108,13 @@ impl Device {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // SAFETY: The device was allocated above. ib_core copies the operations.
         unsafe { bindings::ib_set_device_ops(raw.as_ptr(), &ops) };
-        // SAFETY: The device was allocated above, with room for the driver, and is known to nobody else.
+        // SAFETY: The device was allocated above, with room for the driver, and is known to nobody
+        // else.
         unsafe { (*raw.as_ptr().cast::<Raw>()).books = Arc::as_ptr(&books) };
         // SAFETY: The device was allocated above, and is known to nobody else.
         let device = unsafe { &mut *raw.as_ptr() };
-        // They stay until `drop` takes them from the device. Without a device for DMA, ib_core maps memory
-        // at its own address.
+        // They stay until `drop` takes them from the device. Without a device for DMA, ib_core maps
+        // memory at its own address.
         device.port_data = ports.as_mut_ptr();
         device.phys_port_cnt = 1;
         device.num_comp_vectors = 1;
@@ -143,8 +144,8 @@ impl Device {
         self.books.records.lock().refuse_post = None;
     }
 
-    /// Places no more elements of a list in a region than so many; with none does nothing at all, and with more than
-    /// there can be takes the list for a bad one.
+    /// Places no more elements of a list in a region than so many; with none does nothing at all,
+    /// and with more than there can be takes the list for a bad one.
     pub(crate) fn place_at_most(&self, elements: u32) {
         self.books.records.lock().place_at_most = elements;
     }
@@ -367,7 +368,8 @@ impl Domain {
             device: device.as_ptr(),
             registers_always: false,
         };
-        // SAFETY: The gate waits for its users before the objects go, and tests keep the device longer.
+        // SAFETY: The gate waits for its users before the objects go, and tests keep the device
+        // longer.
         unsafe { gate.open(objects) };
         Ok(Self { gate, qp, pd })
     }

@@ -46,8 +46,8 @@ unsafe impl Sync for Objects {}
 ///
 /// # Invariants
 ///
-/// The objects, once they are there, are valid while somebody is counted: all of them for a poster and for
-/// a context, the device for a buffer.
+/// The objects, once they are there, are valid while somebody is counted: all of them for a poster
+/// and for a context, the device for a buffer.
 #[pin_data]
 pub(super) struct Gate {
     /// No other queue pair has it, or ever had, while the module is loaded. Not 0.
@@ -89,8 +89,8 @@ impl Gate {
     ///
     /// # Safety
     ///
-    /// The objects must be valid until `posters` and `contexts` were waited for, and the device until
-    /// `buffers` were.
+    /// The objects must be valid until `posters` and `contexts` were waited for, and the device
+    /// until `buffers` were.
     pub(super) unsafe fn open(&self, objects: Objects) {
         // INVARIANT: As the caller promises.
         self.objects.populate(objects);
@@ -114,8 +114,8 @@ impl Gate {
         })
     }
 
-    /// For a context: as long as the first of these is there, the objects are. `ENOTCONN` when the tear-down has
-    /// begun.
+    /// For a context: as long as the first of these is there, the objects are. `ENOTCONN` when the
+    /// tear-down has begun.
     #[inline]
     pub(super) fn keep_objects(&self) -> Result<(Use, &Objects)> {
         let counted = self.contexts.get().ok_or(ENOTCONN)?;

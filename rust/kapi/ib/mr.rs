@@ -81,8 +81,9 @@ impl Access {
 /// # Invariants
 ///
 /// - `mr` is a valid region of `device`, which outlives it, until [`Mr::deregister`] has begun.
-/// - `list` is used by the holder of the only token of the region ([`Region`]) while that is [`Idle`], and
-///   by whoever holds the lock of `core` otherwise. [`Mr::deregister`] uses it while nobody covers anything.
+/// - `list` is used by the holder of the only token of the region ([`Region`]) while that is
+///   [`Idle`], and by whoever holds the lock of `core` otherwise. [`Mr::deregister`] uses it while
+///   nobody covers anything.
 ///
 /// [`Region`]: super::region::Region
 /// [`Idle`]: super::region::Idle
@@ -100,7 +101,8 @@ pub(super) struct Mr {
     core: SpinLock<Core>,
 }
 
-// SAFETY: Region and device may be used from any thread, and the type invariant says who uses the list.
+// SAFETY: Region and device may be used from any thread, and the type invariant says who uses the
+// list.
 unsafe impl Send for Mr {}
 // SAFETY: The region and the device may be used by any threads at once, and the type invariant says
 // which of them uses the list.
@@ -115,10 +117,10 @@ struct List {
 
 /// # Invariants
 ///
-/// - While `mapped` is not zero, that many elements of the region's list are mapped for its device in
-///   `direction`, and `keepers` keep their memory.
-/// - `ending` says that [`Mr::deregister`] has begun, `dead` that no peer can reach what the region covered, since
-///   its queue pair is gone, and nothing is mapped.
+/// - While `mapped` is not zero, that many elements of the region's list are mapped for its device
+///   in `direction`, and `keepers` keep their memory.
+/// - `ending` says that [`Mr::deregister`] has begun, `dead` that no peer can reach what the region
+///   covered, since its queue pair is gone, and nothing is mapped.
 struct Core {
     ending: bool,
     dead: bool,
@@ -127,13 +129,13 @@ struct Core {
     keepers: Keepers,
 }
 
-/// Bytes of `bytes` that the device takes, which has not placed all of them, but `placed` elements, of
-/// `length`, or says with that why none. `ENOBUFS` where it may take them later.
+/// Bytes of `bytes` that the device takes, which has not placed all of them, but `placed` elements,
+/// of `length`, or says with that why none. `ENOBUFS` where it may take them later.
 fn takes_fewer(placed: c_int, length: u64, bytes: usize) -> Result<usize> {
     match usize::try_from(length) {
         Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(fewer),
-        // Memory for it is short, of which some drivers say that nothing was placed (hns_roce does), before
-        // or after they have looked at the length.
+        // Memory for it is short, of which some drivers say that nothing was placed (hns_roce
+        // does), before or after they have looked at the length.
         _ if placed == ENOMEM.to_errno() => Err(ENOBUFS),
         Ok(length) if placed == 0 && (length == bytes || length == 0) => Err(ENOBUFS),
         _ => Err(EIO),
@@ -148,8 +150,8 @@ impl Mr {
     /// [`Self::deregister`] must not have begun to deregister it.
     unsafe fn covered(&self, elements: u32, direction: Direction) -> Covered {
         let mr = self.mr.as_ptr();
-        // SAFETY: The region is not deregistered, as the caller promises. A driver writes at most the
-        // same values again.
+        // SAFETY: The region is not deregistered, as the caller promises. A driver writes at most
+        // the same values again.
         let key = unsafe {
             RemoteKey {
                 rkey: (*mr).rkey,
@@ -180,8 +182,8 @@ impl Mr {
         self.core.lock().mapped
     }
 
-    /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it. `tell` is
-    /// told what was covered.
+    /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it.
+    /// `tell` is told what was covered.
     ///
     /// # Safety
     ///
@@ -208,8 +210,8 @@ impl Mr {
         tell(covered);
     }
 
-    /// Undoes the mapping, if there is one, and returns its direction and elements, and what kept the memory: that
-    /// is to be dropped without the lock.
+    /// Undoes the mapping, if there is one, and returns its direction and elements, and what kept
+    /// the memory: that is to be dropped without the lock.
     fn take_back(&self, core: &mut Core) -> Option<(Direction, u32, Keepers)> {
         if core.mapped == 0 {
             return None;
@@ -217,9 +219,9 @@ impl Mr {
         let direction = core.direction;
         // INVARIANT: Nothing is mapped after this.
         let mapped = core::mem::take(&mut core.mapped);
-        // SAFETY: The lock of `core` is held, and something is mapped: either the region is not idle, and by
-        // the type invariant nobody else uses the list, or the caller is who has just mapped it. It is
-        // mapped with these values, and the device is alive.
+        // SAFETY: The lock of `core` is held, and something is mapped: either the region is not
+        // idle, and by the type invariant nobody else uses the list, or the caller is who has just
+        // mapped it. It is mapped with these values, and the device is alive.
         unsafe {
             let sg = (*self.list.get()).sg.as_mut_ptr();
             dma_track::unmapped(sg as u64, mapped as usize, direction.as_raw());
@@ -231,7 +233,8 @@ impl Mr {
 }
 
 impl Mr {
-    /// Makes a region of at most `pages` pages, not of none, for the queue pair of that number. May sleep.
+    /// Makes a region of at most `pages` pages, not of none, for the queue pair of that number. May
+    /// sleep.
     ///
     /// # Safety
     ///
@@ -293,8 +296,9 @@ impl Mr {
 
     /// Takes the region from the device: afterwards no peer can reach what it covered. May sleep.
     ///
-    /// `tell` is told what it covered. An error says that the device has not let go of it, for all that is known;
-    /// it counts as dead all the same, since the queue pair through which a peer could reach it is gone.
+    /// `tell` is told what it covered. An error says that the device has not let go of it, for all
+    /// that is known; it counts as dead all the same, since the queue pair through which a peer
+    /// could reach it is gone.
     ///
     /// # Safety
     ///
@@ -319,10 +323,9 @@ impl Mr {
         let mut core = self.core.lock();
         let mapped = self.take_back(&mut core);
         core.dead = true;
-        // Its memory may be such as is given back only by who may sleep, which whoever drops the last
-        // reference may not.
-        // SAFETY: The lock is held, and nobody covers anything any more, so by the type invariant
-        // nobody else uses the list.
+        // Its memory may be such as is given back only by who may sleep, which whoever drops the
+        // last reference may not. SAFETY: The lock is held, and nobody covers anything any more, so
+        // by the type invariant nobody else uses the list.
         let sg = unsafe { core::mem::take(&mut (*self.list.get()).sg) };
         drop(core);
         drop(sg);
@@ -365,10 +368,11 @@ pub(crate) struct Covered {
 
 /// Why memory could not be covered.
 pub(crate) struct NotMapped {
-    /// `ENOBUFS` when it cannot be mapped, or placed, now; `EIO` when the device refuses it; `EINVAL` when
-    /// there is none, or regions of another queue pair.
+    /// `ENOBUFS` when it cannot be mapped, or placed, now; `EIO` when the device refuses it;
+    /// `EINVAL` when there is none, or regions of another queue pair.
     pub(crate) error: Error,
-    /// What was to be covered, up to the direction; of the key the address alone, that of the device.
+    /// What was to be covered, up to the direction; of the key the address alone, that of the
+    /// device.
     pub(crate) covered: Covered,
     /// What the device has said to the list, if it was asked.
     pub(crate) placed: Option<i32>,
@@ -390,8 +394,8 @@ impl Mr {
     ///
     /// # Safety
     ///
-    /// [`Self::deregister`] must not have begun, nor begin before this returns, and the caller must have the
-    /// region's only token, which is [`Idle`].
+    /// [`Self::deregister`] must not have begun, nor begin before this returns, and the caller must
+    /// have the region's only token, which is [`Idle`].
     ///
     /// [`Region::map`]: super::region::Region::map
     /// [`Idle`]: super::region::Idle
@@ -405,8 +409,8 @@ impl Mr {
         #[cfg(CONFIG_RPCRDMA_DEBUG)]
         kernel::task::might_sleep();
         let mark = pieces.mark();
-        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile. The mark is of
-        // these pieces.
+        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile.
+        // The mark is of these pieces.
         unsafe {
             if let Some(bytes) = self.place(pieces, access)? {
                 pieces.go_back(mark);
@@ -415,9 +419,9 @@ impl Mr {
         }
 
         let mr = self.mr.as_ptr();
-        // A key is used once: the peer's late use of an old one must fail.
-        // SAFETY: The region is valid, since nobody deregisters it, and nobody else uses it while the caller
-        // has its token.
+        // A key is used once: the peer's late use of an old one must fail. SAFETY: The region is
+        // valid, since nobody deregisters it, and nobody else uses it while the caller has its
+        // token.
         let key = unsafe {
             bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
             let in_page = (*mr).iova & u64::from(PAGE - 1);
@@ -443,8 +447,8 @@ impl Mr {
         pieces: &mut ExtentIter<'_>,
         access: Access,
     ) -> Result<Option<usize>, NotMapped> {
-        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile: by the
-        // type invariant nobody else uses the list.
+        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile:
+        // by the type invariant nobody else uses the list.
         let List { sg, longest } = unsafe { &mut *self.list.get() };
         let before = pieces.remaining();
         let filled = pieces.fill(sg.as_mut_slice(), self.sg_gaps, *longest);
@@ -459,8 +463,9 @@ impl Mr {
         let bytes = before - pieces.remaining();
         let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
         let (mr, direction) = (self.mr.as_ptr(), access.direction());
-        // SAFETY: The first `filled` elements were set to memory that is valid during this call, and kept then until
-        // this region is fenced, or dead; the device is alive as long as the region is.
+        // SAFETY: The first `filled` elements were set to memory that is valid during this call,
+        // and kept then until this region is fenced, or dead; the device is alive as long as the
+        // region is.
         let mapped =
             unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
         // By value: who takes the mapping back uses the list.
@@ -471,8 +476,8 @@ impl Mr {
         }
         dma_track::mapped(list as u64, filled, direction.as_raw());
 
-        // SAFETY: The region is valid, since nobody deregisters it, and the list is mapped for its device; no
-        // offset is given. Nobody else uses the region while the caller has its token.
+        // SAFETY: The region is valid, since nobody deregisters it, and the list is mapped for its
+        // device; no offset is given. Nobody else uses the region while the caller has its token.
         let (placed, length) = unsafe {
             // A driver that fails early leaves what was there.
             (*mr).length = 0;
@@ -511,8 +516,9 @@ impl Mr {
         }
     }
 
-    /// Covers no more than the first `bytes`, since the device takes fewer pieces than a region has room
-    /// for: where bounce buffers lose what is in front of a piece in its page, two may not join.
+    /// Covers no more than the first `bytes`, since the device takes fewer pieces than a region has
+    /// room for: where bounce buffers lose what is in front of a piece in its page, two may not
+    /// join.
     ///
     /// # Safety
     ///

@@ -125,8 +125,9 @@ impl<E: CmHandler> From<Error> for NotMade<E> {
 
 /// Who uses a queue pair, and what it tells him.
 ///
-/// But for the tear-down's and [`Self::event`], all are called in process context, from the work queue of the
-/// completion queues: they must not sleep on memory, nor disconnect, nor wait for the tear-down.
+/// But for the tear-down's and [`Self::event`], all are called in process context, from the work
+/// queue of the completion queues: they must not sleep on memory, nor disconnect, nor wait for the
+/// tear-down.
 pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     /// Receives the events of the id.
     type Cm: CmHandler;
@@ -137,13 +138,13 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     /// What goes with the RDMA Reads of a transfer.
     type Read: Send + 'static;
 
-    /// A request has failed. Called for each, before anything that it had is taken out of its queue, by this
-    /// worker or the other's.
+    /// A request has failed. Called for each, before anything that it had is taken out of its
+    /// queue, by this worker or the other's.
     fn failing(&self, qp: &QueuePair<Self>) {
         let _ = qp;
     }
-    /// A request of the send queue has completed, for which it was signaled, or which failed: what is up to it can
-    /// be retired, under this lock. RDMA Reads excepted.
+    /// A request of the send queue has completed, for which it was signaled, or which failed: what
+    /// is up to it can be retired, under this lock. RDMA Reads excepted.
     fn sent(&self, queue: Locked<'_, Self>, done: SendDone);
     /// The last of a transfer's RDMA Reads has completed; its memory was taken from the device.
     fn read(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>, wc: Wc) {
@@ -155,7 +156,7 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     }
     /// A message was received.
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_>);
-    /// A Receive with that buffer is about to be posted. Called under the lock of the receive queue.
+    /// A Receive with that buffer is about to be posted, under the lock of the receive queue.
     fn posting_receive(&self, qp: &QueuePair<Self>, index: u32) {
         let _ = (qp, index);
     }
@@ -166,8 +167,9 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
         let _ = event;
     }
 
-    /// The tear-down begins: nobody may post anything but local invalidations. It waits for whoever covers memory or
-    /// makes something, and, when the queues are drained, for transfers. From here on in its own context; may sleep.
+    /// The tear-down begins: nobody may post anything but local invalidations. It waits for whoever
+    /// covers memory or makes something, and, when the queues are drained, for transfers. From here
+    /// on in its own context; may sleep.
     fn closing(&self, qp: &QueuePair<Self>) {
         let _ = qp;
     }
@@ -175,7 +177,7 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     fn disconnected(&self, told: Result) {
         let _ = told;
     }
-    /// Nothing is posted any more, and the device uses nothing: all can be retired, under this lock.
+    /// Nothing is posted any more, the device uses nothing: all can be retired, under this lock.
     fn flushed(&self, queue: Locked<'_, Self>, done: SendDone);
     /// RDMA Reads whose end was not told.
     fn read_flushed(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>) {
@@ -187,7 +189,7 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     fn deregistered(&self, covered: Covered, result: Result) {
         let _ = (covered, result);
     }
-    /// All regions are dead: no peer can reach what they covered. Buffers must go, the tear-down waits.
+    /// All regions are dead: no peer can reach what they covered. Buffers must go: it waits for it.
     fn fenced(&self, queue: Locked<'_, Self>);
 }
 
@@ -332,7 +334,7 @@ impl<C: Consumer> QueuePair<C> {
     ///
     /// # Safety
     ///
-    /// The queues of `hw` must be destroyed before `self` goes, as those of the field `hardware` are.
+    /// The queues of `hw` must be destroyed before `self` goes, as those of `hardware` are.
     unsafe fn make_objects(&self, hw: &mut QpResources<C::Cm>) -> Result<Queues, (Part, Error)> {
         let pointer: *const Self = self;
         let context = Context {
@@ -412,8 +414,8 @@ impl<C: Consumer> QueuePair<C> {
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callbacks are for entries of this ring.
         unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
-        // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one entry
-        // more than there can be Receives. The callback is for entries of this queue.
+        // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
+        // entry more than there can be Receives. The callback is for entries of this queue.
         unsafe { self.recv.open(qp, lkey, recv_cq, Self::receive_done) };
         // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
         unsafe { self.gate.open(objects) };
@@ -432,7 +434,7 @@ impl<C: Consumer> QueuePair<C> {
         self.gate.number()
     }
 
-    /// The numbers that the resource tracker has given to the completion queues, that for sending first.
+    /// The resource tracker's numbers of the completion queues, that for sending first.
     #[inline]
     pub(crate) fn cqs(&self) -> (u32, u32) {
         (self.send_cq.copy().unwrap_or(0), self.recv.cq())
@@ -493,8 +495,8 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
-        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the memory back
-        // that is waited for here.
+        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the
+        // memory back that is waited for here.
         let poster = self.enter()?;
         let objects = (poster.objects().pd, poster.objects().device);
         // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
@@ -512,8 +514,8 @@ impl<C: Consumer> QueuePair<C> {
         Ok(unsafe { Region::new(mr) })
     }
 
-    /// Makes a transfer of at most `parts` parts. May sleep. `ENOTCONN` when the tear-down has begun, `EINVAL` for
-    /// RDMA Reads into memory that others have, too.
+    /// Makes a transfer of at most `parts` parts. May sleep. `ENOTCONN` when the tear-down has
+    /// begun, `EINVAL` for RDMA Reads into memory that others have, too.
     pub(crate) fn alloc_rw_ctx(
         &self,
         kind: TransferKind,
@@ -528,8 +530,8 @@ impl<C: Consumer> QueuePair<C> {
         self.recv.queue.lock().missing(want)
     }
 
-    /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's, or one to
-    /// send from.
+    /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's,
+    /// or one to send from.
     pub(crate) fn add_receive(&self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
         if !buffer.is_for(self.number(), Direction::FromDevice) {
             return Err(buffer);
@@ -538,8 +540,8 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// From here on no more than `wanted` receive buffers are kept, as they come back to
-    /// [`Self::post_receive_batch`] and [`Self::return_receive`]; that each of them can be posted is up to
-    /// [`Self::add_receive`]. Does not sleep.
+    /// [`Self::post_receive_batch`] and [`Self::return_receive`]; that each of them can be posted
+    /// is up to [`Self::add_receive`]. Does not sleep.
     pub(crate) fn want_receives(&self, wanted: u32) {
         self.recv.queue.lock().wanted = wanted;
     }

@@ -95,8 +95,8 @@ impl Receives {
         }
     }
 
-    /// Takes the buffer of a message back, and returns the lock under which it did. A message of another queue
-    /// pair goes back there.
+    /// Takes the buffer of a message back, and returns the lock under which it did. A message of
+    /// another queue pair goes back there.
     #[inline]
     pub(super) fn take_back(&self, message: RecvBuf) -> SpinLockGuard<'_, RecvQueue> {
         if !core::ptr::eq(message.owner.as_ptr(), self) {
@@ -373,8 +373,9 @@ pub(crate) struct Received<'a> {
 impl<'a> Received<'a> {
     /// # Safety
     ///
-    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the caller's
-    /// hands: it must not be given back as long as the object exists, nor at all if that sets `kept`.
+    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the
+    /// caller's hands: it must not be given back as long as the object exists, nor at all if that
+    /// sets `kept`.
     pub(super) unsafe fn new(
         owner: &'a Receives,
         index: u32,
@@ -429,8 +430,8 @@ impl<'a> Received<'a> {
     /// Keeps the message, and so its receive buffer.
     pub(crate) fn keep(self) -> RecvBuf {
         self.kept.set(true);
-        // INVARIANT: Counted when it was completed. By the type invariant the bytes are in that buffer. It is not
-        // given back, since it was marked as kept, and this object ends here.
+        // INVARIANT: Counted when it was completed. By the type invariant the bytes are in that
+        // buffer. It is not given back, since it was marked as kept, and this object ends here.
         RecvBuf {
             owner: NonNull::from(self.owner),
             data: self.bytes.cast(),

@@ -57,16 +57,16 @@ pub(crate) struct Invalidated {
 impl Invalidated {
     /// # Safety
     ///
-    /// A request of the queue pair of that number must have completed well, at the last position before `end`
-    /// or behind it.
+    /// A request of the queue pair of that number must have completed well, at the last position
+    /// before `end` or behind it.
     #[inline]
     pub(super) unsafe fn new(owner: u64, end: u64) -> Self {
         Self { owner, end }
     }
 }
 
-/// A key that a completed Receive said to be invalidated, for as long as that message is at hand, and once: some
-/// time later the same key may be another region's.
+/// A key that a completed Receive said to be invalidated, for as long as that message is at hand,
+/// and once: some time later the same key may be another region's.
 pub(crate) struct InvalidatedKey<'a> {
     key: u32,
     /// The number of the queue pair.
@@ -77,8 +77,8 @@ pub(crate) struct InvalidatedKey<'a> {
 impl InvalidatedKey<'_> {
     /// # Safety
     ///
-    /// The queue pair of that number must have received the key with a message that stays at hand, and there must be no
-    /// other proof of that.
+    /// The queue pair of that number must have received the key with a message that stays at hand,
+    /// and there must be no other proof of that.
     #[inline]
     pub(super) unsafe fn new(key: u32, owner: u64) -> Self {
         Self {
@@ -175,10 +175,10 @@ impl Region<Idle> {
 
     /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
     ///
-    /// The peer's address space for it starts at `tag` in the upper half, so that no address of
-    /// the kernel gets on the wire. May sleep, as drivers may. `EINVAL` for a region of another queue pair
-    /// than the poster's, `ENOBUFS` when the memory cannot be mapped, or placed, now; `EIO` when the device
-    /// refuses it.
+    /// The peer's address space for it starts at `tag` in the upper half, so that no address of the
+    /// kernel gets on the wire. May sleep, as drivers may. `EINVAL` for a region of another queue
+    /// pair than the poster's, `ENOBUFS` when the memory cannot be mapped, or placed, now; `EIO`
+    /// when the device refuses it.
     #[inline]
     pub(crate) fn map(
         self,
@@ -190,8 +190,8 @@ impl Region<Idle> {
         if poster.number() != self.owner() {
             return Err((NotMapped::nothing(EINVAL), self));
         }
-        // SAFETY: The region is idle and this its only token. The tear-down deregisters the regions of its
-        // queue pair after all posters have left, and this one is still there.
+        // SAFETY: The region is idle and this its only token. The tear-down deregisters the regions
+        // of its queue pair after all posters have left, and this one is still there.
         match unsafe { self.mr.cover(pieces, access, tag) } {
             Ok(key) => {
                 let mut mapped = self.into_state(Mapped);
@@ -247,7 +247,8 @@ impl Region<Registered> {
 
     /// A completed Receive said that this key was invalidated: the memory is ours again.
     ///
-    /// Gives the region back as it was when the key is another; else `tell` is told what was covered.
+    /// Gives the region back as it was when the key is another; else `tell` is told what was
+    /// covered.
     #[inline]
     pub(crate) fn invalidated_by(
         self,
@@ -274,8 +275,8 @@ impl Region<Registered> {
 }
 
 impl Region<Invalidating> {
-    /// The local invalidation has completed well, if `done` says so: else it stays as it was. `tell` is told
-    /// what was covered.
+    /// The local invalidation has completed well, if `done` says so: else it stays as it was.
+    /// `tell` is told what was covered.
     #[inline]
     pub(crate) fn completed(
         self,
@@ -285,8 +286,9 @@ impl Region<Invalidating> {
         if self.owner() != done.owner || self.state.0 >= done.end {
             return Err(self);
         }
-        // SAFETY: It was posted at a position below one at which a request of the same queue pair has completed
-        // well; a queue pair works off such requests in order, and none after one that failed.
+        // SAFETY: It was posted at a position below one at which a request of the same queue pair
+        // has completed well; a queue pair works off such requests in order, and none after one
+        // that failed.
         unsafe { self.mr.uncover(tell) };
         Ok(self.into_state(Idle))
     }

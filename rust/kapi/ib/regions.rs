@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The regions of one message, which can be looked at together: whether a peer can reach memory of it.
+//! The regions of one message, which can be looked at together: whether a peer can reach memory of
+//! it.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -103,9 +104,9 @@ impl Regions {
         &self.registered
     }
 
-    /// Covers as many of the pieces as fit into one more region, and says what it covers, as [`Region::map`].
-    /// `ENOBUFS`, too, without room for it, `EINVAL` beside regions of another queue pair. The region comes back
-    /// where nothing was mapped.
+    /// Covers as many of the pieces as fit into one more region, and says what it covers, as
+    /// [`Region::map`]. `ENOBUFS`, too, without room for it, `EINVAL` beside regions of another
+    /// queue pair. The region comes back where nothing was mapped.
     #[inline]
     pub(crate) fn map(
         &mut self,
@@ -127,7 +128,8 @@ impl Regions {
         Ok(key)
     }
 
-    /// Gives a mapped region back, if there is one: nothing was posted. `tell` is told what was covered.
+    /// Gives a mapped region back, if there is one: nothing was posted. `tell` is told what was
+    /// covered.
     pub(crate) fn unmap(&mut self, tell: impl FnOnce(Covered)) -> Option<Region<Idle>> {
         Some(self.mapped.pop()?.unmap(tell))
     }
@@ -156,7 +158,8 @@ impl Regions {
         }
     }
 
-    /// Adds the local invalidations of all that are registered to a chain. `owned` says what their slots own.
+    /// Adds the local invalidations of all that are registered to a chain. `owned` says what their
+    /// slots own.
     #[inline]
     pub(crate) fn invalidate<T, R>(
         &mut self,
@@ -172,8 +175,8 @@ impl Regions {
         }
     }
 
-    /// Gives the region back whose key that is, if there is one. `was` is told before which it was, and `tell` what it
-    /// covered.
+    /// Gives the region back whose key that is, if there is one. `was` is told before which it was,
+    /// and `tell` what it covered.
     #[inline]
     pub(crate) fn invalidated_by(
         &mut self,
@@ -199,8 +202,8 @@ impl Regions {
         }
     }
 
-    /// Gives a region back whose local invalidation has ended well, as `done` says, if there is one. `tell` is told
-    /// what was covered.
+    /// Gives a region back whose local invalidation has ended well, as `done` says, if there is
+    /// one. `tell` is told what was covered.
     #[inline]
     pub(crate) fn completed(
         &mut self,
@@ -217,8 +220,8 @@ impl Regions {
         }
     }
 
-    /// Lets go of the regions that tear-down has taken from the device. Returns whether there is none then, as
-    /// [`Self::is_fenced`].
+    /// Lets go of the regions that tear-down has taken from the device. Returns whether there is
+    /// none then, as [`Self::is_fenced`].
     #[inline]
     pub(crate) fn drop_dead(&mut self) -> bool {
         // As a rule there are none any more.
@@ -236,7 +239,8 @@ impl Regions {
     /// Whether there is none: no peer can reach the memory.
     #[inline]
     pub(crate) fn is_fenced(&self) -> bool {
-        // One that is mapped is undone with the connection: the device may write to the memory then.
+        // One that is mapped is undone with the connection: the device may write to the memory
+        // then.
         self.len() == 0
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! Requests of a reliable connection complete in order, so a completion at one position retires
 //! every slot up to it, and most requests need no completion of their own. RDMA Reads alone
-//! complete out of order with some devices: they have no slot in the ring, but a place of their own.
+//! complete out of order with some devices: they have no slot in the ring, but a place of their
+//! own.
 
 mod chain;
 mod cqe;
@@ -98,8 +99,8 @@ pub(crate) struct SendDone {
 impl SendDone {
     /// # Safety
     ///
-    /// The request in front of the position `end` of that queue pair must have completed so, or the queue pair
-    /// must be gone.
+    /// The request in front of the position `end` of that queue pair must have completed so, or the
+    /// queue pair must be gone.
     pub(super) unsafe fn new(owner: u64, end: u64, wc: Wc) -> Self {
         Self { owner, end, wc }
     }
@@ -135,15 +136,17 @@ impl SendDone {
 ///
 /// # Invariants
 ///
-/// - Positions `tail..head` are posted, or were to be by a chain that was given up, and not retired; each has a slot and the completion entry of
-///   the same index. That of `tail` is `oldest`, and the others follow it around the ring. Slots
-///   without position hold nothing, but for those of a [`Chain`] that is being made, or was forgotten.
-/// - `head - tail` and the requests of all `reads` are `avail` less than `slots.len()`, which is one less
-///   than the device's queue holds (the drain needs one).
-/// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the number `owner`.
-/// - `state` is `Closed` from the beginning of a chain to its post, and stays so after a post that failed or a chain
-///   that was given up: nothing is posted any more, so that no completion is of a request behind one that the
-///   device may not have taken. It never goes back but then.
+/// - Positions `tail..head` are posted, or were to be by a chain that was given up, and not
+///   retired; each has a slot and the completion entry of the same index. That of `tail` is
+///   `oldest`, and the others follow it around the ring. Slots without position hold nothing, but
+///   for those of a [`Chain`] that is being made, or was forgotten.
+/// - `head - tail` and the requests of all `reads` are `avail` less than `slots.len()`, which is
+///   one less than the device's queue holds (the drain needs one).
+/// - `target` is valid while `state` is `Open` or `Draining`; it is of the queue pair with the
+///   number `owner`.
+/// - `state` is `Closed` from the beginning of a chain to its post, and stays so after a post that
+///   failed or a chain that was given up: nothing is posted any more, so that no completion is of a
+///   request behind one that the device may not have taken. It never goes back but then.
 pub(crate) struct Ring<T, R> {
     target: Target,
     owner: u64,
@@ -151,8 +154,9 @@ pub(crate) struct Ring<T, R> {
     state: RingState,
     avail: u32,
     slots: KVVec<Posted<T>>,
-    /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses it. The last of them
-    /// may be of a chain that is being made, or was forgotten, whose positions are behind the head.
+    /// The transfers of RDMA Writes, each with the position of the last: nothing behind that uses
+    /// it. The last of them may be of a chain that is being made, or was forgotten, whose positions
+    /// are behind the head.
     writes: Fifo<(u64, KBox<RwCtx>)>,
     entries: Cqes,
     head: u64,
@@ -167,9 +171,9 @@ pub(crate) struct Ring<T, R> {
 unsafe impl<T: Send, R: Send> Send for Ring<T, R> {}
 
 impl<T, R> Ring<T, R> {
-    /// Room for `slots` work requests, `chain` of them in one post beside those of a transfer, and for
-    /// the RDMA Reads of `reads` transfers; without any there can be no RDMA Writes either. Nothing can
-    /// be posted until [`Self::open`]. May sleep.
+    /// Room for `slots` work requests, `chain` of them in one post beside those of a transfer, and
+    /// for the RDMA Reads of `reads` transfers; without any there can be no RDMA Writes either.
+    /// Nothing can be posted until [`Self::open`]. May sleep.
     pub(super) fn new(owner: u64, slots: u32, chain: u32, reads: u32) -> Result<Self> {
         // Behind each of them is a Send.
         let writes = if reads == 0 { 0 } else { slots as usize / 2 };
@@ -204,9 +208,10 @@ impl<T, R> Ring<T, R> {
     ///
     /// # Safety
     ///
-    /// The queue pair must be that of the number `owner` and valid, with a send queue of more entries than this
-    /// has slots, until [`Self::close`] with [`RingState::Closed`]. `lkey` must be that of its protection domain. The handlers
-    /// must expect completions of this ring's entries.
+    /// The queue pair must be that of the number `owner` and valid, with a send queue of more
+    /// entries than this has slots, until [`Self::close`] with [`RingState::Closed`]. `lkey` must
+    /// be that of its protection domain. The handlers must expect completions of this ring's
+    /// entries.
     pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
         self.entries.open(handlers.done)?;
         self.reads.open(handlers)?;
@@ -286,8 +291,8 @@ impl<T, R> Ring<T, R> {
         &self.reads
     }
 
-    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended. Their memory was
-    /// taken from the device.
+    /// Takes back the RDMA Reads whose last completion entry is at `entry`: they have ended. Their
+    /// memory was taken from the device.
     pub(super) fn end_read(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
         let mut reading = self.reads.end(entry)?;
         // INVARIANT: They are not in `reads` any more.
@@ -325,14 +330,15 @@ impl<T, R> Ring<T, R> {
     ///
     /// # Safety
     ///
-    /// [`Self::can_post`] must have been true when the lock was taken, and `state` be what it was then. The list must be linked and end with
-    /// a null `next`, and what it points to must live until the call returns; completion entries, and memory that
-    /// it names, until the requests complete or the queue pair is gone.
+    /// [`Self::can_post`] must have been true when the lock was taken, and `state` be what it was
+    /// then. The list must be linked and end with a null `next`, and what it points to must live
+    /// until the call returns; completion entries, and memory that it names, until the requests
+    /// complete or the queue pair is gone.
     #[inline(always)]
     unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
-        // SAFETY: The queue pair is valid while the state is open or draining, as the caller has seen under the
-        // lock; he promises the rest.
+        // SAFETY: The queue pair is valid while the state is open or draining, as the caller has
+        // seen under the lock; he promises the rest.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
         if posted.is_err() {
             // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
@@ -350,8 +356,8 @@ impl<T, R> Ring<T, R> {
         self.avail = self.avail.wrapping_add(1);
     }
 
-    /// Takes back the transfer whose last RDMA Write is that of the tail, if there is one. Its memory was taken
-    /// from the device.
+    /// Takes back the transfer whose last RDMA Write is that of the tail, if there is one. Its
+    /// memory was taken from the device.
     #[inline(never)]
     fn take_writes(&mut self) -> Option<KBox<RwCtx>> {
         let (last, _) = self.writes.first()?;
@@ -373,15 +379,15 @@ impl<T, R> Ring<T, R> {
     }
 }
 
-/// The right to post to a ring, and to take back what was posted. The ring itself stays where it is: two could
-/// be exchanged otherwise.
+/// The right to post to a ring, and to take back what was posted. The ring itself stays where it
+/// is: two could be exchanged otherwise.
 pub(crate) struct RingMut<'a, T, R>(pub(super) &'a mut Ring<T, R>);
 
 impl<'a, T, R> RingMut<'a, T, R> {
     /// Begins a chain of at most `n` requests.
     ///
-    /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed; `EAGAIN`
-    /// without room for so many.
+    /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed;
+    /// `EAGAIN` without room for so many.
     #[inline(always)]
     pub(crate) fn begin(self, n: usize) -> Result<Chain<'a, T, R>> {
         if !self.0.can_post() {
@@ -393,9 +399,9 @@ impl<'a, T, R> RingMut<'a, T, R> {
         Ok(Chain::new(self.0, n))
     }
 
-    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes with it.
-    /// `EINVAL` if it has none, or is for another queue pair, or reads; or if there is no room for any. What is
-    /// given back was not posted.
+    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes
+    /// with it. `EINVAL` if it has none, or is for another queue pair, or reads; or if there is no
+    /// room for any. What is given back was not posted.
     pub(crate) fn begin_behind(
         self,
         transfer: KBox<RwCtx>,
@@ -421,8 +427,8 @@ impl<'a, T, R> RingMut<'a, T, R> {
 
     /// Posts the RDMA Reads of a transfer, for which there must be room: see [`Reads::is_full`].
     ///
-    /// Errors as those of [`Self::begin_behind`], with what was not posted; or the device's own, and then all
-    /// of it counts as posted.
+    /// Errors as those of [`Self::begin_behind`], with what was not posted; or the device's own,
+    /// and then all of it counts as posted.
     pub(crate) fn post_reads(self, reading: Reading<R>) -> Result<(), (Error, Option<Reading<R>>)> {
         let ring = self.0;
         if !ring.is_open() {
@@ -438,13 +444,15 @@ impl<'a, T, R> RingMut<'a, T, R> {
         let first = ring.reads.begin(reading).map_err(|(e, r)| (e, Some(r)))?;
         // INVARIANT: They are in `reads`.
         ring.avail = avail;
-        // SAFETY: Checked above. The requests are those of a transfer that stays in `reads`, as their entries do.
+        // SAFETY: Checked above. The requests are those of a transfer that stays in `reads`, as
+        // their entries do.
         unsafe { ring.post_list(first) }.map_err(|e| (e, None))
     }
 
-    /// Retires the slots up to what was done, until `each` returns something, which this returns then. It may take
-    /// what a slot has; and there is a transfer if it was the last of its RDMA Writes, whose memory was taken from the
-    /// device. What it leaves, or drops, is dropped under the lock.
+    /// Retires the slots up to what was done, until `each` returns something, which this returns
+    /// then. It may take what a slot has; and there is a transfer if it was the last of its RDMA
+    /// Writes, whose memory was taken from the device. What it leaves, or drops, is dropped under
+    /// the lock.
     #[inline(always)]
     pub(crate) fn retire<B>(
         self,

@@ -89,7 +89,8 @@ unsafe impl Send for RwCtx {}
 
 /// Memory could not be added.
 pub(crate) struct NotAdded {
-    /// `EMSGSIZE` if there is no room, or no memory; `EAGAIN` when the core has no region; or what the device says.
+    /// `EMSGSIZE` if there is no room, or no memory; `EAGAIN` when the core has no region; or what
+    /// the device says.
     pub(crate) error: Error,
     /// How many elements the device was asked to take, if it was.
     pub(crate) elements: u32,
@@ -162,13 +163,14 @@ impl RwCtx {
         lengths.fold(0, u32::wrapping_add)
     }
 
-    /// How many pieces of memory were added, each for one segment of the peer; none once it is unmapped.
+    /// How many pieces of memory were added, each for one segment of the peer; none once it is
+    /// unmapped.
     pub(crate) fn pieces(&self) -> usize {
         self.parts.len()
     }
 
-    /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and as many of the peer's
-    /// from that address on; says how many. May sleep.
+    /// Adds bytes of the memory, up to where it goes on elsewhere, `len` at most, and as many of
+    /// the peer's from that address on; says how many. May sleep.
     pub(crate) fn add(
         &mut self,
         offset: usize,
@@ -274,8 +276,8 @@ impl RwCtx {
 
     /// Takes the memory from the device.
     ///
-    /// Who has it as a box of his own has not posted it, or got it back from the ring: the device does not use
-    /// the memory, or is past asking.
+    /// Who has it as a box of his own has not posted it, or got it back from the ring: the device
+    /// does not use the memory, or is past asking.
     pub(super) fn unmap(&mut self) {
         for part in self.parts.iter_mut() {
             let elements = self.elements.as_ptr().wrapping_add(part.first);
@@ -315,7 +317,8 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
     // SAFETY: The queue pair is valid, as the caller promises, and so is its device.
     unsafe {
         let device = (*qp).device;
-        // These read into regions, for which the core counts elements where the device counts pages.
+        // These read into regions, for which the core counts elements where the device counts
+        // pages.
         if kind == TransferKind::Read && bindings::rdma_protocol_iwarp(device, port) {
             return NonZero::<u32>::MIN;
         }

@@ -24,8 +24,8 @@ pub(in crate::kapi) enum Kept {
         /// Only to be dropped.
         _pages: PageList,
     },
-    /// A few bytes that nobody has use for but the device. Of an allocation of their own: the processor must not
-    /// write to what else is in their cache line.
+    /// A few bytes that nobody has use for but the device. Of an allocation of their own: the
+    /// processor must not write to what else is in their cache line.
     Scratch {
         /// Only to be dropped.
         _bytes: KBox<Opaque<Scratch>>,

@@ -34,8 +34,8 @@ impl HeadTail {
 ///
 /// # Invariants
 ///
-/// Head and tail are empty or in the pages of the list; `first * PAGE_SIZE + base + len` reaches
-/// no further than the list. If it is writable, head and tail are empty, and `first` and `base` zero.
+/// Head and tail are empty or in the pages of the list; `first * PAGE_SIZE + base + len` reaches no
+/// further than the list. If it is writable, head and tail are empty, and `first` and `base` zero.
 pub(crate) struct MsgPages {
     pages: PageList,
     ends: HeadTail,
@@ -125,8 +125,8 @@ impl MsgPages {
         unsafe { ExtentIter::new(head, (pages, self.base, self.len), tail, (None, None)) }
     }
 
-    /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most, as
-    /// [`ExtentIter::take`] does. Returns how many that are, none behind the last.
+    /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most,
+    /// as [`ExtentIter::take`] does. Returns how many that are, none behind the last.
     #[inline]
     pub(in crate::kapi) fn take_at(
         &self,
@@ -159,7 +159,8 @@ impl MsgPages {
         })
     }
 
-    /// The pages alone, where they are nobody else's, and the message begins at the front of the first.
+    /// The pages alone, where they are nobody else's, and the message begins at the front of the
+    /// first.
     pub(crate) fn into_read_pages(self) -> Option<ReadPages> {
         let Self {
             pages,
@@ -206,8 +207,9 @@ impl ReadPages {
         })
     }
 
-    /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns the
-    /// bytes that are in them. `EINVAL` if there is no room for them: then the array stays as it is.
+    /// Puts the pages at the beginning of an array, and lets go of those that were there. Returns
+    /// the bytes that are in them. `EINVAL` if there is no room for them: then the array stays as
+    /// it is.
     ///
     /// # Safety
     ///
@@ -222,7 +224,8 @@ impl ReadPages {
     }
 }
 
-/// Calls `take` for `len` bytes from `offset` on, piece by piece. `EMSGSIZE` if there are not so many.
+/// Calls `take` for `len` bytes from `offset` on, piece by piece. `EMSGSIZE` if there are not so
+/// many.
 fn each(
     mut pieces: ExtentIter<'_>,
     offset: usize,

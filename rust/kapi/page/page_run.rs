@@ -9,8 +9,8 @@ use kernel::page::PAGE_SIZE;
 /// Whether pages that are neighbours in the kernel's map of all pages are neighbours in memory.
 pub(super) const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
 
-/// `len` bytes that begin `offset` bytes into the first of some pages, and go on at the front of each
-/// other. Or one piece of memory of that length, of which only the first page is named.
+/// `len` bytes that begin `offset` bytes into the first of some pages, and go on at the front of
+/// each other. Or one piece of memory of that length, of which only the first page is named.
 pub(in super::super) struct PageRun<'a> {
     pages: &'a [*mut bindings::page],
     offset: usize,
@@ -34,8 +34,8 @@ impl<'a> PageRun<'a> {
         }
     }
 
-    /// Calls `each` with the part that is in each page: its offset in that, and its length. The last one
-    /// is what remains.
+    /// Calls `each` with the part that is in each page: its offset in that, and its length. The
+    /// last one is what remains.
     pub(super) fn each_page(&self, mut each: impl FnMut(*mut bindings::page, usize, usize)) {
         let Some((last, others)) = self.pages.split_last() else {
             return;
@@ -50,9 +50,10 @@ impl<'a> PageRun<'a> {
         each(*last, offset, left);
     }
 
-    /// Has an element set for each piece, with its page, offset and length, and says how many that are.
-    /// A piece that goes on in the next page is lengthened by so many bytes after it was set. None if
-    /// there are fewer elements than pages, or no page. What the elements behind those are is not said.
+    /// Has an element set for each piece, with its page, offset and length, and says how many that
+    /// are. A piece that goes on in the next page is lengthened by so many bytes after it was set.
+    /// None if there are fewer elements than pages, or no page. What the elements behind those are
+    /// is not said.
     #[inline]
     pub(in super::super) fn put<E>(
         &self,
@@ -124,8 +125,8 @@ fn join<E>(
 ///
 /// # Invariants
 ///
-/// The element in front of `end` is set, and from `end` on there is one for each page that is still to
-/// be added.
+/// The element in front of `end` is set, and from `end` on there is one for each page that is still
+/// to be added.
 struct Elements<E, S, L> {
     /// Behind the element that was set last.
     end: *mut E,
@@ -155,8 +156,8 @@ where
         self.next = page.wrapping_byte_add(self.step);
     }
 
-    /// Adds pages if none of them is the neighbour of the one before it, and says whether that is so. If
-    /// not, none is added.
+    /// Adds pages if none of them is the neighbour of the one before it, and says whether that is
+    /// so. If not, none is added.
     // Then it is about six instructions for each.
     #[inline(always)]
     fn add_apart(&mut self, pages: &[*mut bindings::page; 8]) -> bool {

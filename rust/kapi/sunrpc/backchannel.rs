@@ -81,7 +81,8 @@ impl OwnedSlot {
         rqst.rq_xid = xid.to_be();
         rqst.rq_bc_pa_state = 1 << bindings::RPC_BC_PA_IN_USE;
         // The credits of the two directions are apart (RFC 8167, section 4.1). With a unit of the
-        // congestion window, which it has not taken, its Reply does not wait where the window is full.
+        // congestion window, which it has not taken, its Reply does not wait where the window is
+        // full.
         rqst.rq_cong = 1;
         rqst.rq_rcv_buf.head[0].iov_base = head.cast();
         rqst.rq_rcv_buf.head[0].iov_len = call.len();
@@ -137,8 +138,8 @@ impl Backchannel {
         unsafe { test_bit(bindings::RPC_BC_PA_IN_USE, state) }
     }
 
-    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock of the
-    /// transport's state held.
+    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock
+    /// of the transport's state held.
     ///
     /// # Safety
     ///
@@ -230,7 +231,8 @@ impl Backchannel {
         unsafe { (*container_of!(rqst, Slot, rqst)).connection }
     }
 
-    /// The RPC layer is done with a request. Returns its connection, and whether its Reply was sent.
+    /// The RPC layer is done with a request. Returns its connection, and whether its Reply was
+    /// sent.
     ///
     /// # Safety
     ///
@@ -253,11 +255,11 @@ impl Backchannel {
 }
 
 impl Xprt {
-    /// Puts a reverse Reply that is to be sent in front of all else. False where there is none, or it is
-    /// there.
+    /// Puts a reverse Reply that is to be sent in front of all else. False where there is none, or
+    /// it is there.
     ///
-    /// The RPC layer puts it behind requests that have a unit of the congestion window, as those have
-    /// that were sent on an earlier connection.
+    /// The RPC layer puts it behind requests that have a unit of the congestion window, as those
+    /// have that were sent on an earlier connection.
     pub(crate) fn put_reverse_first(&self) -> bool {
         self.with_queue_lock(|xprt| {
             // SAFETY: The transport is valid while it is borrowed.

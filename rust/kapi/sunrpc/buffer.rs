@@ -132,7 +132,8 @@ impl<C> RpcBuffer<C> {
         }
     }
 
-    /// How many bytes there are from `at` on, which is one of them or the end; 0 for any other place.
+    /// How many bytes there are from `at` on, which is one of them or the end; 0 for any other
+    /// place.
     ///
     /// # Safety
     ///
@@ -193,7 +194,8 @@ impl<C> RpcBuffer<C> {
         unsafe { &*progress }
     }
 
-    /// Where the regions are counted that cover memory of the RPC: these bytes, and what else its messages are in.
+    /// Where the regions are counted that cover memory of the RPC: these bytes, and what else its
+    /// messages are in.
     ///
     /// # Safety
     ///

@@ -20,8 +20,8 @@ use kernel::{
     },
 };
 
-/// Sets one of the strings that describe the address, and frees the old one when nobody reads it any
-/// more. May sleep.
+/// Sets one of the strings that describe the address, and frees the old one when nobody reads it
+/// any more. May sleep.
 ///
 /// # Safety
 ///

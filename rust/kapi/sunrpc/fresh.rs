@@ -20,7 +20,8 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// `xprt` is of `xprt_alloc`, and nobody else knows of it. Its strings are null, static, or allocated.
+/// `xprt` is of `xprt_alloc`, and nobody else knows of it. Its strings are null, static, or
+/// allocated.
 pub(super) struct Fresh {
     xprt: NonNull<bindings::rpc_xprt>,
     address: SocketAddress,
@@ -96,7 +97,8 @@ impl Drop for Fresh {
 ///
 /// # Safety
 ///
-/// It must be one that [`Fresh::new`] made, and nobody knows of it any more, nor looks at its strings.
+/// It must be one that [`Fresh::new`] made, and nobody knows of it any more, nor looks at its
+/// strings.
 pub(super) unsafe fn free(xprt: *mut bindings::rpc_xprt) {
     // SAFETY: By the contract of this function.
     unsafe {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What keeps a transport's memory from being freed, without being a reference to the transport: the RPC
-//! layer may destroy it, and then waits for the last handle to go.
+//! What keeps a transport's memory from being freed, without being a reference to the transport:
+//! the RPC layer may destroy it, and then waits for the last handle to go.
 
 use crate::kapi::sys::completion::Completion;
 use core::ptr::NonNull;
@@ -50,8 +50,8 @@ pub(super) struct HandleInner<X, B> {
 
 // SAFETY: The transport is only pointed to; completions may be used by any thread, and so may `B`.
 unsafe impl<X, B: Send + Sync> Send for HandleInner<X, B> {}
-// SAFETY: The transport is only pointed to; completions may be used by several threads at once, and so
-// may `B`.
+// SAFETY: The transport is only pointed to; completions may be used by several threads at once, and
+// so may `B`.
 unsafe impl<X, B: Send + Sync> Sync for HandleInner<X, B> {}
 
 impl<X, B> HandleInner<X, B> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How far an RPC is with its Call. Its task has the outcome of sending that before it waits for the
-//! Reply, and the RPC layer takes no error in between: it would be forgotten.
+//! How far an RPC is with its Call. Its task has the outcome of sending that before it waits for
+//! the Reply, and the RPC layer takes no error in between: it would be forgotten.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -64,8 +64,8 @@ impl Progress {
     ///
     /// # Safety
     ///
-    /// To be called for a task whose request, of this progress, was sent and is in the receive queue, the
-    /// lock of which is held; by that task.
+    /// To be called for a task whose request, of this progress, was sent and is in the receive
+    /// queue, the lock of which is held; by that task.
     #[inline]
     pub(super) unsafe fn wait_for_reply(&self, task: *mut bindings::rpc_task) {
         // SAFETY: The contract of this function is that of the RPC layer's.
@@ -80,8 +80,8 @@ impl Progress {
     ///
     /// # Safety
     ///
-    /// To be called for a task whose request, of this progress, is in the receive queue, the lock of which
-    /// is held.
+    /// To be called for a task whose request, of this progress, is in the receive queue, the lock
+    /// of which is held.
     #[cold]
     pub(super) unsafe fn end_with(&self, task: *mut bindings::rpc_task, error: Error) {
         if self.fail(error) {

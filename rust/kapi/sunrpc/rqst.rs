@@ -130,8 +130,9 @@ impl<'a, C> Rqst<'a, C> {
     /// The message to send, for regions to cover.
     #[inline]
     pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: The buffer is one of `RpcBuffer`. The RPC layer has the memory back when the request is completed
-        // or gives its buffer back, which both is only when no region covers any of it.
+        // SAFETY: The buffer is one of `RpcBuffer`. The RPC layer has the memory back when the
+        // request is completed or gives its buffer back, which both is only when no region covers
+        // any of it.
         unsafe {
             let covers = RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast());
             self.message.send_buf().covered(covers)
@@ -180,8 +181,8 @@ impl<'a, C> Rqst<'a, C> {
 
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
-        // SAFETY: By the type invariant the request has a task. Its procedure, if it has one, outlives it, and nobody
-        // changes it.
+        // SAFETY: By the type invariant the request has a task. Its procedure, if it has one,
+        // outlives it, and nobody changes it.
         let procedure = unsafe { (*(*self.raw()).rq_task).tk_msg.rpc_proc.as_ref() };
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
@@ -250,9 +251,9 @@ pub(crate) enum NotFound {
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request of a transport whose state of an RPC is a `C` in its receive queue, pinned by us. Its
-/// task, its transport and its buffer stay until it is unpinned. Its buffer is claimed, so that
-/// there is no other value for it.
+/// `raw` is a valid request of a transport whose state of an RPC is a `C` in its receive queue,
+/// pinned by us. Its task, its transport and its buffer stay until it is unpinned. Its buffer is
+/// claimed, so that there is no other value for it.
 pub(crate) struct PinnedRqst<C> {
     raw: NonNull<bindings::rpc_rqst>,
     _call: PhantomData<Arc<C>>,
@@ -350,11 +351,11 @@ impl<C> PinnedRqst<C> {
         }
     }
 
-    /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply that
-    /// ends inside a word the rest of that is added.
+    /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply
+    /// that ends inside a word the rest of that is added.
     ///
-    /// `EBUSY`, and it waits on, while a region covers memory of it: a peer could reach that (RFC 8166, section
-    /// 4.4.1).
+    /// `EBUSY`, and it waits on, while a region covers memory of it: a peer could reach that (RFC
+    /// 8166, section 4.4.1).
     #[inline(always)]
     pub(crate) fn complete(self, result: Result<usize>) -> Result {
         // SAFETY: The buffer stays by the type invariant.
@@ -372,8 +373,8 @@ impl<C> PinnedRqst<C> {
             Ok(len) => unsafe {
                 bindings::xprt_complete_rqst(task, i32::try_from(len).unwrap_or(0))
             },
-            // SAFETY: The task stays until the request is unpinned. Its request is in the receive queue,
-            // whose lock is held.
+            // SAFETY: The task stays until the request is unpinned. Its request is in the receive
+            // queue, whose lock is held.
             Err(e) => unsafe {
                 let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
                 RpcBuffer::<C>::progress_of(buffer).end_with(task, e);

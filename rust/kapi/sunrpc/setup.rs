@@ -71,8 +71,8 @@ impl<T: Transport> Setup<T> {
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
         let fresh = unsafe { Fresh::new(args, size, 0, T::slots()) }?;
         let private = fresh.as_raw().cast::<Private<T>>();
-        // SAFETY: Nobody else knows of it, and there is room for our part, of which there is no value
-        // of before.
+        // SAFETY: Nobody else knows of it, and there is room for our part, of which there is no
+        // value of before.
         unsafe {
             (&raw mut (*private).data).write(None);
             Self::describe(fresh.as_raw());

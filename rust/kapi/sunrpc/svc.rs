@@ -103,8 +103,8 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
         payloads: &mut [Payload],
         rqst: &mut SvcReply<'_>,
     ) -> Result;
-    /// A request ends without a Reply, and its message was dropped, while the connection goes on. May
-    /// sleep.
+    /// A request ends without a Reply, and its message was dropped, while the connection goes on.
+    /// May sleep.
     fn dropped(connection: &Self::Connection);
     /// Lets everything go. Sleeps.
     fn shutdown(connection: &Self::Connection);
@@ -113,13 +113,13 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     const REVERSE_CREDITS: u32;
     /// Where the class of the reverse direction is registered.
     fn reverse_class() -> &'static Class;
-    /// Sends a Call in the reverse direction; one that can never be sent counts as sent, and its RPC ends
-    /// with its time. From an RPC task; may sleep.
+    /// Sends a Call in the reverse direction; one that can never be sent counts as sent, and its
+    /// RPC ends with its time. From an RPC task; may sleep.
     ///
-    /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has space.
-    /// `ENOBUFS`: to be tried again later.
+    /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has
+    /// space. `ENOBUFS`: to be tried again later.
     fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result;
-    /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a spin
-    /// lock.
+    /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a
+    /// spin lock.
     fn call_ended(connection: &Self::Connection, xid: u32);
 }

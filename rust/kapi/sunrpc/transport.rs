@@ -49,8 +49,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
 
     /// Where the class is registered.
     fn class() -> &'static Class;
-    /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No work
-    /// there may wait for other work there. May sleep.
+    /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No
+    /// work there may wait for other work there. May sleep.
     fn new(xprt: XprtHandle<Self::Call>, queue: Arc<OwnedQueue>) -> Result<Self>;
     /// How many RPCs the transport may have under way.
     fn slots() -> u32;
@@ -71,7 +71,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Memory for the messages of a new RPC, with the transport's state of it; it grows as needed.
     /// Called from an RPC task: may sleep as that may. `ENOMEM`: the RPC layer tries again soon.
     fn get_buffer(&self) -> Result<RpcBuffer<Self::Call>>;
-    /// The RPC of a task ends; no region may cover its memory afterwards. May sleep until that is so.
+    /// The RPC of a task ends; no region may cover its memory afterwards. May sleep until that is
+    /// so.
     fn fence(&self, call: ArcBorrow<'_, Self::Call>, task: Task<'_>);
     /// The RPC has ended.
     fn put_buffer(&self, buffer: RpcBuffer<Self::Call>);
@@ -88,8 +89,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     fn reverse_enabled(&self);
     /// The RPC layer does not answer reverse Calls any more.
     fn reverse_disabled(&self);
-    /// The RPC layer is done with a Call that came by that connection, and may have room for another;
-    /// `unanswered` if no Reply was sent. May sleep.
+    /// The RPC layer is done with a Call that came by that connection, and may have room for
+    /// another; `unanswered` if no Reply was sent. May sleep.
     fn reverse_ended(&self, connection: u64, unanswered: bool);
     /// How many reverse Calls it can take at once.
     fn reverse_slots(&self) -> u32;

@@ -28,9 +28,10 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says,
-/// and stay so for `'a`; and as long as `covers` counts any, if there is that. Nobody else changes the buffer's fields
-/// for `'a`. A request in `sender` is valid for `'a`, and the buffer is what it sends.
+/// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says, and
+/// stay so for `'a`; and as long as `covers` counts any, if there is that. Nobody else changes the
+/// buffer's fields for `'a`. A request in `sender` is valid for `'a`, and the buffer is what it
+/// sends.
 pub(crate) struct XdrBuf<'a> {
     raw: *mut bindings::xdr_buf,
     sender: Option<NonNull<bindings::rpc_rqst>>,
@@ -70,7 +71,8 @@ impl<'a> XdrBuf<'a> {
         }
     }
 
-    /// The same, for regions to cover. What its request has had made for an encrypted message may go before.
+    /// The same, for regions to cover. What its request has had made for an encrypted message may
+    /// go before.
     ///
     /// # Safety
     ///
@@ -226,11 +228,11 @@ impl<'a> XdrBuf<'a> {
         Ok(part.len())
     }
 
-    /// Makes a message of `len` bytes one of whole words, since the RPC layer refuses any other. Returns
-    /// its length.
+    /// Makes a message of `len` bytes one of whole words, since the RPC layer refuses any other.
+    /// Returns its length.
     ///
-    /// A sender that forgets the padding of the last item (RFC 4506, section 3) means zeros. Without
-    /// room for them the message is cut off, as [`Self::receive`] does.
+    /// A sender that forgets the padding of the last item (RFC 4506, section 3) means zeros.
+    /// Without room for them the message is cut off, as [`Self::receive`] does.
     pub(super) fn complete_word(&mut self, len: usize) -> usize {
         let missing = len.wrapping_neg() & 3;
         let room = self.head_len() + self.page_len() + self.tail_len();
@@ -308,8 +310,8 @@ impl<'a> XdrBuf<'a> {
         let (pages, base) = self.pages();
         let keepers = (kept, self.covers);
         // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
-        // sunrpc allocates head and tail in the direct map. It lets go of pages while `covers` counts any only
-        // where `kept` has them.
+        // sunrpc allocates head and tail in the direct map. It lets go of pages while `covers`
+        // counts any only where `kept` has them.
         Ok(unsafe { ExtentIter::new(head, (pages, base, self.page_len()), tail, keepers) })
     }
 
@@ -326,10 +328,11 @@ impl<'a> XdrBuf<'a> {
         }
     }
 
-    /// Makes the head at least `len` bytes long, at the cost of the tail, which moves back. What is in
-    /// that is lost.
+    /// Makes the head at least `len` bytes long, at the cost of the tail, which moves back. What is
+    /// in that is lost.
     ///
-    /// `EIO` when there is no room, or the tail is not behind the head, as `xdr_inline_pages()` puts it.
+    /// `EIO` when there is no room, or the tail is not behind the head, as `xdr_inline_pages()`
+    /// puts it.
     ///
     /// # Safety
     ///
@@ -346,8 +349,8 @@ impl<'a> XdrBuf<'a> {
         }
         let tail_len = tail.iov_len.min(left);
         let all = len + self.page_len() + tail_len;
-        // SAFETY: Valid, and nobody else changes it, by the type invariant. The caller promises that
-        // the bytes that head and tail have now are nobody else's.
+        // SAFETY: Valid, and nobody else changes it, by the type invariant. The caller promises
+        // that the bytes that head and tail have now are nobody else's.
         unsafe {
             (*self.raw).head[0].iov_len = len;
             (*self.raw).tail[0].iov_base = behind.wrapping_byte_add(more);

@@ -151,7 +151,8 @@ impl Xprt {
         unsafe { Net::from_raw((*self.as_raw()).xprt_net) }
     }
 
-    /// An XID for a Call that the RPC layer knows nothing of. Any context that may take a spin lock.
+    /// An XID for a Call that the RPC layer knows nothing of. Any context that may take a spin
+    /// lock.
     pub(crate) fn next_xid(&self) -> u32 {
         // SAFETY: The lock is part of the transport and initialised, and protects the number, which
         // the RPC layer takes for one in network order.
@@ -189,17 +190,17 @@ impl Xprt {
         });
     }
 
-    /// Lets a request go on that has a unit of the congestion window, as a reverse Reply has, after one
-    /// that has none was told to wait.
+    /// Lets a request go on that has a unit of the congestion window, as a reverse Reply has, after
+    /// one that has none was told to wait.
     ///
-    /// The RPC layer looks for such a request at the head of its queue, and marks the transport if there
-    /// is none. One that is queued in between takes the mark away before it is made, and would wait for
-    /// what it has.
+    /// The RPC layer looks for such a request at the head of its queue, and marks the transport if
+    /// there is none. One that is queued in between takes the mark away before it is made, and
+    /// would wait for what it has.
     #[cold]
     pub(super) fn let_pass(&self) {
         self.with_queue_lock(|xprt| {
-            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue is
-            // held, so that the first in it is a request, if it is not the queue itself.
+            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue
+            // is held, so that the first in it is a request, if it is not the queue itself.
             let may_pass = unsafe {
                 let queue = &raw const (*xprt).xmit_queue;
                 let first = (*queue).next.cast_const();

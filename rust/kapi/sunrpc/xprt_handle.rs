@@ -31,8 +31,8 @@ type Inner = HandleInner<bindings::rpc_xprt, Backchannel>;
 ///
 /// # Invariants
 ///
-/// The transport, whose state of an RPC is a `C`, and its backchannel are valid as long as the shared
-/// part is.
+/// The transport, whose state of an RPC is a `C`, and its backchannel are valid as long as the
+/// shared part is.
 pub(crate) struct XprtHandle<C> {
     shared: Arc<Inner>,
     _call: PhantomData<fn() -> C>,

@@ -54,8 +54,8 @@ use kernel::{
     },
 };
 
-/// Waits until no region covers memory of an RPC that should have been fenced: rather for ever than let a peer reach
-/// what is another's.
+/// Waits until no region covers memory of an RPC that should have been fenced: rather for ever than
+/// let a peer reach what is another's.
 #[cold]
 fn wait_for_none(covers: &Covers) {
     kernel::warn_on!(true);
@@ -74,8 +74,8 @@ unsafe fn was_sent_on(task: *const bindings::rpc_task, cookie: u32) -> bool {
     unsafe { (*(*task).tk_rqstp).rq_connect_cookie == cookie }
 }
 
-/// When the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was before, when
-/// `period` has passed since it was sent.
+/// When the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was before,
+/// when `period` has passed since it was sent.
 #[inline(always)]
 fn end_of_patience(now: Jiffies, end: Jiffies, period: impl FnOnce() -> Jiffies) -> Jiffies {
     if time::is_before(now, end) {
@@ -306,8 +306,8 @@ impl<T: Transport> XprtOps<T> {
             let period = || (*(*(*task).tk_client).cl_timeout).to_initval;
             *end = end_of_patience(time::jiffies(), *end, period);
         }
-        // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which is in
-        // the receive queue. The lock of that is held.
+        // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which
+        // is in the receive queue. The lock of that is held.
         unsafe {
             let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
             RpcBuffer::<T::Call>::progress_of(buffer).wait_for_reply(task);

@@ -7,12 +7,13 @@ mod tests;
 
 use kernel::prelude::*;
 
-/// A queue, first in, first out, of at most as many items as it was made for. Nothing is allocated or
-/// moved to put one in or take one out.
+/// A queue, first in, first out, of at most as many items as it was made for. Nothing is allocated
+/// or moved to put one in or take one out.
 ///
 /// # Invariants
 ///
-/// The `len` places from `first` on, around the end of `places`, have an item each; the others none.
+/// The `len` places from `first` on, around the end of `places`, have an item each; the others
+/// none.
 pub(crate) struct Fifo<T> {
     places: KVVec<Option<T>>,
     first: usize,

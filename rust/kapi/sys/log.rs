@@ -17,8 +17,8 @@ pub(crate) fn warn(line: Arguments<'_>) {
     }
 }
 
-/// Prints a line for an administrator who wants to see what the server's transports do (`rpcdebug -m
-/// rpc -s svcsock`). Not limited in rate.
+/// Prints a line for an administrator who wants to see what the server's transports do (`rpcdebug
+/// -m rpc -s svcsock`). Not limited in rate.
 pub(crate) fn debug_server(line: Arguments<'_>) {
     // SAFETY: No precondition.
     if unsafe { bindings::debugs_server() } {

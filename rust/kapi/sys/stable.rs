@@ -13,9 +13,9 @@ pub(crate) unsafe trait StableBytes {
     fn bytes(&self) -> &[u8];
 }
 
-// SAFETY: The bytes are those of the first member, which stay by the contract of its own implementation.
-// Nobody replaces it: whom the value is handed to gets no exclusive reference to it while its bytes
-// are in use.
+// SAFETY: The bytes are those of the first member, which stay by the contract of its own
+// implementation. Nobody replaces it: whom the value is handed to gets no exclusive reference to it
+// while its bytes are in use.
 unsafe impl<M: StableBytes, T> StableBytes for (M, T) {
     fn bytes(&self) -> &[u8] {
         self.0.bytes()

@@ -25,8 +25,8 @@ const CLOSED: u32 = 1 << 31;
 ///
 /// # Invariants
 ///
-/// - `n` counts the [`Use`]s; with [`CLOSED`] once the count was closed. Who makes it zero behind that completes
-///   `none`, as its last act.
+/// - `n` counts the [`Use`]s; with [`CLOSED`] once the count was closed. Who makes it zero behind
+///   that completes `none`, as its last act.
 /// - It is pinned from the first, since it can be initialised only where it stays.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Uses {

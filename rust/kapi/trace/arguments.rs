@@ -62,8 +62,8 @@ unsafe impl Argument for Error {
 
 /// What work requests are called in events: the number that the resource tracker has given to their
 /// completion queue, and one that tells them from others of the same queue. It is that of the
-/// buffer, of the transfer or of the memory region, which has one work request or chain of them at a
-/// time.
+/// buffer, of the transfer or of the memory region, which has one work request or chain of them at
+/// a time.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CompletionId(bindings::rpc_rdma_cid);
 

@@ -26,8 +26,8 @@ use crate::{
 use kernel::prelude::*;
 
 impl<H: Handler> Sending<'_, H> {
-    /// Posts the registrations of what is mapped, if there are regions, and a Send of the first `len` bytes of the
-    /// buffer, in one chain, for a task or none.
+    /// Posts the registrations of what is mapped, if there are regions, and a Send of the first
+    /// `len` bytes of the buffer, in one chain, for a task or none.
     ///
     /// The registrations each get a slot reserved for the invalidation of their region. On an
     /// error the connection is to be dropped: part of the chain may have been posted.
@@ -89,8 +89,8 @@ impl<H: Handler> Sending<'_, H> {
     /// the cookie.
     ///
     /// Uses the slots that were reserved when the regions were registered. On an error the
-    /// connection is to be dropped; the cookie comes back at once if the device was not asked, and else
-    /// with the tear-down.
+    /// connection is to be dropped; the cookie comes back at once if the device was not asked, and
+    /// else with the tear-down.
     pub(in crate::transport) fn post_invalidations(
         &mut self,
         regions: &mut Regions,

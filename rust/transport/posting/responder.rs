@@ -58,8 +58,8 @@ pub(in crate::transport) trait Work<H: Handler>:
     /// Whether there is room for it beside the send queue.
     fn is_ready(&self, queue: &Sending<'_, H>) -> bool;
 
-    /// Posts it: there is room. After an error what does not come back counts as posted, since nobody knows
-    /// better: the tear-down flushes it.
+    /// Posts it: there is room. After an error what does not come back counts as posted, since
+    /// nobody knows better: the tear-down flushes it.
     fn post(self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)>;
 }
 
@@ -266,7 +266,8 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    /// The device may call RDMA Writes for that XID, or a Send that may be refused, done when they are on their way.
+    /// The device may call RDMA Writes for that XID, or a Send that may be refused, done when they
+    /// are on their way.
     #[cold]
     fn note_written(&mut self, xid: Option<u32>) {
         self.written.rotate_right(1);
@@ -309,8 +310,8 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    /// The XID of the transfer, or of the Send that may be refused, that may be under way, if there is
-    /// one only.
+    /// The XID of the transfer, or of the Send that may be refused, that may be under way, if there
+    /// is one only.
     pub(in crate::transport) fn sole_inflight_xid(&self) -> Option<u32> {
         let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
         let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());

@@ -229,8 +229,8 @@ mod suite {
 
     #[test]
     fn a_post_that_failed() -> Result {
-        // Whatever the device says of which request failed: who knows what it has, so the buffer must not be
-        // reused, and no completion may be of a request behind.
+        // Whatever the device says of which request failed: who knows what it has, so the buffer
+        // must not be reused, and no completion may be of a request behind.
         for (refusal, error) in [
             (Refusal::After(0), ENOMEM),
             (Refusal::After(3), ENOMEM),

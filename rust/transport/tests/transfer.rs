@@ -400,7 +400,8 @@ mod suite {
         Ok(())
     }
 
-    /// Where the core registers memory for all RDMA, whoever waits for regions goes on after `happens`.
+    /// Where the core registers memory for all RDMA, whoever waits for regions goes on after
+    /// `happens`.
     fn waiters_go_on(happens: impl FnOnce(&Bench) -> Result) -> Result {
         let bench = Bench::new()?;
         let forced = Forced::new()?;

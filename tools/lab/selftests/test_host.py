@@ -46,6 +46,11 @@ class Reasons(unittest.TestCase):
                 path.write_text("\n" * int(path.name))
             self.assertEqual(len(host.too_long(paths)), 1)
 
+    def test_widths(self) -> None:
+        fits, wide = ("    // " + "x" * (host.WIDEST - 7 + more) + "\n" for more in (0, 1))
+        self.assertEqual(host.wide_comments(fits + wide + fits), [2])
+        self.assertEqual(host.wide_comments('const LONG: &str = "' + "x" * host.WIDEST + '";\n'), [])
+
 
 if __name__ == "__main__":
     unittest.main()

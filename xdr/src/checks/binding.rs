@@ -110,8 +110,8 @@ fn handle_and_name<'w>(
     words.get(..len).unwrap_or(&[])
 }
 
-/// In NFS 2 and 3 the one Position that may be follows from what is in front of it; other procedures
-/// and programs have none, and neither has what is under integrity or privacy.
+/// In NFS 2 and 3 the one Position that may be follows from what is in front of it; other
+/// procedures and programs have none, and neither has what is under integrity or privacy.
 pub fn check_eligible() -> Check {
     let mut words = [0; 160];
     only((NFS, 2, 8), &[0; 20], Some(48))?;
@@ -181,8 +181,8 @@ fn check_not_eligible(words: &mut [u32; 160]) -> Check {
     Ok(())
 }
 
-/// In a COMPOUND there must be a WRITE or the CREATE of a link in front of each chunk, and behind the
-/// chunk before.
+/// In a COMPOUND there must be a WRITE or the CREATE of a link in front of each chunk, and behind
+/// the chunk before.
 pub fn check_eligible_in_compound() -> Check {
     const COMPOUND: Procedure = (NFS, 4, 1);
     // A tag of three octets, minor version 2, two WRITEs, the CREATE of a link, and a LOOKUP.
@@ -235,8 +235,8 @@ pub fn check_eligible_in_compound() -> Check {
     check_whole()
 }
 
-/// The same for a stream from which nothing is taken out: the data of the chunk before may look like
-/// an operation.
+/// The same for a stream from which nothing is taken out: the data of the chunk before may look
+/// like an operation.
 fn check_whole() -> Check {
     // One WRITE of 40 octets, and another operation.
     #[rustfmt::skip]
@@ -262,8 +262,8 @@ fn check_whole() -> Check {
     Ok(())
 }
 
-/// The data of READ and the text of READLINK may be placed, and nothing of READ_PLUS, whatever is in
-/// it.
+/// The data of READ and the text of READLINK may be placed, and nothing of READ_PLUS, whatever is
+/// in it.
 pub fn check_placeable_of_nfs_4() -> Check {
     const TEXT: u32 = 0x6162_6364;
     for (words, offset, length, expected) in [

@@ -157,7 +157,8 @@ impl Books {
 
     /// Completes a send request that is not in the books any more, well.
     pub(super) fn complete_taken(&self, posted: Posted) {
-        // SAFETY: The queue pair lives while something is posted to it, or was taken to be completed.
+        // SAFETY: The queue pair lives while something is posted to it, or was taken to be
+        // completed.
         let cq = unsafe { (*posted.qp).send_cq };
         complete(cq, posted, bindings::ib_wc_status_IB_WC_SUCCESS, 0, None);
     }
@@ -167,7 +168,8 @@ impl Books {
         let Ok(posted) = self.records.lock().receives.remove(0) else {
             return false;
         };
-        // SAFETY: The queue pair lives while something is posted to it, or was taken to be completed.
+        // SAFETY: The queue pair lives while something is posted to it, or was taken to be
+        // completed.
         let cq = unsafe { (*posted.qp).recv_cq };
         complete(cq, posted, status, len, key);
         true

@@ -207,7 +207,8 @@ unsafe fn posted_send(qp: *mut bindings::ib_qp, wr: *const bindings::ib_send_wr)
     let (key, access) = match opcode {
         bindings::ib_wr_opcode_IB_WR_REG_MR => {
             let registration = wr.cast::<bindings::ib_reg_wr>();
-            // SAFETY: One that registers memory is an `ib_reg_wr`, which begins with an `ib_send_wr`.
+            // SAFETY: One that registers memory is an `ib_reg_wr`, which begins with an
+            // `ib_send_wr`.
             unsafe { ((*registration).key, (*registration).access) }
         }
         bindings::ib_wr_opcode_IB_WR_LOCAL_INV | bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => {
@@ -223,7 +224,8 @@ unsafe fn posted_send(qp: *mut bindings::ib_qp, wr: *const bindings::ib_send_wr)
     let signaled = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int;
     Posted {
         qp,
-        // SAFETY: The request is valid, as the caller promises; ib_core's users name an entry or none.
+        // SAFETY: The request is valid, as the caller promises; ib_core's users name an entry or
+        // none.
         entry: unsafe { (*wr).__bindgen_anon_1.wr_cqe },
         opcode,
         signaled: flags & signaled != 0,

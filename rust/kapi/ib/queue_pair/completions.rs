@@ -23,7 +23,8 @@ use core::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// The queue pair, the completion entry and how the request ended; who uses the first hears of a failure.
+    /// The queue pair, the completion entry and how the request ended; who uses the first hears of
+    /// a failure.
     ///
     /// # Safety
     ///

@@ -13,7 +13,8 @@ pub(crate) struct QpEvent<'a>(&'a bindings::ib_event);
 impl QpEvent<'_> {
     /// # Safety
     ///
-    /// `event` must be one that a device reports of a queue pair, valid for the lifetime of the result.
+    /// `event` must be one that a device reports of a queue pair, valid for the lifetime of the
+    /// result.
     pub(super) unsafe fn new(event: *mut bindings::ib_event) -> Self {
         // SAFETY: The caller promises that it is valid; nobody writes to it meanwhile.
         Self(unsafe { &*event })
@@ -24,8 +25,8 @@ impl QpEvent<'_> {
         self.0.event
     }
 
-    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after those,
-    /// but a device that is at fault itself may never say so.
+    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after
+    /// those, but a device that is at fault itself may never say so.
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(
             self.0.event,
@@ -38,8 +39,8 @@ impl QpEvent<'_> {
 
     /// Which device says so.
     pub(crate) fn device(&self) -> DeviceName {
-        // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and names
-        // no device; a queue pair has a valid device.
+        // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and
+        // names no device; a queue pair has a valid device.
         unsafe { DeviceName::of((*self.0.element.qp).device) }
     }
 }

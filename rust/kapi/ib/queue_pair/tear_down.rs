@@ -2,8 +2,8 @@
 
 //! The end of a connection, in one order, by one thread.
 //!
-//! What is safe rests on this order, so it stands here, and not with the user of the queue pair, who is asked at
-//! each step to let go of what he has.
+//! What is safe rests on this order, so it stands here, and not with the user of the queue pair,
+//! who is asked at each step to let go of what he has.
 
 use crate::kapi::{
     bindings,
@@ -38,8 +38,9 @@ impl<C: Consumer> QueuePair<C> {
         self.drain(bindings::ib_drain_rq);
         self.send.lock().ring.close(RingState::Closed);
         self.drain(bindings::ib_drain_sq);
-        // While the queue pair is still there, without which the core cannot undo the mappings. The memory itself
-        // stays until the device can use it in no case, also where the drain has failed.
+        // While the queue pair is still there, without which the core cannot undo the mappings. The
+        // memory itself stays until the device can use it in no case, also where the drain has
+        // failed.
         self.send.lock().ring.unmap_transfers();
         self.gate.contexts.wait();
         // A device that is dying may fail to drain: without its queues it uses nothing either.
@@ -61,7 +62,8 @@ impl<C: Consumer> QueuePair<C> {
         self.ended.complete_all();
     }
 
-    /// Nobody posts any more, but for local invalidations, nor receives. False if all is gone, or nothing was there.
+    /// Nobody posts any more, but for local invalidations, nor receives. False if all is gone, or
+    /// nothing was there.
     fn close(&self) -> bool {
         let mut send = self.send.lock();
         if send.ring.is_new() {
@@ -100,7 +102,8 @@ impl<C: Consumer> QueuePair<C> {
         let regions = core::mem::take(&mut self.send.lock().regions);
         for mr in &regions {
             let mut covered = None;
-            // SAFETY: The queue pair is gone, and posters have left, of whom the last may have made one.
+            // SAFETY: The queue pair is gone, and posters have left, of whom the last may have made
+            // one.
             let result = unsafe { mr.deregister(|what| covered = Some(what)) };
             match (result, covered) {
                 (Ok(()), Some(covered)) => self.consumer.deregistered(covered, Ok(())),

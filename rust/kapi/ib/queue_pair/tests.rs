@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: the verbs know nothing of RPC. A user who only answers each message with the same bytes needs no
-//! more than this.
+//! Protects: the verbs know nothing of RPC. A user who only answers each message with the same
+//! bytes needs no more than this.
 
 use crate::{
     kapi::ib::{

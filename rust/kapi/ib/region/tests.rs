@@ -128,7 +128,8 @@ impl Bench {
     }
 
     pub(in crate::kapi::ib) fn deregister(&self) {
-        // SAFETY: No test posts anything, or covers anything with a region that it has deregistered.
+        // SAFETY: No test posts anything, or covers anything with a region that it has
+        // deregistered.
         let _ = unsafe { self.mr.deregister(drop) };
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: memory of a message counts as fenced only when none of its regions can be reached, and a list has
-//! room for each region, whatever comes of it.
+//! Protects: memory of a message counts as fenced only when none of its regions can be reached, and
+//! a list has room for each region, whatever comes of it.
 
 use crate::{
     kapi::ib::{

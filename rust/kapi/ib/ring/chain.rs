@@ -35,16 +35,16 @@ pub(crate) const SEND_SIGNALED: i32 = bindings::ib_send_flags_IB_SEND_SIGNALED;
 /// A position at which nothing is ever posted.
 const NOWHERE: u64 = u64::MAX;
 
-/// A chain of work requests that is being made. It has to be posted: dropped with requests in it, or forgotten,
-/// it leaves a ring to which nothing can be posted any more.
+/// A chain of work requests that is being made. It has to be posted: dropped with requests in it,
+/// or forgotten, it leaves a ring to which nothing can be posted any more.
 ///
 /// # Invariants
 ///
-/// - The slots of `n` positions from `begin` on, and of those between the head and `begin`, may hold
-///   something; the first `n` requests of the ring's chain were written. `n` is at most `most`, for which
-///   there is room in both.
-/// - `first` is the first of them, or before it that of a transfer that `writes` of the ring has, whose requests have
-///   the positions from the head to `begin`.
+/// - The slots of `n` positions from `begin` on, and of those between the head and `begin`, may
+///   hold something; the first `n` requests of the ring's chain were written. `n` is at most
+///   `most`, for which there is room in both.
+/// - `first` is the first of them, or before it that of a transfer that `writes` of the ring has,
+///   whose requests have the positions from the head to `begin`.
 /// - The ring could post in `state`, in which it was when this was begun; its lock is held since.
 pub(crate) struct Chain<'a, T, R> {
     ring: &'a mut Ring<T, R>,
@@ -89,8 +89,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         self.begin += n as u64;
         // There is room, so it does not come back.
         if let Ok((_, transfer)) = ring.writes.push((self.begin.saturating_sub(1), transfer)) {
-            // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it has completed, or
-            // all was flushed.
+            // SAFETY: The transfer stays in its box, which is in `writes` until what is behind it
+            // has completed, or all was flushed.
             self.first = unsafe { transfer.link(last, core::ptr::null_mut()) };
         }
         let slots = ring.slots.len();
@@ -108,8 +108,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         self
     }
 
-    /// Adds a request that `write` writes, of what belongs to that queue pair; its slot owns that. Returns its
-    /// position. Some can be posted always, others not when the end has begun.
+    /// Adds a request that `write` writes, of what belongs to that queue pair; its slot owns that.
+    /// Returns its position. Some can be posted always, others not when the end has begun.
     #[inline(always)]
     fn add(
         &mut self,
@@ -165,7 +165,8 @@ impl<'a, T, R> Chain<'a, T, R> {
         let position = self.add((ours, true), (None, owned), |request, links| {
             request.local_inv(links, region.rkey())
         });
-        // SAFETY: The chain is posted, with all in it at their positions, or nothing is ever posted again.
+        // SAFETY: The chain is posted, with all in it at their positions, or nothing is ever posted
+        // again.
         unsafe { region.invalidation_posted(position) }
     }
 
@@ -191,9 +192,10 @@ impl<'a, T, R> Chain<'a, T, R> {
         });
     }
 
-    /// Posts it, the last request signaled if that is said. `EINVAL` if there is none, or one that was too many,
-    /// or for another queue pair; else the device's own error. After any all of it counts as posted, until the
-    /// tear-down, and but for an empty chain the connection is to be dropped.
+    /// Posts it, the last request signaled if that is said. `EINVAL` if there is none, or one that
+    /// was too many, or for another queue pair; else the device's own error. After any all of it
+    /// counts as posted, until the tear-down, and but for an empty chain the connection is to be
+    /// dropped.
     #[inline(always)]
     pub(crate) fn post(self, signaled: bool) -> Result {
         let ring = &mut *self.ring;
@@ -209,8 +211,9 @@ impl<'a, T, R> Chain<'a, T, R> {
         // INVARIANT: What they use is in their slots. Nothing of it is behind the head now.
         ring.go_to(end);
         ring.state = self.state;
-        // SAFETY: The ring can post, by the type invariant. All requests were written, each in front of the next
-        // one, and the last one with a null `next`; the slots have what they use, and `writes` has the transfer.
+        // SAFETY: The ring can post, by the type invariant. All requests were written, each in
+        // front of the next one, and the last one with a null `next`; the slots have what they use,
+        // and `writes` has the transfer.
         let posted = unsafe { ring.post_list(self.first) };
         // It has nothing any more.
         core::mem::forget(self);
@@ -230,10 +233,12 @@ impl<T, R> Drop for Chain<'_, T, R> {
 }
 
 impl<T, R> Chain<'_, T, R> {
-    /// What is in it counts as posted, and comes back with the tear-down: this is no place to drop it.
+    /// What is in it counts as posted, and comes back with the tear-down: this is no place to drop
+    /// it.
     #[cold]
     fn give_up(&mut self) {
-        // INVARIANT: The ring is closed, so nothing is posted any more: regions may count as registered that are not.
+        // INVARIANT: The ring is closed, so nothing is posted any more: regions may count as
+        // registered that are not.
         self.ring.go_to(self.begin + self.n as u64);
     }
 }

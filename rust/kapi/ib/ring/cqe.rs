@@ -82,8 +82,8 @@ pub(super) unsafe fn set_cqes(
 ) {
     let (mut at, mut i) = (first, 0);
     while !at.is_null() && !core::ptr::eq(at, end) {
-        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this one is in
-        // front of that.
+        // SAFETY: The list is of valid requests and ends with `end`, as the caller promises; this
+        // one is in front of that.
         unsafe {
             let last = (*at).next.is_null();
             if !last {

@@ -59,8 +59,8 @@ impl<R> Reads<R> {
         self.earlier_entries.open(handlers.read_failed)
     }
 
-    /// Keeps a transfer until its end, and links its requests, of which it returns the first. `EAGAIN`
-    /// without room, `EINVAL` for a transfer that has none.
+    /// Keeps a transfer until its end, and links its requests, of which it returns the first.
+    /// `EAGAIN` without room, `EINVAL` for a transfer that has none.
     pub(super) fn begin(
         &mut self,
         reading: Reading<R>,
@@ -78,8 +78,8 @@ impl<R> Reads<R> {
             return Err((EINVAL, reading));
         };
         let reading = place.insert(reading);
-        // SAFETY: The transfer stays in its box, which is here until the last request has completed, or
-        // all were flushed.
+        // SAFETY: The transfer stays in its box, which is here until the last request has
+        // completed, or all were flushed.
         let first = unsafe { reading.transfer.link(core::ptr::null_mut(), entry) };
         // SAFETY: The requests are valid as long as the transfer.
         unsafe { set_cqes(first, core::ptr::null_mut(), |_| earlier) };
@@ -122,7 +122,8 @@ impl<R> Reads<R> {
         self.free.is_empty()
     }
 
-    /// The index of those whose completion entry is at `entry`, that of one before the last of a transfer.
+    /// The index of those whose completion entry is at `entry`, that of one before the last of a
+    /// transfer.
     pub(in crate::kapi::ib) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
         self.earlier_entries.index_of(entry)
     }

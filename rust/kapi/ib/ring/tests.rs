@@ -127,7 +127,8 @@ mod suite {
         bench.end()
     }
 
-    /// After that nothing can be posted any more, and `held` of what was not posted waits for the tear-down.
+    /// After that nothing can be posted any more, and `held` of what was not posted waits for the
+    /// tear-down.
     fn given_up(held: u32, give_up: impl FnOnce(&mut Bench) -> Result) -> Result {
         let mut bench = Bench::new(8, 3)?;
         bench.post(1, &[10])?;

@@ -10,8 +10,8 @@ use crate::kapi::{
     },
 };
 
-/// Room for a work request, and for what it sends. The request comes first, so that a pointer to one is a
-/// pointer to the other.
+/// Room for a work request, and for what it sends. The request comes first, so that a pointer to
+/// one is a pointer to the other.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct WorkRequest {

@@ -56,9 +56,8 @@ unsafe fn registers_for_writes(target: Target) -> Result<bool> {
     if unsafe { bindings::rdma_rw_max_send_wr((*qp).device, port, 1, 0) } == 1 {
         return Ok(false);
     }
-    // There is no other way to be told: the parameter is the core's own, and some devices have regions
-    // for other reasons.
-    // SAFETY: Allocating has no requirement.
+    // There is no other way to be told: the parameter is the core's own, and some devices have
+    // regions for other reasons. SAFETY: Allocating has no requirement.
     let page = unsafe { bindings::alloc_page(bindings::GFP_KERNEL) };
     if page.is_null() {
         return Err(ENOMEM);
@@ -75,8 +74,8 @@ unsafe fn registers_for_writes(target: Target) -> Result<bool> {
     };
     let write = bindings::dma_data_direction::DMA_TO_DEVICE;
     let mut context = bindings::rdma_rw_ctx::default();
-    // SAFETY: The queue pair is valid, as the caller promises; context and element stay where they are
-    // until the context is destroyed below. Nothing is posted.
+    // SAFETY: The queue pair is valid, as the caller promises; context and element stay where they
+    // are until the context is destroyed below. Nothing is posted.
     let requests = unsafe {
         bindings::rdma_rw_ctx_init_bvec(&mut context, qp, port, &element, 1, iter, 0, 0, write)
     };

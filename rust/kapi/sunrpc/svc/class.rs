@@ -73,8 +73,8 @@ impl RpcClass for SvcClass {
     }
 }
 
-/// Registers `T::class()`. `EEXIST` when the name is taken, `EBUSY` when the class is registered. May
-/// sleep.
+/// Registers `T::class()`. `EEXIST` when the name is taken, `EBUSY` when the class is registered.
+/// May sleep.
 pub(crate) fn register_service<T: Service>(
     module: &'static ThisModule,
 ) -> Result<Registered<SvcClass>> {

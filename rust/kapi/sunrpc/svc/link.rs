@@ -98,24 +98,24 @@ impl<C> BcLink<C> {
         });
     }
 
-    /// The connection ends. Its reverse transport still leads to it: the RPC layer may be about to look
-    /// there, and holds the connection for that.
+    /// The connection ends. Its reverse transport still leads to it: the RPC layer may be about to
+    /// look there, and holds the connection for that.
     pub(super) fn detach(&self) {
         if let Some(forward) = &mut *self.forward.lock() {
             forward.detached = true;
         }
     }
 
-    /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold for
-    /// longer, forgets it.
+    /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold
+    /// for longer, forgets it.
     pub(super) fn clear(&self) {
         let mut forward = self.forward.lock();
         let taken = forward.take();
         if let Some(taken) = &taken {
             let reverse = taken.reverse().load(Relaxed);
             if !reverse.is_null() {
-                // SAFETY: A transport that was published is unpublished, under the lock, before it is
-                // freed.
+                // SAFETY: A transport that was published is unpublished, under the lock, before it
+                // is freed.
                 unsafe { (&raw mut (*reverse).bc_xprt).write(core::ptr::null_mut()) };
             }
         }
@@ -128,8 +128,8 @@ impl<C> BcLink<C> {
         forward.as_ref().map(|forward| forward.connection.clone())
     }
 
-    /// Runs `f`, which must not sleep, with the connection, if it is there. Whoever had a reference of
-    /// their own might drop the last one.
+    /// Runs `f`, which must not sleep, with the connection, if it is there. Whoever had a reference
+    /// of their own might drop the last one.
     pub(super) fn with_connection(&self, f: impl FnOnce(&C)) {
         if let Some(forward) = &*self.forward.lock() {
             f(&forward.connection);

@@ -491,8 +491,8 @@ impl<T: Service> SvcOps<T> {
         0
     }
 
-    /// The request is done with: not if it was deferred, which takes the context away. From a service
-    /// thread, or from who drops a deferred one; may sleep.
+    /// The request is done with: not if it was deferred, which takes the context away. From a
+    /// service thread, or from who drops a deferred one; may sleep.
     ///
     /// # Safety
     ///

@@ -18,8 +18,8 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    /// Where a result of `len` bytes goes on behind it. The padding leaves the result with its payload
-    /// (RFC 8166, section 3.4.4.4).
+    /// Where a result of `len` bytes goes on behind it. The padding leaves the result with its
+    /// payload (RFC 8166, section 3.4.4.4).
     pub(crate) fn behind(&self, len: usize) -> usize {
         let padded = self.length.saturating_add(3) & !3;
         self.offset.saturating_add(padded).min(len)
@@ -48,8 +48,8 @@ impl Payloads {
         }? Error)
     }
 
-    /// Takes note of a part. There are no more than operations in a request. May sleep; without memory
-    /// it is sent inline.
+    /// Takes note of a part. There are no more than operations in a request. May sleep; without
+    /// memory it is sent inline.
     pub(super) fn add(&mut self, offset: usize, length: usize) {
         // A request that was deferred is executed from the beginning.
         let last = self.as_mut_slice().last();

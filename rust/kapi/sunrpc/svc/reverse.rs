@@ -120,9 +120,8 @@ impl<T: Service> ReverseOps<T> {
         let (private, theirs) = (xprt.cast::<Private<T>>(), link.clone());
         // SAFETY: There is room for our part, of which there is no value of before.
         unsafe { (&raw mut (*private).data).write(Some((link, module))) };
-        // There is one for the life of the connection. Others may know of it from here on: nothing may fail
-        // any more.
-        // SAFETY: A transport of this function.
+        // There is one for the life of the connection. Others may know of it from here on: nothing
+        // may fail any more. SAFETY: A transport of this function.
         unsafe { theirs.publish(xprt) }.inspect_err(|_| {
             // SAFETY: It was not published, so that nobody else knows of it.
             drop(unsafe { (*private).data.take() });
@@ -208,8 +207,8 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// To be called by the RPC layer alone.
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
-        // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which is in
-        // the receive queue. The lock of that is held.
+        // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which
+        // is in the receive queue. The lock of that is held.
         unsafe { reverse_rqst::progress_of((*task).tk_rqstp).wait_for_reply(task) };
     }
 
@@ -219,8 +218,8 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// To be called by the RPC layer alone.
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
-        // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose data
-        // is there until it is destroyed.
+        // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose
+        // data is there until it is destroyed.
         let (xid, data) = unsafe {
             let rqst = (*task).tk_rqstp;
             let private = (*rqst).rq_xprt.cast::<Private<T>>();

@@ -15,7 +15,8 @@ use kernel::prelude::*;
 /// Bytes of a Call in the reverse direction, at most: no chunks carry one (RFC 8167, section 5.3).
 pub(super) const LARGEST: usize = kernel::page::PAGE_SIZE;
 
-/// In front of the memory for a Call and its Reply; a multiple of the alignment that `kmalloc` gives.
+/// In front of the memory for a Call and its Reply; a multiple of the alignment that `kmalloc`
+/// gives.
 #[repr(C, align(16))]
 struct Prefix(Progress);
 
@@ -78,9 +79,9 @@ pub(super) unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
     }
 }
 
-/// A Reply to a Call in the reverse direction of a connection came. It is discarded where it is longer
-/// than there is room, and where `accept` says that its Call was not sent. Late for its RPC it is asked
-/// all the same.
+/// A Reply to a Call in the reverse direction of a connection came. It is discarded where it is
+/// longer than there is room, and where `accept` says that its Call was not sent. Late for its RPC
+/// it is asked all the same.
 ///
 /// # Safety
 ///

@@ -103,9 +103,9 @@ impl SvcRqst<'_> {
         }
     }
 
-    /// A Reply to a Call in the reverse direction came. It is discarded where there is no room for it, and
-    /// where `accept`, which is asked before anybody knows of it, says that its Call was not sent. That
-    /// must not sleep.
+    /// A Reply to a Call in the reverse direction came. It is discarded where there is no room for
+    /// it, and where `accept`, which is asked before anybody knows of it, says that its Call was
+    /// not sent. That must not sleep.
     pub(crate) fn complete_reverse(
         &mut self,
         xid: u32,
@@ -183,8 +183,8 @@ impl SvcRqst<'_> {
         len
     }
 
-    /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it is
-    /// more than this thread has room for, though another of the service had.
+    /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it
+    /// is more than this thread has room for, though another of the service had.
     fn give(&mut self, memory: ReadPages) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)

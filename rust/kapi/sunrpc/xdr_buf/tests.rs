@@ -248,8 +248,8 @@ mod suite {
     #[test]
     fn a_head_whose_tail_is_elsewhere() -> Result {
         let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
-        // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them; behind
-        // the head there is that much.
+        // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them;
+        // behind the head there is that much.
         let stretched =
             unsafe { XdrBuf::from_raw(&raw mut room.buf).stretch_head(124, 120 + GUARD) };
         same("stretched", stretched, Err(EIO))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent, nor of
-//! one on which it has only just been sent.
+//! Protects: an RPC whose Reply is overdue says nothing of a connection on which it was not sent,
+//! nor of one on which it has only just been sent.
 
 use crate::{
     kapi::sunrpc::xprt_ops::*,

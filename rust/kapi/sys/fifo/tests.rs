@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: what is put into a queue comes out once and in order, and what finds no room comes back.
+//! Protects: what is put into a queue comes out once and in order, and what finds no room comes
+//! back.
 
 use crate::{
     kapi::sys::fifo::*,

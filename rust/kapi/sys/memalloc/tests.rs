@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: what is allocated on behalf of NFS does not wait for NFS, may take the kernel's reserves
-//! where something is swapped to it, and nowhere else.
+//! Protects: what is allocated on behalf of NFS does not wait for NFS, may take the kernel's
+//! reserves where something is swapped to it, and nowhere else.
 
 use crate::{
     kapi::sys::memalloc::*,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: who waits until nobody uses a thing goes on after the last use, and none begins afterwards.
+//! Protects: who waits until nobody uses a thing goes on after the last use, and none begins
+//! afterwards.
 
 use crate::{
     kapi::sys::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: whatever fails while a connection is made, its objects go once and in order, and what was
-//! refused may be tried again.
+//! Protects: whatever fails while a connection is made, its objects go once and in order, and what
+//! was refused may be tried again.
 
 use crate::transport::tests::endpoint::*;
 

@@ -71,7 +71,8 @@ mod suite {
     fn regions_stay_with_their_connection() -> Result {
         let (one, other) = (Bench::new()?, Bench::new()?);
         let mut regions = one.map(1)?;
-        // Neither covers more, nor posts, nor invalidates, nor takes into its pool what is not its own.
+        // Neither covers more, nor posts, nor invalidates, nor takes into its pool what is not its
+        // own.
         other.qp.grow_regions(1, 1)?;
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mapped = other.map_more(&mut regions, &mut pieces);

@@ -62,8 +62,8 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// With `slots` for requests, for calls of `registrations` at most, with `limit` buffers of 1024
-    /// bytes.
+    /// With `slots` for requests, for calls of `registrations` at most, with `limit` buffers of
+    /// 1024 bytes.
     pub(super) fn new(slots: u32, registrations: u32, limit: u32) -> Result<Self> {
         Self::with_size(slots, registrations, limit, 1024)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: the tear-down waits for received messages that are kept, and for transfers that are not
-//! posted, before anything goes that they need.
+//! Protects: the tear-down waits for received messages that are kept, and for transfers that are
+//! not posted, before anything goes that they need.
 
 use crate::{
     kapi::{
@@ -41,7 +41,8 @@ impl WorkItem for Closer {
     }
 }
 
-/// The tear-down does not end before `let_go` has returned, which is called when it has had time to.
+/// The tear-down does not end before `let_go` has returned, which is called when it has had time
+/// to.
 fn waits(bench: &Bench, let_go: impl FnOnce() -> Result) -> Result {
     let closed = Arc::new(Atomic::new(0), GFP_KERNEL)?;
     let closer = Closer {

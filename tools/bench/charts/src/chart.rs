@@ -44,7 +44,8 @@ pub(crate) const COLOURS: [RGBColor; 4] = [
 pub(crate) const GOAL: RGBColor = RGBColor(213, 94, 0);
 
 impl Chart {
-    /// More than the largest of these and the chart's values, with room for the names of the series above them.
+    /// More than the largest of these and the chart's values, with room for the names of the series
+    /// above them.
     pub(crate) fn top(&self, others: impl Iterator<Item = f64>) -> f64 {
         let values = self
             .series

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The marks between which the plugin counts: an instruction that does nothing, with a number in it that no compiler
-//! writes. The measured program executes it, and the plugin knows it by its bytes.
+//! The marks between which the plugin counts: an instruction that does nothing, with a number in it
+//! that no compiler writes. The measured program executes it, and the plugin knows it by its bytes.
 
 use std::arch::asm;
 
 /// How long the instruction is, in bytes.
 pub const SIZE: usize = 8;
-/// `nopl disp32(%rax,%rax,1)`, whose displacement is the number of the mark and then these three bytes.
+/// `nopl disp32(%rax,%rax,1)`, whose displacement is the number of the mark and then these three
+/// bytes.
 const OPCODE: [u8; 4] = [0x0f, 0x1f, 0x84, 0x00];
 const SIGNATURE: [u8; 3] = *b"RPC";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What this plugin uses of QEMU's interface for plugins, version 4 (QEMU 9.2 and 10.0), and of GLib, which QEMU is
-//! linked with. The crates that have all of it need a newer compiler than the tool root's.
+//! What this plugin uses of QEMU's interface for plugins, version 4 (QEMU 9.2 and 10.0), and of
+//! GLib, which QEMU is linked with. The crates that have all of it need a newer compiler than the
+//! tool root's.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The socket by which the host, or the plugin of another guest, tells this one what to do. Each line is a command, and
-//! is answered by a line, `ok` or `error`:
+//! The socket by which the host, or the plugin of another guest, tells this one what to do. Each
+//! line is a command, and is answered by a line, `ok` or `error`:
 //!
 //! ```text
-//! watch KIND NAME ADDRESS   look at the calls of the function at this address (hexadecimal), which was never called yet;
-//!                           KIND tells its arguments: send, receive, completion, queue (see posts.rs)
+//! watch KIND NAME ADDRESS   look at the calls of the function at this address (hexadecimal), which
+//!                           was never called yet; KIND tells its arguments: send, receive,
+//!                           completion, queue (see posts.rs)
 //! begin                     as if the guest had executed that mark
 //! end
 //! ```

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A plugin of QEMU's emulator that counts what a guest executes, between two marks that the measured program sets.
+//! A plugin of QEMU's emulator that counts what a guest executes, between two marks that the
+//! measured program sets.
 //!
-//! For each block of code of the guest's kernel it counts how often it was executed. With the block's length and the
-//! kernel's symbols that gives instructions by module and by function, and calls of each function, all of them exact,
-//! and without a change to the guest. What the guest does in user mode is one number.
+//! For each block of code of the guest's kernel it counts how often it was executed. With the
+//! block's length and the kernel's symbols that gives instructions by module and by function, and
+//! calls of each function, all of them exact, and without a change to the guest. What the guest
+//! does in user mode is one number.
 //!
-//! At the entry of functions that it is told, those by which a verbs consumer posts work requests and a driver completes
-//! them, it also counts by queue pair, walks the chain that is posted, and counts by operation.
+//! At the entry of functions that it is told, those by which a verbs consumer posts work requests
+//! and a driver completes them, it also counts by queue pair, walks the chain that is posted, and
+//! counts by operation.
 //!
-//! Arguments: `out=FILE` is where the counts go (see `window.rs` for the format), `control=SOCKET` takes commands (see
-//! `control.rs`), `peer=SOCKET` is another plugin's, which is told to begin and to end at the same marks.
+//! Arguments: `out=FILE` is where the counts go (see `window.rs` for the format), `control=SOCKET`
+//! takes commands (see `control.rs`), `peer=SOCKET` is another plugin's, which is told to begin and
+//! to end at the same marks.
 
 mod api;
 mod blocks;
@@ -81,7 +85,8 @@ impl Plugin {
         }
     }
 
-    /// Has calls of a function looked at; not of one whose code was translated before, since that will not be again.
+    /// Has calls of a function looked at; not of one whose code was translated before, since that
+    /// will not be again.
     fn watch(&self, kind: Kind, name: &str, address: u64) -> Option<()> {
         let counts = &mut *self.counts();
         if counts.blocks.begins_at(address) {
@@ -187,7 +192,8 @@ fn install(id: api::Id, info: &api::Info, words: &[String]) -> Result<(), String
     };
     PLUGIN.set(plugin).map_err(|_| "is installed already")?;
     control::listen(&control).map_err(|error| format!("{control}: {error}"))?;
-    // SAFETY: the functions have the types that the interface wants, and this library stays until QEMU ends.
+    // SAFETY: the functions have the types that the interface wants, and this library stays until
+    // QEMU ends.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, processor_made);
         api::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
@@ -207,7 +213,8 @@ extern "C" fn processor_made(_: api::Id, _: c_uint) {
     }
 }
 
-/// QEMU has translated a block of code: have its executions counted, and look for what is special in it.
+/// QEMU has translated a block of code: have its executions counted, and look for what is special
+/// in it.
 extern "C" fn translated(_: api::Id, block: *mut api::Block) {
     let Some(plugin) = PLUGIN.get() else { return };
     let counts = &mut *plugin.counts();
@@ -226,8 +233,8 @@ extern "C" fn translated(_: api::Id, block: *mut api::Block) {
     };
     plugin.scoreboard.add_when_executed(block, slot, step);
     if let Some(watch) = counts.posts.watch_at(address) {
-        // SAFETY: QEMU's block is valid during this call, and has at least one instruction. The callback takes the watch's
-        // number for a pointer.
+        // SAFETY: QEMU's block is valid during this call, and has at least one instruction. The
+        // callback takes the watch's number for a pointer.
         unsafe {
             let first = api::qemu_plugin_tb_get_insn(block, 0);
             let number = watch as *mut c_void;
@@ -247,8 +254,8 @@ fn look_for_marks(block: *mut api::Block, length: usize) {
         let instruction = unsafe { api::qemu_plugin_tb_get_insn(block, index) };
         if let Some(mark) = read_mark(instruction) {
             let number = mark as usize as *mut c_void;
-            // SAFETY: the instruction is of a block that is being translated. The callback takes the mark's number for a
-            // pointer.
+            // SAFETY: the instruction is of a block that is being translated. The callback takes
+            // the mark's number for a pointer.
             unsafe {
                 api::qemu_plugin_register_vcpu_insn_exec_cb(
                     instruction,

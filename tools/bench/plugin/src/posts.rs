@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What comes to the functions of a verbs driver, by queue pair: calls, and the work requests that are posted.
+//! What comes to the functions of a verbs driver, by queue pair: calls, and the work requests that
+//! are posted.
 //!
-//! The first argument of `post_send` and `post_recv` is the queue pair, the second the first of a chain of work requests,
-//! as `include/rdma/ib_verbs.h` of the kernel has it.
+//! The first argument of `post_send` and `post_recv` is the queue pair, the second the first of a
+//! chain of work requests, as `include/rdma/ib_verbs.h` of the kernel has it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
@@ -53,7 +54,8 @@ struct Watch {
     kind: Kind,
 }
 
-/// What was posted: by which function, with which operation (none for Receives), and whether it is signaled.
+/// What was posted: by which function, with which operation (none for Receives), and whether it is
+/// signaled.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Posted {
     pub(crate) function: String,
@@ -124,9 +126,11 @@ impl Posts {
         self.unreadable
     }
 
-    /// Looks up the registers, and says whether they are there; called for a processor, by its thread.
+    /// Looks up the registers, and says whether they are there; called for a processor, by its
+    /// thread.
     pub(crate) fn find_registers(&mut self) -> bool {
-        // SAFETY: QEMU calls this for a processor. The array is ours, with so many descriptors of strings that stay.
+        // SAFETY: QEMU calls this for a processor. The array is ours, with so many descriptors of
+        // strings that stay.
         unsafe {
             let array = api::qemu_plugin_get_registers();
             let all = std::slice::from_raw_parts((*array).data, (*array).len as usize);
@@ -202,7 +206,8 @@ impl Posts {
 
 /// What a register holds.
 fn value(RegisterHandle(register): &RegisterHandle) -> Option<u64> {
-    // SAFETY: the handle is QEMU's, and this is the processor's thread; QEMU appends the value to the array.
+    // SAFETY: the handle is QEMU's, and this is the processor's thread; QEMU appends the value to
+    // the array.
     bytes(|array| unsafe { api::qemu_plugin_read_register(*register, array) > 0 })
         .map(u64::from_le_bytes)
 }

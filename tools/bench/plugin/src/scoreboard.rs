@@ -8,9 +8,11 @@ pub(crate) struct Scoreboard {
     score: *mut api::Score,
 }
 
-// SAFETY: the pointer names QEMU's object, which lives as long as QEMU, and whose functions any thread may call.
+// SAFETY: the pointer names QEMU's object, which lives as long as QEMU, and whose functions any
+// thread may call.
 unsafe impl Send for Scoreboard {}
-// SAFETY: QEMU finds a counter for any thread. Counters are words that generated code alone writes, and that are read whole.
+// SAFETY: QEMU finds a counter for any thread. Counters are words that generated code alone writes,
+// and that are read whole.
 unsafe impl Sync for Scoreboard {}
 
 impl Scoreboard {
@@ -26,7 +28,8 @@ impl Scoreboard {
             score: self.score,
             offset: slot * size_of::<u64>(),
         };
-        // SAFETY: called during the block's translation; the counter is inside of the scoreboard's element.
+        // SAFETY: called during the block's translation; the counter is inside of the scoreboard's
+        // element.
         unsafe {
             api::qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
                 block,
@@ -39,10 +42,12 @@ impl Scoreboard {
 
     /// The first so many counters. There has to be a processor.
     pub(crate) fn read(&self, count: usize) -> Vec<u64> {
-        // SAFETY: the caller has made sure of the processor, so it has its element of the scoreboard.
+        // SAFETY: the caller has made sure of the processor, so it has its element of the
+        // scoreboard.
         let first = unsafe { api::qemu_plugin_scoreboard_find(self.score, 0) }.cast::<u64>();
         let counter = |index| {
-            // SAFETY: `count` is at most the number of counters. A processor that runs meanwhile only adds.
+            // SAFETY: `count` is at most the number of counters. A processor that runs meanwhile
+            // only adds.
             unsafe { first.add(index).read_volatile() }
         };
         (0..count).map(counter).collect()

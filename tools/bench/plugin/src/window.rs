@@ -11,7 +11,8 @@
 //!                             of a watched function; where the queue pair is, in hexadecimal
 //! posted FUNCTION OPCODE SIGNALED COUNT
 //!                             work requests; the operation's number or `-`, 1 or 0
-//! block ADDRESS LENGTH COUNT  a block of the kernel, its address in hexadecimal, its length in instructions
+//! block ADDRESS LENGTH COUNT  a block of the kernel, its address in hexadecimal, its length in
+//! instructions
 //! end NUMBER                  a window's last line
 //! error TEXT                  what must not be
 //! ```

@@ -7,16 +7,17 @@
 //!   lookup FILE                     look a name up; wants a mount with lookupcache=none
 //!   open FILE                       open for reading, and close
 //!   create FILE                     create, close and remove
-//!   list DIRECTORY ENTRIES          read a directory that holds so many, without what is cached of it
+//!   list DIRECTORY ENTRIES          read a directory of so many, without what is cached of it
 //!   read|write BYTES DEPTH FILE...  with O_DIRECT, so many at once, the files in turn
-//!   readlink DIRECTORY              read a symbolic link that was not read yet: entry-1, entry-2, ...
+//!   readlink DIRECTORY              read a symbolic link that was not read: entry-1, entry-2...
 //!   listxattr FILE                  ask how long the list of extended attributes is
 //!   connect SOURCE OPTIONS PLACE    mount, and ask for the attributes of the root; COUNT is 1
 //!   disconnect SOURCE OPTIONS PLACE unmount, until the connection is gone; COUNT is 1
 //! ```
 //!
-//! Prints a line for each repetition: `repetition NUMBER NANOSECONDS NAME=VALUE...`, with what went over the interfaces
-//! and devices meanwhile. Under an instruction clock the nanoseconds are instructions.
+//! Prints a line for each repetition: `repetition NUMBER NANOSECONDS NAME=VALUE...`, with what went
+//! over the interfaces and devices meanwhile. Under an instruction clock the nanoseconds are
+//! instructions.
 
 mod data;
 mod mounts;

@@ -72,7 +72,8 @@ impl Context {
         let mut pointers: Vec<_> = blocks.iter_mut().map(ptr::from_mut).collect();
         let mut rest = &mut pointers[..];
         while !rest.is_empty() {
-            // SAFETY: so many pointers to blocks, which the kernel copies; the rest is the caller's promise.
+            // SAFETY: so many pointers to blocks, which the kernel copies; the rest is the caller's
+            // promise.
             let begun = unsafe {
                 libc::syscall(
                     libc::SYS_io_submit,
@@ -159,7 +160,8 @@ impl Queue {
 
     fn begin(&mut self, buffers: impl Iterator<Item = usize>) -> io::Result<()> {
         let mut blocks: Vec<_> = buffers.map(|buffer| self.next(buffer)).collect();
-        // SAFETY: each buffer is free, is not touched before its event has come, and lives longer than the context.
+        // SAFETY: each buffer is free, is not touched before its event has come, and lives longer
+        // than the context.
         unsafe { self.context.submit(&mut blocks) }
     }
 }

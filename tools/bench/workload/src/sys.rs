@@ -40,7 +40,8 @@ pub(crate) fn unlink(directory: &OwnedFd, name: &CStr) -> io::Result<()> {
 /// Asks for the basic attributes; how fresh, the flags say.
 pub(crate) fn statx(directory: RawFd, name: &CStr, flags: c_int) -> io::Result<libc::statx> {
     let mut found = MaybeUninit::<libc::statx>::uninit();
-    // SAFETY: the name ends with a zero, and there is room for the answer, which is there after success.
+    // SAFETY: the name ends with a zero, and there is room for the answer, which is there after
+    // success.
     unsafe {
         checked(libc::statx(
             directory,

@@ -31,7 +31,8 @@ impl Bench {
     ) -> Result<Region<Mapped>> {
         let (pages, none) = (self.memory.pages().as_ptr(), (core::ptr::null(), 0));
         let paged = (pages, 100, PAGES * PAGE_SIZE - 200);
-        // SAFETY: Of the pages of the memory, which is there as long as regions cover it, as the count is.
+        // SAFETY: Of the pages of the memory, which is there as long as regions cover it, as the
+        // count is.
         let mut pieces = unsafe { ExtentIter::new(none, paged, none, keepers) };
         self.cover(region, &mut pieces, Access::RemoteRead, TAG)
             .map_err(|(e, _)| e)

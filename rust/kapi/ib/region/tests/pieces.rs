@@ -139,7 +139,8 @@ const FILLINGS: &[Filling] = &[
 ];
 
 /// The order of the pages of a payload, its offset and length, the pages of an element and of a
-/// region, and for each region the elements: in which page they begin, where there, and their length.
+/// region, and for each region the elements: in which page they begin, where there, and their
+/// length.
 type Joining = (
     &'static [usize],
     (usize, usize),

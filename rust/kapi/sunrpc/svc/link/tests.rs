@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: the reverse transport of a connection leads to it as long as somebody may look there, and no
-//! longer.
+//! Protects: the reverse transport of a connection leads to it as long as somebody may look there,
+//! and no longer.
 
 use crate::{
     kapi::sunrpc::svc::link::*,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The plugin between a QEMU that is not one, and a host that asks: blocks are translated and executed as this test wants.
+//! The plugin between a QEMU that is not one, and a host that asks: blocks are translated and
+//! executed as this test wants.
 //!
 //! A plugin is installed once a process, so this is one test.
 
@@ -26,7 +27,8 @@ fn ask(path: &str, command: &str) -> String {
 const NOP: [u8; 1] = [0x90];
 /// Of code in the kernel that runs inside and outside of the window.
 const PLAIN: u64 = 0xffff_ffff_8100_0000;
-/// Of the first window; blocks in the order of their translation. Of the block with a mark, all of the last is counted, and nothing of the first.
+/// Of the first window; blocks in the order of their translation. Of the block with a mark, all of
+/// the last is counted, and nothing of the first.
 const FIRST: [&str; 19] = [
     "window 1",
     "user 23",
@@ -136,7 +138,8 @@ fn execute_between_marks(control: &str) {
     execute(&plain, 100);
 }
 
-/// Posts a RegMR with a Send that is signaled, a Receive, and what cannot be read; and completes a Send.
+/// Posts a RegMR with a Send that is signaled, a Receive, and what cannot be read; and completes a
+/// Send.
 fn post_and_complete() {
     let post_send = block(0xffff_ffff_c000_1000, &[&NOP, &NOP]);
     let post_receive = block(0xffff_ffff_c000_2000, &[&NOP]);

@@ -120,7 +120,8 @@ unsafe extern "C" fn qemu_plugin_insn_data(
     to: *mut u8,
     length: usize,
 ) -> usize {
-    // SAFETY: the plugin hands back an instruction that it was given, and has room for `length` bytes.
+    // SAFETY: the plugin hands back an instruction that it was given, and has room for `length`
+    // bytes.
     unsafe {
         let bytes = &(*instruction).bytes;
         let length = length.min(bytes.len());
@@ -266,7 +267,8 @@ pub(crate) fn block(address: u64, instructions: &[&[u8]]) -> Box<Block> {
 pub(crate) fn execute(block: &Block, times: u64) {
     for _ in 0..times {
         for &(slot, step) in &block.adds {
-            // SAFETY: the plugin stays inside of its scoreboard, or this test fails under Miri and the like.
+            // SAFETY: the plugin stays inside of its scoreboard, or this test fails under Miri and
+            // the like.
             unsafe { *COUNTERS.add(slot) += step };
         }
         for instruction in &block.instructions {
@@ -308,7 +310,8 @@ pub(crate) fn install(words: &[String], processors: c_int) -> c_int {
         smp_vcpus: processors,
         max_vcpus: processors,
     };
-    // SAFETY: what is handed over lives longer than the call, and is laid out as QEMU's header has it.
+    // SAFETY: what is handed over lives longer than the call, and is laid out as QEMU's header has
+    // it.
     unsafe {
         counting::qemu_plugin_install(
             1,
