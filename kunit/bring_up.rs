@@ -24,6 +24,7 @@ const CONFIG: EndpointConfig = EndpointConfig {
         sg_gaps: false,
     }),
     transfers: None,
+    provided: 0,
 };
 
 #[kunit_tests(rpcrdma_bring_up)]

@@ -9,7 +9,6 @@ use crate::{
         call::ConnectionId,
         cm_state::CmState,
         loss::LossNotifier,
-        region_plan::RegionPlan,
         xprt::ClientXprt, //
     },
     kapi::{
@@ -20,6 +19,7 @@ use crate::{
         claim,
         same, //
     },
+    transport::region_plan::RegionPlan,
 };
 
 /// The requester's part of a connection that is not up.

@@ -9,9 +9,13 @@ pub(crate) mod endpoint;
 mod forced;
 mod padding;
 mod posting;
+pub(crate) mod provided;
+pub(crate) mod providing;
 pub(crate) mod queues;
+pub(crate) mod region_plan;
 pub(crate) mod registration;
 pub(crate) mod reverse_credits;
+pub(crate) mod segment_cursor;
 pub(crate) mod send_buffer;
 pub(crate) mod send_queue;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]

@@ -10,6 +10,7 @@ use crate::{
         },
         chunks,
         connection::Requester,
+        loss::LossReason,
         offer::Offer, //
     },
     kapi::{
@@ -20,16 +21,35 @@ use crate::{
 use kernel::prelude::*;
 use xdr::{
     Inline,
+    Limits,
     Reply,
-    ReplyPayload, //
+    ReplyPayload,
+    MIN_HEADER, //
+};
+
+/// Bounds on what a server may send. What has a Read list is a reverse Call, which is refused
+/// whatever is in it, or a Reply that it provides: few will do. Of the others there may be as many
+/// as a Receive can hold, so that the Payload stream behind them tells what it is; what was offered
+/// bounds those of a Reply further.
+pub(super) const LIMITS: Limits = Limits {
+    read_segments: 64,
+    read_chunks: 16,
+    write_chunks: usize::MAX,
+    write_segments: usize::MAX,
+    chunk_segments: usize::MAX,
+    ..Limits::floor(u32::MAX)
 };
 
 /// A Reply that was found well formed, and is not in its place yet.
 pub(super) enum Answer<'a> {
-    /// There is nothing to place: the RPC's result.
-    Ready(Result<usize>),
+    /// There is nothing to place: the length of the Reply.
+    Ready(usize),
+    /// The server cannot answer: the error for the RPC, and whether it may be for want of room.
+    Refused { error: Error, room: bool },
     /// The inline part of the Reply; the server has written that many bytes into the Write chunk.
     Inline { part: Inline<'a>, written: usize },
+    /// It has to be pulled; the same.
+    Provided { written: usize },
 }
 
 impl<'a> Answer<'a> {
@@ -55,6 +75,13 @@ impl<'a> Answer<'a> {
 
         let part = match &reply.payload {
             ReplyPayload::Inline(part) => *part,
+            ReplyPayload::Provided(chunk) => {
+                if written != 0 && chunks::pad(chunk.length() as usize) != 0 {
+                    return Err("part of a word in front of a Write chunk");
+                }
+                requester.shared.stats.written_bytes.add(written as u64);
+                return Ok(Self::Provided { written });
+            }
             ReplyPayload::ReplyChunk if written != 0 => {
                 return Err("Write chunk used beside a Reply chunk");
             }
@@ -64,7 +91,7 @@ impl<'a> Answer<'a> {
             // The chunk covers the room for the Reply, in its order.
             ReplyPayload::ReplyChunk => {
                 requester.shared.stats.written_bytes.add(long as u64);
-                return Ok(Self::Ready(Ok(long)));
+                return Ok(Self::Ready(long));
             }
         };
         // Whoever decodes it would take what is left of a word for the first bytes of the payload.
@@ -79,7 +106,7 @@ impl<'a> Answer<'a> {
     /// when the chunk's regions are fenced (RFC 8166, section 4.4.1).
     pub(super) fn overlaps_chunks(&self, rqst: &PinnedRqst<Call>, offer: &Offer) -> bool {
         match self {
-            Self::Ready(_) => false,
+            Self::Ready(_) | Self::Refused { .. } | Self::Provided { .. } => false,
             Self::Inline { part, written } => {
                 let (inline, head) = (part.bytes.len(), rqst.receive_buf().head_len());
                 // In front of what was written it is all in the head.
@@ -89,11 +116,27 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Whether the Reply was too long to come inline. None of an error.
+    pub(super) fn is_long(&self, threshold: usize) -> Option<bool> {
+        match self {
+            Self::Ready(len) => Some(MIN_HEADER.saturating_add(*len) > threshold),
+            Self::Inline { .. } => Some(false),
+            Self::Provided { .. } => Some(true),
+            Self::Refused { .. } => None,
+        }
+    }
+
     /// Puts it where it belongs.
     #[inline]
     pub(super) fn place(&self, requester: &Requester, rqst: &PinnedRqst<Call>) -> Placed {
         match *self {
-            Self::Ready(result) => Placed { result, head: None },
+            Self::Ready(len) => Placed {
+                result: Ok(len),
+                head: None,
+            },
+            Self::Refused { error, .. } => Placed::failed(error),
+            // It is pulled before.
+            Self::Provided { .. } => Placed::failed(EIO),
             Self::Inline { part, written } => place_inline(requester, rqst, part.bytes, written),
         }
     }
@@ -132,4 +175,22 @@ pub(super) fn place_inline(
         result: received.map(|len| chunks::reply_len(len, written)),
         head: short.then_some(bytes.len()),
     }
+}
+
+/// Gives an RPC its result: no peer can reach its memory any more.
+#[inline(always)]
+pub(super) fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, placed: Placed) {
+    if let Some(head) = placed.head {
+        rqst.trim_head(head);
+    }
+    if rqst.complete(placed.result).is_err() {
+        not_fenced(requester);
+    }
+}
+
+/// A region still covers memory of an RPC with its Reply: it is sent again on another connection,
+/// when those of this one are gone.
+#[cold]
+fn not_fenced(requester: &Requester) {
+    requester.loss.report(LossReason::NotFenced);
 }

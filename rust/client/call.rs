@@ -3,7 +3,10 @@
 //! The transport's state of one RPC.
 
 use crate::{
-    client::offer::Offer,
+    client::{
+        offer::Offer,
+        reply_history::Kind, //
+    },
     kapi::{
         ib::{
             RecvBuf,
@@ -74,19 +77,34 @@ pub(crate) enum Outcome {
     },
     /// The same, when the Receive had to be given back.
     Copied { part: KVec<u8>, written: usize },
+    /// It has to be pulled, as that message says, beside so many bytes in the Write chunk.
+    Provided { message: RecvBuf, written: usize },
+}
+
+/// A Reply that is being pulled.
+pub(crate) struct Pulling {
+    pub(super) rqst: PinnedRqst<Call>,
+    /// Bytes that are.
+    pub(super) len: usize,
+    /// Bytes that the server has written into the Write chunk.
+    pub(super) written: usize,
+    /// A key of the server's that is of no use then.
+    pub(super) key: Option<u32>,
 }
 
 impl Outcome {
     /// One that keeps no Receive; none without memory for that. Gives the Receive back, which takes
     /// the lock of its queue pair.
     pub(super) fn detached(self) -> Option<Self> {
-        let Self::Inline {
-            message,
-            offset,
-            written,
-        } = self
-        else {
-            return Some(self);
+        let (message, offset, written) = match self {
+            Self::Inline {
+                message,
+                offset,
+                written,
+            } => (message, offset, written),
+            // What it is to be pulled by goes with the connection.
+            Self::Provided { .. } => return None,
+            other => return Some(other),
         };
         let bytes = message.bytes().get(offset..).unwrap_or(&[]);
         let mut part = KVec::new();
@@ -105,8 +123,14 @@ pub(crate) struct CallState {
     /// The request and its Reply, while its regions are being invalidated, or wait for the
     /// tear-down.
     pub(crate) waiting: Option<(PinnedRqst<Call>, Outcome)>,
+    /// The request, while its Reply is being pulled.
+    pub(super) pulling: Option<Pulling>,
     /// Replies to it that were not well formed.
     pub(crate) bad_replies: u32,
+    /// What the length of its Reply tells of, where nobody knows that before.
+    pub(super) kind: Option<Kind>,
+    /// The server had no room to provide its Reply, so that room is to be offered.
+    pub(super) refused: bool,
 }
 
 /// One RPC. Reused for the next, so that none allocates lists.
@@ -131,6 +155,7 @@ impl CallState {
         if fenced {
             self.phase = Phase::Idle;
             self.bad_replies = 0;
+            self.refused = false;
         }
         fenced
     }
@@ -166,6 +191,7 @@ impl CallState {
             return Err(ENOTCONN);
         }
         self.xid = xid;
+        self.kind = None;
         offer.read.clear();
         offer.write.clear();
         offer.reply.clear();
@@ -181,7 +207,10 @@ impl Call {
             xid: 0,
             offer: Some(KBox::new(Offer::new(flags)?, flags)?),
             waiting: None,
+            pulling: None,
             bad_replies: 0,
+            kind: None,
+            refused: false,
         };
         Arc::pin_init(
             pin_init!(Self {

@@ -14,6 +14,7 @@ use crate::{
         loss::LossNotifier,
         sizes::{
             Sizes,
+            PULL_CONTEXTS,
             REVERSE_SLOTS, //
         },
         trace::negotiated,
@@ -51,7 +52,8 @@ use kernel::{
 };
 use xdr::{
     InlineSize,
-    PrivateData, //
+    PrivateData,
+    Pulls, //
 };
 
 /// How long to wait for an address, and for a route, in milliseconds.
@@ -94,10 +96,12 @@ impl WorkItem for Connector {
 
 /// The sizes of a connection's queue pair.
 fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointConfig {
+    // Each RPC may have a Reply pulled, and be sent again for the next, before the server is told.
+    let pulled = sizes.pulls.map_or(0, |_| max_requests);
     EndpointConfig {
         send_entries: sizes.queues.sends,
         regions_per_call: sizes.plan.rpc(),
-        send_buffers: max_requests + REVERSE_SLOTS + UNSIGNALED_RUN,
+        send_buffers: max_requests + pulled + REVERSE_SLOTS + UNSIGNALED_RUN,
         send_size: sysctl::max_inline_write() as usize,
         receives: sizes.queues.receives,
         receive_size: sysctl::max_inline_read() as usize,
@@ -105,7 +109,8 @@ fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointCo
             pages: sizes.plan.pages(),
             sg_gaps: device.sg_gaps,
         }),
-        transfers: None,
+        transfers: sizes.pulls,
+        provided: 0,
     }
 }
 
@@ -135,6 +140,7 @@ fn attempt(
     cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
+    let added = id.requests_beside_reads(PULL_CONTEXTS)?;
     let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
     let (own, peer) = id.addresses();
     let number = shared.next_id();
@@ -144,9 +150,13 @@ fn attempt(
         max_requests,
         |device, requests| {
             let sizes = Sizes::new(device, pages, requests)?;
+            let sizes = match sysctl::reliable_reply() {
+                true => sizes.pulling(device, added),
+                false => sizes,
+            };
             Ok((config(device, &sizes, requests), sizes))
         },
-        |Sizes { plan, queues }| {
+        |Sizes { plan, queues, .. }| {
             let (loss, cm) = (loss.clone(), cm.clone());
             let calls = queues.messages;
             Requester::new(shared.clone(), number, loss, cm, calls, *plan)
@@ -188,10 +198,20 @@ fn bring_up(
         remote_invalidation: !padding,
         send_size: InlineSize::from_bytes(connection.config().send_size as u32),
         receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
+        pulls: Pulls {
+            may_pull: connection.config().transfers.is_some() && device.max_rdma_reads_begun != 0,
+            may_provide: false,
+        },
     };
+    let mut private_data = [0; PrivateData::MAX_SIZE];
+    let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
     let params = ConnectParams {
-        private_data: &own.to_wire(),
+        private_data: private_data.get(..len).ok_or(EINVAL)?,
         responder_resources: device.max_rdma_reads,
+        initiator_depth: match own.pulls.may_pull {
+            true => device.max_rdma_reads_begun,
+            false => 0,
+        },
         retry_count: RETRY_COUNT,
     };
     cm.wait_step(CONNECT_TIMEOUT, || connection.connect(&params))?;
@@ -201,6 +221,9 @@ fn bring_up(
     }
 
     let peer = cm.peer().unwrap_or(PrivateData::DEFAULT);
+    if own.pulls_from(&peer) {
+        requester.set_provides(own.remote_invalidation && peer.remote_invalidation);
+    }
     requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::{
             LossNotifier,
             LossReason, //
         },
-        region_plan::RegionPlan,
+        pulls::Pulls,
         reverse_calls::ReverseCalls,
         xprt_state::XprtState, //
     },
@@ -26,6 +26,7 @@ use crate::{
     transport::{
         credits::Credits,
         endpoint::Endpoint,
+        region_plan::RegionPlan,
         send_buffer::SendBuffer, //
     },
 };
@@ -43,6 +44,14 @@ use kernel::{
     },
 };
 
+use xdr::{
+    CallPayload,
+    Direction,
+    FixedHeader,
+    Procedure,
+    Rejected, //
+};
+
 /// The requester's part of a connection.
 #[pin_data]
 pub(crate) struct Requester {
@@ -57,6 +66,11 @@ pub(crate) struct Requester {
     pub(crate) credits: SpinLock<Credits>,
     #[pin]
     pub(crate) reverse: SpinLock<ReverseCalls>,
+    #[pin]
+    pub(super) pulls: SpinLock<Pulls>,
+    /// The server provides Replies for us to pull; it wants a key of each to be invalidated.
+    server_provides: Atomic<bool>,
+    invalidates: Atomic<bool>,
     pub(crate) watch: KeepAliveState,
     /// RPCs whose Replies are here, and which wait for the end of the connection to be fenced.
     #[pin]
@@ -84,6 +98,7 @@ impl Requester {
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
         let (credits, reverse) = (Credits::new(max_calls)?, ReverseCalls::new()?);
+        let pulls = Pulls::new(max_calls)?;
         let rpcs = shared.xprt.max_requests() as usize;
         let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
         Ok(pin_init!(Self {
@@ -95,6 +110,9 @@ impl Requester {
             plan,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
+            pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),
+            server_provides: Atomic::new(false),
+            invalidates: Atomic::new(false),
             put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
             putting_off: Atomic::new(false),
             keep_alive: SetOnce::new(),
@@ -110,6 +128,37 @@ impl Requester {
     pub(crate) fn set_thresholds(&self, send: u32, receive: u32) {
         self.send_threshold.store(send, Relaxed);
         self.receive_threshold.store(receive, Relaxed);
+    }
+
+    /// The connection is up, with a server that provides Replies, and wants keys to be invalidated
+    /// or not.
+    pub(super) fn set_provides(&self, invalidates: bool) {
+        self.server_provides.store(true, Relaxed);
+        self.invalidates.store(invalidates, Relaxed);
+    }
+
+    /// Whether Replies can be pulled that are too long for what is offered.
+    #[inline]
+    pub(super) fn pulls_replies(&self) -> bool {
+        self.server_provides.load(Relaxed)
+    }
+
+    /// Whether who has pulled a Reply is to invalidate a key of it.
+    pub(super) fn invalidates_remotely(&self) -> bool {
+        self.invalidates.load(Relaxed)
+    }
+
+    /// Whether that is a Reply to be pulled: no server that provides any sends Calls like that.
+    pub(super) fn is_provided(&self, call: &xdr::Call<'_>) -> bool {
+        self.pulls_replies() && matches!(call.payload, CallPayload::PositionZero(_))
+    }
+
+    /// Whether that would have been one, were it well formed.
+    pub(super) fn is_bad_provided(&self, rejected: &Rejected) -> bool {
+        let long = |header: FixedHeader| header.procedure == Procedure::NoMsg.to_wire();
+        self.pulls_replies()
+            && rejected.direction == Some(Direction::Call)
+            && rejected.header.is_some_and(long)
     }
 
     /// A Call had to wait for an idle region.

@@ -10,10 +10,12 @@ use crate::{
             Connection,
             Requester, //
         },
+        fence,
         loss::{
             LossNotifier,
             LossReason, //
         },
+        pull,
         reply,
         reverse, //
     },
@@ -22,6 +24,7 @@ use crate::{
             Invalidated,
             Received, //
         },
+        page::TransferMemory,
         sys::memalloc::MemoryScope,
         trace, //
     },
@@ -62,15 +65,28 @@ impl Handler for Requester {
 
     fn drained(&self) {
         reverse::end(self);
+        pull::end(self);
     }
 
     fn invalidated(&self, connection: &Connection, call: Arc<Call>, done: Option<Invalidated>) {
-        reply::invalidated(self, connection, call, done);
+        fence::invalidated(self, connection, call, done);
+    }
+
+    fn read_ended(
+        &self,
+        connection: &Connection,
+        call: Arc<Call>,
+        memory: TransferMemory,
+        ok: bool,
+    ) {
+        // The RPC's buffer waits for it.
+        drop(memory);
+        pull::ended(self, connection, &call, ok);
     }
 
     fn fenced(&self) {
         for call in self.take_put_off() {
-            reply::drained(self, &call);
+            fence::drained(self, &call);
         }
     }
 

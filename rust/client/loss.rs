@@ -54,6 +54,8 @@ pub(crate) enum LossReason {
     NoReceives,
     /// What the server sent.
     BadMessage,
+    /// The server has no room to provide a Reply, for which nothing was offered.
+    NotProvided,
     /// The server has more Calls of its own under way than it was granted.
     TooManyCalls,
     /// The callback service has dropped a Call of the server, which would wait for the Reply in
@@ -83,6 +85,7 @@ impl fmt::Display for LossReason {
             Self::NotPosted => "a message cannot be posted",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
+            Self::NotProvided => "the server has no room for a reply",
             Self::TooManyCalls => "the server makes too many calls at once",
             Self::Unanswered => "a call of the server was dropped",
         })

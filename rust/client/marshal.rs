@@ -6,6 +6,7 @@ use crate::{
     client::{
         call::{
             Call,
+            CallState,
             Phase, //
         },
         chunks::{
@@ -22,8 +23,13 @@ use crate::{
             Chunk,
             Offer, //
         },
+        reply_history::{
+            Expected,
+            Kind, //
+        },
         trace::{
             encoded,
+            mechanism,
             offered, //
         },
     },
@@ -40,7 +46,10 @@ use crate::{
     transport::send_buffer::SendBuffer, //
 };
 use kernel::prelude::*;
-use xdr::Encoder;
+use xdr::{
+    Encoder,
+    MIN_HEADER, //
+};
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
@@ -88,7 +97,7 @@ fn send_with_credit(
     let call = rqst.call();
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
-    let (call_len, room) = (rqst.send_buf().len(), rqst.receive_buf().buflen());
+    let (call_len, room) = (rqst.send_buf().len(), room(requester, rqst, &mut state));
     if chunks::fit_inline(call_len, room, &requester.thresholds()) {
         let len = encode(requester, rqst, buffer.bytes())
             .inspect_err(|e| not_encoded(requester, xprt, rqst, *e))?;
@@ -104,7 +113,8 @@ fn send_with_credit(
     // layer keeps the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
-    let encoded = encode_with_chunks(requester, rqst, &mut offer, (&mut buffer, &poster));
+    let what = (&mut *offer, room);
+    let encoded = encode_with_chunks(requester, rqst, what, (&mut buffer, &poster));
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
@@ -181,14 +191,14 @@ fn encode(requester: &Requester, rqst: &Rqst<'_, Call>, to: &mut [u8]) -> Result
 fn encode_with_chunks(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
-    offer: &mut Offer,
+    (offer, room): (&mut Offer, usize),
     (buffer, poster): (&mut SendBuffer<'_, Requester>, &Poster<'_>),
 ) -> Result<usize> {
     let thresholds = requester.thresholds();
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
     let _ = offer.reserve(requester.plan.rpc() as usize);
-    let shape = shape(rqst);
+    let shape = shape(rqst, room);
     let results = chunks::results(&shape, &thresholds);
     map_results(requester, rqst, offer, (buffer, poster), results)?;
     let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
@@ -207,15 +217,57 @@ fn encode_with_chunks(
     Ok(header + copied)
 }
 
+/// Bytes of the longest Reply that has to find room here: none where a long one would be pulled.
+#[inline(always)]
+fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
+    let room = rqst.receive_buf().buflen();
+    let inline = MIN_HEADER.saturating_add(room) <= requester.thresholds().receive;
+    if inline || !requester.pulls_replies() {
+        return room;
+    }
+    choose_room(requester, rqst, state, room)
+}
+
+/// As [`room`], of a Reply that may be too long to come inline.
+#[inline(never)]
+fn choose_room(
+    requester: &Requester,
+    rqst: &Rqst<'_, Call>,
+    state: &mut CallState,
+    room: usize,
+) -> usize {
+    let placed = rqst.receive_buf().is_read_target() && rqst.may_place_directly();
+    let Some(procedure) = rqst.counted_procedure().filter(|_| !placed) else {
+        return room;
+    };
+    let (program, version) = rqst.program();
+    let kind = Kind {
+        program,
+        version,
+        procedure,
+        class: Kind::class_of(room),
+    };
+    state.kind = Some(kind);
+    let expected = match state.refused {
+        true => Expected::Refused,
+        false => requester.shared.history.lock().expected(&kind),
+    };
+    mechanism(rqst, &kind, room, expected);
+    match expected {
+        Expected::Unknown | Expected::Short => 0,
+        Expected::Long | Expected::Refused => room,
+    }
+}
+
 /// What the choice of chunks depends on.
-fn shape(rqst: &Rqst<'_, Call>) -> Shape {
+fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
         call_is_write: call.is_write_source(),
-        reply: reply.buflen(),
+        reply: room,
         reply_pages: reply.page_len(),
         reply_is_read: reply.is_read_target(),
         may_place_directly: rqst.may_place_directly(),

@@ -12,8 +12,9 @@ mod tests;
 use crate::{
     client::{
         answer::{
-            place_inline,
-            Answer, //
+            complete,
+            Answer,
+            LIMITS, //
         },
         call::{
             Call,
@@ -26,8 +27,11 @@ use crate::{
             Connection,
             Requester, //
         },
+        fence::fence,
         loss::LossReason,
         offer::Offer,
+        pull,
+        pulls::ProvidedReply,
         refusal,
         reverse,
         settle::{
@@ -43,39 +47,21 @@ use crate::{
     },
     kapi::{
         ib::{
-            Invalidated,
             Received, //
         },
         sunrpc::PinnedRqst, //
     },
-    transport::send_queue::Waiter, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 use xdr::{
     DecodeError,
     Direction,
     ErrorMessage,
-    Limits,
     Message,
+    RdmaError,
     Rejected,
     Reply,
     Role, //
-};
-
-/// Bounds on what a server may send. What has a Read list is a reverse Call, and refused whatever
-/// is in it, so that few will do. Of the others there may be as many as a Receive can hold, so that
-/// the Payload stream behind them tells what it is; what was offered bounds those of a Reply
-/// further.
-const LIMITS: Limits = Limits {
-    read_segments: 64,
-    read_chunks: 16,
-    write_chunks: usize::MAX,
-    write_segments: usize::MAX,
-    chunk_segments: usize::MAX,
-    ..Limits::floor(u32::MAX)
 };
 
 /// A message was received.
@@ -90,7 +76,7 @@ pub(crate) fn received(requester: &Requester, connection: &Connection, message: 
         }
     };
     match later {
-        Some(Later::Reply(rqst, part)) => fence_inline(requester, connection, rqst, part, message),
+        Some(Later::Reply(rqst, kept)) => keep(requester, connection, rqst, kept, message),
         Some(Later::Call(unserved)) => unserved.wait(message.keep()),
         None => (),
     }
@@ -98,9 +84,8 @@ pub(crate) fn received(requester: &Requester, connection: &Connection, message: 
 
 /// What is to be done when the message is not looked at any more, and is kept.
 enum Later<'a> {
-    /// The RPC whose Reply, at that offset and beside so many bytes in the Write chunk, cannot be
-    /// put in its place before its regions are fenced.
-    Reply(PinnedRqst<Call>, (usize, usize)),
+    /// The RPC whose Reply cannot be put in its place now.
+    Reply(PinnedRqst<Call>, Kept),
     /// A Call of the server has to wait.
     Call(reverse::Unserved<'a>),
 }
@@ -116,6 +101,9 @@ fn decoded<'a>(
     let (xid, content) = match decoded {
         Ok(Message::Reply(reply)) => (reply.xid, Content::Reply(reply)),
         Ok(Message::Error(error)) => (error.xid, Content::Error(error)),
+        Ok(Message::Call(call)) if requester.is_provided(call) => {
+            return provided(requester, connection, message, &{ *call });
+        }
         Ok(Message::Call(call)) => {
             // A copy for who is not in line, so that the rest need not be in memory.
             return called(requester, connection, message, &{ *call }).map(Later::Call);
@@ -126,7 +114,29 @@ fn decoded<'a>(
         }
     };
     let later = answer(requester, connection, message, xid, content);
-    later.map(|(rqst, part)| Later::Reply(rqst, part))
+    later.map(|(rqst, kept)| Later::Reply(rqst, kept))
+}
+
+/// A Reply was received that is to be pulled. If it is not, the server is told so at once.
+#[cold]
+fn provided<'a>(
+    requester: &Requester,
+    connection: &Connection,
+    message: &Received<'_>,
+    call: &xdr::Call<'_>,
+) -> Option<Later<'a>> {
+    let checked = call.as_provided_reply();
+    let content = match &checked {
+        Ok(reply) => Content::Reply(reply),
+        Err(reason) => Content::Malformed(*reason),
+    };
+    let later = answer(requester, connection, message, call.xid, content);
+    if later.is_none() {
+        let first = call.reads.segments().next();
+        let key = first.map(|read| read.segment.handle);
+        pull::send_done(requester, connection, call.xid, key);
+    }
+    later.map(|(rqst, kept)| Later::Reply(rqst, kept))
 }
 
 /// A Call of the server was received. What is returned has to wait.
@@ -179,7 +189,10 @@ impl<'m> Content<'m> {
                 trace::failed(rqst, &{ **error });
                 requester.shared.stats.bad_replies.add(1);
                 let guess = rqst.receive_buf().buflen_is_guess();
-                Ok(Answer::Ready(Err(refusal::refused(error.error, guess))))
+                Ok(Answer::Refused {
+                    error: refusal::refused(error.error, guess),
+                    room: error.error == RdmaError::Chunk,
+                })
             }
             Self::Malformed(reason) => {
                 trace::misunderstood(rqst, *reason, message.bytes());
@@ -198,6 +211,14 @@ fn refuse(
     message: &Received<'_>,
     rejected: &Rejected,
 ) -> Option<u32> {
+    if let Some(header) = rejected
+        .header
+        .filter(|_| requester.is_bad_provided(rejected))
+    {
+        trace::refused(requester, rejected.reason, message.bytes());
+        pull::send_done(requester, connection, header.xid, None);
+        return Some(header.xid);
+    }
     // Of another version little more than the XID is known. What no Call awaits can only be a Call.
     let other = matches!(rejected.reason, DecodeError::Version(_));
     let role = match rejected.header {
@@ -236,28 +257,52 @@ enum Verdict {
     Complete(Placed),
     /// Its result must wait for the local invalidation of its regions.
     Fence(Placed),
-    /// So must its Reply, which is in the message from that offset on, beside so many bytes that
-    /// the server has written into the Write chunk.
-    Keep { offset: usize, written: usize },
+    /// So must its Reply, or it has to be pulled.
+    Keep(Kept),
     /// The message was not for it after all.
     Ignore,
     /// The connection must go, so that the RPC is sent again at once.
-    Resend,
+    Resend(LossReason),
 }
 
-/// Has the regions of an RPC fenced whose Reply is in this message, which is kept: at that offset,
-/// beside so many bytes that the server has written into the Write chunk.
-fn fence_inline(
+/// What a message is kept for, beside so many bytes that the server has written into the Write
+/// chunk.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// The Reply is in it, from that offset on.
+    Inline { offset: usize, written: usize },
+    /// It says how to pull the Reply; whether the RPC's regions are fenced.
+    Provided { written: usize, fenced: bool },
+}
+
+/// Keeps a message until the regions of its RPC are fenced, or until it is not needed any more to
+/// pull the Reply.
+fn keep(
     requester: &Requester,
     connection: &Connection,
     rqst: PinnedRqst<Call>,
-    (offset, written): (usize, usize),
+    kept: Kept,
     message: Received<'_>,
 ) {
-    let outcome = Outcome::Inline {
-        message: message.keep(),
-        offset,
-        written,
+    let message = message.keep();
+    let outcome = match kept {
+        Kept::Inline { offset, written } => Outcome::Inline {
+            message,
+            offset,
+            written,
+        },
+        Kept::Provided {
+            written,
+            fenced: false,
+        } => Outcome::Provided { message, written },
+        Kept::Provided { written, .. } => {
+            let provided = ProvidedReply {
+                rqst,
+                message,
+                written,
+            };
+            return pull::begin(requester, connection, provided);
+        }
     };
     fence(requester, connection, rqst, outcome);
 }
@@ -271,7 +316,7 @@ fn answer(
     message: &Received<'_>,
     xid: u32,
     content: Content<'_>,
-) -> Option<(PinnedRqst<Call>, (usize, usize))> {
+) -> Option<(PinnedRqst<Call>, Kept)> {
     let credits = content.credits();
     let rqst = match requester.shared.xprt.find(xid) {
         Ok(rqst) => rqst,
@@ -285,27 +330,20 @@ fn answer(
         malformed,
         foreign,
     } = look(requester, connection, message, &rqst, xid, content);
-    let end = match &verdict {
-        Verdict::Complete(_) | Verdict::Fence(_) | Verdict::Keep { .. } => malformed,
-        Verdict::Ignore => {
-            if malformed {
-                bad_reply(requester, Some(xid), "not well formed");
-            }
-            false
-        }
-        Verdict::Resend => true,
-    };
+    if malformed && matches!(verdict, Verdict::Ignore) {
+        bad_reply(requester, Some(xid), "not well formed");
+    }
+    let mut end = malformed.then_some(LossReason::BadMessage);
     let mut later = None;
     match verdict {
         Verdict::Complete(placed) => complete(requester, rqst, placed),
         Verdict::Fence(placed) => fence(requester, connection, rqst, Outcome::Placed(placed)),
-        Verdict::Keep { offset, written } => {
-            later = Some((rqst, (offset, written)));
-        }
-        Verdict::Ignore | Verdict::Resend => (),
+        Verdict::Keep(kept) => later = Some((rqst, kept)),
+        Verdict::Ignore => end = None,
+        Verdict::Resend(reason) => end = Some(reason),
     }
-    if end {
-        give_up(requester, LossReason::BadMessage);
+    if let Some(reason) = end {
+        give_up(requester, reason);
     }
     if foreign {
         foreign_key(requester, xid);
@@ -389,163 +427,69 @@ fn judge(
             state.bad_replies = state.bad_replies.saturating_add(1);
             // The RPC is sent again once. A server that answers badly again would do so for ever.
             if state.bad_replies < 2 {
-                return Verdict::Resend;
+                return Verdict::Resend(LossReason::BadMessage);
             }
-            Answer::Ready(Err(EIO))
+            Answer::Refused {
+                error: EIO,
+                room: false,
+            }
         }
     };
+    if state.kind.is_some() {
+        if let Some(verdict) = learn(requester, state, &answer) {
+            return verdict;
+        }
+    }
     let grant = credits.filter(|_| well_formed);
     let fenced = state.is_fenced();
-    if !fenced {
-        state.phase = Phase::Fencing;
-        let overlaps = |offer: &KBox<Offer>| answer.overlaps_chunks(rqst, offer);
-        if let (Answer::Inline { part, written }, true) =
-            (&answer, state.offer.as_ref().is_none_or(overlaps))
-        {
-            // The credit comes back when the message is in its place.
-            settle(requester, grant, None);
-            return Verdict::Keep {
+    let kept = match &answer {
+        Answer::Provided { written } => Some(Kept::Provided {
+            written: *written,
+            fenced,
+        }),
+        Answer::Inline { part, written } if !fenced => {
+            let overlaps = |offer: &KBox<Offer>| answer.overlaps_chunks(rqst, offer);
+            let waits = state.offer.as_ref().is_none_or(overlaps);
+            waits.then_some(Kept::Inline {
                 offset: part.offset,
                 written: *written,
-            };
+            })
         }
+        _ => None,
+    };
+    state.phase = if fenced { Phase::Idle } else { Phase::Fencing };
+    if let Some(kept) = kept {
+        // The credit comes back when the message is not needed any more.
+        settle(requester, grant, None);
+        return Verdict::Keep(kept);
     }
     settle(requester, grant, Some(state.xid));
     let placed = answer.place(requester, rqst);
-    if fenced {
-        state.phase = Phase::Idle;
-        Verdict::Complete(placed)
-    } else {
-        Verdict::Fence(placed)
+    match fenced {
+        true => Verdict::Complete(placed),
+        false => Verdict::Fence(placed),
     }
 }
 
-/// Gives an RPC its result: no peer can reach its memory any more.
-#[inline(always)]
-fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, placed: Placed) {
-    if let Some(head) = placed.head {
-        rqst.trim_head(head);
-    }
-    if rqst.complete(placed.result).is_err() {
-        not_fenced(requester);
-    }
-}
-
-/// A region still covers memory of an RPC with its Reply: it is sent again on another connection,
-/// when those of this one are gone.
+/// Takes note of how long the Reply to an RPC of its kind was. One that was relied upon to be
+/// provided, and is refused, is asked for once more, with room for it.
 #[cold]
-fn not_fenced(requester: &Requester) {
-    requester.loss.report(LossReason::NotFenced);
-}
-
-/// As [`complete`], for an RPC whose Reply had to wait for that.
-fn complete_fenced(requester: &Requester, rqst: PinnedRqst<Call>, outcome: Outcome) {
-    let placed = match outcome {
-        Outcome::Placed(placed) => placed,
-        Outcome::Inline {
-            message,
-            offset,
-            written,
-        } => {
-            let part = message.bytes().get(offset..).unwrap_or(&[]);
-            let placed = place_inline(requester, &rqst, part, written);
-            drop(message);
-            let xid = rqst.call().state.lock().xid;
-            requester.credits.lock().put(xid);
-            placed
-        }
-        // Its connection is over, and with that all credits.
-        Outcome::Copied { part, written } => place_inline(requester, &rqst, &part, written),
+fn learn(requester: &Requester, state: &mut CallState, answer: &Answer<'_>) -> Option<Verdict> {
+    let kind = state.kind.take()?;
+    let offered = state
+        .offer
+        .as_ref()
+        .is_none_or(|offer| !offer.reply.is_empty());
+    let refused = matches!(answer, Answer::Refused { room: true, .. }) && !offered;
+    let long = match answer.is_long(requester.thresholds().receive) {
+        None if refused && !state.refused => true,
+        None => return None,
+        Some(long) => long,
     };
-    complete(requester, rqst, placed);
-}
-
-/// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
-fn fence(requester: &Requester, connection: &Connection, rqst: PinnedRqst<Call>, outcome: Outcome) {
-    requester.shared.stats.local_invalidations.add(1);
-    let call: Arc<Call> = rqst.call().into();
-    let mut state = call.state.lock();
-    let CallState { offer, waiting, .. } = &mut *state;
-    let (rqst, _) = waiting.insert((rqst, outcome));
-    let task = || rqst.task().id();
-    let posted = match offer {
-        Some(offer) => connection.invalidate(&mut offer.regions, call.clone(), Waiter::Reply, task),
-        // No Call is made before they are fenced.
-        None => Err((EINVAL, Some(call.clone()))),
-    };
-    if let Err((_, unposted)) = posted {
-        // Otherwise it comes back from what was posted.
-        let waiting = unposted.and_then(|_| state.waiting.take());
-        drop(state);
-        if let Some(waiting) = waiting {
-            put_off(requester, call, waiting);
-        }
-        requester.loss.report(LossReason::NotFenced);
-        requester.end_for_put_off();
+    requester.shared.history.lock().replied(&kind, long);
+    if !refused {
+        return None;
     }
-}
-
-/// Local invalidations have ended.
-pub(crate) fn invalidated(
-    requester: &Requester,
-    connection: &Connection,
-    call: Arc<Call>,
-    done: Option<Invalidated>,
-) {
-    let mut state = call.state.lock();
-    if let (Some(done), Some(regions)) = (done, state.regions()) {
-        connection.invalidation_completed(regions, &done);
-    }
-    let fenced = state.is_fenced();
-    if fenced {
-        state.phase = Phase::Idle;
-    }
-    let waiting = state.waiting.take();
-    if waiting.is_none() {
-        // Under the lock, so that it cannot be a signal to the next user of the call's state.
-        call.fenced.complete_all();
-    }
-    drop(state);
-    match (waiting, fenced) {
-        (Some((rqst, outcome)), true) => complete_fenced(requester, rqst, outcome),
-        (Some(waiting), false) => {
-            put_off(requester, call, waiting);
-            requester.end_for_put_off();
-        }
-        (None, _) => (),
-    }
-    requester.shared.xprt.space();
-}
-
-/// Lets an RPC whose Reply is here wait for the tear-down: nobody knows what its regions are until
-/// that has taken them from the device. Without memory the Reply is dropped, and the RPC sent again
-/// on the next connection.
-#[cold]
-fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Call>, Outcome)) {
-    let (rqst, outcome) = waiting;
-    let Some(outcome) = outcome.detached() else {
-        return;
-    };
-    call.state.lock().waiting = Some((rqst, outcome));
-    if let Err(call) = requester.put_off(call) {
-        let waiting = call.state.lock().waiting.take();
-        drop(waiting);
-    }
-}
-
-/// The tear-down has taken the regions from the device of an RPC that was put off.
-#[cold]
-pub(crate) fn drained(requester: &Requester, call: &Call) {
-    let mut state = call.state.lock();
-    if let Some(regions) = state.regions() {
-        regions.drop_dead();
-    }
-    let (waiting, fenced) = (state.waiting.take(), state.is_fenced());
-    if fenced {
-        state.phase = Phase::Idle;
-    }
-    drop(state);
-    if let (Some((rqst, outcome)), true) = (waiting, fenced) {
-        complete_fenced(requester, rqst, outcome);
-    }
+    state.refused = true;
+    Some(Verdict::Resend(LossReason::NotProvided))
 }

@@ -7,8 +7,11 @@
 mod tests;
 
 use crate::{
-    client::region_plan::RegionPlan,
-    kapi::ib::DeviceLimits,
+    kapi::ib::{
+        DeviceLimits,
+        TransferSizes, //
+    },
+    transport::region_plan::RegionPlan,
     transport::{
         credits::RECEIVE_BATCH,
         queues::{
@@ -27,7 +30,16 @@ pub(crate) const REVERSE_SLOTS: u32 = 16;
 pub(super) struct Sizes {
     pub(super) plan: RegionPlan,
     pub(super) queues: Queues,
+    /// For Replies that are pulled; none if they are not.
+    pub(super) pulls: Option<TransferSizes>,
 }
+
+/// Replies that are pulled at once.
+const PULLS: u32 = 16;
+/// Elements of an RDMA Read: few, since every work request has room for as many.
+const PULL_ELEMENTS: u32 = 4;
+/// Segments that are read at once by devices that have to register memory for that.
+pub(super) const PULL_CONTEXTS: u32 = 16;
 
 impl Sizes {
     /// For up to `max_requests` Calls at once, with regions of up to `pages` pages, 0 for as many
@@ -52,6 +64,33 @@ impl Sizes {
             beside: REVERSE_SLOTS + RECEIVE_BATCH,
         };
         let queues = Queues::new(device, &wish)?;
-        Ok(Self { plan, queues })
+        Ok(Self {
+            plan,
+            queues,
+            pulls: None,
+        })
+    }
+
+    /// So that Replies can be pulled, as far as the device has room for that beside what the core
+    /// adds.
+    pub(super) fn pulling(mut self, device: &DeviceLimits, added: u32) -> Self {
+        let queue = device.max_qp_wr.min(device.max_cqe);
+        // Of each RPC a word that its Reply was pulled; the RDMA Reads wait for room.
+        let sends = self.queues.sends.saturating_add(self.queues.messages);
+        if sends.saturating_add(added) > queue {
+            return self;
+        }
+        self.queues.sends = sends;
+        let elements = match device.iwarp {
+            // A sink that has to be registered is one element.
+            true => 1,
+            false => device.max_send_elements.min(device.max_read_elements),
+        };
+        self.pulls = Some(TransferSizes {
+            elements: elements.clamp(1, PULL_ELEMENTS),
+            contexts: PULL_CONTEXTS,
+            reads: PULLS,
+        });
+        self
     }
 }

@@ -11,7 +11,11 @@ use crate::{
             Thresholds, //
         },
         connection::Requester,
-        offer::Chunk, //
+        offer::Chunk,
+        reply_history::{
+            Expected,
+            Kind, //
+        },
     },
     kapi::{
         ib::Regions,
@@ -27,6 +31,7 @@ use crate::{
     },
     transport::registration::last_mapped, //
 };
+use kernel::prelude::*;
 use xdr::{
     DecodeError,
     ErrorMessage,
@@ -102,6 +107,55 @@ pub(super) fn encoded(
             results,
         )
     });
+}
+
+/// It was decided how the Reply is to come back of a Call of that kind, with so much room.
+pub(super) fn mechanism(rqst: &Rqst<'_, Call>, kind: &Kind, room: usize, expected: Expected) {
+    trace::xprtrdma_reply_mechanism(|| {
+        let (number, offered) = match expected {
+            Expected::Unknown => (0, false),
+            Expected::Short => (1, false),
+            Expected::Long => (2, true),
+            Expected::Refused => (3, true),
+        };
+        let Kind {
+            program,
+            version,
+            procedure,
+            ..
+        } = *kind;
+        let (task, xid) = (rqst.task().id(), rqst.xid());
+        (
+            task,
+            xid,
+            program,
+            version,
+            procedure,
+            room as u32,
+            number,
+            offered,
+        )
+    });
+}
+
+/// A Reply of so many bytes is about to be pulled, or cannot be.
+pub(super) fn pull(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
+    trace::xprtrdma_pull(|| (rqst.task().id(), xid, len as u32, status(result)));
+}
+
+/// So many bytes of a Reply were pulled, or not.
+pub(super) fn pulled(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
+    trace::xprtrdma_pulled(|| (rqst.task().id(), xid, len as u32, status(result)));
+}
+
+/// The server is told that a Reply was pulled, and that key of it is made invalid, or none; or it
+/// cannot be told.
+pub(super) fn done(xid: u32, key: Option<u32>, result: Result) {
+    trace::xprtrdma_done(|| (xid, key.unwrap_or(0), status(result)));
+}
+
+fn status(result: Result) -> i32 {
+    result.err().map_or(0, |e| e.to_errno())
 }
 
 /// A Reply has come to an RPC that waits for it, with that grant.

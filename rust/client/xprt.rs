@@ -21,7 +21,6 @@ use crate::{
         loss::LossReason,
         marshal,
         region_maker::RegionMaker,
-        region_plan::PAYLOAD_PAGES,
         reverse,
         settle,
         sizes::REVERSE_SLOTS,
@@ -49,6 +48,7 @@ use crate::{
             },
         },
     },
+    transport::region_plan::PAYLOAD_PAGES,
 };
 use core::ffi::{
     c_int,

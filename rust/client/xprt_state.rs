@@ -8,6 +8,7 @@ use crate::{
             Call,
             ConnectionId, //
         },
+        reply_history::ReplyHistory,
         stats::Stats, //
     },
     kapi::{
@@ -16,20 +17,26 @@ use crate::{
     },
 };
 use kernel::{
+    new_spinlock,
     prelude::*,
     sync::{
         atomic::{
             Atomic,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        SpinLock, //
     },
 };
 
 /// What the parts of a transport share.
+#[pin_data]
 pub(crate) struct XprtState {
     pub(crate) xprt: XprtHandle<Call>,
     pub(crate) stats: Stats,
+    /// Of Replies whose length nobody knows before.
+    #[pin]
+    pub(super) history: SpinLock<ReplyHistory>,
     reverse: Atomic<bool>,
     connections: Atomic<u64>,
 }
@@ -37,13 +44,15 @@ pub(crate) struct XprtState {
 impl XprtState {
     /// That of a new transport. May sleep.
     pub(super) fn new(xprt: XprtHandle<Call>) -> Result<Arc<Self>> {
-        let state = Self {
+        let history = ReplyHistory::new()?;
+        let state = pin_init!(Self {
             xprt,
             stats: Stats::new(),
+            history <- new_spinlock!(history, "rpcrdma_reply_history"),
             reverse: Atomic::new(false),
             connections: Atomic::new(0),
-        };
-        Ok(Arc::new(state, GFP_KERNEL)?)
+        });
+        Arc::pin_init(state, GFP_KERNEL)
     }
 
     /// How memory may be had for the transport's own work.

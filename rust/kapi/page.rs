@@ -4,15 +4,12 @@
 
 mod covers;
 mod kept;
+mod memory;
 mod msg_pages;
 mod page_run;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-pub(crate) use self::msg_pages::{
-    MsgPages,
-    ReadPages, //
-};
 pub(super) use self::{
     covers::{
         Cover,
@@ -21,6 +18,16 @@ pub(super) use self::{
     kept::Kept,
     msg_pages::HeadTail,
     page_run::PageRun, //
+};
+pub(crate) use self::{
+    memory::{
+        KeptExtents,
+        TransferMemory, //
+    },
+    msg_pages::{
+        MsgPages,
+        ReadPages, //
+    },
 };
 
 use self::page_run::{
@@ -147,9 +154,9 @@ impl Extent {
 ///
 /// # Invariants
 ///
-/// All runs name memory that is valid for `'a`, and as long as there is a reference to `kept` and
-/// `covers` counts any, if there are these. `covers` is valid for `'a`, and as long as it counts
-/// any.
+/// All runs name memory that is valid for `'a`, or as long as this is there if `kept` keeps it; and
+/// as long as there is a reference to `kept` and `covers` counts any, if there are these. `covers`
+/// is valid for `'a`, and as long as it counts any.
 pub(crate) struct ExtentIter<'a> {
     runs: [Extent; 3],
     /// What keeps memory that its owner does not keep for so long.
@@ -243,7 +250,7 @@ impl ExtentIter<'_> {
     }
 
     /// The first `n` bytes, which stay here, too.
-    pub(super) fn first(&self, mut n: usize) -> Self {
+    pub(crate) fn first(&self, mut n: usize) -> Self {
         let runs = self.runs.map(|mut run| {
             let part = run.take(n);
             n -= part.len;

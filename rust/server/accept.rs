@@ -32,6 +32,7 @@ use crate::{
             Pending, //
         },
         poison::Poison,
+        pulls::Pulls,
         sizes::{
             Sizes,
             CHUNKS,
@@ -68,18 +69,34 @@ fn config(sizes: &Sizes) -> EndpointConfig {
     let queues = &sizes.queues;
     EndpointConfig {
         send_entries: queues.sends,
-        regions_per_call: 1,
+        regions_per_call: sizes.provides.map_or(1, |provides| provides.regions),
         // One for each that is posted, and for each message that may be answered meanwhile.
         send_buffers: queues.sends.saturating_add(queues.receives),
         send_size: size,
         receives: queues.receives,
         receive_size: size,
-        region: None,
+        region: sizes.provides.map(|provides| provides.region),
         transfers: Some(TransferSizes {
             elements: sizes.elements,
             contexts: SEGMENTS as u32,
             reads: queues.messages,
         }),
+        provided: sizes.provides.map_or(0, |provides| provides.replies),
+    }
+}
+
+/// What this end says of itself: whether it provides Replies only to who may pull them.
+fn own_data(device: &DeviceLimits, config: &EndpointConfig, may_provide: bool) -> PrivateData {
+    let size = InlineSize::from_bytes(config.receive_size as u32);
+    PrivateData {
+        // Send With Invalidate is one of the extensions.
+        remote_invalidation: device.registers,
+        send_size: size,
+        receive_size: size,
+        pulls: xdr::Pulls {
+            may_pull: false,
+            may_provide,
+        },
     }
 }
 
@@ -101,7 +118,7 @@ fn tell_accepted(
 fn endpoint(
     id: CmId<Events>,
     device: DeviceLimits,
-    max_message: usize,
+    (max_message, client_pulls): (usize, bool),
     events: &Arc<Events>,
     poison: &Arc<Poison>,
     handle: &SvcHandle,
@@ -113,7 +130,10 @@ fn endpoint(
         device,
         svc_sysctl::max_requests(),
         |device, requests| {
-            let sizes = Sizes::new(device, added, requests, max_message)?;
+            let mut sizes = Sizes::new(device, added, requests, max_message)?;
+            if client_pulls {
+                sizes = sizes.providing(device, max_message);
+            }
             Ok((config(&sizes), sizes))
         },
         |sizes| {
@@ -154,41 +174,47 @@ impl Connection {
             events,
             peer,
             reads,
+            pulls,
+            queue,
             poison,
         } = new;
         events.attach(handle.clone())?;
         let device = id.limits()?;
         let name = id.device_name()?;
         let addresses = id.addresses();
-        let qp = endpoint(id, device, max_message, &events, &poison, &handle)?;
+        let theirs = peer.unwrap_or(PrivateData::DEFAULT);
+        // It has to begin RDMA Reads for that, and this end to serve them.
+        let reads_back = pulls.min(device.max_rdma_reads);
+        let client_pulls = theirs.pulls.may_pull && reads_back != 0 && svc_sysctl::reliable_reply();
+        let what = (max_message, client_pulls);
+        let qp = endpoint(id, device, what, &events, &poison, &handle)?;
         let config = qp.config();
         let receives = qp.handler().wanted_receives();
         qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
-        let size = InlineSize::from_bytes(config.receive_size as u32);
-        let own = PrivateData {
-            // Send With Invalidate is one of the extensions.
-            remote_invalidation: device.registers,
-            send_size: size,
-            receive_size: size,
-        };
+        let provides = qp.handler().provides();
+        let own = own_data(&device, config, provides.is_some());
+        let mut private_data = [0; PrivateData::MAX_SIZE];
+        let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
         let params = AcceptParams {
-            private_data: &own.to_wire(),
+            private_data: private_data.get(..len).ok_or(EINVAL)?,
             initiator_depth: reads.min(device.max_rdma_reads_begun),
+            responder_resources: provides.map_or(0, |_| reads_back),
         };
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
         tell_accepted(&name, &addresses, config, params.initiator_depth);
 
-        let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         let send_threshold = own.send_threshold(&theirs) as usize;
         let longest_unoffered = match peer {
             Some(_) => send_threshold,
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
+        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides.replies));
         Ok(Self {
+            pulls: pulls.transpose()?,
             qp,
             addresses,
             limits: limits(max_message),

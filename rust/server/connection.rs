@@ -9,7 +9,7 @@ use crate::{
             Received,
             RecvBuf, //
         },
-        page::MsgPages,
+        page::TransferMemory,
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
@@ -30,11 +30,15 @@ use crate::{
             BATCH, //
         },
         poison::Poison,
+        pulls::Pulls,
         recv_item::{
             PendingRead,
             RecvItem, //
         },
-        sizes::Sizes,
+        sizes::{
+            Provides,
+            Sizes, //
+        },
         waiting::{
             ReadTicket,
             Waiting, //
@@ -46,6 +50,7 @@ use crate::{
             Handler,
             WcError, //
         },
+        providing::Providing,
         reverse_credits::ReverseCredits,
         send_buffer::SendBuffer,
         transfer::RwBuilder, //
@@ -65,6 +70,7 @@ use kernel::{
     },
 };
 use xdr::{
+    peek_done,
     ErrorMessage,
     FixedHeader,
     Limits,
@@ -73,8 +79,34 @@ use xdr::{
     VERSION, //
 };
 
+/// What a trace event says of a result.
+pub(super) fn status(result: Result) -> i32 {
+    result.err().map_or(0, |e| e.to_errno())
+}
+
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const CREDITS_UNSET: u32 = 0;
+
+/// The Receives that a connection has to have.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// By the grant.
+    granted: u32,
+    /// How many times the client may still say that it has pulled a Reply, for which it needs no
+    /// credit.
+    unsaid: u32,
+}
+
+impl Wanted {
+    fn receives(&self) -> u32 {
+        self.granted.saturating_add(self.unsaid)
+    }
+
+    /// It has said so once, or need not.
+    fn said(&mut self) {
+        self.unsaid = self.unsaid.saturating_sub(1);
+    }
+}
 
 /// The responder's part of a connection.
 #[pin_data]
@@ -85,6 +117,10 @@ pub(crate) struct Responder {
     poison: Arc<Poison>,
     /// The device says which request it was when the peer refuses one.
     names_faults: bool,
+    /// What is provided for the client to pull, if it does.
+    provides: Option<Provides>,
+    #[pin]
+    wanted: SpinLock<Wanted>,
     /// Messages received so far, up to `u32::MAX`.
     calls: Atomic<u32>,
     #[pin]
@@ -108,6 +144,8 @@ impl Responder {
         sizes: &Sizes,
     ) -> Result<impl PinInit<Self>> {
         let grant = Grant::new(sizes.queues.messages);
+        let (granted, provides) = (grant.receives(), sizes.provides);
+        let wanted = Wanted { granted, unsaid: 0 };
         let waiting = Waiting::new(sizes.queues.receives as usize)?;
         let reverse = ReverseCredits::new(grant::REVERSE)?;
         Ok(pin_init!(Self {
@@ -116,6 +154,8 @@ impl Responder {
             peer,
             poison,
             names_faults,
+            provides,
+            wanted <- new_spinlock!(wanted, "svcrdma_wanted"),
             calls: Atomic::new(0),
             waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
             grant <- new_mutex!(grant, "svcrdma_grant"),
@@ -125,7 +165,31 @@ impl Responder {
 
     /// Receives that are needed.
     pub(super) fn wanted_receives(&self) -> u32 {
-        self.grant.lock().receives()
+        self.wanted.lock().receives()
+    }
+
+    /// What is provided for the client to pull, if it does.
+    pub(super) fn provides(&self) -> Option<Provides> {
+        self.provides
+    }
+
+    /// So many more Receives are wanted, or fewer; the endpoint is told.
+    fn change_wanted(&self, endpoint: &Endpoint<Self>, change: impl FnOnce(&mut Wanted)) {
+        let mut wanted = self.wanted.lock();
+        change(&mut wanted);
+        // Under the lock, so that the last word is the latest.
+        endpoint.want_receives(wanted.receives());
+    }
+
+    /// A message that is no Call, Reply or error if the client pulls Replies: it has pulled that
+    /// one. An error if it has invalidated a key of another.
+    #[cold]
+    fn pulled(&self, endpoint: &Endpoint<Self>, message: &Received<'_>, xid: u32) -> Result {
+        count(Counter::Pulled);
+        self.change_wanted(endpoint, Wanted::said);
+        let result = endpoint.pulled(xid, message.take_invalidated());
+        trace::svcrdma_pulled(|| (message.into(), xid, status(result)));
+        result
     }
 
     /// What came next, and whether there is more.
@@ -202,8 +266,20 @@ impl Handler for Responder {
     const ROLE: Role = Role::Responder;
 
     #[inline]
-    fn received(&self, _: &Endpoint<Self>, message: Received<'_>) {
+    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
         count(Counter::Receive);
+        if self.provides.is_some() {
+            let done = match peek_done(message.bytes()) {
+                Some(xid) => Some(self.pulled(endpoint, &message, xid)),
+                // Nothing else is to invalidate a key (section 4.1.4 of the draft).
+                None => message.has_invalidated().then_some(Err(EINVAL)),
+            };
+            match done {
+                Some(Ok(())) => return,
+                Some(Err(_)) => return self.handle.close(),
+                None => (),
+            }
+        }
         // One completion handler at a time.
         let calls = self.calls.load(Relaxed);
         self.calls.store(calls.saturating_add(1), Relaxed);
@@ -214,7 +290,7 @@ impl Handler for Responder {
         &self,
         _: &Endpoint<Self>,
         mut reading: KBox<PendingRead>,
-        memory: MsgPages,
+        memory: TransferMemory,
         ok: bool,
     ) {
         if !ok {
@@ -279,6 +355,8 @@ pub(super) struct ReplySend<'a> {
     /// The key of the client's that it invalidates.
     pub(super) invalidate: Option<u32>,
     pub(super) transfer: Option<RwBuilder<'a, Responder>>,
+    /// The Reply itself, if the client is to pull it.
+    pub(super) provided: Option<Providing<'a, Responder>>,
 }
 
 impl<'a> ReplySend<'a> {
@@ -290,6 +368,7 @@ impl<'a> ReplySend<'a> {
             xid: None,
             invalidate: None,
             transfer: None,
+            provided: None,
         }
     }
 }
@@ -305,6 +384,8 @@ pub(crate) struct Connection {
     pub(super) longest_unoffered: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
+    /// It pulls Replies.
+    pub(super) pulls: Option<Pulls<Responder>>,
 }
 
 impl Connection {
@@ -356,8 +437,7 @@ impl Connection {
         let mut grant = self.qp.handler().grant.lock();
         self.post(&mut grant, reply)?;
         if grant.used(used, threads) {
-            let wanted = grant.receives();
-            self.qp.want_receives(wanted);
+            let wanted = self.want_receives(&grant);
             drop(grant);
             self.make_receives(wanted);
         }
@@ -375,30 +455,67 @@ impl Connection {
             xid,
             invalidate,
             transfer,
+            provided,
         } = answer;
         let may_be_refused = len > self.send_threshold;
         let writes = transfer.as_ref().map_or(0, RwBuilder::pieces);
-        buffer.reply(len, xid, invalidate, transfer, may_be_refused)?;
+        match provided {
+            None => buffer.reply(len, xid, invalidate, transfer, may_be_refused)?,
+            Some(provided) => {
+                let posted = buffer.provide(len, xid, invalidate, transfer, provided);
+                posted.inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))?;
+                if let Some(pulls) = &self.pulls {
+                    pulls.provided();
+                }
+            }
+        }
         if writes != 0 {
             count_all(Counter::Write, writes);
         }
         if grant.advertise() {
             // All that the client has sent by an older one has found its Receive.
-            self.qp.want_receives(grant.receives());
+            self.want_receives(grant);
         }
         Ok(())
+    }
+
+    /// So many Receives are needed by the grant, which is returned, beside what the client says
+    /// without a credit.
+    fn want_receives(&self, grant: &Grant) -> u32 {
+        let granted = grant.receives();
+        let handler = self.qp.handler();
+        handler.change_wanted(&self.qp, |wanted| wanted.granted = granted);
+        granted
+    }
+
+    /// Posts as many Receives as are needed. May sleep.
+    fn post_wanted_receives(&self) -> Result {
+        self.qp.grow_receives(self.qp.handler().wanted_receives())?;
+        self.tell_posted(self.qp.post_receive_batch(1))?;
+        Ok(())
+    }
+
+    /// The client is to be able to say once more that it has pulled a Reply. `EMSGSIZE` if it can
+    /// say so `most` times already. May sleep.
+    pub(super) fn receive_one_more(&self, most: u32) -> Result {
+        let mut room = false;
+        self.qp.handler().change_wanted(&self.qp, |wanted| {
+            room = wanted.unsaid < most;
+            wanted.unsaid += u32::from(room);
+        });
+        if !room {
+            return Err(EMSGSIZE);
+        }
+        self.post_wanted_receives()
     }
 
     /// What is granted must be posted.
     #[cold]
     fn make_receives(&self, wanted: u32) {
-        let made = self
-            .qp
-            .grow_receives(wanted)
-            .and_then(|()| self.tell_posted(self.qp.post_receive_batch(1)));
+        let made = self.post_wanted_receives();
         let mut grant = self.qp.handler().grant.lock();
         grant.made(wanted, made.is_ok());
-        self.qp.want_receives(grant.receives());
+        self.want_receives(&grant);
     }
 
     /// A Call ends without a Reply, and its message was given back. The client is not told, and
@@ -408,8 +525,7 @@ impl Connection {
     pub(super) fn dropped(&self) {
         let mut grant = self.qp.handler().grant.lock();
         let goes_on = grant.dropped();
-        let wanted = grant.receives();
-        self.qp.want_receives(wanted);
+        let wanted = self.want_receives(&grant);
         drop(grant);
         if goes_on {
             return self.make_receives(wanted);

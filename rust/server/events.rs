@@ -11,6 +11,7 @@ use crate::{
             CmId, //
         },
         sunrpc::SvcHandle,
+        sys::workqueue::OwnedQueue,
         trace::svcrdma_device_removal, //
     },
     server::{
@@ -36,6 +37,10 @@ pub(super) struct Pending {
     pub(super) peer: Option<PrivateData>,
     /// RDMA Reads that the peer can serve at once.
     pub(super) reads: u8,
+    /// RDMA Reads that the peer can begin at once.
+    pub(super) pulls: u8,
+    /// For work of the connection.
+    pub(super) queue: Arc<OwnedQueue>,
     pub(super) poison: Arc<Poison>,
 }
 

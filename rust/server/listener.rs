@@ -69,6 +69,7 @@ const RETRY: Jiffies = HZ;
 #[pin_data]
 struct Door {
     handle: SvcHandle,
+    queue: Arc<OwnedQueue>,
     poison: Arc<Poison>,
     backlog: Arc<Backlog<Pending>>,
     #[pin]
@@ -98,6 +99,8 @@ impl Door {
             events,
             peer: PrivateData::decode(request.private_data),
             reads: request.initiator_depth,
+            pulls: request.responder_resources,
+            queue: self.queue.clone(),
             poison: self.poison.clone(),
         };
         self.backlog.push(ticket, new);
@@ -182,10 +185,11 @@ impl Listener {
         let poison = Poison::new()?;
         let most = total_pages() / SHARE_OF_MEMORY;
         let backlog = Backlog::new(most, PATIENCE, queue.clone())?;
-        let theirs = backlog.clone();
+        let (theirs, works) = (backlog.clone(), queue.clone());
         let door = Arc::pin_init(
             pin_init!(Door {
                 handle,
+                queue: works,
                 poison,
                 backlog: theirs,
                 again <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_again"),

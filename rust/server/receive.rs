@@ -43,11 +43,13 @@ use crate::{
             Request, //
         },
         reverse,
-        segment_cursor::SegmentCursor,
         trace,
         waiting::ReadTicket, //
     },
-    transport::transfer::RwBuilder, //
+    transport::{
+        segment_cursor::SegmentCursor,
+        transfer::RwBuilder, //
+    },
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -217,7 +219,9 @@ fn dispose_reply<'c>(
         }
         // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
         // section 4.5.2), or a bad Reply.
-        ReplyPayload::ReplyChunk => answer_call(connection, connection.chunk_error(reply.xid)),
+        ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => {
+            answer_call(connection, connection.chunk_error(reply.xid))
+        }
     }
 }
 

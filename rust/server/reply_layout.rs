@@ -9,9 +9,17 @@ mod tests;
 use crate::{
     kapi::{
         ib::TransferKind,
+        page::{
+            ExtentIter,
+            KeptExtents, //
+        },
         sunrpc::{
             Payload,
             SvcReply, //
+        },
+        sys::svc_sysctl::{
+            count,
+            Counter, //
         },
         trace::{
             self,
@@ -20,20 +28,26 @@ use crate::{
     },
     server::{
         connection::{
+            status,
             Connection,
             ReplySend,
             Responder,
             CREDITS_UNSET, //
         },
+        pulls::Pulls,
         request::ReplyCtx,
-        segment_cursor::SegmentCursor,
         trace::returned, //
     },
-    transport::transfer::RwBuilder, //
+    transport::{
+        segment_cursor::SegmentCursor,
+        send_buffer::SendBuffer,
+        transfer::RwBuilder, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
     Offer,
+    Segment,
     WriteChunk, //
 };
 
@@ -165,13 +179,16 @@ impl<'a> ReplyLayout<'a> {
             self.copy_stream(size, buffer.bytes(), rqst)?;
             trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
             None
-        } else if size <= longest {
-            let chunk = self.offer.reply_chunk.ok_or(EMSGSIZE)?;
-            must_fit(received, self.stream_len, &chunk)?;
-            self.header(buffer.bytes(), Some(self.stream_len))?;
-            Some(chunk)
         } else {
-            return Err(EMSGSIZE);
+            let chunk = self.offer.reply_chunk.filter(|_| size <= longest);
+            match (chunk, &connection.pulls) {
+                (Some(chunk), None) => must_fit(received, self.stream_len, &chunk)?,
+                (Some(chunk), Some(_)) if self.stream_len <= chunk.length() as usize => (),
+                (_, Some(pulls)) => return self.provided(connection, pulls, buffer, rqst),
+                (None, None) => return Err(EMSGSIZE),
+            }
+            self.header(buffer.bytes(), Some(self.stream_len))?;
+            chunk
         };
         let len = long.map_or(whole, |_| size);
         if trace::on::svcrdma_encode_wseg() {
@@ -189,6 +206,7 @@ impl<'a> ReplyLayout<'a> {
             xid: Some(self.ctx.xid),
             invalidate: self.ctx.key,
             transfer,
+            provided: None,
         })
     }
 
@@ -223,11 +241,30 @@ impl<'a> ReplyLayout<'a> {
         rqst: &mut SvcReply<'_>,
         long: Option<WriteChunk<'a>>,
     ) -> Result<RwBuilder<'c, Responder>> {
-        let segments = self.offer.writes.segment_count() + long.map_or(0, |c| c.segment_count());
-        // The Payload stream has a piece more than payloads were taken out of it.
-        let parts = segments + self.payloads.len() + 1;
+        let parts = self.placed_parts() + long.map_or(0, |c| c.segment_count());
         let result = rqst.take_result()?;
-        let mut transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
+        let transfer = connection.qp.transfer(TransferKind::Write, result, parts)?;
+        let mut transfer = self.place(transfer)?;
+        if let Some(chunk) = long {
+            transfer.begin_reply_chunk();
+            let mut rest = SegmentCursor::new(chunk.segments());
+            self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
+        }
+        Ok(transfer)
+    }
+
+    /// Parts of memory that go into segments: those of the payloads, and of the Payload stream,
+    /// which has one more than payloads were taken out of it.
+    fn placed_parts(&self) -> usize {
+        self.offer.writes.segment_count() + self.payloads.len() + 1
+    }
+
+    /// Adds the payloads to a transfer, each to its Write chunk.
+    #[inline(always)]
+    fn place<'c>(
+        &self,
+        mut transfer: RwBuilder<'c, Responder>,
+    ) -> Result<RwBuilder<'c, Responder>> {
         for (payload, chunk) in self.placed() {
             SegmentCursor::new(chunk.segments()).add(
                 &mut transfer,
@@ -235,11 +272,81 @@ impl<'a> ReplyLayout<'a> {
                 payload.length,
             )?;
         }
-        if let Some(chunk) = long {
-            transfer.begin_reply_chunk();
-            let mut rest = SegmentCursor::new(chunk.segments());
-            self.stream(|offset, n| rest.add(&mut transfer, offset, n))?;
-        }
         Ok(transfer)
+    }
+
+    /// Prepares a Reply that the client is to pull, since it is too long for what is offered; its
+    /// header goes into `buffer`. `EMSGSIZE` if too many others are not pulled yet. May sleep.
+    #[cold]
+    fn provided<'c>(
+        &self,
+        connection: &'c Connection,
+        pulls: &Pulls<Responder>,
+        buffer: SendBuffer<'c, Responder>,
+        rqst: &mut SvcReply<'_>,
+    ) -> Result<ReplySend<'c>> {
+        let id = buffer.id();
+        let prepared = self.provide(connection, pulls, buffer, rqst);
+        trace::svcrdma_provide(|| {
+            let made = prepared.as_ref().map(|ready| ready.provided.as_ref());
+            let segments = made.ok().flatten().map_or(0, |p| p.segments().len());
+            let result = status(prepared.as_ref().map(|_| ()).map_err(|e| *e));
+            let length = self.stream_len as u32;
+            (id, self.ctx.xid, segments as u32, length, result)
+        });
+        prepared.inspect_err(|e| {
+            if *e == EMSGSIZE {
+                count(Counter::PullsRefused);
+            }
+        })
+    }
+
+    fn provide<'c>(
+        &self,
+        connection: &'c Connection,
+        pulls: &Pulls<Responder>,
+        mut buffer: SendBuffer<'c, Responder>,
+        rqst: &mut SvcReply<'_>,
+    ) -> Result<ReplySend<'c>> {
+        let (qp, limits, xid) = (&connection.qp, &pulls.limits, self.ctx.xid);
+        let mut provided = qp.provide(xid, self.stream_len, pulls.end(), limits)?;
+        let pieces = ExtentIter::of_message(rqst.take_result()?)?;
+        self.stream(|offset, n| {
+            let mut part = pieces.first(offset.saturating_add(n));
+            part.skip(offset);
+            provided.add(&mut part)
+        })?;
+        let len = self.provided_header(buffer.bytes(), provided.segments())?;
+        if len > connection.send_threshold {
+            return Err(EMSGSIZE);
+        }
+        let transfer = match self.places_nothing() {
+            true => None,
+            false => {
+                let memory = KeptExtents::to_send(&pieces)?;
+                let transfer = qp.transfer(TransferKind::Write, memory, self.placed_parts())?;
+                Some(self.place(transfer)?)
+            }
+        };
+        // What says that it was pulled takes a Receive that no credit is for.
+        connection.receive_one_more(limits.replies)?;
+        Ok(ReplySend {
+            buffer,
+            len,
+            xid: Some(xid),
+            invalidate: self.ctx.key,
+            transfer,
+            provided: Some(provided),
+        })
+    }
+
+    /// Writes the header of a Reply whose Payload stream is provided in these segments. Returns its
+    /// length.
+    fn provided_header(&self, to: &mut [u8], segments: &[Segment]) -> Result<usize> {
+        let written = self.payloads.iter().map(|payload| payload.length as u32);
+        let ids = (self.ctx.xid, CREDITS_UNSET);
+        self.offer
+            .encode_provided_reply(to, ids, written, segments)
+            .map_err(|_| EMSGSIZE)
     }
 }

@@ -7,12 +7,19 @@
 mod tests;
 
 use crate::{
-    kapi::ib::DeviceLimits,
+    kapi::ib::{
+        DeviceLimits,
+        RegionSize, //
+    },
     server::grant,
     transport::{
         queues::{
             Queues,
             Wish, //
+        },
+        region_plan::{
+            RegionPlan,
+            PAYLOAD_PAGES, //
         },
         send_queue::UNSIGNALED_RUN,
         unfit::Unfit, //
@@ -37,6 +44,18 @@ pub(super) struct Sizes {
     /// Of one work request.
     pub(super) elements: u32,
     pub(super) queues: Queues,
+    /// What is provided for the client to pull; none if it does not pull.
+    pub(super) provides: Option<Provides>,
+}
+
+/// What a client may have provided at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Provides {
+    /// Replies.
+    pub(super) replies: u32,
+    pub(super) region: RegionSize,
+    /// Regions of one Reply, at most.
+    pub(super) regions: u32,
 }
 
 impl Sizes {
@@ -66,7 +85,45 @@ impl Sizes {
             beside: grant::BESIDE,
         };
         let queues = Queues::new(device, &wish)?;
-        Ok(Self { elements, queues })
+        Ok(Self {
+            elements,
+            queues,
+            provides: None,
+        })
+    }
+
+    /// For a client that pulls Replies, too, as far as the device can do that.
+    pub(super) fn providing(mut self, device: &DeviceLimits, max_message: usize) -> Self {
+        if device.registers {
+            self.provides = Provides::new(device, &mut self.queues, max_message);
+        }
+        self
+    }
+}
+
+impl Provides {
+    /// As many as there are messages at once, if the device has the Receives for that; else as
+    /// many as it has. None if it has regions that are too small.
+    fn new(device: &DeviceLimits, queues: &mut Queues, max_message: usize) -> Option<Self> {
+        let plan = RegionPlan::new(device.max_region_pages, 0).ok()?;
+        let plan = if device.bounces { plan.bounced() } else { plan };
+        let left = device.max_qp_wr.min(device.max_cqe);
+        let left = left.saturating_sub(queues.receives.saturating_add(1));
+        let replies = queues.messages.min(left);
+        queues.receives = queues.receives.saturating_add(replies);
+        // A payload that is placed leaves a gap.
+        let payloads = max_message.div_ceil(PAYLOAD_PAGES as usize * PAGE_SIZE) as u32;
+        let regions = plan.message().saturating_mul(payloads) + 2;
+        let regions = regions.min(SEGMENTS as u32);
+        Some(Self {
+            replies,
+            region: RegionSize {
+                pages: plan.pages(),
+                sg_gaps: device.sg_gaps,
+            },
+            regions,
+        })
+        .filter(|_| replies != 0)
     }
 }
 

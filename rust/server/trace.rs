@@ -36,7 +36,7 @@ pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejec
         Ok(xdr::Message::Reply(reply)) => {
             let header_len = match &reply.payload {
                 ReplyPayload::Inline(inline) => Some(inline.offset),
-                ReplyPayload::ReplyChunk => None,
+                ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => None,
             };
             request(message, header_len);
         }

@@ -33,6 +33,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use xdr::Role;
 
 /// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and
 /// `handler` make of its device's limits and of up to `requests` messages at once. A device may
@@ -73,7 +74,7 @@ pub(super) fn of_size<H: Handler>(
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
     let peer = id.addresses().1;
     let reads = config.transfers.map_or(0, |transfers| transfers.reads);
-    let queue = SendQueue::new(config.send_buffers, reads)?;
+    let queue = SendQueue::new(config.send_buffers, reads, config.provided)?;
     let parts = Parts::new(config, handler);
     let made = QueuePair::new(id, config.qp(), queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
@@ -81,7 +82,7 @@ pub(super) fn of_size<H: Handler>(
         }
     });
     let endpoint = made?;
-    if endpoint.enter()?.registers_always() {
+    if H::ROLE == Role::Responder && endpoint.enter()?.registers_always() {
         // An endpoint is made once.
         endpoint.consumer().forced.populate(Forced::new()?);
     }

@@ -47,6 +47,10 @@ impl<H: Handler> Consumer for Parts<H> {
         if queue.lose() {
             let only = queue.sole_inflight_xid();
             drop(queue);
+            if H::ROLE == Role::Requester {
+                // Who waits for them may be whom the end of the connection waits for.
+                endpoint.turn_away_pending();
+            }
             endpoint.transfer_ended();
             self.handler().first_error(only);
         }
@@ -68,9 +72,9 @@ impl<H: Handler> Consumer for Parts<H> {
         } = reading.owned;
         let id = CompletionId::new(endpoint.cqs().0, number);
         if wc.is_ok() {
-            trace::read(id, posted.as_ref(), &reading.transfer);
+            trace::read(H::ROLE, id, posted.as_ref(), &reading.transfer);
         } else {
-            trace::read_failed(id, wc);
+            trace::read_failed(H::ROLE, id, wc);
         }
         endpoint.end_read(reading, wc.is_ok());
         if wc.is_ok() {
@@ -88,7 +92,7 @@ impl<H: Handler> Consumer for Parts<H> {
         };
         drop(queue);
         if let Some(id) = id {
-            trace::read_failed(id, wc);
+            trace::read_failed(H::ROLE, id, wc);
         }
         self.handler().failed(WcError { wc, xid });
     }
@@ -114,11 +118,7 @@ impl<H: Handler> Consumer for Parts<H> {
     }
 
     fn closing(&self, endpoint: &Endpoint<H>) {
-        // Nobody takes a turn any more.
-        let mut pending = endpoint.lock().take_pending();
-        while let Some(work) = pending.pop() {
-            endpoint.turned_away(work);
-        }
+        endpoint.turn_away_pending();
         endpoint.transfer_ended();
     }
 
@@ -143,10 +143,12 @@ impl<H: Handler> Consumer for Parts<H> {
     }
 
     fn fenced(&self, mut queue: Locked<'_, Self>) {
-        let pools = queue.take_pools();
+        let (pools, provided) = (queue.take_pools(), queue.take_provided());
         drop(queue);
         self.handler().fenced();
         drop(pools);
+        // Their regions are dead.
+        drop(provided);
     }
 }
 
@@ -163,7 +165,7 @@ fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
 }
 
 /// There is room in the send queue: who waits for it comes next.
-fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
+pub(super) fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
     let endpoint = queue.qp();
     let pending = queue.post_pending();
     drop(queue);

@@ -84,6 +84,7 @@ impl Credits {
     ///
     /// A grant of zero would be a deadlock, and a server must not grant it; more than was asked
     /// for is of no use.
+    #[inline]
     pub(crate) fn granted(&mut self, wire: u32) -> Option<u32> {
         // INVARIANT: Clamped.
         self.grant = wire.clamp(1, self.max);

@@ -18,7 +18,7 @@ use crate::{
             TransferSizes,
             Wc, //
         },
-        page::MsgPages,
+        page::TransferMemory,
         sys::memalloc::MemoryScope, //
     },
     transport::{
@@ -73,7 +73,7 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
         &self,
         endpoint: &Endpoint<Self>,
         cookie: Self::Cookie,
-        memory: MsgPages,
+        memory: TransferMemory,
         ok: bool,
     ) {
         let _ = (endpoint, cookie, memory, ok);
@@ -148,8 +148,10 @@ pub(crate) struct EndpointConfig {
     pub(crate) receive_size: usize,
     /// Of a requester's regions.
     pub(crate) region: Option<RegionSize>,
-    /// What a responder's transfers need; none for a requester.
+    /// What RDMA Reads and Writes need; none for a requester that pulls no Replies.
     pub(crate) transfers: Option<TransferSizes>,
+    /// Replies that a responder provides at once.
+    pub(crate) provided: u32,
 }
 
 impl EndpointConfig {

@@ -38,6 +38,7 @@ use crate::{
     },
 };
 use kernel::prelude::*;
+use xdr::Role;
 
 /// The send queue of an endpoint, locked.
 pub(super) type Sending<'a, H> = Locked<'a, Parts<H>>;
@@ -69,8 +70,17 @@ impl<H: Handler> Sending<'_, H> {
             return Err(ENOTCONN);
         }
         // What a responder posts waits for room by itself.
-        if !self.queues_work() && self.sq_avail() < self.longest_call() {
+        if H::ROLE == Role::Requester && self.sq_avail() < self.longest_call() {
             return Err(EAGAIN);
+        }
+        self.take_buffer()
+    }
+
+    /// Takes a buffer for a Send that waits for room by itself.
+    #[inline(always)]
+    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        if !self.ring().is_open() {
+            return Err(ENOTCONN);
         }
         // As long as more can be made, one stays back for when they cannot.
         let back = usize::from(self.made < self.limit);
@@ -123,7 +133,10 @@ impl<H: Handler> Sending<'_, H> {
                 if let Some(buffer) = posted.buffer.take() {
                     queue.put_buffer(buffer);
                 }
-                let cookie = matches!(posted.owned, Some(Owned::Cookie { .. }));
+                let cookie = matches!(
+                    posted.owned,
+                    Some(Owned::Cookie { .. } | Owned::Withdrawn { .. })
+                );
                 if cookie || transfer.is_some() {
                     return Some((posted.owned.take(), transfer));
                 }
@@ -154,7 +167,7 @@ impl<H: Handler> Sending<'_, H> {
             }),
         ) = (&transfer, &owned)
         {
-            trace::released(self.id_of(*number), transfer);
+            trace::released(H::ROLE, self.id_of(*number), transfer);
         }
         drop(self);
         if let Some(transfer) = transfer {
@@ -162,8 +175,12 @@ impl<H: Handler> Sending<'_, H> {
             drop(transfer);
             qp.transfer_ended();
         }
-        if let Some(Owned::Cookie { cookie, .. }) = owned {
-            qp.handler().invalidated(qp, cookie, done.invalidated());
+        match owned {
+            Some(Owned::Cookie { cookie, .. }) => {
+                qp.handler().invalidated(qp, cookie, done.invalidated());
+            }
+            Some(Owned::Withdrawn { number }) => qp.withdrawn(number, done.invalidated()),
+            _ => (),
         }
         qp.lock()
     }
@@ -177,7 +194,7 @@ impl<H: Handler> Sending<'_, H> {
     pub(super) fn xid_of(&self, position: u64) -> Option<u32> {
         match self.ring().posted_at(position)?.owned.as_ref()? {
             Owned::Send { xid } | Owned::Write { xid, .. } => *xid,
-            Owned::Region { .. } | Owned::Cookie { .. } => None,
+            Owned::Region { .. } | Owned::Cookie { .. } | Owned::Withdrawn { .. } => None,
         }
     }
 }
@@ -215,6 +232,7 @@ fn name<H: Handler>(
         } => (WrKind::Registration, *region),
         Owned::Region { region, .. } => (WrKind::Invalidation, *region),
         Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
+        Owned::Withdrawn { number } => (WrKind::Invalidation, *number),
     };
     Some((kind, CompletionId::new(endpoint.cqs().0, number)))
 }

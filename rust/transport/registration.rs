@@ -23,6 +23,7 @@ use crate::{
         },
     },
     transport::{
+        completions::make_room,
         endpoint::{
             Endpoint,
             Handler, //
@@ -163,7 +164,12 @@ impl<H: Handler> Endpoint<H> {
         let Some(idle) = regions.invalidated_by(key, was, unmapped) else {
             return false;
         };
-        self.lock().put_region(idle, true);
+        let mut queue = self.lock();
+        queue.put_region(idle, true);
+        // That was reserved room, of which no completion tells.
+        if queue.has_pending() {
+            make_room(queue);
+        }
         true
     }
 

@@ -22,7 +22,11 @@ use crate::{
             Endpoint,
             Handler, //
         },
-        send_queue::Reply,
+        providing::Providing,
+        send_queue::{
+            ProvidedReply,
+            Reply, //
+        },
         transfer::RwBuilder, //
     },
 };
@@ -45,6 +49,20 @@ impl<H: Handler> Endpoint<H> {
     #[inline(always)]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().get_buffer()?;
+        let buffer = match buffer {
+            Some(buffer) => buffer,
+            None => self.make_send_buffer()?,
+        };
+        Ok(SendBuffer {
+            buffer: Some(buffer),
+            endpoint: self,
+        })
+    }
+
+    /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. May
+    /// sleep to make one; errors as those of [`Self::send_buffer`].
+    pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {
+        let buffer = self.lock().take_buffer()?;
         let buffer = match buffer {
             Some(buffer) => buffer,
             None => self.make_send_buffer()?,
@@ -147,6 +165,33 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             may_be_refused,
         };
         endpoint.post_or_queue(reply)
+    }
+
+    /// As [`Self::reply`], with the registrations of what is provided in front of the Send.
+    #[cold]
+    pub(crate) fn provide(
+        self,
+        len: usize,
+        xid: Option<u32>,
+        invalidate: Option<u32>,
+        transfer: Option<RwBuilder<'_, H>>,
+        mut provided: Providing<'_, H>,
+    ) -> Result {
+        let writes = transfer.and_then(RwBuilder::into_writes);
+        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
+        let len = len.min(buffer.len());
+        let message = Reply {
+            buffer,
+            len,
+            invalidate,
+            writes,
+            xid,
+            may_be_refused: false,
+        };
+        match provided.take() {
+            Some(provided) => endpoint.post_or_queue(ProvidedReply { message, provided }),
+            None => endpoint.post_or_queue(message),
+        }
     }
 
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one

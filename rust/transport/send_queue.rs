@@ -3,15 +3,22 @@
 //! What an endpoint has beside the ring of posted work, under its lock: buffers and regions that
 //! are free, and what waits for its turn.
 
-use crate::kapi::{
-    ib::{
-        DmaBuffer,
-        Idle,
-        Reading,
-        Region,
-        RwCtx, //
+use crate::{
+    kapi::{
+        ib::{
+            DmaBuffer,
+            Idle,
+            Reading,
+            Region,
+            RwCtx, //
+        },
+        sys::fifo::Fifo, //
     },
-    sys::fifo::Fifo, //
+    transport::provided::{
+        Provided,
+        ProvidedTable,
+        Withdrawal, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -58,6 +65,8 @@ pub(crate) enum Owned<C> {
         region: u32,
         waiter: Waiter,
     },
+    /// The last local invalidation of a Reply that is withdrawn, of that number.
+    Withdrawn { number: u32 },
 }
 
 /// Who wants to know of the end of RDMA Reads.
@@ -90,10 +99,18 @@ pub(super) struct Reply {
     pub(super) may_be_refused: bool,
 }
 
+/// A Reply for the peer to pull, and the message that has its header alone.
+pub(super) struct ProvidedReply {
+    pub(super) message: Reply,
+    pub(super) provided: KBox<Provided>,
+}
+
 /// What is posted in one go.
 pub(super) enum SqPost<C> {
     Read(Reading<Read<C>>),
     Reply(Reply),
+    ProvidedReply(ProvidedReply),
+    Withdrawal(Withdrawal),
 }
 
 impl<C> From<Reading<Read<C>>> for SqPost<C> {
@@ -105,6 +122,18 @@ impl<C> From<Reading<Read<C>>> for SqPost<C> {
 impl<C> From<Reply> for SqPost<C> {
     fn from(reply: Reply) -> Self {
         Self::Reply(reply)
+    }
+}
+
+impl<C> From<ProvidedReply> for SqPost<C> {
+    fn from(reply: ProvidedReply) -> Self {
+        Self::ProvidedReply(reply)
+    }
+}
+
+impl<C> From<Withdrawal> for SqPost<C> {
+    fn from(withdrawal: Withdrawal) -> Self {
+        Self::Withdrawal(withdrawal)
     }
 }
 
@@ -131,15 +160,17 @@ pub(crate) struct SendQueue<C> {
     idle: KVec<Region<Idle>>,
     /// Regions, idle or not.
     regions: u32,
+    pub(super) provided: ProvidedTable,
 }
 
 impl<C> SendQueue<C> {
-    /// For `limit` buffers, and RDMA Reads of `reads` messages, none for a requester. May sleep.
-    pub(super) fn new(limit: u32, reads: u32) -> Result<Self> {
-        // Whatever waits has a message that is being read for, or a buffer.
-        let pending = match reads as usize {
+    /// For `limit` buffers, RDMA Reads of `reads` messages, and so many Replies that are provided
+    /// at once. May sleep.
+    pub(super) fn new(limit: u32, reads: u32, provided: u32) -> Result<Self> {
+        // Whatever waits has a message that is being read for, or a buffer, or takes a Reply back.
+        let pending = match reads {
             0 => 0,
-            reads => reads.saturating_add(limit as usize),
+            reads => reads.saturating_add(limit).saturating_add(provided) as usize,
         };
         Ok(Self {
             last_id: 0,
@@ -154,6 +185,7 @@ impl<C> SendQueue<C> {
             short: false,
             idle: KVec::new(),
             regions: 0,
+            provided: ProvidedTable::default(),
         })
     }
 
@@ -243,6 +275,11 @@ impl<C> SendQueue<C> {
     /// Takes what waits for its turn, for tear-down.
     pub(super) fn take_pending(&mut self) -> Fifo<SqPost<C>> {
         core::mem::take(&mut self.pending)
+    }
+
+    /// Takes what is provided, for tear-down.
+    pub(super) fn take_provided(&mut self) -> ProvidedTable {
+        core::mem::take(&mut self.provided)
     }
 
     /// Takes all pooled buffers and idle regions, for tear-down.

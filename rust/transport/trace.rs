@@ -16,7 +16,8 @@ use crate::{
         sys::address::SocketAddress,
         trace::{
             self,
-            CompletionId, //
+            CompletionId,
+            TaskId, //
         },
     },
     transport::send_queue::Waiter, //
@@ -79,6 +80,40 @@ pub(super) fn deregistered(covered: Covered, result: Result) {
 /// Memory was taken from the device.
 pub(super) fn unmapped(covered: Covered) {
     trace::xprtrdma_mr_unmap(|| covered.into());
+}
+
+/// A message is about to be posted that waits for room by itself, and invalidates that key or none,
+/// 0.
+#[inline]
+pub(super) fn message_posted(role: Role, id: impl FnOnce() -> CompletionId, key: u32) {
+    match role {
+        Role::Responder => trace::svcrdma_post_send(|| (id(), 1, key)),
+        Role::Requester => trace::xprtrdma_post_send(|| (id(), TaskId::NONE, 1, 0)),
+    }
+}
+
+/// What something was about that waits for room in a send queue: it begins to, is posted after
+/// that, or could not be posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiting {
+    Begins,
+    Ends,
+    NotPosted(Error),
+}
+
+/// Something waits for room in a send queue, with so much room of so much.
+#[cold]
+pub(super) fn waiting(role: Role, what: Waiting, state: impl FnOnce() -> (CompletionId, u32, u32)) {
+    match (role, what) {
+        // The RPC layer's events tell of those of a requester.
+        (Role::Requester, _) => (),
+        (Role::Responder, Waiting::Begins) => trace::svcrdma_sq_full(state),
+        (Role::Responder, Waiting::Ends) => trace::svcrdma_sq_retry(state),
+        (Role::Responder, Waiting::NotPosted(e)) => trace::svcrdma_sq_post_err(|| {
+            let (id, room, size) = state();
+            (id, room, size, e)
+        }),
+    }
 }
 
 /// There is no region.
@@ -230,19 +265,28 @@ fn completed(kind: WrKind, id: CompletionId, wc: Wc) {
 }
 
 /// There is no memory for a transfer of so many elements.
-pub(super) fn no_transfer(queue: u32, elements: usize) {
-    trace::svcrdma_rwctx_empty(|| (queue, elements as u32));
+pub(super) fn no_transfer(role: Role, queue: u32, elements: usize) {
+    if role == Role::Responder {
+        trace::svcrdma_rwctx_empty(|| (queue, elements as u32));
+    }
 }
 
 /// Memory could not be added to a transfer.
-pub(super) fn not_added(queue: u32, (rkey, iova): (u32, u64), why: &NotAdded) {
-    if why.elements != 0 {
+pub(super) fn not_added(role: Role, queue: u32, (rkey, iova): (u32, u64), why: &NotAdded) {
+    if role == Role::Responder && why.elements != 0 {
         trace::svcrdma_dma_map_rw_err(|| (queue, rkey, iova, why.elements, why.error));
     }
 }
 
 /// RDMA Reads are about to be posted. When that is, if somebody asks for how long they take.
-pub(super) fn read_posted(id: CompletionId, transfer: &RwCtx) -> Option<Instant<Monotonic>> {
+pub(super) fn read_posted(
+    role: Role,
+    id: CompletionId,
+    transfer: &RwCtx,
+) -> Option<Instant<Monotonic>> {
+    if role == Role::Requester {
+        return None;
+    }
     trace::svcrdma_post_read_chunk(|| (id, transfer.requests() as u32));
     trace::on::svcrdma_wc_read().then(Instant::now)
 }
@@ -260,7 +304,15 @@ pub(super) fn writes_posted(id: CompletionId, requests: usize, reply_chunk_from:
 }
 
 /// RDMA Reads have ended well, which were posted then.
-pub(super) fn read(id: CompletionId, posted: Option<&Instant<Monotonic>>, transfer: &RwCtx) {
+pub(super) fn read(
+    role: Role,
+    id: CompletionId,
+    posted: Option<&Instant<Monotonic>>,
+    transfer: &RwCtx,
+) {
+    if role == Role::Requester {
+        return;
+    }
     trace::svcrdma_wc_read(|| {
         // The clock is not read while the event is off, so what was posted then has no time.
         let elapsed = posted.map(Instant::<Monotonic>::elapsed);
@@ -270,15 +322,17 @@ pub(super) fn read(id: CompletionId, posted: Option<&Instant<Monotonic>>, transf
 }
 
 /// RDMA Reads failed, or one of them.
-pub(super) fn read_failed(id: CompletionId, wc: Wc) {
-    if wc.is_flush() {
-        trace::svcrdma_wc_read_flush(|| with(wc, id));
-    } else {
-        trace::svcrdma_wc_read_err(|| with(wc, id));
+pub(super) fn read_failed(role: Role, id: CompletionId, wc: Wc) {
+    match (role, wc.is_flush()) {
+        (Role::Requester, _) => (),
+        (Role::Responder, true) => trace::svcrdma_wc_read_flush(|| with(wc, id)),
+        (Role::Responder, false) => trace::svcrdma_wc_read_err(|| with(wc, id)),
     }
 }
 
 /// The memory of a transfer was taken from the device.
-pub(super) fn released(id: CompletionId, transfer: &RwCtx) {
-    trace::svcrdma_cc_release(|| (id, transfer.requests() as u32));
+pub(super) fn released(role: Role, id: CompletionId, transfer: &RwCtx) {
+    if role == Role::Responder {
+        trace::svcrdma_cc_release(|| (id, transfer.requests() as u32));
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
             RwCtx,
             TransferKind, //
         },
-        page::MsgPages,
+        page::TransferMemory,
         trace::CompletionId, //
     },
     transport::{
@@ -23,6 +23,7 @@ use crate::{
             Work, //
         },
         send_queue::{
+            ProvidedReply,
             Read,
             SqPost,
             Writes, //
@@ -51,13 +52,14 @@ impl<H: Handler> Endpoint<H> {
     pub(crate) fn transfer(
         &self,
         kind: TransferKind,
-        memory: MsgPages,
+        memory: impl Into<TransferMemory>,
         parts: usize,
     ) -> Result<RwBuilder<'_, H>> {
+        let memory = memory.into();
         let elements = RwCtx::elements_for(&memory, parts);
         let transfer = self.alloc_rw_ctx(kind, memory, parts).inspect_err(|e| {
             if *e == ENOMEM {
-                trace::no_transfer(self.cqs().0, elements);
+                trace::no_transfer(H::ROLE, self.cqs().0, elements);
             }
         })?;
         let number = self.lock().next_id();
@@ -88,7 +90,7 @@ impl<H: Handler> Endpoint<H> {
     /// RDMA Reads have ended; their memory was taken from the device.
     pub(super) fn end_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let id = CompletionId::new(self.cqs().0, reading.owned.number);
-        trace::released(id, &reading.transfer);
+        trace::released(H::ROLE, id, &reading.transfer);
         self.give_back_read(reading, ok);
     }
 
@@ -129,6 +131,14 @@ impl<H: Handler> Endpoint<H> {
         self.handler().failed(WcError::not_posted());
     }
 
+    /// Nobody takes a turn any more: gives back what waits for one.
+    pub(super) fn turn_away_pending(&self) {
+        let mut pending = self.lock().take_pending();
+        while let Some(work) = pending.pop() {
+            self.turned_away(work);
+        }
+    }
+
     /// Gives back what had waited for its turn, and will not be posted.
     pub(super) fn turned_away(&self, work: SqPost<H::Cookie>) {
         match work {
@@ -146,7 +156,14 @@ impl<H: Handler> Endpoint<H> {
                 drop(reply.writes);
                 self.lock().put_buffer(reply.buffer);
             }
+            SqPost::ProvidedReply(ProvidedReply { message, provided }) => {
+                self.let_out(provided);
+                drop(message.writes);
+                self.lock().put_buffer(message.buffer);
+            }
             SqPost::Read(read) => drop(read),
+            // It goes with the tear-down.
+            SqPost::Withdrawal(_) => (),
         }
         self.transfer_ended();
     }
@@ -179,7 +196,7 @@ impl<H: Handler> RwBuilder<'_, H> {
     #[inline(always)]
     fn add_part(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
         self.transfer.add(offset, len, at).map_err(|why| {
-            trace::not_added(self.endpoint.cqs().0, at, &why);
+            trace::not_added(H::ROLE, self.endpoint.cqs().0, at, &why);
             why.error
         })
     }
@@ -215,7 +232,7 @@ impl<H: Handler> RwBuilder<'_, H> {
     }
 
     /// Takes the memory back.
-    pub(crate) fn into_memory(self) -> MsgPages {
+    pub(crate) fn into_memory(self) -> TransferMemory {
         RwCtx::into_memory(self.transfer)
     }
 

@@ -13,6 +13,7 @@ mod limits;
 mod malformed;
 mod offer;
 mod private_data;
+mod provided;
 mod refuse;
 mod returned;
 mod rpc;
@@ -39,6 +40,7 @@ pub use limits::*;
 pub use malformed::check_malformed;
 pub use offer::check_offer;
 pub use private_data::*;
+pub use provided::*;
 pub use refuse::*;
 pub use returned::*;
 pub use rpc::*;
@@ -101,6 +103,9 @@ pub const CHECKS: &[Named] = &[
     ("returned_reply", check_returned_reply),
     ("private_data", check_private_data),
     ("private_data_search", check_private_data_search),
+    ("pulls", check_pulls),
+    ("provided_reply", check_provided_reply),
+    ("done", check_done),
     ("inline_size", check_inline_size),
 ];
 
@@ -134,10 +139,15 @@ pub fn reencode(message: &Message<'_>, buffer: &mut [u8]) -> Result<usize, Encod
             (encoder.end_reads(), call.writes, call.reply_chunk)
         }
         Message::Reply(reply) => {
-            let encoder = match reply.payload {
+            let mut encoder = match reply.payload {
                 ReplyPayload::Inline(_) => Encoder::msg(buffer, reply.xid, reply.credits),
-                ReplyPayload::ReplyChunk => Encoder::nomsg(buffer, reply.xid, reply.credits),
+                ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => {
+                    Encoder::nomsg(buffer, reply.xid, reply.credits)
+                }
             };
+            if let ReplyPayload::Provided(chunk) = reply.payload {
+                encoder.read_chunk(0, chunk.segments());
+            }
             (encoder.end_reads(), reply.writes, reply.reply_chunk)
         }
     };

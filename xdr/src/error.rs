@@ -23,7 +23,8 @@ pub enum DecodeError {
     Procedure(u32),
     /// The reserved procedure `RDMA_MSGP` (RFC 8166, section 4.6.1).
     Msgp,
-    /// The reserved procedure `RDMA_DONE` (RFC 8166, section 4.6.2).
+    /// The procedure `RDMA_DONE`, which is reserved (RFC 8166, section 4.6.2) but between peers
+    /// that pull Replies: see [`peek_done`](crate::peek_done).
     Done,
     /// An `RDMA_ERROR` that cannot be decoded (RFC 8166, section 4.5).
     UnknownError,

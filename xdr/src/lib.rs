@@ -33,6 +33,7 @@ mod limits;
 mod message;
 mod offer;
 mod private_data;
+mod provided;
 mod rdma_error;
 mod read_list;
 mod returned;
@@ -82,7 +83,12 @@ pub use self::offer::{
 };
 pub use self::private_data::{
     InlineSize,
-    PrivateData, //
+    PrivateData,
+    Pulls, //
+};
+pub use self::provided::{
+    encode_done,
+    peek_done, //
 };
 pub use self::rdma_error::{
     ErrorMessage,

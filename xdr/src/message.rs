@@ -66,7 +66,8 @@ pub enum CallPayload<'a> {
     PositionZero(ReadChunk<'a>),
 }
 
-/// An RPC Reply. It never has Read chunks.
+/// An RPC Reply. It has no Read list, but where peers agreed on that (see
+/// [`Call::as_provided_reply`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
     /// `rdma_xid`; an inline Payload stream begins with the same XID.
@@ -90,6 +91,9 @@ pub enum ReplyPayload<'a> {
     /// learns from [`Reply::reply_written`]. To an end that offers no Reply chunks this is a Call
     /// without a Payload stream, an XDR error (RFC 8166, section 4.5.2).
     ReplyChunk,
+    /// In responder memory: a Read chunk that the requester pulls. No message is decoded as such
+    /// a Reply at once: see [`Call::as_provided_reply`].
+    Provided(ReadChunk<'a>),
 }
 
 /// A Payload stream behind the header.

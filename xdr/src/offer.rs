@@ -7,6 +7,7 @@ use crate::{
     EncodeError,
     Encoder,
     FixedHeader,
+    Segment,
     WriteChunk,
     WriteList,
     MIN_HEADER, //
@@ -76,6 +77,22 @@ impl Offer<'_> {
             Some(chunk) => reply.return_reply_chunk(chunk, long.unwrap_or(0)),
             None => reply.no_reply_chunk(),
         }
+    }
+
+    /// As [`Self::encode_reply`], of a Reply whose Payload stream is in a Read chunk that this end
+    /// provides, since there is no room for it in what is offered.
+    pub fn encode_provided_reply(
+        &self,
+        buffer: &mut [u8],
+        (xid, credits): (u32, u32),
+        written: impl IntoIterator<Item = u32>,
+        segments: &[Segment],
+    ) -> Result<usize, EncodeError> {
+        let mut reads = Encoder::nomsg(buffer, xid, credits);
+        reads.read_chunk(0, segments);
+        let mut writes = reads.end_reads();
+        writes.return_writes(&self.writes, written);
+        writes.end_writes().no_reply_chunk()
     }
 }
 

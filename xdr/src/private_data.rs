@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The private data that peers exchange while they connect (RFC 8797).
+//! The private data that peers exchange while they connect: the message of RFC 8797, and behind it
+//! a block that says whether they can pull Replies (`Documentation/reliable-reply.rst`).
 
 use crate::{
-    wire::Writer,
+    wire::{
+        Reader,
+        Writer, //
+    },
     EncodeError, //
 };
 
@@ -13,6 +17,14 @@ const FORMAT: [u8; 4] = 0xf6ab_0e18_u32.to_be_bytes();
 const FORMAT_VERSION: u8 = 1;
 /// The R bit (RFC 8797, section 4.1); the other bits of its octet are reserved.
 const REMOTE_INVALIDATION: u8 = 1;
+
+/// What the block behind the message begins with.
+const PULLS: [u8; 4] = 0x72a1_c35e_u32.to_be_bytes();
+/// The version of that block.
+const PULLS_VERSION: u8 = 1;
+/// Its flags; the other bits must be zero.
+const MAY_PULL: u8 = 1;
+const MAY_PROVIDE: u8 = 2;
 
 /// Size of an inline buffer: 1024 to 262144 octets in steps of 1024 (RFC 8797, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +55,49 @@ impl InlineSize {
     }
 }
 
+/// What a peer can do with Replies that the requester pulls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pulls {
+    /// As a requester it pulls Replies from Read chunks that the responder provides.
+    pub may_pull: bool,
+    /// As a responder it provides them.
+    pub may_provide: bool,
+}
+
+impl Pulls {
+    /// Octets on the wire.
+    pub const SIZE: usize = 8;
+
+    /// Neither.
+    pub const NONE: Self = Self {
+        may_pull: false,
+        may_provide: false,
+    };
+
+    /// What a block at the front of `bytes` says: nothing if it is short, of another version, or
+    /// has flags that this one does not know.
+    fn decode(bytes: &[u8]) -> Self {
+        match Reader::new(bytes).array::<{ Self::SIZE }>() {
+            Ok(&[m0, m1, m2, m3, PULLS_VERSION, flags, _, _])
+                if [m0, m1, m2, m3] == PULLS && flags & !(MAY_PULL | MAY_PROVIDE) == 0 =>
+            {
+                Self {
+                    may_pull: flags & MAY_PULL != 0,
+                    may_provide: flags & MAY_PROVIDE != 0,
+                }
+            }
+            _ => Self::NONE,
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let [m0, m1, m2, m3] = PULLS;
+        let pull = if self.may_pull { MAY_PULL } else { 0 };
+        let provide = if self.may_provide { MAY_PROVIDE } else { 0 };
+        writer.array(&[m0, m1, m2, m3, PULLS_VERSION, pull | provide, 0, 0]);
+    }
+}
+
 /// A Private Data message of format version 1 (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrivateData {
@@ -52,11 +107,15 @@ pub struct PrivateData {
     pub send_size: InlineSize,
     /// The most that the sender receives with one RDMA Receive.
     pub receive_size: InlineSize,
+    /// What the block behind it says.
+    pub pulls: Pulls,
 }
 
 impl PrivateData {
-    /// Octets on the wire.
+    /// Octets on the wire, without the block behind it.
     pub const SIZE: usize = 8;
+    /// Octets with that.
+    pub const MAX_SIZE: usize = 16;
 
     /// What a peer that says nothing counts as having said (RFC 8797, section 5.1): 1024 octets
     /// both ways, no remote invalidation.
@@ -64,55 +123,48 @@ impl PrivateData {
         remote_invalidation: false,
         send_size: InlineSize::MIN,
         receive_size: InlineSize::MIN,
+        pulls: Pulls::NONE,
     };
 
     /// Finds the message in received private data.
     ///
     /// `bytes` is what was received, by its real length; a lower layer may have put its own data
     /// in front, so the Format Identifier is searched for at every octet (RFC 8797, section 5.2),
-    /// and what follows the eight octets is ignored. `None` when there is no whole message of a
-    /// known version: the peer then counts as [`DEFAULT`](Self::DEFAULT).
+    /// and what follows the eight octets is ignored, but for the block of [`Pulls`]. `None` when
+    /// there is no whole message of a known version: the peer then counts as
+    /// [`DEFAULT`](Self::DEFAULT).
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        bytes.windows(Self::SIZE).find_map(|window| match *window {
-            [m0, m1, m2, m3, FORMAT_VERSION, flags, send, receive]
-                if [m0, m1, m2, m3] == FORMAT =>
-            {
-                Some(Self {
-                    remote_invalidation: flags & REMOTE_INVALIDATION != 0,
-                    send_size: InlineSize(send),
-                    receive_size: InlineSize(receive),
-                })
-            }
-            _ => None,
+        let (at, message) = bytes.windows(Self::SIZE).enumerate().find(|(_, window)| {
+            matches!(**window, [m0, m1, m2, m3, FORMAT_VERSION, ..] if [m0, m1, m2, m3] == FORMAT)
+        })?;
+        let behind = bytes.get(at.saturating_add(Self::SIZE)..)?;
+        let [.., flags, send, receive] = *message else {
+            return None;
+        };
+        Some(Self {
+            remote_invalidation: flags & REMOTE_INVALIDATION != 0,
+            send_size: InlineSize(send),
+            receive_size: InlineSize(receive),
+            pulls: Pulls::decode(behind),
         })
     }
 
-    /// The message as it goes on the wire.
+    /// Writes the message to the front of `buffer`, and the block if it says something. Returns
+    /// their length in octets, [`Self::MAX_SIZE`] at most.
     #[inline]
-    pub const fn to_wire(&self) -> [u8; Self::SIZE] {
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+        let mut writer = Writer::new(buffer);
         let [m0, m1, m2, m3] = FORMAT;
         let flags = if self.remote_invalidation {
             REMOTE_INVALIDATION
         } else {
             0
         };
-        [
-            m0,
-            m1,
-            m2,
-            m3,
-            FORMAT_VERSION,
-            flags,
-            self.send_size.0,
-            self.receive_size.0,
-        ]
-    }
-
-    /// Writes the message to the front of `buffer`. Returns its length in octets.
-    #[inline]
-    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
-        let mut writer = Writer::new(buffer);
-        writer.array(&self.to_wire());
+        let (send, receive) = (self.send_size.0, self.receive_size.0);
+        writer.array(&[m0, m1, m2, m3, FORMAT_VERSION, flags, send, receive]);
+        if self.pulls != Pulls::NONE {
+            self.pulls.encode(&mut writer);
+        }
         EncodeError::check_room(&writer)
     }
 
@@ -127,5 +179,17 @@ impl PrivateData {
     #[inline]
     pub fn receive_threshold(&self, peer: &Self) -> u32 {
         peer.send_threshold(self)
+    }
+
+    /// Whether this end pulls Replies from `peer`: it can, and the peer provides them.
+    #[inline]
+    pub const fn pulls_from(&self, peer: &Self) -> bool {
+        self.pulls.may_pull && peer.pulls.may_provide
+    }
+
+    /// Whether this end provides Replies for `peer` to pull.
+    #[inline]
+    pub const fn provides_to(&self, peer: &Self) -> bool {
+        peer.pulls_from(self)
     }
 }

@@ -31,6 +31,8 @@ pub enum ReturnError {
     Hole,
     /// Too few octets in the Reply chunk of an `RDMA_NOMSG` for an RPC message.
     ShortPayload,
+    /// Octets in the Reply chunk, beside a Read chunk that has the RPC message.
+    TwoPayloads,
 }
 
 impl ReturnError {
@@ -44,6 +46,7 @@ impl ReturnError {
             Self::Length => "returned segment longer than offered",
             Self::Hole => "returned chunk not filled in order",
             Self::ShortPayload => "Reply chunk too short for an RPC message",
+            Self::TwoPayloads => "Reply chunk written, and a Read chunk provided",
         }
     }
 }
@@ -133,7 +136,7 @@ impl Reply<'_> {
         Err(ReturnError::NotOffered)
     }
 
-    /// Octets of the RPC message in the Reply chunk that was offered; zero when it is inline.
+    /// Octets of the RPC message in the Reply chunk that was offered; zero when it is not there.
     ///
     /// An inline Reply may mark the chunk as not present or return it; its lengths then mean
     /// nothing, but its segments are still compared.
@@ -154,6 +157,8 @@ impl Reply<'_> {
                 Ok(written)
             }
             ReplyPayload::ReplyChunk => Err(ReturnError::ShortPayload),
+            ReplyPayload::Provided(_) if written == 0 => Ok(0),
+            ReplyPayload::Provided(_) => Err(ReturnError::TwoPayloads),
         }
     }
 

@@ -228,8 +228,20 @@ pub const MSGP: &[u8] = words! {
     XID, 0, 2, 100_003, 3, 7, 0, 0, 0, 0, // RPC Call
 };
 
-/// `RDMA_DONE` (section 4.6.2), padded to the least length that is parsed at all.
-pub const DONE: &[u8] = words![XID, 1, 32, 3, 0, 0, 0];
+/// `RDMA_DONE` (section 4.6.2), which has nothing but the fixed fields.
+pub const DONE: &[u8] = words![XID, 1, 32, 3];
+
+/// A Reply to [`REPLY_CHUNK`] that its Reply chunk has no room for, in a Read chunk that the
+/// responder provides (draft-cel-nfsv4-rpcrdma-reliable-reply, section 4.1).
+pub const PROVIDED_REPLY: &[u8] = words! {
+    XID, 1, 64, 1, // fixed fields
+    1, 0, 0x0000_0e01, 96, 0x1, 0xff40, // 1 PHLOO
+    1, 0, 0x0000_0e02, 12000, 0x1, 0, // 1 PHLOO
+    0, // end of the Read list
+    1, 0, // Write chunk without segments
+    0, // end of the Write list
+    0, // no Reply chunk
+};
 
 /// Captured: the in-tree responder of Linux 7.3.4 answers a NULL Call.
 pub const IN_TREE_SHORT_REPLY: &[u8] = words! {
@@ -273,6 +285,7 @@ pub const VALID: &[(&str, &[u8])] = &[
     ("one write chunk returned", ONE_WRITE_CHUNK_RETURNED),
     ("long call", LONG_CALL),
     ("long reply", LONG_REPLY),
+    ("provided reply", PROVIDED_REPLY),
     ("err vers", ERR_VERS),
     ("err vers range", ERR_VERS_RANGE),
     ("err chunk", ERR_CHUNK),
@@ -280,6 +293,12 @@ pub const VALID: &[(&str, &[u8])] = &[
 
 /// Private data (RFC 8797, section 4): remote invalidation, sends 4096 octets, receives 8192.
 pub const PRIVATE_DATA: &[u8] = &[0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 7];
+
+/// The same, and a block behind it: the sender may pull Replies, and does not provide any.
+pub const PRIVATE_DATA_PULLS: &[u8] = &[
+    0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 7, // the message
+    0x72, 0xa1, 0xc3, 0x5e, 1, 1, 0, 0, // the block
+];
 
 /// The header of an RPC Call (RFC 5531, section 9): WRITE of NFS 3, with a credential of five
 /// octets and a verifier of four.

@@ -85,6 +85,8 @@ fn seeds() -> BTreeMap<PathBuf, Vec<u8>> {
     add("private_data", "plain", vectors::PRIVATE_DATA.to_vec());
     let behind = [&[0xf6, 0xab, 0x0e], vectors::PRIVATE_DATA, &[0; 48]].concat();
     add("private_data", "among others", behind);
+    let pulls = vectors::PRIVATE_DATA_PULLS;
+    add("private_data", "pulls", pulls.to_vec());
     seeds
 }
 

@@ -155,6 +155,7 @@ unsigned int rpcrdma_rs_sysctl_keepalive_time(void);
 unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
 unsigned int rpcrdma_rs_sysctl_region_pages(void);
 bool rpcrdma_rs_sysctl_pad_optimize(void);
+bool rpcrdma_rs_sysctl_reliable_reply(void);
 
 /* Tunables and counters of the server, see svc_sysctl.c. */
 enum rpcrdma_rs_svc_counter {
@@ -166,6 +167,14 @@ enum rpcrdma_rs_svc_counter {
 	RPCRDMA_RS_SVC_WRITE,
 	/* Times that something had to wait for room in a send queue. */
 	RPCRDMA_RS_SVC_SQ_STARVE,
+	/* Replies provided for the client to pull. */
+	RPCRDMA_RS_SVC_PULLS,
+	/* RDMA_DONE messages received. */
+	RPCRDMA_RS_SVC_PULLED,
+	/* Replies taken back, since no such message came in time. */
+	RPCRDMA_RS_SVC_PULLS_OVERDUE,
+	/* Replies refused, since others are not pulled yet. */
+	RPCRDMA_RS_SVC_PULLS_REFUSED,
 	RPCRDMA_RS_SVC_COUNTERS,
 };
 
@@ -173,6 +182,9 @@ int rpcrdma_rs_svc_sysctl_register(void);
 void rpcrdma_rs_svc_sysctl_unregister(void);
 unsigned int rpcrdma_rs_svc_max_requests(void);
 unsigned int rpcrdma_rs_svc_max_req_size(void);
+bool rpcrdma_rs_svc_reliable_reply(void);
+unsigned int rpcrdma_rs_svc_reliable_reply_bytes(void);
+unsigned int rpcrdma_rs_svc_reliable_reply_timeout(void);
 void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which, unsigned long n);
 
 #endif /* RPCRDMA_RS_HELPERS_H */

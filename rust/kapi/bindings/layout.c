@@ -115,6 +115,7 @@ int main(void)
 
 	SIZE(rpc_procinfo);
 	FIELD(rpc_procinfo, p_decode);
+	FIELD(rpc_procinfo, p_statidx);
 
 	SIZE(rpc_cred);
 	FIELD(rpc_cred, cr_auth);

@@ -23,6 +23,10 @@ static unsigned int keepalive_time = 30;
  * module.
  */
 static unsigned int region_pages;
+/* Whether Replies are pulled from servers that provide them. Not in the C
+ * module.
+ */
+static unsigned int reliable_reply = 1;
 /* Zero: Write chunks have room for XDR padding. */
 static int pad_optimize = 1;
 
@@ -56,6 +60,11 @@ bool rpcrdma_rs_sysctl_pad_optimize(void)
 	return READ_ONCE(pad_optimize);
 }
 
+bool rpcrdma_rs_sysctl_reliable_reply(void)
+{
+	return READ_ONCE(reliable_reply);
+}
+
 #if IS_ENABLED(CONFIG_SUNRPC_DEBUG)
 
 /* Dead. */
@@ -65,6 +74,7 @@ static unsigned int memreg_strategy = 5;
 static const unsigned int slot_range[] = { 4, 16384 };
 static const unsigned int inline_range[] = { 1024, 65536 };
 static const unsigned int keepalive_range[] = { 0, 3600 };
+static const unsigned int bool_range[] = { 0, 1 };
 static const unsigned int region_range[] = { 0, 257 };
 static const unsigned int padding_range[] = { 0, PAGE_SIZE };
 static const unsigned int memreg_range[] = { 0, 6 };
@@ -113,6 +123,7 @@ static const struct ctl_table tunables[] = {
 	RANGED("rdma_keepalive_time", keepalive_time, keepalive_range),
 	RANGED_BY(region_pages_handler, "rdma_region_pages", region_pages,
 		  region_range),
+	RANGED("rdma_reliable_reply", reliable_reply, bool_range),
 	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
 	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
 	{

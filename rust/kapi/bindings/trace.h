@@ -92,6 +92,7 @@ DECLARE_EVENT_CLASS(rpcrdma_completion_class,
 #include "trace_responder.h"
 #include "trace_requester.h"
 #include "trace_registration.h"
+#include "trace_pulls.h"
 
 #endif /* RPCRDMA_RS_TRACE_H */
 

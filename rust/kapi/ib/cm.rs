@@ -130,6 +130,8 @@ pub(crate) struct ConnectRequest<'a> {
     pub(crate) private_data: &'a [u8],
     /// RDMA Reads that the peer can serve at once. Zero if it serves none.
     pub(crate) initiator_depth: u8,
+    /// RDMA Reads that the peer may begin at once.
+    pub(crate) responder_resources: u8,
 }
 
 impl ConnectRequest<'_> {
@@ -247,6 +249,8 @@ impl<L: ListenHandler> ListenId<L> {
                     private_data: unsafe { private_data(&event.param.conn) },
                     // SAFETY: The `conn` member is the valid one for this event.
                     initiator_depth: unsafe { event.param.conn.initiator_depth },
+                    // SAFETY: The `conn` member is the valid one for this event.
+                    responder_resources: unsafe { event.param.conn.responder_resources },
                 };
                 handler.request(&request);
                 // Anything else than 0 has rdma_cm destroy an id that nobody has taken.
@@ -331,6 +335,8 @@ pub(crate) struct AcceptParams<'a> {
     pub(crate) private_data: &'a [u8],
     /// RDMA Reads that are started at once.
     pub(crate) initiator_depth: u8,
+    /// RDMA Reads that the peer may have under way at once.
+    pub(crate) responder_resources: u8,
 }
 
 /// What to ask for when connecting.
@@ -339,6 +345,8 @@ pub(crate) struct ConnectParams<'a> {
     pub(crate) private_data: &'a [u8],
     /// RDMA Reads that the peer may have under way at once.
     pub(crate) responder_resources: u8,
+    /// RDMA Reads that are started at once.
+    pub(crate) initiator_depth: u8,
     /// How often the adapter sends again before it gives the connection up, 0 to 7.
     pub(crate) retry_count: u8,
 }
@@ -433,8 +441,7 @@ impl<E: CmHandler> CmId<E> {
             private_data: params.private_data.as_ptr().cast::<c_void>(),
             private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
             responder_resources: params.responder_resources,
-            // A requester serves RDMA Reads but starts none.
-            initiator_depth: 0,
+            initiator_depth: params.initiator_depth,
             flow_control: 0,
             retry_count: params.retry_count,
             // Credits make sure that a Receive is always posted (RFC 8166, section 3.3.1), so a
@@ -451,8 +458,7 @@ impl<E: CmHandler> CmId<E> {
         let mut raw = bindings::rdma_conn_param {
             private_data: params.private_data.as_ptr().cast::<c_void>(),
             private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
-            // A responder starts RDMA Reads and serves none.
-            responder_resources: 0,
+            responder_resources: params.responder_resources,
             initiator_depth: params.initiator_depth,
             ..Default::default()
         };

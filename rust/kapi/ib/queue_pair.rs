@@ -64,7 +64,7 @@ use crate::kapi::{
         },
         wc::Wc, //
     },
-    page::MsgPages,
+    page::TransferMemory,
     sys::completion::Completion, //
 };
 use core::ops::{
@@ -519,7 +519,7 @@ impl<C: Consumer> QueuePair<C> {
     pub(crate) fn alloc_rw_ctx(
         &self,
         kind: TransferKind,
-        memory: MsgPages,
+        memory: TransferMemory,
         parts: usize,
     ) -> Result<KBox<RwCtx>> {
         RwCtx::new(&self.gate, kind, memory, parts)

@@ -149,6 +149,12 @@ impl<S> Region<S> {
         self.mr.id
     }
 
+    /// Whether that is its key.
+    #[inline]
+    pub(crate) fn is_invalidated_by(&self, key: &InvalidatedKey<'_>) -> bool {
+        (self.owner(), self.key.rkey) == (key.owner, key.key)
+    }
+
     /// What it covers.
     pub(crate) fn covered(&self) -> Covered {
         Covered {
@@ -237,12 +243,6 @@ impl Region<Registered> {
     /// The key that a peer may hold.
     pub(crate) fn rkey(&self) -> u32 {
         self.key.rkey
-    }
-
-    /// Whether that is its key.
-    #[inline]
-    pub(crate) fn is_invalidated_by(&self, key: &InvalidatedKey<'_>) -> bool {
-        (self.owner(), self.rkey()) == (key.owner, key.key)
     }
 
     /// A completed Receive said that this key was invalidated: the memory is ours again.

@@ -104,6 +104,14 @@ impl Regions {
         &self.registered
     }
 
+    /// Whether the key is that of one that is registered, or being invalidated.
+    pub(crate) fn have(&self, key: &InvalidatedKey<'_>) -> bool {
+        let mut registered = self.registered.iter();
+        let mut invalidating = self.invalidating.iter();
+        registered.any(|region| region.is_invalidated_by(key))
+            || invalidating.any(|region| region.is_invalidated_by(key))
+    }
+
     /// Covers as many of the pieces as fit into one more region, and says what it covers, as
     /// [`Region::map`]. `ENOBUFS`, too, without room for it, `EINVAL` beside regions of another
     /// queue pair. The region comes back where nothing was mapped.

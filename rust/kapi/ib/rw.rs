@@ -18,8 +18,8 @@ use crate::kapi::{
         },
     },
     page::{
-        MsgPages,
         PageRun, //
+        TransferMemory,
     },
     sys::uses::Use, //
 };
@@ -79,7 +79,7 @@ pub(crate) struct RwCtx {
     /// The number of the queue pair.
     owner: u64,
     requests: usize,
-    memory: MsgPages,
+    memory: TransferMemory,
     /// None once it is unmapped.
     counted: Option<Use>,
 }
@@ -108,7 +108,7 @@ impl RwCtx {
     pub(super) fn new(
         gate: &Gate,
         kind: TransferKind,
-        memory: MsgPages,
+        memory: TransferMemory,
         parts: usize,
     ) -> Result<KBox<Self>> {
         if kind == TransferKind::Read && !memory.is_writable() {
@@ -141,7 +141,7 @@ impl RwCtx {
     }
 
     /// How many elements there is room for, for so many parts.
-    pub(crate) fn elements_for(memory: &MsgPages, parts: usize) -> usize {
+    pub(crate) fn elements_for(memory: &TransferMemory, parts: usize) -> usize {
         // Each part may begin and end within a page.
         let ends = parts.saturating_add(RUN_ENDS).saturating_mul(2);
         (memory.len() / PAGE_SIZE).saturating_add(ends)
@@ -299,7 +299,7 @@ impl RwCtx {
     }
 
     /// Takes the memory from the device, and gives it back. It may outlive the queue pair.
-    pub(crate) fn into_memory(mut this: KBox<Self>) -> MsgPages {
+    pub(crate) fn into_memory(mut this: KBox<Self>) -> TransferMemory {
         this.unmap();
         // INVARIANT: There are no parts any more, nor elements that name the memory.
         this.elements.clear();

@@ -4,7 +4,10 @@
 
 use crate::kapi::{
     bindings,
-    page::PageList, //
+    page::{
+        MsgPages,
+        PageList, //
+    },
 };
 use core::{
     mem::size_of,
@@ -23,6 +26,11 @@ pub(in crate::kapi) enum Kept {
     Pages {
         /// Only to be dropped.
         _pages: PageList,
+    },
+    /// A message that is nobody's but the regions'.
+    Message {
+        /// Only to be dropped.
+        _message: MsgPages,
     },
     /// A few bytes that nobody has use for but the device. Of an allocation of their own: the
     /// processor must not write to what else is in their cache line.

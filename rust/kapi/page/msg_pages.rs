@@ -6,8 +6,7 @@ use crate::kapi::{
     bindings,
     page::{
         ExtentIter,
-        PageList,
-        PageRun, //
+        PageList, //
     },
 };
 use core::num::NonZero;
@@ -118,29 +117,11 @@ impl MsgPages {
     }
 
     /// The message as pieces.
-    fn pieces(&self) -> ExtentIter<'_> {
+    pub(super) fn pieces(&self) -> ExtentIter<'_> {
         let pages = self.pages.as_ptr().wrapping_add(self.first);
         let (head, tail) = (self.ends.head, self.ends.tail);
         // SAFETY: By the type invariant.
         unsafe { ExtentIter::new(head, (pages, self.base, self.len), tail, (None, None)) }
-    }
-
-    /// Calls `each` for the bytes from `offset` on, up to where they go on elsewhere, `n` at most,
-    /// as [`ExtentIter::take`] does. Returns how many that are, none behind the last.
-    #[inline]
-    pub(in crate::kapi) fn take_at(
-        &self,
-        offset: usize,
-        n: usize,
-        longest: NonZero<u32>,
-        each: impl FnMut(PageRun<'_>) -> bool,
-    ) -> Result<usize> {
-        let Some(run) = self.pieces().into_run(offset, n) else {
-            return Ok(0);
-        };
-        // SAFETY: The memory is valid by the type invariant.
-        unsafe { run.each(longest, each) }?;
-        Ok(run.len)
     }
 
     /// Copies bytes in, at `offset`. `EMSGSIZE` if there is no room, `EINVAL` if the memory may not

@@ -335,7 +335,8 @@ mod suite {
             head: (first.wrapping_add(8), 100),
             tail: (first.wrapping_add(200), 50),
         };
-        let gathered = MsgPages::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?;
+        let gathered: TransferMemory =
+            MsgPages::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?.into();
         for (offset, n, len, page, within) in [
             (0, 1000, 100, array.pages.first().copied(), 8),
             (99, 1, 1, array.pages.first().copied(), 107),

@@ -4,6 +4,7 @@
 
 use crate::kapi::{
     bindings,
+    page::KeptExtents,
     sunrpc::{
         backchannel::Backchannel,
         buffer::RpcBuffer,
@@ -179,6 +180,15 @@ impl<'a, C> Rqst<'a, C> {
         }
     }
 
+    /// The number by which the RPC layer counts the procedure of the Call in its program and
+    /// version: one of NFS 4 tells what the COMPOUND is for.
+    pub(crate) fn counted_procedure(&self) -> Option<u32> {
+        // SAFETY: By the type invariant the request has a task. Its procedure, if it has one,
+        // outlives it, and nobody changes it.
+        let procedure = unsafe { (*(*self.raw()).rq_task).tk_msg.rpc_proc.as_ref() };
+        procedure.map(|procedure| procedure.p_statidx)
+    }
+
     /// A Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
         // SAFETY: By the type invariant the request has a task. Its procedure, if it has one,
@@ -316,6 +326,16 @@ impl<C> PinnedRqst<C> {
         // SAFETY: While the request is pinned the RPC layer leaves its buffers alone. By the type
         // invariant nobody else has it, and like the result this is not used by several threads.
         unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
+    }
+
+    /// The same as memory for RDMA Reads, for the end of which its buffer waits. Does not sleep.
+    pub(crate) fn receive_memory(&self) -> Result<KeptExtents> {
+        // SAFETY: The buffer stays by the type invariant.
+        let covers = unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) };
+        // SAFETY: The RPC layer lets go of the memory, and of the buffer, only when `buf_free` has
+        // returned, which waits until this counts none.
+        let room = unsafe { self.receive_buf().covered(covers) };
+        KeptExtents::to_receive(&room.pieces()?)
     }
 
     /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed

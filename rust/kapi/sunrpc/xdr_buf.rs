@@ -204,6 +204,7 @@ impl<'a> XdrBuf<'a> {
     /// As over TCP, whoever decodes a message that was cut off sees what is missing. It is cut off
     /// at a multiple of four, since the RPC layer refuses any other length. `EIO` when there is no
     /// room at all.
+    #[inline]
     pub(crate) fn receive(&mut self, message: &[u8]) -> Result<usize> {
         let room = self.head_len() + self.page_len() + self.tail_len();
         let len = if message.len() <= room {

@@ -57,6 +57,24 @@ pub(crate) fn max_request_size() -> u32 {
     unsafe { bindings::svc_max_req_size() }
 }
 
+/// Whether Replies are provided for clients to pull.
+pub(crate) fn reliable_reply() -> bool {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::svc_reliable_reply() }
+}
+
+/// Bytes of Replies that are provided on one connection, at most.
+pub(crate) fn reliable_reply_bytes() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::svc_reliable_reply_bytes() }
+}
+
+/// For how many seconds a Reply is provided.
+pub(crate) fn reliable_reply_timeout() -> u32 {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::svc_reliable_reply_timeout() }
+}
+
 /// What is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counter {
@@ -69,6 +87,14 @@ pub(crate) enum Counter {
     Write,
     /// Times that something had to wait for room in a send queue.
     Starved,
+    /// Replies that were provided for the client to pull.
+    Pulls,
+    /// Times that a client said that it has pulled one, or does not want it.
+    Pulled,
+    /// Replies that were taken back, since the client has not said so in time.
+    PullsOverdue,
+    /// Replies that were refused instead, since others are not pulled yet.
+    PullsRefused,
 }
 
 /// Counts one. Any context.
@@ -83,6 +109,10 @@ pub(crate) fn count_all(counter: Counter, n: usize) {
         Counter::Receive => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_RECV,
         Counter::Write => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_WRITE,
         Counter::Starved => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_SQ_STARVE,
+        Counter::Pulls => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS,
+        Counter::Pulled => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLED,
+        Counter::PullsOverdue => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS_OVERDUE,
+        Counter::PullsRefused => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS_REFUSED,
     };
     // SAFETY: The number is that of a counter.
     unsafe { bindings::svc_count(which, n) };

@@ -85,3 +85,9 @@ pub(crate) fn max_inline_write() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_max_inline_write() }
 }
+
+/// Whether Replies are pulled from servers that provide them.
+pub(crate) fn reliable_reply() -> bool {
+    // SAFETY: Reads an integer; no precondition.
+    unsafe { bindings::sysctl_reliable_reply() }
+}

@@ -127,6 +127,21 @@ events! {
     /// So many bytes were copied behind the head of the room for a Reply, whose parts are so long.
     xprtrdma_fixup(task: TaskId, copied: usize, head: usize, pages: u32, tail: usize);
 
+    /// How the Reply is to come back of a Call whose Reply may be long: of that program, version
+    /// and procedure, with so much room; what is expected of it, and whether a Reply chunk is
+    /// offered.
+    xprtrdma_reply_mechanism(
+        task: TaskId, xid: u32, program: u32, version: u32, procedure: u32, room: u32,
+        expected: u32, offered: bool
+    );
+    /// A Reply of so many bytes is about to be pulled, or cannot be.
+    xprtrdma_pull(task: TaskId, xid: u32, length: u32, result: i32);
+    /// So many bytes of a Reply were pulled, or not.
+    xprtrdma_pulled(task: TaskId, xid: u32, length: u32, result: i32);
+    /// The server is told that a Reply was pulled, or is not wanted, and that key of it is made
+    /// invalid, or none; or it cannot be told.
+    xprtrdma_done(xid: u32, handle: u32, result: i32);
+
     /// Calls of the server will be answered; so many at once were asked for.
     xprtrdma_cb_setup(server: SocketAddress, requests: u32);
     /// A Call of the server came.

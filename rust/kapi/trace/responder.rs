@@ -117,6 +117,14 @@ events! {
     /// A message is answered with ERR_CHUNK.
     svcrdma_err_chunk(xid: u32);
 
+    /// A Reply of so many bytes is provided in so many segments, for the client to pull, or cannot
+    /// be.
+    svcrdma_provide(id: CompletionId, xid: u32, segments: u32, length: u32, result: i32);
+    /// The client has pulled a Reply, or does not want it; an error for what it must not say.
+    svcrdma_pulled(id: CompletionId, xid: u32, result: i32);
+    /// It has not said so in time: the Reply is taken back.
+    svcrdma_pull_overdue(xid: u32);
+
     /// The send queue, with so many of its places free, has no room.
     svcrdma_sq_full(id: CompletionId, room: u32, size: u32);
     /// There is room for what has waited for it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a responder posts: RDMA Reads, and Replies with RDMA Writes before them.
+//! What a responder posts: RDMA Reads, Replies with RDMA Writes before them, and what takes back
+//! those that it provides; and a requester that pulls them.
 //!
 //! Who has something to post never waits for room: it takes its turn, and completions post what is
 //! next. So nobody polls, no wakeup can be lost, and a lost connection has no one to wake.
@@ -11,26 +12,29 @@ use crate::{
             Chain,
             Reading, //
         },
-        trace::{
-            self,
-            CompletionId, //
-        },
+        trace::CompletionId, //
     },
     transport::{
         endpoint::Handler,
         posting::Sending,
+        provided::Withdrawal,
         send_queue::{
             Owned,
+            ProvidedReply,
             Read,
             Reply,
             SqPost,
             Writes,
             UNSIGNALED_RUN, //
         },
-        trace as events, //
+        trace::{
+            self,
+            Waiting, //
+        },
     },
 };
 use kernel::prelude::*;
+use xdr::Role;
 
 /// That of a Reply and what goes before it.
 type ReplyChain<'a, C> = Chain<'a, Owned<C>, Read<C>>;
@@ -55,6 +59,11 @@ pub(in crate::transport) trait Work<H: Handler>:
     /// How many work requests it is.
     fn requests(&self) -> usize;
 
+    /// Whether what waits comes first.
+    fn takes_turns(&self) -> bool {
+        true
+    }
+
     /// Whether there is room for it beside the send queue.
     fn is_ready(&self, queue: &Sending<'_, H>) -> bool;
 
@@ -74,6 +83,13 @@ impl<H: Handler> Work<H> for Reply {
         1 + self.writes.as_ref().map_or(0, |w| w.transfer.requests())
     }
 
+    /// That of a requester tells that a Reply was pulled, which is to come before the next Call:
+    /// Calls take no turns.
+    #[inline]
+    fn takes_turns(&self) -> bool {
+        H::ROLE == Role::Responder
+    }
+
     #[inline]
     fn is_ready(&self, _: &Sending<'_, H>) -> bool {
         true
@@ -88,8 +104,8 @@ impl<H: Handler> Work<H> for Reply {
         if self.may_be_refused || writes != 0 {
             queue.note_written(self.xid);
         }
-        let invalidate = self.invalidate;
-        trace::svcrdma_post_send(|| (queue.id_of(self.buffer.id), 1, invalidate.unwrap_or(0)));
+        let key = self.invalidate.unwrap_or(0);
+        trace::message_posted(H::ROLE, || queue.id_of(self.buffer.id), key);
         // In line twice, since most have no RDMA Writes.
         let Some(writes) = self.writes.take() else {
             return match queue.ring_mut().begin(1) {
@@ -97,7 +113,7 @@ impl<H: Handler> Work<H> for Reply {
                 Err(e) => Err((e, Some(self))),
             };
         };
-        match queue.begin_writes(self.xid, writes) {
+        match queue.begin_writes(self.xid, writes, 1) {
             Ok(chain) => self.send(chain, signaled),
             Err((e, writes)) => {
                 self.writes = Some(writes);
@@ -121,6 +137,88 @@ impl Reply {
     }
 }
 
+impl<H: Handler> Work<H> for ProvidedReply {
+    fn number(&self) -> u32 {
+        Work::<H>::number(&self.message)
+    }
+
+    fn requests(&self) -> usize {
+        Work::<H>::requests(&self.message) + self.provided.registrations()
+    }
+
+    fn is_ready(&self, _: &Sending<'_, H>) -> bool {
+        true
+    }
+
+    fn post(mut self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
+        let (requests, key) = (Work::<H>::requests(&self), self.message.invalidate);
+        // What is provided is to be withdrawn in time.
+        let signaled = queue.signal(requests, true);
+        trace::message_posted(
+            H::ROLE,
+            || queue.id_of(self.message.buffer.id),
+            key.unwrap_or(0),
+        );
+        let n = 1 + self.provided.registrations();
+        let mut chain = match self.message.writes.take() {
+            None => match queue.ring_mut().begin(n) {
+                Ok(chain) => chain,
+                Err(e) => return Err((e, Some(self))),
+            },
+            Some(writes) => {
+                queue.note_written(self.message.xid);
+                match queue.begin_writes(self.message.xid, writes, n) {
+                    Ok(chain) => chain,
+                    Err((e, writes)) => {
+                        self.message.writes = Some(writes);
+                        return Err((e, Some(self)));
+                    }
+                }
+            }
+        };
+        let Self {
+            message,
+            mut provided,
+        } = self;
+        provided.regions.register(&mut chain, |_| None);
+        let posted = message.send(chain, signaled);
+        // Also if nobody knows what was posted: it goes with the tear-down then.
+        queue.provided.add(provided);
+        posted.map_err(|(e, _)| (e, None))
+    }
+}
+
+impl<H: Handler> Work<H> for Withdrawal {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn requests(&self) -> usize {
+        self.registered
+    }
+
+    fn is_ready(&self, _: &Sending<'_, H>) -> bool {
+        true
+    }
+
+    fn post(self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
+        let Withdrawal { number, registered } = self;
+        let (ring, pools) = queue.parts();
+        let Some(regions) = pools.provided.withdrawn_regions(number) else {
+            return Ok(());
+        };
+        let mut chain = ring.begin(registered).map_err(|e| (e, Some(self)))?;
+        let mut left = registered;
+        regions.invalidate(&mut chain, |_| {
+            left = left.saturating_sub(1);
+            (left == 0).then_some(Owned::Withdrawn { number })
+        });
+        let posted = chain.post(true);
+        queue.unsignaled = 0;
+        posted.map_err(|e| (e, None))
+    }
+}
+
 impl<H: Handler> Work<H> for Reading<Read<H::Cookie>> {
     fn number(&self) -> u32 {
         self.owned.number
@@ -135,7 +233,8 @@ impl<H: Handler> Work<H> for Reading<Read<H::Cookie>> {
     }
 
     fn post(mut self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {
-        self.owned.posted = events::read_posted(queue.id_of(self.owned.number), &self.transfer);
+        self.owned.posted =
+            trace::read_posted(H::ROLE, queue.id_of(self.owned.number), &self.transfer);
         queue.ring_mut().post_reads(self)
     }
 }
@@ -145,6 +244,8 @@ impl<H: Handler> Work<H> for SqPost<H::Cookie> {
         match self {
             Self::Read(read) => Work::<H>::number(read),
             Self::Reply(reply) => Work::<H>::number(reply),
+            Self::ProvidedReply(reply) => Work::<H>::number(reply),
+            Self::Withdrawal(withdrawal) => Work::<H>::number(withdrawal),
         }
     }
 
@@ -152,6 +253,8 @@ impl<H: Handler> Work<H> for SqPost<H::Cookie> {
         match self {
             Self::Read(read) => Work::<H>::requests(read),
             Self::Reply(reply) => Work::<H>::requests(reply),
+            Self::ProvidedReply(reply) => Work::<H>::requests(reply),
+            Self::Withdrawal(withdrawal) => Work::<H>::requests(withdrawal),
         }
     }
 
@@ -159,6 +262,8 @@ impl<H: Handler> Work<H> for SqPost<H::Cookie> {
         match self {
             Self::Read(read) => read.is_ready(queue),
             Self::Reply(reply) => reply.is_ready(queue),
+            Self::ProvidedReply(reply) => reply.is_ready(queue),
+            Self::Withdrawal(withdrawal) => withdrawal.is_ready(queue),
         }
     }
 
@@ -166,16 +271,17 @@ impl<H: Handler> Work<H> for SqPost<H::Cookie> {
         match self {
             Self::Read(read) => read.post(queue).map_err(|(e, w)| (e, w.map(Self::Read))),
             Self::Reply(reply) => reply.post(queue).map_err(|(e, w)| (e, w.map(Self::Reply))),
+            Self::ProvidedReply(reply) => reply
+                .post(queue)
+                .map_err(|(e, w)| (e, w.map(Self::ProvidedReply))),
+            Self::Withdrawal(withdrawal) => withdrawal
+                .post(queue)
+                .map_err(|(e, w)| (e, w.map(Self::Withdrawal))),
         }
     }
 }
 
 impl<H: Handler> Sending<'_, H> {
-    /// Whether this is a responder's.
-    pub(super) fn queues_work(&self) -> bool {
-        self.ring().reads().capacity() != 0
-    }
-
     #[inline(always)]
     fn fits(&self, work: &impl Work<H>) -> bool {
         work.is_ready(self) && work.requests() <= self.sq_avail()
@@ -205,7 +311,7 @@ impl<H: Handler> Sending<'_, H> {
         if requests > most {
             return Err((EMSGSIZE, work.into()));
         }
-        if self.has_pending() || !self.fits(&work) {
+        if (self.has_pending() && work.takes_turns()) || !self.fits(&work) {
             return self.queue(work.into());
         }
         match self.post_now(work) {
@@ -221,7 +327,8 @@ impl<H: Handler> Sending<'_, H> {
         &mut self,
         work: SqPost<H::Cookie>,
     ) -> Result<PostOutcome, (Error, SqPost<H::Cookie>)> {
-        trace::svcrdma_sq_full(|| self.trace_sq(Work::<H>::number(&work)));
+        let state = || self.trace_sq(Work::<H>::number(&work));
+        trace::waiting(H::ROLE, Waiting::Begins, state);
         match self.pending.push(work) {
             Ok(_) => Ok(PostOutcome::Waits),
             Err(work) => Err((ENOBUFS, work)),
@@ -238,7 +345,8 @@ impl<H: Handler> Sending<'_, H> {
                 _ => break,
             }
             if let Some(work) = self.pending.pop() {
-                trace::svcrdma_sq_retry(|| self.trace_sq(Work::<H>::number(&work)));
+                let state = || self.trace_sq(Work::<H>::number(&work));
+                trace::waiting(H::ROLE, Waiting::Ends, state);
                 self.post_now(work).map_err(|(_, work)| work)?;
             }
         }
@@ -259,10 +367,7 @@ impl<H: Handler> Sending<'_, H> {
     fn post_now<W: Work<H>>(&mut self, work: W) -> Result<(), (Error, Option<W>)> {
         let number = work.number();
         work.post(self).inspect_err(|(e, _)| {
-            trace::svcrdma_sq_post_err(|| {
-                let (id, room, size) = self.trace_sq(number);
-                (id, room, size, *e)
-            });
+            trace::waiting(H::ROLE, Waiting::NotPosted(*e), || self.trace_sq(number));
         })
     }
 
@@ -276,12 +381,13 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Begins the chain of a Reply behind its RDMA Writes.
+    /// Begins a chain of `n` requests for a Reply behind its RDMA Writes.
     #[inline(never)]
     fn begin_writes(
         &mut self,
         xid: Option<u32>,
         writes: Writes,
+        n: usize,
     ) -> Result<ReplyChain<'_, H::Cookie>, (Error, Writes)> {
         let Writes {
             transfer,
@@ -289,7 +395,7 @@ impl<H: Handler> Sending<'_, H> {
             reply_chunk_from,
         } = writes;
         let requests = transfer.requests();
-        events::writes_posted(self.id_of(number), requests, reply_chunk_from);
+        trace::writes_posted(self.id_of(number), requests, reply_chunk_from);
         let each = |i| {
             let (reply_chunk, next) = (i >= reply_chunk_from, i + 1);
             Some(Owned::Write {
@@ -299,7 +405,7 @@ impl<H: Handler> Sending<'_, H> {
                 last: next == requests || next == reply_chunk_from,
             })
         };
-        let begun = self.ring_mut().begin_behind(transfer, each, 1);
+        let begun = self.ring_mut().begin_behind(transfer, each, n);
         begun.map_err(|(e, transfer)| {
             let writes = Writes {
                 transfer,

@@ -102,8 +102,7 @@ mod suite {
         let registered = bench.call(1)?;
         bench.shut_down(1)?;
         drop(registered);
-        let posts = bench.device.posts();
-        let qp = &bench.qp;
+        let (posts, qp) = (bench.device.posts(), &bench.qp);
         same("buffer", qp.send_buffer().err(), Some(ENOTCONN))?;
         claim(qp.pooled_send_buffer().is_none(), "nor from the pool")?;
         same("regions", qp.grow_regions(1, 100).err(), Some(ENOTCONN))?;
@@ -111,6 +110,7 @@ mod suite {
         let params = ConnectParams {
             private_data: &[],
             responder_resources: 1,
+            initiator_depth: 0,
             retry_count: 6,
         };
         same("connecting", qp.connect(&params).err(), Some(ENOTCONN))?;

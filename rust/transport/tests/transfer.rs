@@ -19,12 +19,13 @@ use crate::{
             CmHandler,
             Received,
             RecvBuf,
+            RegionSize,
             SendDone,
             TransferKind,
             TransferSizes,
             Wc, //
         },
-        page::MsgPages,
+        page::TransferMemory,
     },
     kunit::{
         claim,
@@ -53,6 +54,7 @@ use xdr::{
 };
 
 mod fixture;
+mod provided;
 mod waits;
 
 #[kunit_tests(rpcrdma_transfer)]

@@ -10,6 +10,7 @@ use xdr::{
         reencode,
         AMPLE, //
     },
+    peek_done,
     Answer,
     CallPayload,
     Direction,
@@ -37,6 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
 
+    assert!(peek_done(bytes).is_none());
     let mut header = vec![0; bytes.len()];
     let len = reencode(&message, &mut header).unwrap();
     assert_eq!(header[..len], bytes[..len]);
@@ -48,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
         },
         Message::Reply(reply) => match reply.payload {
             ReplyPayload::Inline(inline) => Some(inline),
-            ReplyPayload::ReplyChunk => None,
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => None,
         },
         Message::Error(_) => None,
     };
@@ -58,6 +60,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
 
     if let Message::Call(call) = &message {
+        if let Ok(reply) = call.as_provided_reply() {
+            let len = reencode(&Message::Reply(reply), &mut header).unwrap();
+            assert_eq!(header[..len], bytes[..len]);
+        }
         let mut segments = 0;
         let mut end = 0;
         for chunk in call.reads.chunks() {

@@ -45,7 +45,7 @@ fn bare<'a>(message: &Message<'a>) -> Option<(u32, u32, Inline<'a>)> {
                 reply.reply_chunk,
                 inline,
             ),
-            ReplyPayload::ReplyChunk => return None,
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => return None,
         },
         _ => return None,
     };

@@ -38,7 +38,7 @@ fn header_len(message: &Message<'_>, bytes: &[u8]) -> usize {
         },
         Message::Reply(reply) => match reply.payload {
             ReplyPayload::Inline(inline) => inline.offset,
-            ReplyPayload::ReplyChunk => bytes.len(),
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => bytes.len(),
         },
         Message::Error(_) => bytes.len(),
     }

@@ -10,7 +10,8 @@ use super::{
 use crate::{
     vectors,
     InlineSize,
-    PrivateData, //
+    PrivateData,
+    Pulls, //
 };
 
 /// RFC 8797, section 4: the message both ways, and what is no message.
@@ -26,7 +27,8 @@ pub fn check_private_data() -> Check {
         "encoded octets",
     )?;
     require(
-        PrivateData::DEFAULT.to_wire() == [0xf6, 0xab, 0x0e, 0x18, 1, 0, 0, 0],
+        PrivateData::DEFAULT.encode(&mut space) == Ok(8)
+            && space.get(..8) == Some(&[0xf6, 0xab, 0x0e, 0x18, 1, 0, 0, 0]),
         "reserved bits and unset fields are zero",
     )?;
 
@@ -52,6 +54,7 @@ pub fn check_private_data() -> Check {
                 remote_invalidation: false,
                 send_size: InlineSize::MIN,
                 receive_size: InlineSize::MAX,
+                pulls: Pulls::NONE,
             }),
         "reserved bits are ignored",
     )?;
@@ -111,11 +114,13 @@ pub fn check_inline_size() -> Check {
         remote_invalidation: true,
         send_size: InlineSize::from_bytes(8192),
         receive_size: InlineSize::from_bytes(16384),
+        pulls: Pulls::NONE,
     };
     let peer = PrivateData {
         remote_invalidation: false,
         send_size: InlineSize::from_bytes(32768),
         receive_size: InlineSize::from_bytes(4096),
+        pulls: Pulls::NONE,
     };
     require(
         own.send_threshold(&peer) == 4096,
@@ -128,5 +133,84 @@ pub fn check_inline_size() -> Check {
     require(
         own.send_threshold(&PrivateData::DEFAULT) == 1024,
         "a silent peer receives 1024 octets",
+    )
+}
+
+/// The block behind the message: found wherever that is, and taken for none where anything of it is
+/// not known.
+pub fn check_pulls() -> Check {
+    let [pull, provide] = [(true, false), (false, true)].map(|(may_pull, may_provide)| Pulls {
+        may_pull,
+        may_provide,
+    });
+    let decoded = PrivateData::decode(vectors::PRIVATE_DATA_PULLS).ok_or("the message decodes")?;
+    require(decoded.pulls == pull, "the block")?;
+    let mut space = [0xff; PrivateData::MAX_SIZE];
+    require(decoded.encode(&mut space) == Ok(16), "encoded length")?;
+    require(space == *vectors::PRIVATE_DATA_PULLS, "encoded octets")?;
+    let plain = PrivateData::decode(vectors::PRIVATE_DATA).ok_or("the message decodes")?;
+    require(plain.pulls == Pulls::NONE, "no block")?;
+
+    let says = |at: usize, octet: u8| {
+        let mut changed = [0; PrivateData::MAX_SIZE];
+        put(&mut changed, vectors::PRIVATE_DATA_PULLS)?;
+        *changed.get_mut(at).ok_or("an octet")? = octet;
+        let data = PrivateData::decode(&changed).ok_or("the message decodes")?;
+        let same = data.receive_size == plain.receive_size;
+        require(same, "the block spoils nothing")?;
+        Ok(data.pulls)
+    };
+    require(says(13, 2)? == provide, "provides")?;
+    require(
+        says(13, 3)?
+            == Pulls {
+                may_pull: true,
+                may_provide: true,
+            },
+        "both",
+    )?;
+    require(says(13, 0)? == Pulls::NONE, "neither")?;
+    require(says(13, 5)? == Pulls::NONE, "a flag that is not known")?;
+    require(says(13, 0x81)? == Pulls::NONE, "the highest flag")?;
+    require(says(12, 2)? == Pulls::NONE, "another version")?;
+    require(says(11, 0)? == Pulls::NONE, "not its magic number")?;
+    require(
+        says(14, 0xff)? == pull && says(15, 0xff)? == pull,
+        "reserved octets are ignored",
+    )?;
+    check_pulls_place()
+}
+
+/// Where the block is, as far as it is there.
+fn check_pulls_place() -> Check {
+    let wanted = PrivateData::decode(vectors::PRIVATE_DATA_PULLS);
+    let mut space = [0xf6; 56];
+    let field = space.get_mut(40..56).ok_or("room")?;
+    put(field, vectors::PRIVATE_DATA_PULLS)?;
+    require(PrivateData::decode(&space) == wanted, "at the end")?;
+    for end in 48..56 {
+        let cut = space.get(..end).ok_or("prefix")?;
+        let data = PrivateData::decode(cut).ok_or("the message decodes")?;
+        require(data.pulls == Pulls::NONE, "a part of the block is none")?;
+    }
+    let other = PrivateData {
+        pulls: Pulls {
+            may_pull: false,
+            may_provide: true,
+        },
+        ..PrivateData::DEFAULT
+    };
+    let puller = wanted.ok_or("the message decodes")?;
+    require(
+        puller.pulls_from(&other) && other.provides_to(&puller),
+        "what one may do the other has to say, too",
+    )?;
+    require(
+        !other.pulls_from(&puller) && !puller.provides_to(&other),
+        "the directions are apart",
+    )?;
+    require(
+        !puller.pulls_from(&PrivateData::DEFAULT) && !PrivateData::DEFAULT.provides_to(&puller),
+        "a silent peer does neither",
     )
 }

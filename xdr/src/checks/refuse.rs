@@ -99,7 +99,7 @@ pub fn check_truncation() -> Check {
             },
             Ok(Message::Reply(reply)) => match reply.payload {
                 ReplyPayload::Inline(inline) => inline.offset,
-                ReplyPayload::ReplyChunk => whole.len(),
+                ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => whole.len(),
             },
             Ok(Message::Error(_)) => whole.len(),
             Err(rejected) => return Err(rejected.reason.as_str()),

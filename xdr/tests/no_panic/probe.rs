@@ -5,7 +5,9 @@
 #![no_std]
 
 use xdr::{
+    encode_done,
     header_size,
+    peek_done,
     Call,
     CallPayload,
     EncodeError,
@@ -17,6 +19,7 @@ use xdr::{
     Offer,
     PrivateData,
     Procedure,
+    Pulls,
     Rejected,
     Reply,
     ReplyPayload,
@@ -42,6 +45,9 @@ pub fn decode(bytes: &[u8], limits: &Limits, visit: fn(u32, Segment)) -> Result<
             if let CallPayload::Inline(inline) = call.payload {
                 let eligible = call.reduces_eligible(inline.bytes, |at, _| u32::try_from(at).ok());
                 visit(u32::from(eligible), Segment::default());
+            }
+            if let Ok(reply) = call.as_provided_reply() {
+                visit(reply.xid, Segment::default());
             }
             (call.writes, call.reply_chunk)
         }
@@ -143,9 +149,21 @@ pub fn private_data(bytes: &[u8], size: u32, buffer: &mut [u8]) -> Option<u32> {
         remote_invalidation: true,
         send_size: InlineSize::from_bytes(size),
         receive_size: InlineSize::from_bytes(size),
+        pulls: Pulls {
+            may_pull: true,
+            may_provide: true,
+        },
     };
     own.encode(buffer).ok()?;
+    if !own.pulls_from(&peer) && !own.provides_to(&peer) {
+        return None;
+    }
     Some(own.send_threshold(&peer).max(own.receive_threshold(&peer)))
+}
+
+#[no_mangle]
+pub fn done(buffer: &mut [u8], bytes: &[u8]) -> Option<usize> {
+    encode_done(buffer, peek_done(bytes)?, 1).ok()
 }
 
 /// What the test has to find, to show that it finds anything.

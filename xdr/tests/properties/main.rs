@@ -29,6 +29,7 @@ use xdr::{
     Message,
     Offer,
     PrivateData,
+    Pulls,
     ReplyPayload,
     ReturnError,
     Role,
@@ -88,13 +89,24 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
         },
         Message::Reply(reply) => match reply.payload {
             ReplyPayload::Inline(inline) => Some(inline),
-            ReplyPayload::ReplyChunk => None,
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => None,
         },
         Message::Error(_) => None,
     };
+    prop_assert_eq!(xdr::peek_done(bytes), None);
     let mut header = vec![0; bytes.len()];
     let len = reencode(message, &mut header).unwrap();
     prop_assert_eq!(&header[..len], &bytes[..len]);
+    if let Message::Call(call) = message {
+        let zero = call.reads.segments().all(|read| read.position == 0);
+        let long = !call.reads.is_empty() && zero;
+        prop_assert_eq!(call.as_provided_reply().is_ok(), long);
+        if let Ok(reply) = call.as_provided_reply() {
+            let mut copy = vec![0; bytes.len()];
+            let again = reencode(&Message::Reply(reply), &mut copy).unwrap();
+            prop_assert_eq!(&copy[..again], &bytes[..len]);
+        }
+    }
     if let Some(inline) = inline {
         prop_assert_eq!(inline.offset, len);
         prop_assert_eq!(inline.bytes, &bytes[len..]);
@@ -415,16 +427,25 @@ proptest! {
         r in any::<bool>(),
         send in any::<u32>(),
         receive in any::<u32>(),
+        (may_pull, may_provide) in any::<(bool, bool)>(),
         before in 0..64_usize,
+        behind in prop::collection::vec(any::<u8>(), 0..16),
     ) {
         let data = PrivateData {
             remote_invalidation: r,
             send_size: InlineSize::from_bytes(send),
             receive_size: InlineSize::from_bytes(receive),
+            pulls: Pulls { may_pull, may_provide },
         };
         prop_assert!(data.send_size.bytes() <= send.max(1024));
         let mut bytes = vec![0; before];
-        bytes.extend(data.to_wire());
+        let mut space = [0; PrivateData::MAX_SIZE];
+        let len = data.encode(&mut space).unwrap();
+        prop_assert_eq!(len == PrivateData::SIZE, data.pulls == Pulls::NONE);
+        bytes.extend(&space[..len]);
+        prop_assert_eq!(PrivateData::decode(&bytes), Some(data));
+        // Without a block, what follows is hardly one by chance.
+        bytes.extend(behind);
         prop_assert_eq!(PrivateData::decode(&bytes), Some(data));
     }
 }

@@ -297,7 +297,7 @@ fn lift_reply(reply: &Reply<'_>) -> Rpc {
         credits: reply.credits,
         payload: match reply.payload {
             ReplyPayload::Inline(inline) => Some(inline.bytes.to_vec()),
-            ReplyPayload::ReplyChunk => None,
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => None,
         },
         reads: Vec::new(),
         writes: reply

@@ -112,11 +112,6 @@ impl<R> Reads<R> {
         }
     }
 
-    /// Of how many transfers there is room for.
-    pub(crate) fn capacity(&self) -> usize {
-        self.under_way.len()
-    }
-
     /// Whether there is no room for the Reads of another transfer.
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()

@@ -39,6 +39,7 @@ pub(super) const CONFIG: EndpointConfig = EndpointConfig {
         sg_gaps: false,
     }),
     transfers: None,
+    provided: 0,
 };
 
 /// Regions that are made and let go while a queue pair is made.

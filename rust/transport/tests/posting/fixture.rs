@@ -88,6 +88,7 @@ impl Bench {
                 sg_gaps: false,
             }),
             transfers: None,
+            provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper =

@@ -16,24 +16,28 @@ pub(super) const READ: u32 = numbers::READ;
 
 pub(super) const CONFIG: EndpointConfig = EndpointConfig {
     send_entries: 33,
-    regions_per_call: 1,
+    regions_per_call: 4,
     send_buffers: 24,
     send_size: 1024,
     receives: 8,
     receive_size: 256,
-    region: None,
+    region: Some(RegionSize {
+        pages: 2,
+        sg_gaps: false,
+    }),
     transfers: Some(TransferSizes {
         elements: 4,
         contexts: 8,
         reads: 2,
     }),
+    provided: 2,
 };
 
 /// What a handler was told.
 pub(super) struct Told {
     pub(super) kept: KVec<RecvBuf>,
     pub(super) reads: KVec<(u32, bool)>,
-    pub(super) memory: KVec<MsgPages>,
+    pub(super) memory: KVec<TransferMemory>,
     /// Those who are at fault.
     pub(super) failures: KVec<Option<u32>>,
     /// Who was alone at the loss, if that was told.
@@ -70,7 +74,7 @@ impl Handler for Keeper {
         drop(kept);
     }
 
-    fn read_ended(&self, _: &Endpoint<Self>, cookie: u32, memory: MsgPages, ok: bool) {
+    fn read_ended(&self, _: &Endpoint<Self>, cookie: u32, memory: TransferMemory, ok: bool) {
         let mut told = self.told.lock();
         let _ = told.reads.push((cookie, ok), GFP_ATOMIC);
         let _ = told.memory.push(memory, GFP_ATOMIC);

@@ -2,22 +2,22 @@
 
 //! Running through the segments of a chunk.
 
-use crate::{
-    server::connection::Responder,
-    transport::transfer::RwBuilder, //
+use crate::transport::{
+    endpoint::Handler,
+    transfer::RwBuilder, //
 };
 use kernel::prelude::*;
 use xdr::Segment;
 
 /// What is left of a chunk.
-pub(super) struct SegmentCursor<I> {
+pub(crate) struct SegmentCursor<I> {
     first: Segment,
     rest: I,
 }
 
 impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
     /// All of a chunk.
-    pub(super) fn new(rest: I) -> Self {
+    pub(crate) fn new(rest: I) -> Self {
         let first = Segment {
             handle: 0,
             length: 0,
@@ -29,9 +29,9 @@ impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
     /// Adds the next `len` bytes of the chunk to a transfer, from `offset` of its memory.
     /// `EMSGSIZE` if the chunk has not so many. May sleep.
     #[inline]
-    pub(super) fn add(
+    pub(crate) fn add<H: Handler>(
         &mut self,
-        transfer: &mut RwBuilder<'_, Responder>,
+        transfer: &mut RwBuilder<'_, H>,
         mut offset: usize,
         mut len: usize,
     ) -> Result {

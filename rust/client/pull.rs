@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Replies that the server provides in memory of its own, since they are too long for what was
+//! offered: they are pulled, and the server is told (`Documentation/reliable-reply.rst`).
+//!
+//! All of it runs in completion handlers; memory that is wanted here is had as that of a sender is.
+
+use crate::{
+    client::{
+        answer::{
+            complete,
+            LIMITS, //
+        },
+        call::{
+            Call,
+            Placed,
+            Pulling, //
+        },
+        chunks,
+        connection::{
+            Connection,
+            Requester, //
+        },
+        loss::LossReason,
+        pulls::ProvidedReply,
+        settle::{
+            bad_reply,
+            give_up, //
+        },
+        trace, //
+    },
+    kapi::{
+        ib::{
+            RecvBuf,
+            TransferKind, //
+        },
+        sunrpc::PinnedRqst, //
+    },
+    transport::segment_cursor::SegmentCursor, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use xdr::{
+    encode_done,
+    Message,
+    ReadChunk,
+    ReplyPayload, //
+};
+
+/// Pulls the Reply of an RPC whose memory no peer can reach.
+pub(super) fn begin(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
+    requester.pulls.lock().begin();
+    let mut next = try_one(requester, connection, provided);
+    while let Some(provided) = next {
+        requester.pulls.lock().begin();
+        next = try_one(requester, connection, provided);
+    }
+}
+
+/// As [`begin`], for one that counts as under way. Returns another that can be tried, if this one
+/// is not under way after all.
+fn try_one(
+    requester: &Requester,
+    connection: &Connection,
+    provided: ProvidedReply,
+) -> Option<ProvidedReply> {
+    let Err((error, unposted)) = start(requester, connection, provided) else {
+        return None;
+    };
+    let mut pulls = requester.pulls.lock();
+    let (unposted, next) = match (error, unposted) {
+        // What is under way gives its regions back, and has this one tried again.
+        (EAGAIN, Some(provided)) => match pulls.end_and_wait(provided) {
+            Ok(()) => return None,
+            // It wants more than there are.
+            Err(provided) => (Some(provided), None),
+        },
+        (_, unposted) => (unposted, pulls.end()),
+    };
+    drop(pulls);
+    fail(requester, error, unposted);
+    next
+}
+
+/// The Reply of an RPC cannot be pulled.
+#[cold]
+fn fail(requester: &Requester, error: Error, unposted: Option<ProvidedReply>) {
+    match (error, unposted) {
+        // It is sent again on another connection.
+        (ENOMEM | ENOTCONN, unposted) => {
+            give_up(requester, LossReason::NotPosted);
+            drop(unposted);
+        }
+        (_, Some(provided)) => unusable(requester, provided.rqst),
+        (_, None) => give_up(requester, LossReason::BadMessage),
+    }
+}
+
+/// What the server provides for an RPC is of no use to it. The RPC is sent again once, with room
+/// for its Reply, since a server that does so twice would do so for ever.
+#[cold]
+fn unusable(requester: &Requester, rqst: PinnedRqst<Call>) {
+    let call = rqst.call();
+    let mut state = call.state.lock();
+    bad_reply(
+        requester,
+        Some(state.xid),
+        "what it provides is no Reply to it",
+    );
+    state.bad_replies = state.bad_replies.saturating_add(1);
+    state.refused = true;
+    let again = state.bad_replies < 2;
+    drop(state);
+    if !again {
+        complete(requester, rqst, Placed::failed(EIO));
+    }
+    give_up(requester, LossReason::BadMessage);
+}
+
+/// The chunk that a message provides.
+fn chunk(message: &RecvBuf) -> Option<ReadChunk<'_>> {
+    let Ok(Message::Call(call)) = Message::decode(message.bytes(), &LIMITS) else {
+        return None;
+    };
+    match call.as_provided_reply().ok()?.payload {
+        ReplyPayload::Provided(chunk) => Some(chunk),
+        _ => None,
+    }
+}
+
+/// Posts the RDMA Reads. What is given back was not.
+fn start(
+    requester: &Requester,
+    connection: &Connection,
+    provided: ProvidedReply,
+) -> Result<(), (Error, Option<ProvidedReply>)> {
+    let xid = provided.rqst.call().state.lock().xid;
+    let prepared = prepare(requester, connection, &provided);
+    let len = prepared.as_ref().map_or(0, |(_, len, _)| *len);
+    let result = prepared.as_ref().map(|_| ()).map_err(|e| *e);
+    trace::pull(&provided.rqst, xid, len, result);
+    let (transfer, len, key) = match prepared {
+        Ok(prepared) => prepared,
+        Err(e) => return Err((e, Some(provided))),
+    };
+    let ProvidedReply {
+        rqst,
+        message,
+        written,
+    } = provided;
+    let call: Arc<Call> = rqst.call().into();
+    // It may end at once.
+    call.state.lock().pulling = Some(Pulling {
+        rqst,
+        len,
+        written,
+        key,
+    });
+    let posted = transfer.read(None, call.clone());
+    drop(message);
+    posted.map_err(|e| {
+        let unposted = call.state.lock().pulling.take();
+        drop(unposted);
+        (e, None)
+    })
+}
+
+type Transfer<'a> = crate::transport::transfer::RwBuilder<'a, Requester>;
+
+/// Prepares the RDMA Reads. Returns how many bytes those are, and a key that the server is to be
+/// told is of no use any more.
+fn prepare<'a>(
+    requester: &Requester,
+    connection: &'a Connection,
+    provided: &ProvidedReply,
+) -> Result<(Transfer<'a>, usize, Option<u32>)> {
+    let ProvidedReply {
+        rqst,
+        message,
+        written,
+    } = provided;
+    let chunk = chunk(message).ok_or(EINVAL)?;
+    let length = chunk.length() as usize;
+    // As for one that is inline: all of it is in front of the payload.
+    if *written != 0 {
+        rqst.stretch_head(length)?;
+    }
+    let memory = rqst.receive_memory()?;
+    // As over TCP, whoever decodes it sees what is missing.
+    let len = match length.checked_sub(memory.len()) {
+        None | Some(0) => length,
+        Some(_) => memory.len() & !3,
+    };
+    let _scope = requester.shared.memory_scope();
+    let parts = chunk.segment_count();
+    let mut transfer = connection.transfer(TransferKind::Read, memory, parts)?;
+    SegmentCursor::new(chunk.segments()).add(&mut transfer, 0, len)?;
+    let key = chunk.segments().next().map(|segment| segment.handle);
+    Ok((transfer, len, key))
+}
+
+/// RDMA Reads have ended, well or not: their memory is not the device's any more.
+pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call, ok: bool) {
+    let mut state = call.state.lock();
+    let (pulling, xid) = (state.pulling.take(), state.xid);
+    drop(state);
+    if let Some(pulling) = pulling {
+        let result = if ok { Ok(()) } else { Err(EIO) };
+        trace::pulled(&pulling.rqst, xid, pulling.len, result);
+        if ok {
+            pulled(requester, connection, xid, pulling);
+        }
+    }
+    let next = requester.pulls.lock().end();
+    if let Some(provided) = next {
+        begin(requester, connection, provided);
+    }
+    requester.shared.xprt.space();
+}
+
+/// A Reply was pulled.
+fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pulling) {
+    let Pulling {
+        rqst,
+        len,
+        written,
+        key,
+    } = pulling;
+    // In front of the next Call, for which the credit is.
+    send_done(requester, connection, xid, key);
+    requester.credits.lock().put(xid);
+    let mut words = [0; 8];
+    let room = rqst.receive_buf();
+    let [a, b] = [xid, 1].map(u32::to_be_bytes);
+    // It was read once, and does not change any more.
+    if room.copy_to(0, &mut words).is_err() || words.as_slice() != [a, b].as_flattened() {
+        return unusable(requester, rqst);
+    }
+    // Behind a head that is shorter than was planned for the payload follows at once.
+    let short = written != 0 && len < room.head_len();
+    let placed = Placed {
+        result: Ok(chunks::reply_len(len, written)),
+        head: short.then_some(len),
+    };
+    complete(requester, rqst, placed);
+}
+
+/// Tells the server that a Reply was pulled, or is not wanted. It has a Receive for that, so that
+/// no credit is needed. Without memory for it the connection ends.
+pub(super) fn send_done(
+    requester: &Requester,
+    connection: &Connection,
+    xid: u32,
+    key: Option<u32>,
+) {
+    let key = key.filter(|_| requester.invalidates_remotely());
+    let sent = connection
+        .unrestricted_send_buffer()
+        .and_then(|mut buffer| {
+            let len = encode_done(buffer.bytes(), xid, requester.max_calls).map_err(|_| EINVAL)?;
+            buffer.reply(len, None, key, None, false)
+        });
+    trace::done(xid, key, sent);
+    if sent.is_err() {
+        give_up(requester, LossReason::BadMessage);
+    }
+}
+
+/// Nothing will be pulled any more: what waits goes.
+pub(super) fn end(requester: &Requester) {
+    let waiting = requester.pulls.lock().take_waiting();
+    drop(waiting);
+}

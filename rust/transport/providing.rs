@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How a Reply is provided for the peer to pull, and how it ends.
+
+use crate::{
+    kapi::{
+        ib::{
+            Access,
+            Idle,
+            Invalidated,
+            InvalidatedKey,
+            Poster,
+            Region,
+            Regions, //
+        },
+        page::ExtentIter,
+        sys::time::{
+            is_before,
+            HZ, //
+        },
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Handler, //
+        },
+        provided::{
+            Provided,
+            ProvidedLimits,
+            Withdrawal, //
+        },
+        trace::segment, //
+    },
+};
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
+};
+use xdr::Segment;
+
+/// A Reply that is about to be provided.
+pub(crate) struct Providing<'a, H: Handler> {
+    provided: Option<KBox<Provided>>,
+    segments: KVec<Segment>,
+    /// What is mapped is posted, or given back, before the tear-down takes it from the device.
+    poster: Poster<'a>,
+    endpoint: &'a Endpoint<H>,
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Begins to provide a Reply of `bytes` bytes, which the peer may read until `end`. One of the
+    /// same XID is withdrawn. `EMSGSIZE` if that is more than `limits` allow. May sleep.
+    pub(crate) fn provide(
+        &self,
+        xid: u32,
+        bytes: usize,
+        end: Jiffies,
+        limits: &ProvidedLimits,
+    ) -> Result<Providing<'_, H>> {
+        self.withdraw_where(|provided| provided.xid == xid, |_| ());
+        let poster = self.enter()?;
+        let most = self.config().regions_per_call as usize;
+        let mut provided = KBox::new(
+            Provided {
+                xid,
+                number: 0,
+                regions: Regions::new(most, GFP_KERNEL)?,
+                bytes,
+                end,
+                withdrawn: false,
+            },
+            GFP_KERNEL,
+        )?;
+        let segments = KVec::with_capacity(most, GFP_KERNEL)?;
+        let mut queue = self.lock();
+        queue.provided.let_in(bytes, limits)?;
+        provided.number = queue.next_id();
+        drop(queue);
+        Ok(Providing {
+            provided: Some(provided),
+            segments,
+            poster,
+            endpoint: self,
+        })
+    }
+
+    /// A region that covers nothing. May sleep to make one.
+    fn region_to_provide(&self) -> Result<Region<Idle>> {
+        let most = u32::MAX;
+        loop {
+            if let Some(region) = self.lock().get_region() {
+                return Ok(region);
+            }
+            self.grow_regions(1, most)?;
+        }
+    }
+
+    /// The peer has pulled the Reply of that XID, or does not want it; of one that is not there, or
+    /// not any more, nothing is to be done. `key` is what it has invalidated with that word.
+    /// `EINVAL` for one of another Reply: the connection must go. Does not sleep.
+    pub(crate) fn pulled(&self, xid: u32, key: Option<InvalidatedKey<'_>>) -> Result {
+        let taken = self.lock().provided.pulled(xid, key.as_ref())?;
+        let Some(mut provided) = taken else {
+            return Ok(());
+        };
+        let idle = key.and_then(|key| provided.regions.invalidated_by(key, |_| (), drop));
+        if let Some(idle) = idle {
+            self.lock().put_region(idle, false);
+        }
+        if provided.regions.is_fenced() {
+            self.let_out(provided);
+            return Ok(());
+        }
+        let number = provided.number;
+        let registered = provided.regions.registered().len();
+        self.lock().provided.add(provided);
+        self.post_or_queue(Withdrawal { number, registered })
+    }
+
+    /// Takes back the Replies whose time is over at `now`. Returns how many those are, and when
+    /// that of the next one is over, if there is one. `tell` is told the XIDs. Does not sleep.
+    pub(crate) fn withdraw_overdue(
+        &self,
+        now: Jiffies,
+        tell: impl FnMut(u32),
+    ) -> (usize, Option<Jiffies>) {
+        let withdrawn = self.withdraw_where(|provided| !is_before(now, provided.end), tell);
+        let queue = self.lock();
+        let provided = &queue.provided;
+        // Some may still wait to be posted.
+        let later = || (!provided.is_empty()).then(|| now.wrapping_add(HZ));
+        (withdrawn, provided.next_end().or_else(later))
+    }
+
+    /// Takes back those that are chosen, by the invalidation of their regions. Returns how many.
+    fn withdraw_where(
+        &self,
+        chosen: impl Fn(&Provided) -> bool,
+        mut tell: impl FnMut(u32),
+    ) -> usize {
+        let mut withdrawn = 0;
+        loop {
+            let mut queue = self.lock();
+            let Some((number, xid)) = queue.provided.withdraw(&chosen) else {
+                return withdrawn;
+            };
+            withdrawn += 1;
+            let regions = queue.provided.withdrawn_regions(number);
+            let registered = regions.map_or(0, |regions| regions.registered().len());
+            drop(queue);
+            tell(xid);
+            if self
+                .post_or_queue(Withdrawal { number, registered })
+                .is_err()
+            {
+                // The connection is going, and with that all regions.
+                return withdrawn;
+            }
+        }
+    }
+
+    /// The local invalidations of one that was withdrawn have ended, well if that is `done`; after
+    /// a failure it stays until the tear-down has taken its regions from the device.
+    pub(super) fn withdrawn(&self, number: u32, done: Option<Invalidated>) {
+        let Some(done) = done else { return };
+        let taken = self
+            .lock()
+            .provided
+            .take(|provided| provided.number == number);
+        let Some(mut provided) = taken else { return };
+        while let Some(idle) = provided.regions.completed(&done, drop) {
+            self.lock().put_region(idle, false);
+        }
+        self.let_out(provided);
+    }
+
+    /// One whose regions cover nothing any more, or were never registered, goes.
+    pub(super) fn let_out(&self, mut provided: KBox<Provided>) {
+        while let Some(idle) = provided.regions.unmap(drop) {
+            self.lock().put_region(idle, false);
+        }
+        self.lock().provided.let_out(&mut provided);
+    }
+}
+
+impl<'a, H: Handler> Providing<'a, H> {
+    /// Adds pieces of the Reply, behind those that were added before. `EMSGSIZE` when it takes more
+    /// regions than there can be; else as [`Region::map`]. May sleep.
+    pub(crate) fn add(&mut self, pieces: &mut ExtentIter<'_>) -> Result {
+        let provided = self.provided.as_mut().ok_or(EINVAL)?;
+        while pieces.remaining() != 0 {
+            if provided.regions.avail() == 0 {
+                return Err(EMSGSIZE);
+            }
+            let region = self.endpoint.region_to_provide()?;
+            let what = (&mut *pieces, Access::RemoteRead, provided.xid);
+            match provided.regions.map(region, &self.poster, what) {
+                Ok(key) => self
+                    .segments
+                    .push_within_capacity(segment(key))
+                    .map_err(|_| EMSGSIZE)?,
+                Err((why, region)) => {
+                    self.endpoint.lock().put_region(region, false);
+                    return Err(why.error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How the Read chunk names what was added.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// What is to be posted, as long as this is there.
+    pub(super) fn take(&mut self) -> Option<KBox<Provided>> {
+        self.provided.take()
+    }
+}
+
+impl<H: Handler> Drop for Providing<'_, H> {
+    fn drop(&mut self) {
+        if let Some(provided) = self.provided.take() {
+            self.endpoint.let_out(provided);
+        }
+    }
+}

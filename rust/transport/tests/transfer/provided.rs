@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protects: a Reply that a peer may read stays until no peer can reach it any more, and no longer;
+//! a peer has no more of them than it may; and what it says of another's does nothing.
+
+use crate::{
+    kapi::{
+        ib::{
+            fake::numbers::INV,
+            InvalidatedKey, //
+        },
+        page::ExtentIter,
+        sys::time::jiffies, //
+    },
+    transport::{
+        provided::ProvidedLimits,
+        providing::Providing,
+        tests::transfer::*, //
+    },
+};
+use kernel::time::Jiffies;
+
+const XID: u32 = 7;
+const BYTES: usize = PAGES * PAGE_SIZE;
+/// As many regions as that takes.
+const REGIONS: usize = 2;
+const LIMITS: ProvidedLimits = ProvidedLimits {
+    replies: 2,
+    bytes: 2 * BYTES,
+};
+const TIME: Jiffies = 1000;
+
+/// A Reply of all pages, which is not posted yet.
+fn providing(bench: &Bench, xid: u32, end: Jiffies) -> Result<Providing<'_, Keeper>> {
+    let mut provided = bench.qp.provide(xid, BYTES, end, &LIMITS)?;
+    let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
+    provided.add(&mut pieces)?;
+    Ok(provided)
+}
+
+/// Provides one, and returns how it is named.
+fn provide(bench: &Bench, xid: u32, end: Jiffies) -> Result<KVec<Segment>> {
+    let provided = providing(bench, xid, end)?;
+    let mut segments = KVec::new();
+    segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
+    let buffer = bench.qp.send_buffer()?;
+    buffer.provide(50, Some(TAG), None, None, provided)?;
+    Ok(segments)
+}
+
+/// The same, when the device is done with the post.
+fn provided(bench: &Bench, xid: u32) -> Result<KVec<Segment>> {
+    let segments = provide(bench, xid, jiffies().wrapping_add(TIME))?;
+    bench.device.complete_sends(REGIONS + 1)?;
+    Ok(segments)
+}
+
+/// What the peer has made invalid.
+fn key(bench: &Bench, segments: &[Segment], n: usize) -> InvalidatedKey<'static> {
+    let handle = segments.get(n).map_or(0, |segment| segment.handle);
+    InvalidatedKey::test(handle, bench.qp.number())
+}
+
+/// Whether the memory of so many Replies is held.
+fn holds(bench: &Bench, replies: usize) -> Result {
+    same("references", bench.pages.references(), replies * PAGES)
+}
+
+#[kunit_tests(rpcrdma_provided)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn it_is_registered_before_the_message_in_one_post() -> Result {
+        let bench = Bench::new()?;
+        let segments = provide(&bench, XID, jiffies())?;
+        same("posts", bench.device.posts(), 1)?;
+        let opcodes = [REG, REG, SEND];
+        for (i, opcode) in opcodes.into_iter().enumerate() {
+            same("posted", bench.device.send(i)?.opcode, opcode)?;
+        }
+        same("requests", bench.device.sends(), opcodes.len())?;
+        let lengths = segments.iter().map(|s| s.length as usize);
+        same("bytes", lengths.sum::<usize>(), BYTES)?;
+        // Their addresses tell nothing of the kernel's.
+        claim(
+            segments.iter().all(|s| s.offset >> 32 == u64::from(XID)),
+            "addresses begin with the XID",
+        )?;
+        bench.device.complete_sends(3)?;
+        holds(&bench, 1)?;
+        bench.end()
+    }
+
+    #[test]
+    fn it_goes_when_it_is_pulled_and_fenced() -> Result {
+        let bench = Bench::new()?;
+        provided(&bench, XID)?;
+        bench.qp.pulled(XID, None)?;
+        holds(&bench, 1)?;
+        bench.expect_posted(&[INV, INV])?;
+        // Once is enough.
+        bench.qp.pulled(XID, None)?;
+        same("requests", bench.device.sends(), 2)?;
+        bench.device.complete_sends(2)?;
+        holds(&bench, 0)?;
+        bench.qp.pulled(XID, None)?;
+        same("requests", bench.device.sends(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_key_that_is_invalid_is_not_invalidated_again() -> Result {
+        for n in 0..REGIONS {
+            let bench = Bench::new()?;
+            let segments = provided(&bench, XID)?;
+            bench.qp.pulled(XID, Some(key(&bench, &segments, n)))?;
+            holds(&bench, 1)?;
+            bench.expect_posted(&[INV])?;
+            bench.device.complete_sends(1)?;
+            holds(&bench, 0)?;
+            bench.end()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_region_alone_needs_nothing_more() -> Result {
+        let bench = Bench::new()?;
+        let mut provided = bench.qp.provide(XID, PAGE_SIZE, jiffies(), &LIMITS)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
+        provided.add(&mut pieces)?;
+        drop(pieces);
+        let mut segments = KVec::new();
+        segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
+        let buffer = bench.qp.send_buffer()?;
+        buffer.provide(50, Some(TAG), None, None, provided)?;
+        bench.device.complete_sends(2)?;
+        holds(&bench, 1)?;
+        bench.qp.pulled(XID, Some(key(&bench, &segments, 0)))?;
+        holds(&bench, 0)?;
+        same("requests", bench.device.sends(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn another_key_is_the_end() -> Result {
+        let bench = Bench::new()?;
+        let first = provided(&bench, XID)?;
+        let second = provided(&bench, XID + 1)?;
+        for (xid, segments) in [(XID, &second), (XID + 1, &first), (XID + 2, &first)] {
+            let foreign = key(&bench, segments, 0);
+            same("refused", bench.qp.pulled(xid, Some(foreign)), Err(EINVAL))?;
+        }
+        let nobodys = InvalidatedKey::test(0, bench.qp.number());
+        same("refused", bench.qp.pulled(XID, Some(nobodys)), Err(EINVAL))?;
+        holds(&bench, 2)?;
+        same("requests", bench.device.sends(), 0)?;
+        // Nothing has gone with that.
+        bench.qp.pulled(XID, Some(key(&bench, &first, 0)))?;
+        bench.device.complete_sends(1)?;
+        holds(&bench, 1)?;
+        bench.end()
+    }
+
+    #[test]
+    fn no_more_than_there_may_be() -> Result {
+        let bench = Bench::new()?;
+        let refused = |bytes| bench.qp.provide(XID + 9, bytes, jiffies(), &LIMITS).err();
+        provided(&bench, XID)?;
+        same("bytes", refused(BYTES + 1), Some(EMSGSIZE))?;
+        same("as many bytes", refused(BYTES), None)?;
+        provided(&bench, XID + 1)?;
+        same("Replies", refused(1), Some(EMSGSIZE))?;
+        bench.qp.pulled(XID, None)?;
+        same("before the fence", refused(1), Some(EMSGSIZE))?;
+        bench.device.complete_sends(REGIONS)?;
+        same("behind it", refused(BYTES), None)?;
+        bench.end()
+    }
+
+    #[test]
+    fn one_that_is_not_posted_leaves_nothing() -> Result {
+        let bench = Bench::new()?;
+        for _ in 0..5 {
+            drop(providing(&bench, XID, jiffies())?);
+            holds(&bench, 0)?;
+        }
+        same("posts", bench.device.posts(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn what_is_overdue_is_taken_back() -> Result {
+        let bench = Bench::new()?;
+        // So that the counter wraps.
+        let now = Jiffies::MAX - 5;
+        for (xid, after) in [(XID, 10), (XID + 1, 20)] {
+            provide(&bench, xid, now.wrapping_add(after))?;
+            bench.device.complete_sends(REGIONS + 1)?;
+        }
+        let ends = [10, 20].map(|after| now.wrapping_add(after));
+        let overdue = |after| bench.qp.withdraw_overdue(now.wrapping_add(after), |_| ());
+        same("before", overdue(9), (0, Some(ends[0])))?;
+        same("requests", bench.device.sends(), 0)?;
+        same("at the time", overdue(10), (1, Some(ends[1])))?;
+        bench.expect_posted(&[INV, INV])?;
+        same("once", overdue(11), (0, Some(ends[1])))?;
+        holds(&bench, 2)?;
+        bench.device.complete_sends(REGIONS)?;
+        holds(&bench, 1)?;
+        // The peer may say so all the same.
+        bench.qp.pulled(XID, None)?;
+        same("the last", overdue(1000), (1, None))?;
+        bench.device.complete_sends(REGIONS)?;
+        holds(&bench, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn another_reply_of_its_xid_takes_it_back() -> Result {
+        let bench = Bench::new()?;
+        provided(&bench, XID)?;
+        provide(&bench, XID, jiffies())?;
+        for (i, opcode) in [INV, INV, REG, REG, SEND].into_iter().enumerate() {
+            same("posted", bench.device.send(i)?.opcode, opcode)?;
+        }
+        holds(&bench, 2)?;
+        bench.device.complete_sends(5)?;
+        holds(&bench, 1)?;
+        bench.qp.pulled(XID, None)?;
+        bench.device.complete_sends(REGIONS)?;
+        holds(&bench, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn an_invalidation_that_fails_frees_nothing() -> Result {
+        let bench = Bench::new()?;
+        provided(&bench, XID)?;
+        bench.qp.pulled(XID, None)?;
+        bench.device.fail_send(BROKEN)?;
+        bench.device.fail_send(FLUSHED)?;
+        holds(&bench, 1)?;
+        // The tear-down takes the regions from the device, and then lets go of it.
+        bench.end()
+    }
+
+    #[test]
+    fn a_post_that_fails_frees_nothing() -> Result {
+        let bench = Bench::new()?;
+        bench.device.refuse_post(Refusal::Nameless);
+        provide(&bench, XID, jiffies())?;
+        holds(&bench, 1)?;
+        bench.end()
+    }
+
+    #[test]
+    fn it_waits_for_its_turn() -> Result {
+        let bench = Bench::new()?;
+        while bench.qp.handler().told.lock().sq_full == 0 {
+            bench.reply(3)?;
+        }
+        let waiting = bench.pages.references();
+        provide(&bench, XID, jiffies().wrapping_add(TIME))?;
+        same("references", bench.pages.references(), waiting + PAGES)?;
+        // Nobody can have pulled it.
+        bench.qp.pulled(XID, None)?;
+        same("references", bench.pages.references(), waiting + PAGES)?;
+        while bench.device.sends() != 0 {
+            bench.device.complete_sends(1)?;
+        }
+        holds(&bench, 1)?;
+        bench.qp.pulled(XID, None)?;
+        bench.device.complete_sends(REGIONS)?;
+        holds(&bench, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn the_end_takes_what_waits() -> Result {
+        let bench = Bench::new()?;
+        while bench.qp.handler().told.lock().sq_full == 0 {
+            bench.reply(3)?;
+        }
+        provide(&bench, XID, jiffies())?;
+        bench.end()
+    }
+}
