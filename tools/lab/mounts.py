@@ -21,7 +21,8 @@ from guests.pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
                    client_life as client_life_tests, life as life_tests, load as load_tests, memory as memory_tests,
-                   mount as mount_tests, payload as payload_tests, requester, responder, storm as storm_tests)
+                   mount as mount_tests, payload as payload_tests, provider, pull as pull_tests, requester, responder,
+                   storm as storm_tests)
 from totals import TOTALS
 
 SOAK_MINUTES = 30
@@ -171,7 +172,7 @@ def cells() -> list[Worker]:
         Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE]),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
-        Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK]),
+        Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK, *provider.QUICK]),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
@@ -181,7 +182,7 @@ def cells() -> list[Worker]:
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in devices.KINDS),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
-        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured(smoke["4.2"], "4.2"), "krb5p"),
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.secured([*smoke["4.2"], pull_tests.PULLED], "4.2"), "krb5p"),
         # With the others nothing is placed.
         Plan("rxe", "4.2", OURS, OURS, [mount_tests.ENCRYPTION_TYPES], "krb5")])
     forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])

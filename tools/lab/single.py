@@ -8,8 +8,8 @@ from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
 from results import Results
-from tests import (client_life as client_life_tests, life as life_tests, memory as memory_tests, requester, responder,
-                   storm as storm_tests)
+from tests import (client_life as client_life_tests, life as life_tests, memory as memory_tests, provider, requester,
+                   responder, storm as storm_tests)
 from totals import TOTALS
 
 
@@ -30,7 +30,7 @@ def run_responder() -> int:
     device = settings.choice("DEVICE", devices.NAMES)
     kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
     server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in (kernels.stock(), kernel))
-    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, responder.TESTS),
+    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *provider.TESTS]),
                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS))
 
 

@@ -107,9 +107,19 @@ def private_data(invalidate: bool = False, send: int = 8192, receive: int = 8192
     return struct.pack(">IBBBB", 0xf6ab0e18, 1, invalidate, send // 1024 - 1, receive // 1024 - 1)
 
 
+def pulls(may_pull: bool = False, may_provide: bool = False) -> bytes:
+    """What follows the private data of who pulls Replies, or provides them (Documentation/reliable-reply.rst)."""
+    return struct.pack(">IBBxx", 0x72a1c35e, 1, may_pull + 2 * may_provide)
+
+
+def done(xid: int) -> bytes:
+    """RDMA_DONE (RFC 8166, section 4.1.2)."""
+    return words(xid, 1, CREDITS_WANTED, RDMA_DONE)
+
+
 def is_whole(private: bytes) -> bool:
     """Whether private data say all that they should."""
-    return len(private) == len(private_data())
+    return len(private) >= len(private_data())
 
 
 def receive_size(private: bytes) -> int:

@@ -10,6 +10,7 @@ import time
 import connections
 import drops
 import errors
+import pulls
 import read_chunks
 import reply_chunks
 import reverse_calls
@@ -23,7 +24,8 @@ from failure import Failure
 PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Reply chunks": reply_chunks.CASES,
          "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES,
          "reverse Calls": reverse_calls.CASES, "given-up Calls": reverse_calls.GIVEN_UP,
-         "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES}
+         "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
+         "pulls": pulls.CASES}
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ import threading
 import time
 
 import behaviours
+import provides
 import verbs
 from events import Events
 from failure import Failure
@@ -20,7 +21,7 @@ HERE = "127.0.0.1", 2049
 
 def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
-    behaviour = behaviours.BY_NAME[name](*map(int, numbers))
+    behaviour = (behaviours.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
     say("listening")

@@ -37,6 +37,10 @@ class Behaviour:
         """Send the Reply of the server."""
         proxy.reply(offer, message)
 
+    def done(self, proxy, xid: int) -> None:
+        """The client says that it has pulled a Reply."""
+        require(False, "an RDMA_DONE to a server that provides nothing")
+
 
 class Rejects(Behaviour):
     """Refuses connections."""

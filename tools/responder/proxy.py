@@ -9,8 +9,9 @@ import verbs
 from endpoint import Endpoint
 from events import Events
 from failure import Failure, require
-from header import (RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, is_whole,
+from header import (RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, is_whole,
                     receive_size, version_error)
+from memory import Memory
 from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
@@ -80,6 +81,12 @@ class Proxy(Endpoint):
             self.take()
         return happened()
 
+    def readable(self, data: bytes) -> Memory:
+        """Memory with these data that the client may read."""
+        memory = Memory(self._domain, len(data), verbs.LOCAL_WRITE | verbs.REMOTE_READ)
+        memory.bytes[:] = data
+        return memory
+
     def hang_up(self) -> None:
         """End the connection as a server does."""
         verbs.disconnect(self._events.id)
@@ -132,6 +139,9 @@ class Proxy(Endpoint):
         xid, _, credits, kind = struct.unpack_from(">4I", message)
         # In neither direction may a responder grant nothing (RFC 8166, section 3.3.1).
         require(credits > 0, "a message without credits")
+        if kind == RDMA_DONE:
+            self._behaviour.done(self, xid)
+            return
         if kind == RDMA_ERROR:
             self._told(xid, f"refused {struct.unpack_from('>I', message, 16)[0]}")
             return

@@ -16,6 +16,7 @@ DIRECTORY = "/sys/kernel/tracing"
 DOCUMENTATION = repository.ROOT / "Documentation/trace-events.rst"
 # What is below this heading there is what the module does not have.
 ABSENT = "Not here"
+ONLY = "Only here"
 # Those of the in-tree module.
 FIELDS = repository.TESTS / "trace-fields"
 DECLARED = re.compile(r"^(\w+)/format:\s*field:(.+?);", re.MULTILINE)
@@ -108,6 +109,12 @@ def documented() -> tuple[set[str], set[str]]:
     present, _, absent = DOCUMENTATION.read_text().partition(f"\n{ABSENT}\n")
     listed, without = (set(re.findall(r"^``(\w+)`` ", part, re.MULTILINE)) for part in (present, absent))
     return listed, without
+
+
+def only_here() -> set[str]:
+    """The events that the documentation says the in-tree module has not."""
+    part = DOCUMENTATION.read_text().partition(f"\n{ONLY}\n")[2].partition(f"\n{ABSENT}\n")[0]
+    return set(re.findall(r"^``(\w+)`` ", part, re.MULTILINE))
 
 
 def in_tree() -> dict[str, set[str]]:

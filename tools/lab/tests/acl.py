@@ -41,13 +41,19 @@ def asks_again(cell: Cell) -> bool:
     return patched and cell.client_module == OURS and cell.version == "4.0"
 
 
+def pulls(cell: Cell) -> bool:
+    """Whether the client pulls what its chunk has no room for (Documentation/reliable-reply.rst)."""
+    return cell.client_module == OURS and cell.server_module == OURS
+
+
 def guessed(cell: Cell) -> None:
-    """Who guessed too little asks once more where it can, and never a third time; every other RPC just ends."""
+    """A Reply that is longer than the client has guessed is pulled where both ends can do that. Elsewhere, who guessed too
+    little asks once more where it can, and never a third time; every other RPC just ends."""
     prepare = f"touch long too-long && {set_acl(LONG)} long && {set_acl(TOO_LONG)} too-long"
     with cell.mounted(cell.mount_command(option=f"proto=rdma,rsize={GUESS},wsize={GUESS}"), prepare=prepare):
         for step in _steps(cell):
             _take(cell, step)
-        if asks_again(cell):
+        if asks_again(cell) or pulls(cell):
             # It asks for the length, and then for as much.
             count = int(cell.client("nfs4_getfacl /mnt/t/long | grep -c '^A::[1-9][0-9]*[:@]'"))
             if count != LONG:
@@ -58,6 +64,9 @@ def guessed(cell: Cell) -> None:
 
 
 def _steps(cell: Cell) -> list[Step]:
+    if pulls(cell):
+        return [Step("long", 0, LENGTH, 1), Step("long", GUESS, "ERANGE", 1), Step("long", LONGEST, LENGTH, 1),
+                Step("too-long", 0, LENGTH, 1)]
     if asks_again(cell):
         return [Step("long", 0, LENGTH, 2), Step("long", GUESS, "ERANGE", 2), Step("long", LONGEST, LENGTH, 1),
                 Step("too-long", 0, "EIO", 2)]

@@ -11,7 +11,7 @@ from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from judges import capture, trace_events, trace_requester, trace_responder
 from judges.messages import Expected
-from tests import acl as acl_tests, callback as callback_tests, keep_alive as keep_alive_tests, listener
+from tests import acl as acl_tests, callback as callback_tests, keep_alive as keep_alive_tests, listener, pull as pull_tests
 from tests.keep_alive import LOSES_CONNECTION
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
@@ -247,7 +247,9 @@ def traced(cell: Cell) -> None:
     server = cell.guests.server
     trace_events.must_be_those_documented(server)
     trace_events.must_have_fields(server)
-    with trace_events.recorded(server, trace_responder.RPC_EVENT) as trace, cell.mounted(prepare=MAKE_NAMES):
+    # Of all that is posted for Reply chunks, too.
+    with trace_events.recorded(server, trace_responder.RPC_EVENT) as trace, pull_tests.offering(cell), \
+            cell.mounted(prepare=MAKE_NAMES):
         cell.client(f"/lab/files.py make /mnt/t/out --direct {EVEN_SIZE} {ODD_SIZE}")
         cell.same("out", "--direct")
         # With more room than there is of the file.
@@ -268,7 +270,7 @@ def traced_client(cell: Cell) -> None:
                                     callback=cell.version in callback_tests.CALLED_BACK)
     prepare = f"{MAKE_NAMES} && touch a b && {SET_ACL} a" if carried.long_call else MAKE_NAMES
     with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
-        with cell.mounted(prepare=prepare):
+        with pull_tests.offering(cell), cell.mounted(prepare=prepare):
             cell.client(f"/lab/files.py make /mnt/t/out --direct 100 {ODD_SIZE}")
             cell.same("out", "--direct")
             cell.client("ls /mnt/t/many")
@@ -339,10 +341,13 @@ def tunables(cell: Cell) -> None:
     directory = "cd /proc/sys/sunrpc/svc_rdma"
     least = f"echo {LEAST_REQUESTS} > max_requests && echo 4096 > max_req_size"
     usual = cell.server(f"{directory} && cat max_requests max_req_size").split()
+    more = ("'reliable_reply 2' 'reliable_reply_timeout 0' 'reliable_reply_timeout 3601' 'reliable_reply_bytes 1073741825'"
+            if cell.server_module == OURS else "")
     with progress.undoing(lambda: cell.server(f"{directory} && echo {usual[0]} > max_requests && "
                                          f"echo {usual[1]} > max_req_size")):
         taken = cell.server(f"{directory} && for line in 'max_requests 3' 'max_requests 16385' 'max_req_size 4095' "
-                            "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256'; do "
+                            "'max_req_size 65537' 'max_outbound_read_requests 0' 'max_outbound_read_requests 256' "
+                            f"{more}; do "
                             # The shell's own echo calls any error an I/O error.
                             "set -- $line; { /bin/echo $2 > $1; } 2>&1 | grep -q 'Invalid argument' || echo $line; done; "
                             f"for counter in rdma_stat_*; do echo 0 > $counter || echo $counter; done; {least}").strip()
@@ -506,7 +511,7 @@ TUNABLES = Test("server's tunables", tunables)
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
 # Of all that the versions have in common.
-COMMON = [FROM_SERVER, DIRECTORY, OVER_IPV6,
+COMMON = [FROM_SERVER, pull_tests.PULLED, DIRECTORY, OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, TUNABLES,
           NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
 # What the server's Calls are for.

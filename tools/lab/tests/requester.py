@@ -14,6 +14,7 @@ from tests.mount import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
+PULLS = "pulls"
 REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
@@ -87,6 +88,16 @@ def dropped(cell: Cell) -> None:
         part(DROPS, cell)
 
 
+def pulled(cell: Cell) -> None:
+    """The part for Replies that are pulled, which are to be provided for two seconds only."""
+    if cell.server_module != OURS:
+        return part(PULLS, cell)
+    knob = "/proc/sys/sunrpc/svc_rdma/reliable_reply_timeout"
+    with progress.undoing(lambda: cell.server(f"echo 60 > {knob}")):
+        cell.server(f"echo 2 > {knob}")
+        part(PULLS, cell)
+
+
 def long_tests() -> list[Test]:
     """What is not for every check."""
     return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED))]
@@ -100,4 +111,4 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
-            Test(DROPS, dropped, (CLOSED, LEFT))]
+            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]

@@ -116,6 +116,14 @@ def _mount(cell: Cell, size: int, more: str = "") -> str:
     return cell.mount_command(option=f"proto=rdma,rsize={size},wsize={size}{more}", port=OTHER_PORT)
 
 
+@contextmanager
+def mounted_behind(cell: Cell, behaviour: str, prepare: str) -> Iterator[None]:
+    """A mount of the program, for the length of a block."""
+    cell.load_modules()
+    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE), prepare=prepare):
+        yield
+
+
 def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
     """It makes no difference, and costs no connection."""
     cell.load_modules()

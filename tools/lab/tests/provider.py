@@ -1,0 +1,69 @@
+"""Our responder on raw verbs as one that provides Replies for the client to pull (tools/responder/provides.py)."""
+
+import functools
+
+import progress
+from guests.cell import LONG_SECONDS, Cell, Test
+from tests.responder import BAD, BAD_MESSAGES, LOST, mounted_behind
+from tests.mount import NOT_RESPONDING
+
+# Of long names: their list comes inline in no Reply.
+NAMES = 300
+MAKE = f"mkdir none many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch)"
+# So many short Replies of a kind, and the client does not expect the next to be long.
+FORGET = "for n in $(seq 12); do echo 3 > /proc/sys/vm/drop_caches; ls /mnt/t/none; done"
+# What is wrong with Replies that are provided badly: so many kinds.
+KINDS = 11
+
+
+def said(cell: Cell, word: str) -> int:
+    return int(cell.server(f"grep -c '^{word}$' /tmp/responder; true"))
+
+
+def listed(cell: Cell) -> None:
+    """Fail unless the client sees the names that there are."""
+    cell.client("echo 3 > /proc/sys/vm/drop_caches")
+    cell.lists_the_same(LONG_SECONDS)
+
+
+def pulled(behaviour: str, cell: Cell) -> None:
+    """Each Reply is pulled, and the server is told once for each that it has provided; the connection lasts."""
+    with mounted_behind(cell, behaviour, MAKE):
+        for _ in range(3):
+            cell.client(FORGET)
+            listed(cell)
+        cell.written("some", "100 5000 70000", "--direct")
+        provided, done = said(cell, "provided"), said(cell, "done")
+        progress.line(f"  {provided} Replies were provided")
+        if not provided or done != provided or cell.connects() != 1:
+            raise progress.Failure(f"{provided} Replies provided, {done} pulled, {cell.connects()} connections were made")
+
+
+def spoilt(cell: Cell) -> None:
+    """What is wrong with a Reply costs the connection, and nothing else: it is asked for again."""
+    with mounted_behind(cell, "provides-badly", MAKE):
+        for _ in range(2 * KINDS):
+            cell.client(FORGET)
+            listed(cell)
+        count = int(cell.server("grep -c '^spoilt' /tmp/responder; true"))
+        if count != KINDS or cell.connects() <= KINDS or not cell.counter(BAD_MESSAGES):
+            raise progress.Failure(f"{count} Replies were spoilt, {cell.connects()} connections made, "
+                              f"{cell.counter(BAD_MESSAGES)} bad messages counted")
+
+
+def refused(cell: Cell) -> None:
+    """A server that provides Replies, and has no room for one, is offered room for it on the next connection."""
+    with mounted_behind(cell, "provides-nothing", MAKE):
+        listed(cell)
+        listed(cell)
+        count = said(cell, "refused")
+        if not count or cell.connects() <= count:
+            raise progress.Failure(f"{count} Replies were refused, {cell.connects()} connections made")
+
+
+QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")),
+         Test("a server that provides Replies twice", functools.partial(pulled, "provides-twice")),
+         Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),
+         Test("a server that provides nothing", refused, (LOST, NOT_RESPONDING))]
+# Each kind costs a connection, and the next one comes later each time.
+TESTS = [*QUICK, Test("a server that provides Replies badly", spoilt, (LOST, BAD, NOT_RESPONDING))]

@@ -1,0 +1,273 @@
+"""Replies that the requester pulls (draft-cel-nfsv4-rpcrdma-reliable-reply, and Documentation/reliable-reply.rst), also by
+one who does it wrong."""
+
+import time
+from collections.abc import Sequence
+
+import nfs
+from bench import Bench
+from case import Case
+from connection import Connection
+from endpoint import Lost
+from failure import Failure, require, same
+from header import RDMA_NOMSG, Header, Segment, chunk_error, decode, done, filled, private_data, pulls
+from nfs import Message
+from write_chunks import aligned, chunk, read
+
+PULLS = private_data(True) + pulls(may_pull=True)
+# The device takes a message that makes the key of a region here invalid for a mistake, if it is rxe.
+KEEPS_KEYS = private_data() + pulls(may_pull=True)
+# What nobody was offered.
+NO_XID, NO_KEY = 0x7e57_0000, 0x0bad_0b00
+# For how many seconds a Reply is provided: the test has set that.
+TIME = 2
+NOTHING = "provides nothing"
+# Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled.
+BYTES, AT_ONCE = 12_000, 16
+
+
+class Puller:
+    """A connection that pulls."""
+
+    def __init__(self, bench: Bench, private: bytes = PULLS) -> None:
+        self.bench = bench
+        self.connection = Connection(bench.adapter, private)
+
+    def call(self, message: Message, **chunks) -> int:
+        """Make a Call; its XID."""
+        xid = self.bench.xid()
+        self.connection.send(Header(xid, **chunks).encode() + message.call(xid).bytes)
+        return xid
+
+    def provided(self, xid: int, writes: Sequence[Sequence[Segment]] = ()) -> list[Segment]:
+        """The segments of the Reply that has to come next, with Write chunks that come back so."""
+        message = self.connection.receive().message
+        header, _ = decode(message)
+        require(bool(header.reads) and header.credits != 0, "nothing is provided, or nothing granted")
+        expected = Header(xid, RDMA_NOMSG, header.credits, reads=[(0, segment) for _, segment in header.reads], writes=writes)
+        same("header", message, expected.encode())
+        return [segment for _, segment in header.reads]
+
+    def pull(self, segments: Sequence[Segment], odd: bool = False) -> bytes:
+        """What is there; with `odd` in pieces that the server did not think of."""
+        parts = []
+        for segment in segments:
+            at = 0
+            for length in (1, 4095, segment.length) if odd else (segment.length,):
+                length = min(length, segment.length - at)
+                if length:
+                    parts.append(self.connection.read(segment.handle, segment.offset + at, length))
+                at += length
+        return b"".join(parts)
+
+    def done(self, xid: int, key: int | None = None) -> None:
+        # By the library of siw the peer gets another key than this one.
+        self.connection.send(done(xid), None if self.bench.adapter.name == "siw" else key)
+
+    def exchange(self, message: Message, *, key: bool = False, odd: bool = False, **chunks) -> list[Segment]:
+        """Make a Call, and fail unless what is pulled is its Reply, to the byte; where that was."""
+        xid = self.call(message, **chunks)
+        segments = self.provided(xid)
+        same("Reply", self.pull(segments, odd), bytes(message.reply(xid).bytes))
+        self.done(xid, segments[0].handle if key else None)
+        return segments
+
+    def works(self) -> None:
+        self.bench.works(self.connection)
+
+    def is_over(self, segments: Sequence[Segment]) -> None:
+        """Fail unless that cannot be read any more: who tries loses the connection."""
+        try:
+            self.pull(segments)
+        except (Lost, Failure):
+            self.close()
+            return
+        raise Failure("what is provided no more can still be read")
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def long(bench: Bench, length: int = BYTES, offset: int = 0) -> Message:
+    """A Call whose Reply is longer than comes inline."""
+    return nfs.compound(*read(bench, offset, length))
+
+
+def said(bench: Bench) -> None:
+    """The server says that it provides Replies to who may pull them, and to nobody else; whatever else is behind. One that
+    knows nothing of it says what it says to everybody."""
+    if bench.differs(NOTHING):
+        puller = Puller(bench)
+        same("private data of the server", puller.connection.private, bench.connection.private)
+        puller.works()
+        puller.close()
+        return
+    whole = pulls(may_pull=True)
+    plain = private_data(True)
+    for what, private, provides in (
+            ("a client that may pull", plain + whole, True), ("one that does both", plain + pulls(True, True), True),
+            ("one that only provides", plain + pulls(may_provide=True), False), ("one that says nothing", plain, False),
+            ("reserved octets", plain + whole[:6] + b"\xff\xff", True), ("more behind it", plain + whole + b"more", True),
+            ("a flag that nobody knows", plain + whole[:5] + b"\x05" + whole[6:], False),
+            ("another version", plain + whole[:4] + b"\2" + whole[5:], False),
+            ("another identifier", plain + b"\0" + whole[1:], False), ("a block that is cut off", plain + whole[:5], False)):
+        # Where messages have a fixed length, zeros follow.
+        puller = Puller(bench, private)
+        found = puller.connection.private.rstrip(b"\0")
+        expected = (private_data(True) + (pulls(may_provide=True) if provides else b"")).rstrip(b"\0")
+        same(f"private data of the server for {what}", found, expected)
+        xid = puller.call(long(bench))
+        if provides:
+            puller.provided(xid)
+        else:
+            same(f"answer to {what}", puller.connection.receive().message, chunk_error(xid, bench.credits))
+        puller.close()
+
+
+def pulled(bench: Bench) -> None:
+    """A long Reply in memory of the server, with and without a key that is made invalid; short ones come inline."""
+    if bench.differs(NOTHING):
+        return
+    puller = Puller(bench)
+    for length in (8200, 12_289, 20_000, 60_001):
+        for key in (False, True):
+            puller.exchange(long(bench, length, 5), key=key, odd=not key)
+            puller.works()
+    puller.close()
+
+
+def chunk_too_small(bench: Bench) -> None:
+    """A Reply chunk that has no room for the Reply comes back as if there were none; one that has is used."""
+    if bench.differs(NOTHING):
+        return
+    puller = Puller(bench, KEEPS_KEYS)
+    puller.exchange(long(bench), reply=chunk(bench, 900))
+    puller.exchange(long(bench), reply=[])
+    bench.exchange(long(bench), reply=chunk(bench, BYTES + 500), in_reply_chunk=True, connection=puller.connection)
+    puller.works()
+    puller.close()
+
+
+def beside_write_chunks(bench: Bench) -> None:
+    """Results that have a Write chunk go there, and the rest is pulled."""
+    if bench.differs(NOTHING):
+        return
+    puller = Puller(bench, KEEPS_KEYS)
+    message = nfs.compound(*aligned(bench, 1, 2, 3), *aligned(bench, 7000, 2, 1), *read(bench, 0, 7001))
+    place = chunk(bench, 8000, 9000)
+    xid = puller.call(message, writes=[place])
+    stream = message.reply(xid)
+    item = stream.items[0]
+    bench.arena.put(place, stream.data(item))
+    segments = puller.provided(xid, [filled(place, len(stream.data(item)))])
+    same("what is pulled", puller.pull(segments), bytes(stream.without([item])))
+    bench.arena.check()
+    puller.done(xid, segments[0].handle)
+    puller.works()
+    puller.close()
+
+
+def over(bench: Bench) -> None:
+    """Once it is said that it was pulled, nobody reaches the Reply any more, whether a key is made invalid or not."""
+    if bench.differs(NOTHING):
+        return
+    for key in (False, True):
+        puller = Puller(bench)
+        segments = puller.exchange(long(bench), key=key)
+        puller.works()
+        puller.is_over(segments)
+
+
+def too_late(bench: Bench) -> None:
+    """Who does not say so finds the Reply gone after a while, and nothing else is the worse for it."""
+    if bench.differs(NOTHING):
+        return
+    puller = Puller(bench)
+    segments = puller.provided(puller.call(long(bench)))
+    time.sleep(TIME + 2)
+    puller.works()
+    puller.is_over(segments)
+
+
+def unknown(bench: Bench) -> None:
+    """Twice, of an XID of nobody, of another connection's: it is dropped without a word."""
+    if bench.differs(NOTHING):
+        return
+    puller, other = Puller(bench), Puller(bench)
+    xid = other.call(long(bench))
+    segments = other.provided(xid)
+    for unknown_xid in (NO_XID, xid, xid):
+        puller.done(unknown_xid)
+        puller.works()
+    same("the other's Reply", other.pull(segments), bytes(long(bench).reply(xid).bytes))
+    for _ in range(3):
+        other.done(xid)
+    other.works()
+    for each in (puller, other):
+        each.close()
+
+
+def foreign_key(bench: Bench) -> None:
+    """A key of another Reply, or of nobody, with the word that one was pulled, or with a Call: the connection ends."""
+    if bench.differs(NOTHING):
+        return
+    if bench.adapter.name == "siw":
+        return
+    for kind in ("another Reply's", "nobody's", "with a Call", "of nothing provided"):
+        puller = Puller(bench)
+        first, second = (puller.call(long(bench)) for _ in range(2))
+        keys = [puller.provided(xid)[0].handle for xid in (first, second)]
+        if kind == "another Reply's":
+            puller.done(first, keys[1])
+        elif kind == "nobody's":
+            puller.done(first, NO_KEY)
+        elif kind == "with a Call":
+            xid = bench.xid()
+            puller.connection.send(Header(xid).encode() + bytes(nfs.null().call(xid).bytes), keys[0])
+        else:
+            puller.done(NO_XID, keys[0])
+        puller.connection.must_be_lost()
+        puller.close()
+
+
+def too_many(bench: Bench) -> None:
+    """There is an end to what is provided to who never says that it was pulled: ERR_CHUNK then, and no other client
+    notices; afterwards all is as before."""
+    if bench.differs(NOTHING):
+        return
+    puller, refused = Puller(bench), 0
+    waiting: list[tuple[int, int]] = []
+    while not refused and len(waiting) < 200:
+        xid = puller.call(long(bench))
+        message = puller.connection.receive().message
+        if message[12:16] == Header(xid, RDMA_NOMSG).encode()[12:16]:
+            waiting.append((xid, decode(message)[0].reads[0][1].handle))
+        else:
+            same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
+            refused += 1
+    require(refused == 1, "there is no end to it")
+    require(len(waiting) >= AT_ONCE, f"only {len(waiting)} Replies are provided at once")
+    bench.works()
+    for xid, key in waiting:
+        puller.done(xid, key)
+    puller.exchange(long(bench), key=True)
+    puller.works()
+    puller.close()
+
+
+def left(bench: Bench) -> None:
+    """Who goes with all that is provided to him takes nothing with him."""
+    if bench.differs(NOTHING):
+        return
+    for _ in range(3):
+        puller = Puller(bench)
+        for _ in range(AT_ONCE):
+            puller.provided(puller.call(long(bench)))
+        puller.close()
+    bench.works()
+
+
+CASES = [Case("agreement", said), Case("Reply that is pulled", pulled), Case("Reply chunk that is too small", chunk_too_small),
+         Case("pulled beside Write chunks", beside_write_chunks), Case("pulled, and read again", over),
+         Case("pulled too late", too_late), Case("pulled twice, or another's", unknown),
+         Case("key of another Reply", foreign_key), Case("never pulled", too_many), Case("left with them", left)]

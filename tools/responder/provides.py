@@ -1,0 +1,153 @@
+"""A responder that provides Replies for the client to pull (Documentation/reliable-reply.rst), as it should and not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from behaviours import Behaviour
+from failure import require
+from header import RDMA_NOMSG, Header, Segment, filled, private_data, pulls, words
+from memory import Memory
+
+# Segments of a Reply, wherever its bytes are; the last has the rest.
+LENGTHS = (1, 4095, 9, 1023)
+# What nobody has registered.
+NO_KEY = 0x0bad0b00
+LONG = 0xfffffff0
+
+
+class Provides(Behaviour):
+    """Keeps in its memory what does not come inline, until it is told that it was pulled."""
+
+    private = private_data() + pulls(may_provide=True)
+
+    def __init__(self) -> None:
+        self._memory: dict[tuple[int, int], Memory] = {}
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        inline = Header(offer.xid, credits=self.credits, writes=[filled(chunk, 0) for chunk in offer.writes])
+        has_room = offer.reply and len(message) <= sum(segment.length for segment in offer.reply)
+        if has_room or len(inline.encode()) + len(message) <= proxy.threshold:
+            return proxy.reply(offer, message)
+        self.provide(proxy, offer, message)
+
+    def provide(self, proxy, offer: Header, message: bytes) -> None:
+        self.send(proxy, self.kept(proxy, offer, message))
+
+    def send(self, proxy, header: Header, rest: bytes = b"") -> None:
+        print("provided", flush=True)
+        proxy.send_header(header, rest)
+
+    def kept(self, proxy, offer: Header, message: bytes) -> Header:
+        """Keep a Reply; the header that says where it is."""
+        key = id(proxy), offer.xid
+        # Two of one XID may be there, as long as both are.
+        while key in self._memory:
+            key = key[0], key[1] + (1 << 32)
+        memory = self._memory[key] = proxy.readable(message)
+        reads, start = [], 0
+        for length in (*LENGTHS, len(message)):
+            length = min(length, len(message) - start)
+            if length:
+                reads.append((0, Segment(memory.region.contents.remote_key, length, memory.address + start)))
+            start += length
+        return Header(offer.xid, RDMA_NOMSG, self.credits, reads=reads, writes=[filled(chunk, 0) for chunk in offer.writes])
+
+    def done(self, proxy, xid: int) -> None:
+        memory = self._memory.pop((id(proxy), xid), None)
+        print("done" if memory else "done with nothing", flush=True)
+        if memory:
+            memory.close()
+
+
+class ProvidesBadly(Provides):
+    """Has something wrong with a Reply that it provides, of each kind in turn, and nothing when its Call comes again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds = list(self._forms())
+        self._seen: list[int] = []
+        # What comes after the first one the client does not hear any more.
+        self._spoilt: list = []
+
+    def provide(self, proxy, offer: Header, message: bytes) -> None:
+        if not self._kinds or offer.xid in self._seen or proxy in self._spoilt:
+            return super().provide(proxy, offer, message)
+        name, form = self._kinds.pop(0)
+        self._seen.append(offer.xid)
+        self._spoilt.append(proxy)
+        print(f"spoilt {name}", flush=True)
+        form(proxy, offer, message)
+
+    def _forms(self) -> list[tuple[str, Callable[..., None]]]:
+        def changed(proxy, offer: Header, message: bytes, **changes) -> None:
+            self.send(proxy, replace(self.kept(proxy, offer, message), **changes))
+
+        def reads(change: Callable[[tuple[int, Segment]], tuple[int, Segment]]) -> Callable[..., None]:
+            def form(proxy, offer: Header, message: bytes) -> None:
+                header = self.kept(proxy, offer, message)
+                self.send(proxy, replace(header, reads=[change(read) for read in header.reads]))
+            return form
+
+        def more(proxy, offer: Header, message: bytes) -> None:
+            header = self.kept(proxy, offer, message)
+            self.send(proxy, replace(header, reads=[*header.reads, (44, header.reads[0][1])]))
+
+        def another(proxy, offer: Header, message: bytes) -> None:
+            self.send(proxy, self.kept(proxy, offer, words(offer.xid ^ 1) + message[4:]))
+
+        def a_call(proxy, offer: Header, message: bytes) -> None:
+            self.send(proxy, self.kept(proxy, offer, message[:4] + words(0) + message[8:]))
+
+        def inline(proxy, offer: Header, message: bytes) -> None:
+            self.send(proxy, replace(self.kept(proxy, offer, message), procedure=0), message[:40])
+
+        def chunk_too(proxy, offer: Header, message: bytes) -> None:
+            changed(proxy, offer, message, reply=[Segment(1, 40, 0)])
+
+        def write_chunk(proxy, offer: Header, message: bytes) -> None:
+            changed(proxy, offer, message, writes=[*offer.writes, [Segment(1, 40, 0)]])
+
+        def short(proxy, offer: Header, message: bytes) -> None:
+            header = self.kept(proxy, offer, message)
+            self.send(proxy, replace(header, reads=[(0, replace(header.reads[0][1], length=7))]))
+
+        return [("another Position", reads(lambda read: (44, read[1]))), ("two Positions", more),
+                ("a Reply chunk, too", chunk_too), ("a Write chunk of nobody", write_chunk),
+                ("a key of nobody", reads(lambda read: (0, replace(read[1], handle=NO_KEY)))),
+                ("too short", short), ("lengths that overflow", reads(lambda read: (0, replace(read[1], length=LONG)))),
+                ("an offset that wraps", reads(lambda read: (0, replace(read[1], offset=(1 << 64) - 1)))),
+                ("another XID", another), ("a Call", a_call), ("a message beside it", inline)]
+
+
+class ProvidesTwice(Provides):
+    """Says of each Reply twice that it provides it, and of Replies that nobody awaits."""
+
+    def provide(self, proxy, offer: Header, message: bytes) -> None:
+        other = replace(offer, xid=offer.xid ^ 0x5a5a5a5a)
+        for each in (other, offer, offer):
+            self.send(proxy, self.kept(proxy, each, words(each.xid) + message[4:]))
+
+    def done(self, proxy, xid: int) -> None:
+        again = id(proxy), xid + (1 << 32)
+        super().done(proxy, xid)
+        if again in self._memory:
+            self._memory[again[0], xid] = self._memory.pop(again)
+
+
+class ProvidesTooMuch(Provides):
+    """Provides more than there is room for: what is behind the Reply is no part of it."""
+
+    def provide(self, proxy, offer: Header, message: bytes) -> None:
+        super().provide(proxy, offer, message + bytes(3 << 20))
+
+
+class ProvidesNothing(Provides):
+    """Says that it provides Replies, and has no room for any."""
+
+    def provide(self, proxy, offer: Header, message: bytes) -> None:
+        require(not offer.reply, "a Reply chunk was offered")
+        proxy.refuse(offer)
+
+
+BY_NAME = {"provides": Provides, "provides-badly": ProvidesBadly, "provides-twice": ProvidesTwice,
+           "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing}
