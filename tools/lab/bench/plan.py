@@ -49,6 +49,8 @@ LARGE = Goal(0.985, 0.35, just=ONE_REGION)
 ODD = Goal(0.95, 0.70, just=ONE_REGION)
 LONG_REPLY = Goal(0.95, 0.80)
 SHORT_LONG_REPLY = replace(LONG_REPLY, just=(("RDMA Write", 0),))
+# The client registers nothing for Replies that are short as a rule.
+PULLED = replace(SHORT_LONG_REPLY, total=0.80, just=(*SHORT_LONG_REPLY.just, *UNREGISTERED))
 MANY_AT_ONCE = replace(PAGE, parts=(("CQ wakeups", 0.70),))
 GOALS = {4 * KIB: PAGE, 64 * KIB: MIDDLE, 256 * KIB: MIDDLE, MIB: LARGE, 65533: ODD}
 # Ours with the in-tree module at the other end, against that one at both.
@@ -115,12 +117,15 @@ def sizes(*wanted: int) -> tuple[Workload, ...]:
 
 GETATTR = Workload("GETATTR", f"getattr {SMALL_FILE}", 4000, INLINE)
 CREATE = Workload("CREATE+REMOVE", "create {0}/bench/made", 5000)
-READDIR = Workload(f"READDIR, {MANY_ENTRIES} entries", f"list {{0}}/bench/many {MANY_ENTRIES}", 60, LONG_REPLY)
+READDIR = Workload(f"READDIR, {MANY_ENTRIES} entries", f"list {{0}}/bench/many {MANY_ENTRIES}", 60,
+                   replace(LONG_REPLY, total=0.985))
 READDIR_SHORT = Workload(f"READDIR, {FEW_ENTRIES} entries", f"list {{0}}/bench/few {FEW_ENTRIES}", 1500,
-                         SHORT_LONG_REPLY)
+                         PULLED)
 # Each is another symbolic link, of as many as there are other entries.
 READLINK = Workload("READLINK", "readlink {0}/bench/links", 800, SHORT_LONG_REPLY)
-LISTXATTR = Workload("LISTXATTR", f"listxattr {SMALL_FILE}", 1500, SHORT_LONG_REPLY)
+# The same of other files.
+GETACL = Workload("GETACL", "getacl {0}/bench/many", 800, PULLED)
+LISTXATTR = Workload("LISTXATTR", f"listxattr {SMALL_FILE}", 1500, PULLED)
 LOOKUP = Workload("LOOKUP", f"lookup {SMALL_FILE}", 4000)
 OPEN = Workload("OPEN+CLOSE", f"open {SMALL_FILE}", 1500)
 
@@ -132,7 +137,7 @@ INLINE_4096 = Part("NFS 4.2, inline size 4096", "4.2",
 
 QUICK = (Part(NFS42, "4.2", QUICK_SIZES),)
 DEFAULT = (
-    Part(NFS42, "4.2", (GETATTR, CREATE, READDIR, READDIR_SHORT, READLINK, LISTXATTR,
+    Part(NFS42, "4.2", (GETATTR, CREATE, READDIR, READDIR_SHORT, READLINK, LISTXATTR, GETACL,
                         *sizes(4 * KIB, 64 * KIB, 256 * KIB, MIB, 65533), *transfers(4 * KIB, GOAL_DEPTH))),
     INLINE_4096,
     # A session of NFS 4.2 has 64 slots, and so no more at once.

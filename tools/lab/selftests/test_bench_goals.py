@@ -52,9 +52,16 @@ class Goals(unittest.TestCase):
             self.assertEqual(self.missed({**good, name: value}, goal=bench_plan.INLINE), [name])
 
     def test_a_long_reply_that_is_short_is_not_written(self) -> None:
-        for workload in (bench_plan.READDIR_SHORT, bench_plan.READLINK, bench_plan.LISTXATTR):
-            self.assertEqual(self.missed({"RDMA Write": 0}, goal=workload.goal), [])
-            self.assertEqual(self.missed({"RDMA Write": 1}, goal=workload.goal), ["RDMA Write"])
+        goal = bench_plan.READLINK.goal
+        self.assertEqual(self.missed({"RDMA Write": 0}, goal=goal), [])
+        self.assertEqual(self.missed({"RDMA Write": 1}, goal=goal), ["RDMA Write"])
+
+    def test_nothing_is_registered_for_a_reply_that_is_short_as_a_rule(self) -> None:
+        good: dict[str, float] = {"RDMA Write": 0, "RegMR": 0, "LocalInv": 0}
+        for workload in (bench_plan.READDIR_SHORT, bench_plan.LISTXATTR, bench_plan.GETACL):
+            self.assertEqual(self.missed(good, total=80, goal=workload.goal), [])
+            for name in good:
+                self.assertEqual(self.missed({**good, name: 1}, total=80, goal=workload.goal), [name])
 
     def test_nothing_of_nothing(self) -> None:
         self.assertEqual(bench_goals.ratio(0, 0), 1)

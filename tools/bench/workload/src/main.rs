@@ -10,6 +10,7 @@
 //!   list DIRECTORY ENTRIES          read a directory of so many, without what is cached of it
 //!   read|write BYTES DEPTH FILE...  with O_DIRECT, so many at once, the files in turn
 //!   readlink DIRECTORY              read a symbolic link that was not read: entry-1, entry-2...
+//!   getacl DIRECTORY                ask how long ACLs are that were not read: entry-1, entry-2...
 //!   listxattr FILE                  ask how long the list of extended attributes is
 //!   connect SOURCE OPTIONS PLACE    mount, and ask for the attributes of the root; COUNT is 1
 //!   disconnect SOURCE OPTIONS PLACE unmount, until the connection is gone; COUNT is 1
@@ -105,7 +106,8 @@ fn choose(words: &[&str]) -> io::Result<Box<dyn Operation>> {
                 depth => Box::new(queue::Queue::new(files, writes, depth)?),
             }
         }
-        ["readlink", directory] => Box::new(names::Readlink::new(directory)?),
+        ["readlink", directory] => Box::new(names::Each::readlink(directory)?),
+        ["getacl", directory] => Box::new(names::Each::getacl(directory)?),
         ["listxattr", file] => Box::new(names::Listxattr::new(file)?),
         ["connect", source, options, place] => {
             Box::new(mounts::Connect(mounts::Mount::new(source, options, place)?))

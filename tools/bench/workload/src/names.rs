@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What is done to names and attributes.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -161,29 +161,49 @@ impl Operation for List {
     }
 }
 
-/// READLINKs, each of another symbolic link, since the client keeps what it has read.
-pub(crate) struct Readlink {
+/// What is asked once of each entry of a directory, since the client keeps what it was told.
+pub(crate) struct Each {
+    path: String,
     directory: OwnedFd,
-    /// How many have been read.
-    read: u64,
+    ask: fn(&Each, &CStr) -> io::Result<()>,
+    /// How many have been asked.
+    asked: u64,
 }
 
-impl Readlink {
-    pub(crate) fn new(directory: &str) -> io::Result<Self> {
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        Ok(Self {
-            directory: sys::open(None, &sys::path(directory)?, flags)?,
-            read: 0,
+impl Each {
+    /// READLINKs of symbolic links.
+    pub(crate) fn readlink(path: &str) -> io::Result<Self> {
+        Self::new(path, |each, name| {
+            sys::readlink(&each.directory, name).map(drop)
         })
     }
 
-    /// The link after so many others.
+    /// GETACLs, of which only the length is wanted.
+    pub(crate) fn getacl(path: &str) -> io::Result<Self> {
+        Self::new(path, |each, name| {
+            let name = name.to_str().map_err(io::Error::other)?;
+            let file = sys::path(&format!("{}/{name}", each.path))?;
+            sys::length_of_acl(&file).map(drop)
+        })
+    }
+
+    fn new(path: &str, ask: fn(&Each, &CStr) -> io::Result<()>) -> io::Result<Self> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        Ok(Self {
+            path: path.to_owned(),
+            directory: sys::open(None, &sys::path(path)?, flags)?,
+            ask,
+            asked: 0,
+        })
+    }
+
+    /// The entry after so many others.
     fn name(&self, number: u64) -> io::Result<CString> {
-        sys::path(&format!("entry-{}", self.read + number + 1))
+        sys::path(&format!("entry-{}", self.asked + number + 1))
     }
 }
 
-impl Operation for Readlink {
+impl Operation for Each {
     /// Looks them up.
     fn prepare(&mut self, count: u64) -> io::Result<()> {
         let flags = libc::AT_STATX_DONT_SYNC | libc::AT_SYMLINK_NOFOLLOW;
@@ -195,9 +215,9 @@ impl Operation for Readlink {
 
     fn run(&mut self, count: u64) -> io::Result<()> {
         for number in 0..count {
-            sys::readlink(&self.directory, &self.name(number)?)?;
+            (self.ask)(self, &self.name(number)?)?;
         }
-        self.read += count;
+        self.asked += count;
         Ok(())
     }
 }
@@ -262,7 +282,7 @@ mod tests {
         for number in 1..=3 {
             std::os::unix::fs::symlink("there", directory.join(format!("entry-{number}"))).unwrap();
         }
-        let mut links = Readlink::new(directory.to_str().unwrap()).unwrap();
+        let mut links = Each::readlink(directory.to_str().unwrap()).unwrap();
         for count in [1, 2] {
             links.prepare(count).unwrap();
             links.run(count).unwrap();

@@ -76,6 +76,15 @@ pub(crate) fn length_of_list(file: &OwnedFd) -> io::Result<usize> {
     usize::try_from(length).map_err(io::Error::other)
 }
 
+/// How long the ACL of a file is, as NFS 4 has it.
+pub(crate) fn length_of_acl(file: &CStr) -> io::Result<usize> {
+    let (file, name) = (file.as_ptr(), c"system.nfs4_acl".as_ptr());
+    // SAFETY: both strings end with a zero, and outlive the call; without room for the value the
+    // kernel tells its length alone.
+    let length = checked(unsafe { libc::lgetxattr(file, name, ptr::null_mut(), 0) })?;
+    usize::try_from(length).map_err(io::Error::other)
+}
+
 /// The next entries of a directory; how many bytes, 0 at the end.
 pub(crate) fn getdents(directory: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes no more than the buffer's length.
