@@ -34,7 +34,12 @@ use crate::{
             RecvBuf,
             TransferKind, //
         },
-        sunrpc::PinnedRqst, //
+        sunrpc::PinnedRqst,
+        sys::counters::{
+            count,
+            count_all,
+            Counter, //
+        },
     },
     transport::segment_cursor::SegmentCursor, //
 };
@@ -228,6 +233,8 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
         written,
         key,
     } = pulling;
+    count(Counter::ClientPulls);
+    count_all(Counter::ClientPullBytes, len);
     // In front of the next Call, for which the credit is.
     send_done(requester, connection, xid, key);
     requester.credits.lock().put(xid);
@@ -263,8 +270,9 @@ pub(super) fn send_done(
             buffer.reply(len, None, key, None, false)
         });
     trace::done(xid, key, sent);
-    if sent.is_err() {
-        give_up(requester, LossReason::BadMessage);
+    match sent {
+        Ok(()) => count(Counter::ClientDones),
+        Err(_) => give_up(requester, LossReason::BadMessage),
     }
 }
 

@@ -5,6 +5,7 @@
 pub(crate) mod address;
 pub(in crate::kapi) mod bit;
 pub(crate) mod completion;
+pub(crate) mod counters;
 pub(crate) mod fifo;
 pub(crate) mod log;
 pub(crate) mod memalloc;

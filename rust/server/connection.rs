@@ -13,12 +13,12 @@ use crate::{
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
-            log::warn,
-            svc_sysctl::{
+            counters::{
                 count,
                 count_all,
                 Counter, //
             },
+            log::warn,
         },
         trace, //
     },
@@ -462,10 +462,11 @@ impl Connection {
         match provided {
             None => buffer.reply(len, xid, invalidate, transfer, may_be_refused)?,
             Some(provided) => {
+                let bytes = provided.bytes();
                 let posted = buffer.provide(len, xid, invalidate, transfer, provided);
                 posted.inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))?;
                 if let Some(pulls) = &self.pulls {
-                    pulls.provided();
+                    pulls.provided(bytes);
                 }
             }
         }

@@ -6,12 +6,12 @@
 use crate::{
     kapi::{
         sys::{
-            svc_sysctl::{
-                self,
+            counters::{
                 count,
                 count_all,
                 Counter, //
             },
+            svc_sysctl,
             time::{
                 jiffies,
                 HZ, //
@@ -88,9 +88,10 @@ impl<H: Handler> Pulls<H> {
         jiffies().wrapping_add(self.time)
     }
 
-    /// A Reply was posted for the client to pull.
-    pub(super) fn provided(&self) {
+    /// A Reply of so many bytes was posted for the client to pull.
+    pub(super) fn provided(&self, bytes: usize) {
         count(Counter::Pulls);
+        count_all(Counter::PullBytes, bytes);
         self.overdue.queue(self.time);
     }
 }

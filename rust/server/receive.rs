@@ -18,7 +18,7 @@ use crate::{
             MsgPages,
             SvcRqst, //
         },
-        sys::svc_sysctl::{
+        sys::counters::{
             count_all,
             Counter, //
         },

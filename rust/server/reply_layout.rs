@@ -17,7 +17,7 @@ use crate::{
             Payload,
             SvcReply, //
         },
-        sys::svc_sysctl::{
+        sys::counters::{
             count,
             Counter, //
         },

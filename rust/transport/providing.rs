@@ -213,6 +213,14 @@ impl<'a, H: Handler> Providing<'a, H> {
         &self.segments
     }
 
+    /// Bytes of what was added.
+    pub(crate) fn bytes(&self) -> usize {
+        self.segments
+            .iter()
+            .map(|segment| segment.length as usize)
+            .sum()
+    }
+
     /// What is to be posted, as long as this is there.
     pub(super) fn take(&mut self) -> Option<KBox<Provided>> {
         self.provided.take()

@@ -157,9 +157,13 @@ unsigned int rpcrdma_rs_sysctl_region_pages(void);
 bool rpcrdma_rs_sysctl_pad_optimize(void);
 bool rpcrdma_rs_sysctl_reliable_reply(void);
 
-/* Tunables and counters of the server, see svc_sysctl.c. */
-enum rpcrdma_rs_svc_counter {
-	/* RDMA Reads of segments. */
+/* Counters, see counters.c. */
+enum rpcrdma_rs_counter {
+	/* Of the client: Replies pulled, their bytes, RDMA_DONE messages sent. */
+	RPCRDMA_RS_PULLS,
+	RPCRDMA_RS_PULL_BYTES,
+	RPCRDMA_RS_DONES,
+	/* Of the server: RDMA Reads of segments. */
 	RPCRDMA_RS_SVC_READ,
 	/* Messages received. */
 	RPCRDMA_RS_SVC_RECV,
@@ -167,17 +171,21 @@ enum rpcrdma_rs_svc_counter {
 	RPCRDMA_RS_SVC_WRITE,
 	/* Times that something had to wait for room in a send queue. */
 	RPCRDMA_RS_SVC_SQ_STARVE,
-	/* Replies provided for the client to pull. */
+	/* Replies provided for the client to pull, and their bytes. */
 	RPCRDMA_RS_SVC_PULLS,
+	RPCRDMA_RS_SVC_PULL_BYTES,
 	/* RDMA_DONE messages received. */
 	RPCRDMA_RS_SVC_PULLED,
 	/* Replies taken back, since no such message came in time. */
 	RPCRDMA_RS_SVC_PULLS_OVERDUE,
 	/* Replies refused, since others are not pulled yet. */
 	RPCRDMA_RS_SVC_PULLS_REFUSED,
-	RPCRDMA_RS_SVC_COUNTERS,
+	RPCRDMA_RS_COUNTERS,
 };
 
+void rpcrdma_rs_count(enum rpcrdma_rs_counter which, unsigned long n);
+
+/* Tunables of the server, see svc_sysctl.c. */
 int rpcrdma_rs_svc_sysctl_register(void);
 void rpcrdma_rs_svc_sysctl_unregister(void);
 unsigned int rpcrdma_rs_svc_max_requests(void);
@@ -185,6 +193,5 @@ unsigned int rpcrdma_rs_svc_max_req_size(void);
 bool rpcrdma_rs_svc_reliable_reply(void);
 unsigned int rpcrdma_rs_svc_reliable_reply_bytes(void);
 unsigned int rpcrdma_rs_svc_reliable_reply_timeout(void);
-void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which, unsigned long n);
 
 #endif /* RPCRDMA_RS_HELPERS_H */

@@ -2,14 +2,13 @@
 /*
  * Tunables and counters of the server under /proc/sys/sunrpc/svc_rdma. The
  * tunables take effect for connections accepted afterwards; those marked dead
- * are accepted and ignored. A write of anything to a counter makes it zero.
+ * are accepted and ignored.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
-#include <linux/kernel.h>
-#include <linux/percpu.h>
 #include <linux/sysctl.h>
 
+#include "counters.h"
 #include "helpers.h"
 
 /* Credits of a connection, at most. */
@@ -33,8 +32,6 @@ static const unsigned int bytes_range[] = { 0, 1 << 30 };
 static const unsigned int timeout_range[] = { 1, 3600 };
 static const unsigned int reads_range[] = { 1, 255 };
 static const unsigned int unused_range[] = { 0, 0 };
-
-static DEFINE_PER_CPU(unsigned long [RPCRDMA_RS_SVC_COUNTERS], counters);
 
 unsigned int rpcrdma_rs_svc_max_requests(void)
 {
@@ -61,39 +58,6 @@ unsigned int rpcrdma_rs_svc_reliable_reply_timeout(void)
 	return READ_ONCE(reliable_reply_timeout);
 }
 
-void rpcrdma_rs_svc_count(enum rpcrdma_rs_svc_counter which, unsigned long n)
-{
-	this_cpu_add(counters[which], n);
-}
-
-static int counter_handler(const struct ctl_table *table, int write,
-			   void *buffer, size_t *lenp, loff_t *ppos)
-{
-	unsigned int which = (unsigned long)table->extra1;
-	unsigned long sum = 0;
-	const struct ctl_table shown = {
-		.procname	= table->procname,
-		.data		= &sum,
-		.maxlen		= sizeof(sum),
-		.mode		= table->mode,
-	};
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		unsigned long *counter = &per_cpu(counters, cpu)[which];
-
-		if (write)
-			WRITE_ONCE(*counter, 0);
-		else
-			sum += READ_ONCE(*counter);
-	}
-	if (write) {
-		*ppos += *lenp;
-		return 0;
-	}
-	return proc_doulongvec_minmax(&shown, write, buffer, lenp, ppos);
-}
-
 /* As in the C module, a value out of its range is EINVAL. No end is above INT_MAX. */
 #define RANGED(name, var, range) {				\
 	.procname	= name,					\
@@ -103,13 +67,6 @@ static int counter_handler(const struct ctl_table *table, int write,
 	.proc_handler	= proc_dointvec_minmax,		\
 	.extra1		= (void *)&(range)[0],			\
 	.extra2		= (void *)&(range)[1],			\
-}
-
-#define COUNTER(name, which) {					\
-	.procname	= name,					\
-	.mode		= 0644,					\
-	.proc_handler	= counter_handler,			\
-	.extra1		= (void *)(unsigned long)(which),			\
 }
 
 static const struct ctl_table table[] = {
@@ -125,6 +82,7 @@ static const struct ctl_table table[] = {
 	COUNTER("rdma_stat_write", RPCRDMA_RS_SVC_WRITE),
 	COUNTER("rdma_stat_sq_starve", RPCRDMA_RS_SVC_SQ_STARVE),
 	COUNTER("rdma_stat_pull", RPCRDMA_RS_SVC_PULLS),
+	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_SVC_PULL_BYTES),
 	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_SVC_PULLED),
 	COUNTER("rdma_stat_pull_overdue", RPCRDMA_RS_SVC_PULLS_OVERDUE),
 	COUNTER("rdma_stat_pull_refused", RPCRDMA_RS_SVC_PULLS_REFUSED),

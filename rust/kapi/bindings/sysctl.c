@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Tunables of the client under /proc/sys/sunrpc. The number of slots
+ * Tunables and counters of the client under /proc/sys/sunrpc. The number of slots
  * takes effect when the next transport is created, the time of silence within
  * half a minute, the others when a transport connects next; those marked dead
  * are accepted and ignored.
@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/sysctl.h>
 
+#include "counters.h"
 #include "helpers.h"
 
 /* Credits asked for by a transport. */
@@ -124,6 +125,10 @@ static const struct ctl_table tunables[] = {
 	RANGED_BY(region_pages_handler, "rdma_region_pages", region_pages,
 		  region_range),
 	RANGED("rdma_reliable_reply", reliable_reply, bool_range),
+	/* Nor are these in the C module. */
+	COUNTER("rdma_stat_pull", RPCRDMA_RS_PULLS),
+	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_PULL_BYTES),
+	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_DONES),
 	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
 	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
 	{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Tunables and counters of the server under `/proc/sys/sunrpc/svc_rdma`.
+//! Tunables of the server under `/proc/sys/sunrpc/svc_rdma`.
 //!
 //! The table itself is C, in `bindings/svc_sysctl.c`. The tunables are read for each connection.
 
@@ -73,47 +73,4 @@ pub(crate) fn reliable_reply_bytes() -> u32 {
 pub(crate) fn reliable_reply_timeout() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::svc_reliable_reply_timeout() }
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Counter {
-    /// RDMA Reads: for each segment of a Read chunk one, or more where it goes to several places.
-    Read,
-    /// Messages received.
-    Receive,
-    /// RDMA Writes: for each segment that is used of a Write or Reply chunk one, or more where it
-    /// comes from several places.
-    Write,
-    /// Times that something had to wait for room in a send queue.
-    Starved,
-    /// Replies that were provided for the client to pull.
-    Pulls,
-    /// Times that a client said that it has pulled one, or does not want it.
-    Pulled,
-    /// Replies that were taken back, since the client has not said so in time.
-    PullsOverdue,
-    /// Replies that were refused instead, since others are not pulled yet.
-    PullsRefused,
-}
-
-/// Counts one. Any context.
-pub(crate) fn count(counter: Counter) {
-    count_all(counter, 1);
-}
-
-/// Counts `n`. Any context.
-pub(crate) fn count_all(counter: Counter, n: usize) {
-    let which = match counter {
-        Counter::Read => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_READ,
-        Counter::Receive => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_RECV,
-        Counter::Write => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_WRITE,
-        Counter::Starved => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_SQ_STARVE,
-        Counter::Pulls => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS,
-        Counter::Pulled => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLED,
-        Counter::PullsOverdue => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS_OVERDUE,
-        Counter::PullsRefused => bindings::rpcrdma_rs_svc_counter_RPCRDMA_RS_SVC_PULLS_REFUSED,
-    };
-    // SAFETY: The number is that of a counter.
-    unsafe { bindings::svc_count(which, n) };
 }
