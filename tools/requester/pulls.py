@@ -2,7 +2,7 @@
 one who does it wrong."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import nfs
 from bench import Bench
@@ -19,11 +19,12 @@ PULLS = private_data(True) + pulls(may_pull=True)
 KEEPS_KEYS = private_data() + pulls(may_pull=True)
 # What nobody was offered.
 NO_XID, NO_KEY = 0x7e57_0000, 0x0bad_0b00
-# For how many seconds a Reply is provided: the test has set that.
-TIME = 2
+# For how many seconds a Reply is provided that is too late, and bytes of Replies at once: the test has set that.
+TIME, MOST_BYTES = 2, 2 << 20
 NOTHING = "provides nothing"
-# Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled.
-BYTES, AT_ONCE = 12_000, 16
+# Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled. Fewer of large
+# ones are as many bytes as it may have; results have so many around them.
+BYTES, AT_ONCE, LARGE_BYTES, AROUND = 12_000, 16, 60_000, 200
 
 
 class Puller:
@@ -33,9 +34,9 @@ class Puller:
         self.bench = bench
         self.connection = Connection(bench.adapter, private)
 
-    def call(self, message: Message, **chunks) -> int:
-        """Make a Call; its XID."""
-        xid = self.bench.xid()
+    def call(self, message: Message, xid: int = 0, **chunks) -> int:
+        """Make a Call, with an XID of its own if there is none; its XID."""
+        xid = xid or self.bench.xid()
         self.connection.send(Header(xid, **chunks).encode() + message.call(xid).bytes)
         return xid
 
@@ -77,12 +78,16 @@ class Puller:
 
     def is_over(self, segments: Sequence[Segment]) -> None:
         """Fail unless that cannot be read any more: who tries loses the connection."""
+        self.must_fail(lambda: self.pull(segments), "what is provided no more can still be read")
+
+    def must_fail(self, attempt: Callable[[], object], otherwise: str) -> None:
+        """Fail unless the device refuses that, which costs the connection."""
         try:
-            self.pull(segments)
+            attempt()
         except (Lost, Failure):
             self.close()
             return
-        raise Failure("what is provided no more can still be read")
+        raise Failure(otherwise)
 
     def close(self) -> None:
         self.connection.close()
@@ -182,11 +187,53 @@ def too_late(bench: Bench) -> None:
     """Who does not say so finds the Reply gone after a while, and nothing else is the worse for it."""
     if bench.differs(NOTHING):
         return
-    puller = Puller(bench)
+    puller, other = Puller(bench), Puller(bench)
     segments = puller.provided(puller.call(long(bench)))
+    xid = other.call(long(bench))
+    key = other.provided(xid)[0].handle
     time.sleep(TIME + 2)
     puller.works()
     puller.is_over(segments)
+    # It may have been on its way.
+    other.done(xid, key)
+    other.exchange(long(bench))
+    other.works()
+    other.close()
+
+
+def again(bench: Bench) -> None:
+    """Of two Replies under one XID the first is taken back before there is the second, and one word is enough for both."""
+    if bench.differs(NOTHING):
+        return
+    for said_first in (False, True):
+        puller = Puller(bench)
+        xid = puller.call(long(bench))
+        first = puller.provided(xid)
+        second = puller.provided(puller.call(long(bench, LARGE_BYTES), xid))
+        same("second Reply", puller.pull(second), bytes(long(bench, LARGE_BYTES).reply(xid).bytes))
+        if said_first:
+            puller.done(xid, second[0].handle)
+            puller.works()
+            puller.is_over(second)
+        else:
+            puller.is_over(first)
+
+
+def only_read(bench: Bench) -> None:
+    """What is provided can be read, by its own connection, and nothing else."""
+    if bench.differs(NOTHING):
+        return
+    puller, other = Puller(bench), Puller(bench)
+    xid = puller.call(long(bench))
+    segments = puller.provided(xid)
+    other.must_fail(lambda: other.pull(segments), "another connection can read what is provided")
+    same("Reply", puller.pull(segments), bytes(long(bench).reply(xid).bytes))
+
+    def write() -> None:
+        puller.connection.write(b"written", segments[0].handle, segments[0].offset)
+        puller.works()
+
+    puller.must_fail(write, "what is provided can be written")
 
 
 def unknown(bench: Bench) -> None:
@@ -215,8 +262,9 @@ def foreign_key(bench: Bench) -> None:
         return
     for kind in ("another Reply's", "nobody's", "with a Call", "of nothing provided"):
         puller = Puller(bench)
-        first, second = (puller.call(long(bench)) for _ in range(2))
-        keys = [puller.provided(xid)[0].handle for xid in (first, second)]
+        first = puller.call(long(bench))
+        keys = [puller.provided(first)[0].handle]
+        keys.append(puller.provided(puller.call(long(bench)))[0].handle)
         if kind == "another Reply's":
             puller.done(first, keys[1])
         elif kind == "nobody's":
@@ -235,24 +283,32 @@ def too_many(bench: Bench) -> None:
     notices; afterwards all is as before."""
     if bench.differs(NOTHING):
         return
-    puller, refused = Puller(bench), 0
-    waiting: list[tuple[int, int]] = []
-    while not refused and len(waiting) < 200:
-        xid = puller.call(long(bench))
-        message = puller.connection.receive().message
-        if message[12:16] == Header(xid, RDMA_NOMSG).encode()[12:16]:
-            waiting.append((xid, decode(message)[0].reads[0][1].handle))
-        else:
-            same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
-            refused += 1
-    require(refused == 1, "there is no end to it")
-    require(len(waiting) >= AT_ONCE, f"only {len(waiting)} Replies are provided at once")
-    bench.works()
-    for xid, key in waiting:
-        puller.done(xid, key)
-    puller.exchange(long(bench), key=True)
-    puller.works()
+    puller = Puller(bench)
+    for length in (BYTES, LARGE_BYTES):
+        waiting = until_refused(puller, length)
+        require(len(waiting) >= AT_ONCE, f"only {len(waiting)} Replies are provided at once")
+        require(len(waiting) * length <= MOST_BYTES, f"{len(waiting)} Replies of {length} bytes are provided at once")
+        if length == LARGE_BYTES:
+            require((len(waiting) + 1) * (length + AROUND) > MOST_BYTES, f"only {len(waiting)} large Replies are provided at once")
+        bench.works()
+        for xid, key in waiting:
+            puller.done(xid, key)
+        puller.exchange(long(bench), key=True)
+        puller.works()
     puller.close()
+
+
+def until_refused(puller: Puller, length: int) -> list[tuple[int, int]]:
+    """XIDs and keys of what is provided, until the server says ERR_CHUNK."""
+    waiting: list[tuple[int, int]] = []
+    while len(waiting) < 200:
+        xid = puller.call(long(puller.bench, length))
+        message = puller.connection.receive().message
+        if message[12:16] != Header(xid, RDMA_NOMSG).encode()[12:16]:
+            same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
+            return waiting
+        waiting.append((xid, decode(message)[0].reads[0][1].handle))
+    raise Failure("there is no end to it")
 
 
 def left(bench: Bench) -> None:
@@ -269,5 +325,7 @@ def left(bench: Bench) -> None:
 
 CASES = [Case("agreement", said), Case("Reply that is pulled", pulled), Case("Reply chunk that is too small", chunk_too_small),
          Case("pulled beside Write chunks", beside_write_chunks), Case("pulled, and read again", over),
-         Case("pulled too late", too_late), Case("pulled twice, or another's", unknown),
+         Case("provided twice", again), Case("only to be read", only_read),
+         Case("pulled twice, or another's", unknown),
          Case("key of another Reply", foreign_key), Case("never pulled", too_many), Case("left with them", left)]
+LATE = [Case("pulled too late", too_late)]

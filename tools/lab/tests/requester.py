@@ -14,7 +14,7 @@ from tests.mount import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
-PULLS = "pulls"
+PULLS, LATE = "pulls", "late pulls"
 REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
@@ -89,13 +89,15 @@ def dropped(cell: Cell) -> None:
 
 
 def pulled(cell: Cell) -> None:
-    """The part for Replies that are pulled, which are to be provided for two seconds only."""
+    """The parts for Replies that are pulled, of which there may be 2 MiB; and that are provided for two seconds only."""
     if cell.server_module != OURS:
         return part(PULLS, cell)
-    knob = "/proc/sys/sunrpc/svc_rdma/reliable_reply_timeout"
-    with progress.undoing(lambda: cell.server(f"echo 60 > {knob}")):
-        cell.server(f"echo 2 > {knob}")
+    knobs = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && echo {} > reliable_reply_bytes"
+    with progress.undoing(lambda: cell.server(knobs.format(60, 16 << 20))):
+        cell.server(knobs.format(60, 2 << 20))
         part(PULLS, cell)
+        cell.server(knobs.format(2, 2 << 20))
+        part(LATE, cell)
 
 
 def long_tests() -> list[Test]:
