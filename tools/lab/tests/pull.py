@@ -9,9 +9,12 @@ from guests.pair import OURS
 from judges import trace_events
 
 CLIENT_KNOB = "/proc/sys/sunrpc/rdma_reliable_reply"
-COUNTERS = "/proc/sys/sunrpc/svc_rdma/rdma_stat_{}"
+SERVERS = "/proc/sys/sunrpc/svc_rdma/rdma_stat_pull"
+CLIENTS = "/proc/sys/sunrpc/rdma_stat_pull"
 # Entries of directories, and of ACLs of NFS 4; nfsd has no room for longer ones of NFS 3 than a page.
-DIRECTORIES, ACLS, ACLS_OF_3 = (4, 30, 300, 3000), (1, 10, 100, 1000), (1, 10, 60)
+DIRECTORIES, ACLS, ACLS_OF_3 = (4, 30, 300, 10_000), (1, 10, 100, 1000), (1, 10, 60)
+# Bytes of the values of extended attributes, up to the longest that there can be.
+VALUES = (1, 100, 4000, 8000, 30_000, 65_536)
 # Bytes of the target of a symbolic link: the most that there can be.
 TARGET = 4095
 # What one of each end has to say.
@@ -19,7 +22,12 @@ CLIENT_EVENTS = "reply_mechanism pull pulled done".split()
 SERVER_EVENTS = "provide pulled".split()
 PREPARE = "for n in {directories}; do mkdir d$n && (cd d$n && seq -f 'name-%0100g' $n | xargs touch) || exit 1; done; " \
     "for n in {acls}; do touch a$n && setfacl -m $(seq -f u:%g:rwx -s , 1001 $((1000 + n))) a$n || exit 1; done; " \
-    "ln -s $(printf '%0*d' {target} 0) l"
+    "ln -s $(printf '%0*d' {target} 0) l; touch v; for n in {values}; do python3 -c 'import os, sys; " \
+    "os.setxattr(\"v\", \"user.\" + sys.argv[1], os.urandom(int(sys.argv[1])))' $n || exit 1; done"
+SUMS = "for n in {1}; do getfattr --only-values -n user.$n {0}/v | sha256sum || exit 1; done"
+# The users that an ACL names, one in a line.
+USERS, USERS_OF_4 = "getfacl -n {} | sed -n 's/^user:\\([1-9][0-9]*\\):.*/\\1/p'", \
+    "nfs4_getfacl {} | sed -n 's/^A::\\([1-9][0-9]*\\)[:@].*/\\1/p'"
 
 
 def can(cell: Cell) -> bool:
@@ -37,16 +45,24 @@ def offering(cell: Cell) -> Iterator[None]:
 
 
 def pulled(cell: Cell) -> None:
-    """Directories, ACLs and symbolic links of all lengths come at the first try, as they are at the server; long Replies are
-    pulled, and nothing of them is left. With Kerberos the guests have no users that an ACL could name."""
+    """Directories, ACLs, extended attributes and symbolic links of all lengths come at the first try, as they are at the
+    server; long Replies are pulled, and nothing of them is left. With Kerberos the guests have no users that an ACL could
+    name, and only NFS 4.2 has the attributes."""
     acls = () if cell.security != NO_SECURITY else ACLS_OF_3 if cell.version == "3" else ACLS
-    prepare = PREPARE.format(directories=words(DIRECTORIES), acls=words(acls), target=TARGET)
+    values = VALUES if cell.version == "4.2" else ()
+    prepare = PREPARE.format(directories=words(DIRECTORIES), acls=words(acls), target=TARGET, values=words(values))
+    if can(cell):
+        # A write of anything makes them zero.
+        cell.client(f"for counter in {CLIENTS}*; do echo 1 > $counter || exit 1; done")
     before = counters(cell)
     with trace_events.recorded(cell.guests.client, "sunrpc/rpc_task_end") as client, \
             trace_events.recorded(cell.guests.server, "sunrpc/svc_xdr_sendto") as server, cell.mounted(prepare=prepare):
         for n in DIRECTORIES:
             there, here = cell.guests.together(listing(f"/export/t/d{n}"), listing(f"/mnt/t/d{n}"), LONG_SECONDS)
             require(here == there and here.split()[0] == str(n), f"{n} names: the client has {here} and the server {there}")
+        there, here = (SUMS.format(place, words(values)) for place in ("/export/t", "/mnt/t"))
+        there, here = cell.guests.together(there, here)
+        require(here == there and len(here.splitlines()) == len(values), f"the client has other values: {here} and not {there}")
         for n in acls:
             has_acl(cell, n)
         target = cell.client("readlink /mnt/t/l").strip()
@@ -54,30 +70,42 @@ def pulled(cell: Cell) -> None:
         done = counters(cell)
     if not can(cell):
         return
-    pulls, told, overdue, refused = (now - then for now, then in zip(done, before))
-    progress.line(f"  {pulls} Replies were pulled")
+    pulls, told, overdue, refused, provided = (now - then for now, then in zip(done, before))
+    progress.line(f"  {pulls} Replies were pulled, {provided} bytes")
     require(pulls > 0 and told == pulls and not overdue and not refused,
             f"{pulls} Replies provided, {told} pulled, {overdue} too late, {refused} refused")
+    counted = [int(cell.client(f"cat {CLIENTS}{name}")) for name in ("", "_done", "_bytes")]
+    require(counted == [pulls, pulls, provided],
+            f"the client counts {counted[0]} Replies of {counted[2]} bytes, and told the server {counted[1]} times")
     must_tell(client, CLIENT_EVENTS)
     must_tell(server, SERVER_EVENTS)
     require(len(client.named("pulled")) == len(server.named("provide")) == pulls, "the events tell of other pulls")
 
 
+@contextlib.contextmanager
+def used(cell: Cell) -> Iterator[None]:
+    """Fail unless Replies are pulled during a block in which the server keeps its module, if both ends can."""
+    before = counters(cell)
+    yield
+    if before:
+        pulls, told, overdue, refused, provided = (now - then for now, then in zip(counters(cell), before))
+        progress.line(f"  {pulls} Replies of {provided} bytes were provided, {told} pulled; {overdue} too late, {refused} refused")
+        require(told > 0, "no Reply was pulled")
+
+
 def has_acl(cell: Cell, n: int) -> None:
-    """Fail unless the client sees so many entries of users in the ACL of a file."""
-    if cell.version == "3":
-        count = cell.client(f"getfacl -n /mnt/t/a{n} | grep -c '^user:1'")
-    else:
-        count = cell.client(f"nfs4_getfacl /mnt/t/a{n} | grep -c '^A::[1-9][0-9]*[:@]'")
-    require(int(count) == n, f"the client sees {count.strip()} of {n} entries of an ACL")
+    """Fail unless the client sees the users in the ACL of a file, who are so many."""
+    users = USERS if cell.version == "3" else USERS_OF_4
+    there, here = cell.guests.together(USERS.format(f"/export/t/a{n}"), users.format(f"/mnt/t/a{n}"))
+    require(sorted(here.split()) == sorted(there.split()) and len(there.split()) == n,
+            f"the client sees {len(here.split())} of {n} users in an ACL")
 
 
 def counters(cell: Cell) -> list[int]:
     """Of all Replies that the server has provided, if it can."""
     if not can(cell):
         return []
-    names = (COUNTERS.format(name) for name in ("pull", "pull_done", "pull_overdue", "pull_refused"))
-    return [int(cell.server(f"cat {name}")) for name in names]
+    return [int(cell.server(f"cat {SERVERS}{name}")) for name in ("", "_done", "_overdue", "_refused", "_bytes")]
 
 
 def listing(directory: str) -> str:
