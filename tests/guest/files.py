@@ -6,14 +6,15 @@ files.py check DIR [SIZE...] [--direct] [--odd] read every file, or those, and c
 files.py link DIR [LONGEST]                     make symbolic links with short and very long targets
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
-files.py load DIR COUNT                         COUNT processes write and read until they are killed; /tmp/load.verified
-                                                says how many bytes each has compared
+files.py load DIR COUNT                         COUNT processes write and read, or list directories, until they are killed;
+                                                /tmp/load.verified says how many bytes each has compared
 files.py forget                                 write back and drop what the kernel has in its caches
 
 Several, with `then` between them, are done in turn: starting Python takes an emulated machine a second.
 --odd uses memory and file offsets that are not multiples of anything.
 """
 
+import contextlib
 import mmap
 import os
 import random
@@ -25,6 +26,12 @@ PIECE = 1 << 20
 BEHIND = b"\xa5" * 64
 # The longest target there is, and some that fit one kind of message but not another.
 LINKS = (1, 100, 1000, 2000, 4000, 4095)
+# Their list fits into no message.
+NAMES = {f"{number:0250}" for number in range(64)}
+# Lists that are short as a rule, so that the client has no room for one that is not.
+LISTS: dict[str, set[str]] = {"none": set(), "empty": set(), "many": NAMES}
+# Processes of a load that list directories.
+LISTERS = 3
 
 
 def content(name: str, size: int) -> bytes:
@@ -147,6 +154,26 @@ def workers(directory: str, count: int, size: int) -> int:
     return each(count, work)
 
 
+def make_lists(directory: str) -> None:
+    for place, names in LISTS.items():
+        os.makedirs(f"{directory}/{place}", exist_ok=True)
+        for name in names:
+            os.close(os.open(f"{directory}/{place}/{name}", os.O_WRONLY | os.O_CREAT, 0o644))
+
+
+def compare_lists(directory: str) -> None:
+    """Lists that have just changed, so that the server is asked for them."""
+    for place, names in LISTS.items():
+        # Another may be doing the same, and a server that has begun anew does not know what it has done, when it is asked
+        # again.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(f"{directory}/{place}/new")
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(f"{directory}/{place}/new")
+        if set(os.listdir(f"{directory}/{place}")) - {"new"} != names:
+            raise ValueError(f"{directory}/{place} has other names than were made")
+
+
 def load(directory: str, count: int) -> int:
     # Lines of the same length, so that each process has a place for its own.
     verified = os.open("/tmp/load.verified", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -157,10 +184,14 @@ def load(directory: str, count: int) -> int:
 
     for number in range(count):
         note(number, 0)
+    lists = f"{directory}/lists"
+    make_lists(lists)
 
     def work(number: int) -> None:
         data = content(f"load-{number}", 256 * 1024)
         compared = 0
+        while number < LISTERS:
+            compare_lists(lists)
         while True:
             write(f"{directory}/load-{number}", data, number % 2 == 0, odd=False)
             if not holds(f"{directory}/load-{number}", data, number % 2 == 0, odd=False):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import progress
 from guests.cell import LONG_SECONDS, Cell, Test
 from judges.messages import Expected
-from tests import life as life_tests, mount as mount_tests, objects
+from tests import life as life_tests, mount as mount_tests, objects, pull
 from totals import TOTALS, Kind
 
 VERSION = "4.2"
@@ -74,7 +74,7 @@ def broken(count: int, cell: Cell) -> None:
     with cell.mounted():
         there = objects.at_rest(cell, 1)
         before = cell.connects()
-        with cell.load(), cell.broken(cell.guests.client, INTERVAL):
+        with pull.used(cell), cell.load(), cell.broken(cell.guests.client, INTERVAL):
             cell.await_connects(before + count, SECONDS_EACH * count)
         cell.still_works()
         objects.judge(cell, 1, there)
@@ -85,7 +85,7 @@ def device_removed(count: int, cell: Cell) -> None:
     cell.load_modules()
     with cell.mounted():
         before = cell.connects()
-        with cell.load():
+        with pull.used(cell), cell.load():
             for number in range(count):
                 way = f"{WAYS[number % len(WAYS)]} {cell.device}"
                 if number // len(WAYS) % 2:

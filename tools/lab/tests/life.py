@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import progress
 from guests.cell import GONE, LOOK_SECONDS, VERIFIED, Cell, Test
 from judges.messages import Expected
-from tests import mount as mount_tests
+from tests import mount as mount_tests, pull
 from totals import TOTALS, Kind
 
 # For one connection.
@@ -95,7 +95,7 @@ def tests(amounts: Amounts, device: str) -> list[Test]:
 def come_and_go(count: int, cell: Cell) -> None:
     """Connections are made, and left at a random moment, beside a mount in use."""
     cell.load_modules()
-    with cell.mounted(), cell.load():
+    with cell.mounted(), pull.used(cell), cell.load():
         connects = cell.connects()
         # Those, too, that had no answer within the program's patience.
         refused = cell.client(f"/lab/callers.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
@@ -108,7 +108,7 @@ def come_and_go(count: int, cell: Cell) -> None:
 def restarted(count: int, cell: Cell) -> None:
     """nfsd ends and begins again, while a mount is in use and connections are asked for."""
     cell.load_modules()
-    with cell.mounted():
+    with cell.mounted(), pull.used(cell):
         for _ in range(0, count, RESTARTS_OF_A_LOAD):
             with cell.load():
                 with _callers(cell):
@@ -123,7 +123,7 @@ def restarted(count: int, cell: Cell) -> None:
 def device_removed(count: int, cell: Cell) -> None:
     """The server's RDMA device goes away under load with all connections, and comes back."""
     cell.load_modules()
-    with cell.mounted():
+    with cell.mounted(), pull.used(cell):
         with cell.load(), _callers(cell):
             for number in range(count):
                 await_connection(cell)
