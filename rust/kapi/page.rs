@@ -333,8 +333,8 @@ impl ExtentIter<'_> {
                 n.is_some()
             };
             // Each piece has a page at least that no other of the run has, and all pages were
-            // counted: there is an element for each. SAFETY: The memory is valid by the type
-            // invariant.
+            // counted: there is an element for each.
+            // SAFETY: The memory is valid by the type invariant.
             if unsafe { part.each(longest, put) }.is_err() {
                 return 0;
             }

@@ -127,6 +127,8 @@ def borrowed_reasons(text: str) -> list[tuple[int, str]]:
         reason = re.sub(r"\s*\n\s*// ", " ", match[1])
         if BORROWED.search(reason):
             found.append((text.count("\n", 0, match.start()) + 1, f"no reason of its own: {reason[:40]}"))
+    for match in re.finditer(r"//.*\S +(?:SAFETY|INVARIANT):", text):
+        found.append((text.count("\n", 0, match.start()) + 1, "a reason that does not begin its line"))
     return found
 
 

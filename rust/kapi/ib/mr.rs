@@ -324,8 +324,9 @@ impl Mr {
         let mapped = self.take_back(&mut core);
         core.dead = true;
         // Its memory may be such as is given back only by who may sleep, which whoever drops the
-        // last reference may not. SAFETY: The lock is held, and nobody covers anything any more, so
-        // by the type invariant nobody else uses the list.
+        // last reference may not.
+        // SAFETY: The lock is held, and nobody covers anything any more, so by the type invariant
+        // nobody else uses the list.
         let sg = unsafe { core::mem::take(&mut (*self.list.get()).sg) };
         drop(core);
         drop(sg);
@@ -419,9 +420,9 @@ impl Mr {
         }
 
         let mr = self.mr.as_ptr();
-        // A key is used once: the peer's late use of an old one must fail. SAFETY: The region is
-        // valid, since nobody deregisters it, and nobody else uses it while the caller has its
-        // token.
+        // A key is used once: the peer's late use of an old one must fail.
+        // SAFETY: The region is valid, since nobody deregisters it, and nobody else uses it while
+        // the caller has its token.
         let key = unsafe {
             bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
             let in_page = (*mr).iova & u64::from(PAGE - 1);

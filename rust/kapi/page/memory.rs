@@ -91,7 +91,7 @@ impl KeptExtents {
     }
 }
 
-/// TransferMemory that RDMA Reads fill, or RDMA Writes send.
+/// Memory that RDMA Reads fill, or RDMA Writes send.
 pub(crate) enum TransferMemory {
     /// Its pages belong to whom this belongs.
     Pages(MsgPages),

@@ -31,6 +31,10 @@ class Reasons(unittest.TestCase):
             self.assertEqual(host.borrowed_reasons(f"    // SAFETY: {reason}\n    unsafe {{ f() }};\n"), [], reason)
         self.assertEqual(host.borrowed_reasons("/// As above.\n// by contract\n"), [])
 
+    def test_begins_its_line(self) -> None:
+        text = "    // Why it is done. SAFETY: By the type invariant.\n    unsafe { f() };\n"
+        self.assertEqual([line for line, _ in host.borrowed_reasons(text)], [1])
+
     def test_length(self) -> None:
         def block(lines: int) -> str:
             return "fn f() {\n    unsafe {\n" + "        g({ 1 }); // }\n" * lines + "    }\n}\n"

@@ -57,7 +57,8 @@ unsafe fn registers_for_writes(target: Target) -> Result<bool> {
         return Ok(false);
     }
     // There is no other way to be told: the parameter is the core's own, and some devices have
-    // regions for other reasons. SAFETY: Allocating has no requirement.
+    // regions for other reasons.
+    // SAFETY: Allocating has no requirement.
     let page = unsafe { bindings::alloc_page(bindings::GFP_KERNEL) };
     if page.is_null() {
         return Err(ENOMEM);

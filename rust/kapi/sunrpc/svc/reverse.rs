@@ -121,7 +121,8 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: There is room for our part, of which there is no value of before.
         unsafe { (&raw mut (*private).data).write(Some((link, module))) };
         // There is one for the life of the connection. Others may know of it from here on: nothing
-        // may fail any more. SAFETY: A transport of this function.
+        // may fail any more.
+        // SAFETY: A transport of this function.
         unsafe { theirs.publish(xprt) }.inspect_err(|_| {
             // SAFETY: It was not published, so that nobody else knows of it.
             drop(unsafe { (*private).data.take() });
