@@ -46,9 +46,7 @@ use crate::{
         trace, //
     },
     kapi::{
-        ib::{
-            Received, //
-        },
+        ib::Received,
         sunrpc::PinnedRqst, //
     },
 };

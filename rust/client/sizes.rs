@@ -11,13 +11,13 @@ use crate::{
         DeviceLimits,
         TransferSizes, //
     },
-    transport::region_plan::RegionPlan,
     transport::{
         credits::RECEIVE_BATCH,
         queues::{
             Queues,
             Wish, //
         },
+        region_plan::RegionPlan,
         unfit::Unfit, //
     },
 };

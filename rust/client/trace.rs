@@ -140,22 +140,18 @@ pub(super) fn mechanism(rqst: &Rqst<'_, Call>, kind: &Kind, room: usize, expecte
 
 /// A Reply of so many bytes is about to be pulled, or cannot be.
 pub(super) fn pull(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
-    trace::xprtrdma_pull(|| (rqst.task().id(), xid, len as u32, status(result)));
+    trace::xprtrdma_pull(|| (rqst.task().id(), xid, len as u32, trace::status(result)));
 }
 
 /// So many bytes of a Reply were pulled, or not.
 pub(super) fn pulled(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
-    trace::xprtrdma_pulled(|| (rqst.task().id(), xid, len as u32, status(result)));
+    trace::xprtrdma_pulled(|| (rqst.task().id(), xid, len as u32, trace::status(result)));
 }
 
 /// The server is told that a Reply was pulled, and that key of it is made invalid, or none; or it
 /// cannot be told.
 pub(super) fn done(xid: u32, key: Option<u32>, result: Result) {
-    trace::xprtrdma_done(|| (xid, key.unwrap_or(0), status(result)));
-}
-
-fn status(result: Result) -> i32 {
-    result.err().map_or(0, |e| e.to_errno())
+    trace::xprtrdma_done(|| (xid, key.unwrap_or(0), trace::status(result)));
 }
 
 /// A Reply has come to an RPC that waits for it, with that grant.

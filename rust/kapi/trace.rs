@@ -9,6 +9,11 @@
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
+/// What an event says of a result: 0, or a negative errno.
+pub(crate) fn status(result: kernel::error::Result) -> i32 {
+    result.err().map_or(0, |e| e.to_errno())
+}
+
 /// Makes the functions of events. The types are those of what `trace.h` has, in the same order.
 macro_rules! events {
     ($(

@@ -79,11 +79,6 @@ use xdr::{
     VERSION, //
 };
 
-/// What a trace event says of a result.
-pub(super) fn status(result: Result) -> i32 {
-    result.err().map_or(0, |e| e.to_errno())
-}
-
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const CREDITS_UNSET: u32 = 0;
 
@@ -188,7 +183,7 @@ impl Responder {
         count(Counter::Pulled);
         self.change_wanted(endpoint, Wanted::said);
         let result = endpoint.pulled(xid, message.take_invalidated());
-        trace::svcrdma_pulled(|| (message.into(), xid, status(result)));
+        trace::svcrdma_pulled(|| (message.into(), xid, trace::status(result)));
         result
     }
 

@@ -28,7 +28,6 @@ use crate::{
     },
     server::{
         connection::{
-            status,
             Connection,
             ReplySend,
             Responder,
@@ -290,7 +289,7 @@ impl<'a> ReplyLayout<'a> {
         trace::svcrdma_provide(|| {
             let made = prepared.as_ref().map(|ready| ready.provided.as_ref());
             let segments = made.ok().flatten().map_or(0, |p| p.segments().len());
-            let result = status(prepared.as_ref().map(|_| ()).map_err(|e| *e));
+            let result = trace::status(prepared.as_ref().map(|_| ()).map_err(|e| *e));
             let length = self.stream_len as u32;
             (id, self.ctx.xid, segments as u32, length, result)
         });

@@ -49,20 +49,18 @@ impl<H: Handler> Endpoint<H> {
     #[inline(always)]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().get_buffer()?;
-        let buffer = match buffer {
-            Some(buffer) => buffer,
-            None => self.make_send_buffer()?,
-        };
-        Ok(SendBuffer {
-            buffer: Some(buffer),
-            endpoint: self,
-        })
+        self.given_or_made(buffer)
     }
 
     /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. May
     /// sleep to make one; errors as those of [`Self::send_buffer`].
     pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().take_buffer()?;
+        self.given_or_made(buffer)
+    }
+
+    #[inline(always)]
+    fn given_or_made(&self, buffer: Option<DmaBuffer>) -> Result<SendBuffer<'_, H>> {
         let buffer = match buffer {
             Some(buffer) => buffer,
             None => self.make_send_buffer()?,
@@ -179,6 +177,10 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     ) -> Result {
         let writes = transfer.and_then(RwBuilder::into_writes);
         let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
+        let Some(provided) = provided.take() else {
+            endpoint.lock().put_buffer(buffer);
+            return Err(EINVAL);
+        };
         let len = len.min(buffer.len());
         let message = Reply {
             buffer,
@@ -188,10 +190,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             xid,
             may_be_refused: false,
         };
-        match provided.take() {
-            Some(provided) => endpoint.post_or_queue(ProvidedReply { message, provided }),
-            None => endpoint.post_or_queue(message),
-        }
+        endpoint.post_or_queue(ProvidedReply { message, provided })
     }
 
     /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
