@@ -30,6 +30,7 @@ WHEN_CONNECTING, BREAKS = ("alloc_mr", "create_qp"), 4
 FAULTY_SECONDS = 120
 # A server closes a connection at once, and the client has another one as soon as it is told.
 CLOSED_SECONDS = 30
+RELIABLE_REPLY = "rdma_reliable_reply"
 # It takes two or three connections.
 LISTED_SECONDS = 120
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
@@ -123,7 +124,8 @@ def unfenced(cell: Cell) -> None:
     """The client's device invalidates nothing itself: an RPC with keys that the server leaves alone costs a connection, but
     has the Reply that came on it."""
     cell.load_modules()
-    with cell.mounted(prepare=MANY.format(1000)):
+    # A Reply that is pulled needs no key of the client.
+    with cell.tunable(RELIABLE_REPLY, 0), cell.mounted(prepare=MANY.format(1000)):
         before = cell.connects()
         cell.lists_the_same(LISTED_SECONDS)
         calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
