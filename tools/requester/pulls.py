@@ -3,6 +3,7 @@ one who does it wrong."""
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import nfs
 from bench import Bench
@@ -25,6 +26,8 @@ NOTHING = "provides nothing"
 # Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled. Fewer of large
 # ones are as many bytes as it may have; results have so many around them.
 BYTES, AT_ONCE, LARGE_BYTES, AROUND = 12_000, 16, 60_000, 200
+# Who has as much provided at once as there may be, and pages of the server's own in one Reply. The file says that it is so.
+HOLDERS, OWN_PAGES, HELD = 8, 30, Path("/tmp/pulls.held")
 
 
 class Puller:
@@ -285,7 +288,7 @@ def too_many(bench: Bench) -> None:
         return
     puller = Puller(bench)
     for length in (BYTES, LARGE_BYTES):
-        waiting = until_refused(puller, length)
+        waiting = until_refused(puller, long(bench, length))
         require(len(waiting) >= AT_ONCE, f"only {len(waiting)} Replies are provided at once")
         require(len(waiting) * length <= MOST_BYTES, f"{len(waiting)} Replies of {length} bytes are provided at once")
         if length == LARGE_BYTES:
@@ -298,11 +301,11 @@ def too_many(bench: Bench) -> None:
     puller.close()
 
 
-def until_refused(puller: Puller, length: int) -> list[tuple[int, int]]:
+def until_refused(puller: Puller, asked: Message) -> list[tuple[int, int]]:
     """XIDs and keys of what is provided, until the server says ERR_CHUNK."""
     waiting: list[tuple[int, int]] = []
     while len(waiting) < 200:
-        xid = puller.call(long(puller.bench, length))
+        xid = puller.call(asked)
         message = puller.connection.receive().message
         if message[12:16] != Header(xid, RDMA_NOMSG).encode()[12:16]:
             same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
@@ -323,9 +326,36 @@ def left(bench: Bench) -> None:
     bench.works()
 
 
+def held(bench: Bench) -> None:
+    """Clients that have nothing provided, then all that there may be, and then have said that it was pulled. nfsd reads into
+    pages of its own where a COMPOUND has two READs."""
+    asked = nfs.compound(*aligned(bench, 1, OWN_PAGES), *read(bench, 0, 4096 * OWN_PAGES))
+    pullers = [Puller(bench) for _ in range(HOLDERS)]
+    for puller in pullers:
+        puller.exchange(asked)
+        puller.works()
+    pause()
+    waiting = [until_refused(puller, asked) for puller in pullers]
+    pause()
+    for puller, replies in zip(pullers, waiting):
+        for xid, _ in replies:
+            puller.done(xid)
+        puller.works()
+    pause()
+    for puller in pullers:
+        puller.close()
+
+
+def pause() -> None:
+    """Until somebody has looked at the server, and removes the file."""
+    HELD.touch()
+    while HELD.exists():
+        time.sleep(0.1)
+
+
 CASES = [Case("agreement", said), Case("Reply that is pulled", pulled), Case("Reply chunk that is too small", chunk_too_small),
          Case("pulled beside Write chunks", beside_write_chunks), Case("pulled, and read again", over),
          Case("provided twice", again), Case("only to be read", only_read),
          Case("pulled twice, or another's", unknown),
          Case("key of another Reply", foreign_key), Case("never pulled", too_many), Case("left with them", left)]
-LATE = [Case("pulled too late", too_late)]
+LATE, HOLDING = [Case("pulled too late", too_late)], [Case("as much as there may be", held)]

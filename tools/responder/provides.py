@@ -1,9 +1,10 @@
 """A responder that provides Replies for the client to pull (Documentation/reliable-reply.rst), as it should and not."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from behaviours import Behaviour
+from behaviours import Behaviour, Places
 from failure import require
 from header import RDMA_NOMSG, Header, Segment, filled, private_data, pulls, words
 from memory import Memory
@@ -134,6 +135,49 @@ class ProvidesTwice(Provides):
             self._memory[again[0], xid] = self._memory.pop(again)
 
 
+class ProvidesBeside(Provides, Places):
+    """Puts the data of a READ of NFS 3 into its Write chunk, and provides the rest, though it would come inline."""
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        (Places if offer.writes else Provides).reply(self, proxy, offer, message)
+
+    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
+        print("beside", flush=True)
+        self.send(proxy, replace(self.kept(proxy, offer, rest), writes=[chunk]))
+
+
+class ProvidesWhatChanges(Provides):
+    """Has another XID in a Reply from time to time, for as long as it is provided."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changes: dict[tuple[int, int], tuple[threading.Event, threading.Thread]] = {}
+
+    def kept(self, proxy, offer: Header, message: bytes) -> Header:
+        header = super().kept(proxy, offer, message)
+        key = id(proxy), offer.xid
+        over, view = threading.Event(), self._memory[key].bytes
+
+        def change() -> None:
+            while not over.is_set():
+                over.wait(0.003)
+                view[:4] = words(offer.xid ^ 1)
+                over.wait(0.003)
+                view[:4] = message[:4]
+
+        thread = threading.Thread(target=change, daemon=True)
+        thread.start()
+        self._changes[key] = over, thread
+        return header
+
+    def done(self, proxy, xid: int) -> None:
+        if change := self._changes.pop((id(proxy), xid), None):
+            over, thread = change
+            over.set()
+            thread.join()
+        super().done(proxy, xid)
+
+
 class ProvidesTooMuch(Provides):
     """Provides more than there is room for: what is behind the Reply is no part of it."""
 
@@ -150,4 +194,5 @@ class ProvidesNothing(Provides):
 
 
 BY_NAME = {"provides": Provides, "provides-badly": ProvidesBadly, "provides-twice": ProvidesTwice,
-           "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing}
+           "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing, "provides-beside": ProvidesBeside,
+           "provides-what-changes": ProvidesWhatChanges}

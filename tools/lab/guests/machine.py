@@ -34,6 +34,11 @@ MTU = 16000
 # The programs on raw verbs, and what they share.
 RAW = ("raw", "requester", "responder")
 MARK = re.compile(r"end of test \d+")
+# The slab allocator gives back what it can.
+DROP_CACHES = ("sync; { for cache in /sys/kernel/slab/*; do echo 1 > $cache/shrink; done; } 2> /dev/null; "
+               "echo 3 > /proc/sys/vm/drop_caches")
+# MemFree does not count the lists that processors keep of free pages, which may have tens of MiB.
+FREE_KILOBYTES = "awk '/^MemFree:/ {n += $2} /^ *count:/ {n += 4 * $2} END {print n}' /proc/meminfo /proc/zoneinfo"
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,11 @@ class Machine:
             raise progress.Failure(f"{self.role.name}: `{command}` ended with status {result.status}: {said}",
                               log=self.console)
         return result.out
+
+    def free_bytes(self) -> int:
+        """Bytes of memory that nobody uses, without what could be read again."""
+        self.must(DROP_CACHES)
+        return 1024 * int(self.must(FREE_KILOBYTES))
 
     def start(self, command: str) -> int:
         """Begin a shell command in the guest; for `wait`."""

@@ -35,7 +35,8 @@ SAY_TAINT = '{ test -e /sys/module/rpcrdma/taint && { read -r taint < /sys/modul
 # What goes wrong in the RPC layer and in NFS without a word in the kernel's log, for failures that nobody foresaw.
 TROUBLES = """sunrpc:rpc_call_rpcerror sunrpc:rpc__prog_unavail sunrpc:rpc__prog_mismatch sunrpc:rpc__proc_unavail
     sunrpc:rpc__garbage_args sunrpc:rpc__unparsable sunrpc:rpc__mismatch sunrpc:rpc_bad_callhdr sunrpc:rpc_bad_verifier
-    sunrpc:rpc_xdr_overflow sunrpc:rpc_xdr_alignment sunrpc:xprt_retransmit sunrpc:svc_drop sunrpc:svc_xprt_close
+    sunrpc:rpc_xdr_overflow sunrpc:rpc_xdr_alignment sunrpc:xprt_retransmit sunrpc:xprt_disconnect_force
+    sunrpc:xprt_disconnect_auto sunrpc:svc_drop sunrpc:svc_xprt_close
     nfs4:nfs4_xdr_status nfs4:nfs4_xdr_bad_operation nfs4:nfs4_state_mgr nfs4:nfs4_state_mgr_failed nfs4:nfs4_setclientid
     nfs4:nfs4_renew_async""".split()
 # The modules that have them, where they are none of the kernel itself: recorded as soon as those are loaded.

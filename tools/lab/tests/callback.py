@@ -52,8 +52,6 @@ ONE_CONNECTION = ("for try in $(seq 250); do test $(rdma resource show qp | grep
 NOTICE_SECONDS = 2
 # How often locks are told of, for every check.
 SOME_LOCKS = 20
-# MemFree does not count the lists that processors keep of free pages, which may have tens of MiB.
-FREE_KILOBYTES = "awk '/^MemFree:/ {n += $2} /^ *count:/ {n += 4 * $2} END {print n}' /proc/meminfo /proc/zoneinfo"
 LOCK_TOLD = "nfsd_cb_notify_lock_done"
 # A ring of its own, since the other one is for what goes wrong.
 TRACE = "/sys/kernel/tracing/instances/callbacks"
@@ -246,11 +244,11 @@ def called_back(count: int, cell: Cell) -> None:
     """The same so often that a leak would show."""
     with patient(cell), cell.mounted(), recorded(cell, LOCK_TOLD) as lines:
         _contend(cell, FIRST)
-        before = [_free(machine) for machine in cell.guests.machines]
+        before = [machine.free_bytes() for machine in cell.guests.machines]
         began = time.monotonic()
         told = _contend(cell, count)
         seconds = time.monotonic() - began
-        lost = [was - _free(machine) for was, machine in zip(before, cell.guests.machines)]
+        lost = [was - machine.free_bytes() for was, machine in zip(before, cell.guests.machines)]
         memory = ", ".join(f"{machine.role.name} {bytes_lost >> 10:+} KiB" for machine, bytes_lost
                            in zip(cell.guests.machines, lost))
         progress.line(f"  {told} callbacks answered in {progress.duration(seconds)}; memory in use since: {memory}")
@@ -273,13 +271,6 @@ def _contend(cell: Cell, count: int) -> int:
                 raise progress.Failure(f"only {now} of {count} callbacks")
             time.sleep(LOOK_SECONDS)
     return now
-
-
-def _free(machine: Machine) -> int:
-    """Bytes of memory that nobody uses, without what could be read again. The slab allocator gives back what it can."""
-    machine.must("sync; { for cache in /sys/kernel/slab/*; do echo 1 > $cache/shrink; done; } 2> /dev/null; "
-                 "echo 3 > /proc/sys/vm/drop_caches")
-    return 1024 * int(machine.must(FREE_KILOBYTES))
 
 
 def test(count: int) -> Test:

@@ -228,8 +228,9 @@ def remount(cell: Cell) -> None:
 
 
 def over_ipv6(cell: Cell) -> None:
-    with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6")):
+    with cell.mounted(cell.mount_command("[fd00:2::1]", "proto=rdma6"), prepare=MAKE_NAMES), pull_tests.used(cell):
         cell.written("six", FEW_SIZES)
+        cell.lists_the_same(LONG_SECONDS)
 
 
 def forms(cell: Cell) -> None:

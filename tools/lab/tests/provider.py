@@ -39,6 +39,26 @@ def pulled(behaviour: str, cell: Cell) -> None:
             raise progress.Failure(f"{provided} Replies provided, {done} pulled, {cell.connects()} connections were made")
 
 
+def beside(cell: Cell) -> None:
+    """What is around the data of a READ may be provided while the data are in their Write chunk."""
+    pulled("provides-beside", cell)
+    if not said(cell, "beside"):
+        raise progress.Failure("nothing was provided beside a Write chunk")
+
+
+def changing(cell: Cell) -> None:
+    """A Reply that changes is taken as it was read: with its XID, or not at all."""
+    with mounted_behind(cell, "provides-what-changes", MAKE):
+        for _ in range(4):
+            cell.client(FORGET)
+            listed(cell)
+        provided, anew = said(cell, "provided"), cell.connects() - 1
+        progress.line(f"  {provided} Replies were provided; {anew} more connections")
+        if not provided or anew > cell.counter(BAD_MESSAGES):
+            raise progress.Failure(f"{provided} Replies provided, {anew} more connections, {cell.counter(BAD_MESSAGES)} bad "
+                              "messages counted")
+
+
 def spoilt(cell: Cell) -> None:
     """What is wrong with a Reply costs the connection, and nothing else: it is asked for again."""
     with mounted_behind(cell, "provides-badly", MAKE):
@@ -63,7 +83,9 @@ def refused(cell: Cell) -> None:
 
 QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")),
          Test("a server that provides Replies twice", functools.partial(pulled, "provides-twice")),
+         Test("a server that provides Replies beside Write chunks", beside),
          Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),
          Test("a server that provides nothing", refused, (LOST, NOT_RESPONDING))]
-# Each kind costs a connection, and the next one comes later each time.
-TESTS = [*QUICK, Test("a server that provides Replies badly", spoilt, (LOST, BAD, NOT_RESPONDING))]
+# What costs a connection: the next one comes later each time.
+TESTS = [*QUICK, Test("a server that provides Replies that change", changing, (LOST, BAD, NOT_RESPONDING)),
+         Test("a server that provides Replies badly", spoilt, (LOST, BAD, NOT_RESPONDING))]

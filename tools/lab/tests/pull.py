@@ -9,6 +9,7 @@ from guests.pair import OURS
 from judges import trace_events
 
 CLIENT_KNOB = "/proc/sys/sunrpc/rdma_reliable_reply"
+SERVER_KNOB = "/proc/sys/sunrpc/svc_rdma/reliable_reply"
 SERVERS = "/proc/sys/sunrpc/svc_rdma/rdma_stat_pull"
 CLIENTS = "/proc/sys/sunrpc/rdma_stat_pull"
 # Entries of directories, and of ACLs of NFS 4; nfsd has no room for longer ones of NFS 3 than a page.
@@ -20,8 +21,8 @@ TARGET = 4095
 # What one of each end has to say.
 CLIENT_EVENTS = "reply_mechanism pull pulled done".split()
 SERVER_EVENTS = "provide pulled".split()
-PREPARE = "for n in {directories}; do mkdir d$n && (cd d$n && seq -f 'name-%0100g' $n | xargs touch) || exit 1; done; " \
-    "for n in {acls}; do touch a$n && setfacl -m $(seq -f u:%g:rwx -s , 1001 $((1000 + n))) a$n || exit 1; done; " \
+PREPARE_NAMES = "for n in {}; do mkdir d$n && (cd d$n && seq -f 'name-%0100g' $n | xargs touch) || exit 1; done"
+PREPARE = "; for n in {acls}; do touch a$n && setfacl -m $(seq -f u:%g:rwx -s , 1001 $((1000 + n))) a$n || exit 1; done; " \
     "ln -s $(printf '%0*d' {target} 0) l; touch v; for n in {values}; do python3 -c 'import os, sys; " \
     "os.setxattr(\"v\", \"user.\" + sys.argv[1], os.urandom(int(sys.argv[1])))' $n || exit 1; done"
 SUMS = "for n in {1}; do getfattr --only-values -n user.$n {0}/v | sha256sum || exit 1; done"
@@ -50,16 +51,14 @@ def pulled(cell: Cell) -> None:
     name, and only NFS 4.2 has the attributes."""
     acls = () if cell.security != NO_SECURITY else ACLS_OF_3 if cell.version == "3" else ACLS
     values = VALUES if cell.version == "4.2" else ()
-    prepare = PREPARE.format(directories=words(DIRECTORIES), acls=words(acls), target=TARGET, values=words(values))
+    prepare = PREPARE_NAMES.format(words(DIRECTORIES)) + PREPARE.format(acls=words(acls), target=TARGET, values=words(values))
     if can(cell):
-        # A write of anything makes them zero.
-        cell.client(f"for counter in {CLIENTS}*; do echo 1 > $counter || exit 1; done")
+        count_anew(cell)
     before = counters(cell)
     with trace_events.recorded(cell.guests.client, "sunrpc/rpc_task_end") as client, \
             trace_events.recorded(cell.guests.server, "sunrpc/svc_xdr_sendto") as server, cell.mounted(prepare=prepare):
         for n in DIRECTORIES:
-            there, here = cell.guests.together(listing(f"/export/t/d{n}"), listing(f"/mnt/t/d{n}"), LONG_SECONDS)
-            require(here == there and here.split()[0] == str(n), f"{n} names: the client has {here} and the server {there}")
+            lists_the_same(cell, n)
         there, here = (SUMS.format(place, words(values)) for place in ("/export/t", "/mnt/t"))
         there, here = cell.guests.together(there, here)
         require(here == there and len(here.splitlines()) == len(values), f"the client has other values: {here} and not {there}")
@@ -74,12 +73,32 @@ def pulled(cell: Cell) -> None:
     progress.line(f"  {pulls} Replies were pulled, {provided} bytes")
     require(pulls > 0 and told == pulls and not overdue and not refused,
             f"{pulls} Replies provided, {told} pulled, {overdue} too late, {refused} refused")
-    counted = [int(cell.client(f"cat {CLIENTS}{name}")) for name in ("", "_done", "_bytes")]
-    require(counted == [pulls, pulls, provided],
-            f"the client counts {counted[0]} Replies of {counted[2]} bytes, and told the server {counted[1]} times")
+    of_client, done_of_client, bytes_of_client = counted(cell)
+    require((of_client, done_of_client, bytes_of_client) == (pulls, pulls, provided),
+            f"the client counts {of_client} Replies of {bytes_of_client} bytes, and told the server {done_of_client} times")
     must_tell(client, CLIENT_EVENTS)
     must_tell(server, SERVER_EVENTS)
     require(len(client.named("pulled")) == len(server.named("provide")) == pulls, "the events tell of other pulls")
+    with offering(cell):
+        not_pulled(cell)
+    with progress.undoing(lambda: cell.server(f"echo 1 > {SERVER_KNOB}")):
+        cell.server(f"echo 0 > {SERVER_KNOB}")
+        not_pulled(cell)
+
+
+def not_pulled(cell: Cell) -> None:
+    """Fail unless a new mount has the same names without a Reply that is pulled."""
+    before = counters(cell)
+    with cell.mounted(prepare=PREPARE_NAMES.format(words(DIRECTORIES[:-1]))):
+        for n in DIRECTORIES[:-1]:
+            lists_the_same(cell, n)
+        require(counters(cell) == before, "Replies are pulled, though one end does not want that")
+
+
+def lists_the_same(cell: Cell, n: int) -> None:
+    """Fail unless both ends list the same names in the directory of so many."""
+    there, here = cell.guests.together(listing(f"/export/t/d{n}"), listing(f"/mnt/t/d{n}"), LONG_SECONDS)
+    require(here == there and here.split()[0] == str(n), f"{n} names: the client has {here} and the server {there}")
 
 
 @contextlib.contextmanager
@@ -99,6 +118,16 @@ def has_acl(cell: Cell, n: int) -> None:
     there, here = cell.guests.together(USERS.format(f"/export/t/a{n}"), users.format(f"/mnt/t/a{n}"))
     require(sorted(here.split()) == sorted(there.split()) and len(there.split()) == n,
             f"the client sees {len(here.split())} of {n} users in an ACL")
+
+
+def count_anew(cell: Cell) -> None:
+    """Make the client's counters zero, as a write of anything does."""
+    cell.client(f"for counter in {CLIENTS}*; do echo 1 > $counter || exit 1; done")
+
+
+def counted(cell: Cell) -> list[int]:
+    """How many Replies the client has pulled, how often it has said so, and their bytes."""
+    return [int(cell.client(f"cat {CLIENTS}{name}")) for name in ("", "_done", "_bytes")]
 
 
 def counters(cell: Cell) -> list[int]:

@@ -5,6 +5,7 @@ import functools
 import re
 
 import progress
+from guests.agent import Result
 from guests.cell import LONG_SECONDS, Cell, Test
 from guests.kernels import Kernel
 from guests.pair import OURS
@@ -14,7 +15,13 @@ from tests.mount import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
-PULLS, LATE = "pulls", "late pulls"
+PULLS, LATE, HELD = "pulls", "late pulls", "held pulls"
+# Clients of the last of them, bytes of Replies that each may have provided, and what a region of memory costs beside that: with
+# the software devices its list of pages.
+HOLDERS, HELD_BYTES, REGION_BYTES = 8, 4 << 20, 8192
+# The program says by this file that it waits.
+WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
+         "sleep 1; done; exit 1")
 REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
@@ -35,10 +42,16 @@ LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
 NFSD = "/proc/fs/nfsd"
 
 
+COMMAND = "PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {} '{}' 2>&1"
+
+
 def part(name: str, cell: Cell) -> None:
     """One part of the program, case by case."""
-    command = f"PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {cell.server_module} '{name}' 2>&1"
-    result = cell.guests.client.run(command, LONG_SECONDS)
+    judge(cell.guests.client.run(COMMAND.format(cell.server_module, name), LONG_SECONDS))
+
+
+def judge(result: Result) -> None:
+    """Say what the program has said, and fail if one of its cases has."""
     lines = result.out.splitlines()
     for line in lines:
         progress.line(f"  {line}")
@@ -98,6 +111,31 @@ def pulled(cell: Cell) -> None:
         part(PULLS, cell)
         cell.server(knobs.format(2, 2 << 20))
         part(LATE, cell)
+        cell.server(knobs.format(600, HELD_BYTES))
+        held(cell)
+
+
+def held(cell: Cell) -> None:
+    """What is provided to clients that do not say that they have pulled it costs the server no more than the user guide says;
+    when they say so it is free again."""
+    client, server = cell.guests.client, cell.guests.server
+    requests, size = map(int, cell.server("cd /proc/sys/sunrpc/svc_rdma && cat max_requests max_req_size").split())
+    program, free = client.start(COMMAND.format(cell.server_module, HELD)), []
+    try:
+        for _ in ("nothing", "all", "nothing again"):
+            cell.client(WAITS.format(LONG_SECONDS), LONG_SECONDS)
+            free.append(server.free_bytes())
+            cell.client("rm /tmp/pulls.held")
+    finally:
+        cell.client("rm -f /tmp/pulls.held")
+        judge(client.wait(program, LONG_SECONDS, HELD))
+    used, kept = (free[0] - later for later in free[1:])
+    around = requests * (size + 2 * REGION_BYTES)
+    progress.line(f"  {HOLDERS} clients have {used >> 10} KiB provided, and {kept >> 10} KiB when they have said that it was pulled")
+    if not HOLDERS * HELD_BYTES // 2 < used <= HOLDERS * (HELD_BYTES + around):
+        raise progress.Failure(f"{used} bytes are provided to {HOLDERS} clients that may have {HELD_BYTES}, and {around} around them")
+    if kept > HOLDERS * around:
+        raise progress.Failure(f"{kept} bytes are still used when all was pulled")
 
 
 def long_tests() -> list[Test]:

@@ -101,7 +101,7 @@ def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
         try:
             yield
         except progress.Failure:
-            for line in cell.server("tail -n 5 /tmp/responder").splitlines():
+            for line in cell.server("tail -n 20 /tmp/responder").splitlines():
                 progress.line(f"  the responder: {line}")
             raise
 

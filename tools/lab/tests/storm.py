@@ -16,7 +16,7 @@ from guests.cell import CONNECTS, GONE, LONG_SECONDS, SENDS, TRANSPORTS, Cell, T
 from guests.machine import CLIENT
 from judges.messages import Expected
 from tests import (callback as callback_tests, client as client_tests, client_life as client_life_tests,
-                   life as life_tests, mount as mount_tests, objects)
+                   life as life_tests, mount as mount_tests, objects, pull as pull_tests)
 from totals import TOTALS, Kind
 
 VERSION = "4.2"
@@ -45,12 +45,15 @@ GLOBAL = ("[global]\\ndirectory=/mnt/t/fio\\nrw=randwrite\\nverify=crc32c\\nveri
 JOBS = "".join(f"[{name}]\\n{options}\\n" for name, options in WAYS.items())
 PROCESSES = 4
 SUMS = "(cd {0} && sha256sum *)"
-# Both in one group; each leaves its status behind.
+# Lists directories until it is killed; says only what is wrong.
+LISTER = "/lab/files.py load /mnt/t/lists 1"
+# Each in a group; those that end leave their status behind.
 START = ("mkdir -m 777 /mnt/t/fio && printf '{0}' > /tmp/storm.fio && rm -f /tmp/fio.status /tmp/tree.status && "
          "{{ setsid sh -c 'fio --output-format=json --output=/tmp/fio.json /tmp/storm.fio > /tmp/fio.out 2>&1; "
          "echo $? > /tmp/fio.status' < /dev/null > /dev/null 2>&1 & echo $! > /tmp/fio.pid; "
          "setsid sh -c '/lab/tree.py work /mnt/t/tree {1} {2} > /tmp/tree.json 2> /tmp/tree.err; "
-         "echo $? > /tmp/tree.status' < /dev/null > /dev/null 2>&1 & echo $! > /tmp/tree.pid; }}")
+         "echo $? > /tmp/tree.status' < /dev/null > /dev/null 2>&1 & echo $! > /tmp/tree.pid; "
+         f"setsid {LISTER} < /dev/null > /dev/null 2> /tmp/lists.err & echo $! > /tmp/lists.pid; }}}}")
 ENDED = ("for try in $(seq {0}); do test -s /tmp/fio.status -a -s /tmp/tree.status && exit 0; sleep 1; done; "
          "ps axl >&2; exit 1")
 STATUS = "cat /tmp/{0}.status; test $(cat /tmp/{0}.status) = 0 || {{ cat {1} >&2; exit 1; }}"
@@ -126,12 +129,14 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
     with (_patience(cell), cell.mounted(cell.mount_command(option=f"proto=rdma,nconnect={connections}"),
                                         prepare="mkdir -m 777 tree")):
         before = objects.at_rest(cell, connections)
+        pull_tests.count_anew(cell)
         began = time.monotonic()
         with _work(cell, seconds) as verified:
             with cell.broken(cell.guests.client, INTERVAL):
                 done = _do_all(cell, random.Random(connections), began + seconds)
             cell.client(ENDED.format(LONG_SECONDS), LONG_SECONDS + seconds)
         cell.still_works()
+        pulls = pull_tests.counted(cell)[0]
         lines = [line.split() for line in cell.client(TRANSPORTS).splitlines()]
         seconds_taken = time.monotonic() - began
         objects.judge(cell, connections, before)
@@ -139,11 +144,13 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
     made, sent = (sum(int(words[column]) for words in lines) for column in (CONNECTS, SENDS))
     deeds = ", ".join(f"{count} {name}" for name, count in done.items())
     progress.line(f"  {progress.duration(seconds_taken)}: {sent} RPCs; {made} connections made, {made - len(lines)} "
-             f"of them anew; {deeds}; {verified} bytes compared")
+             f"of them anew; {deeds}; {verified} bytes compared; {pulls} Replies pulled")
     # What was done to all of them at once explains so many; broken ones are beyond that.
     broken = sum(done[deed.name] for deed in DEEDS if deed.breaks)
     if len(lines) != connections or made - len(lines) <= connections * broken:
         raise progress.Failure(f"{len(lines)} transports made {made} connections")
+    if not pulls:
+        raise progress.Failure("no Reply was pulled")
     undone = [deed.name for deed in DEEDS if not done[deed.name]]
     if undone:
         raise progress.Failure(f"there were none of: {', '.join(undone)}")
@@ -180,8 +187,10 @@ def _work(cell: Cell, seconds: int) -> Iterator[Bytes]:
     cell.client(START.format(GLOBAL.format(seconds) + JOBS, PROCESSES, seconds))
     # As a rule they have ended by themselves by then.
     with (progress.undoing(lambda: cell.client(END.format("fio"), LONG_SECONDS)),
-          progress.undoing(lambda: cell.client(END.format("tree"), LONG_SECONDS))):
+          progress.undoing(lambda: cell.client(END.format("tree"), LONG_SECONDS)),
+          progress.undoing(lambda: cell.client(END.format("lists"), LONG_SECONDS))):
         yield verified
+        cell.client("test ! -s /tmp/lists.err || { cat /tmp/lists.err >&2; exit 1; }")
         cell.client(STATUS.format("fio", "/tmp/fio.out /tmp/fio.json"))
         cell.client(STATUS.format("tree", "/tmp/tree.err"))
     # What fio has compared may have come from the page cache.
