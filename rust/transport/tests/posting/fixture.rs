@@ -7,7 +7,8 @@ use crate::{
         ib::{
             Invalidated,
             Received,
-            RegionSize, //
+            RegionSize,
+            TransferSizes, //
         },
         trace::TaskId, //
     },
@@ -87,7 +88,11 @@ impl Bench {
                 pages: 1,
                 sg_gaps: false,
             }),
-            transfers: None,
+            transfers: Some(TransferSizes {
+                elements: 1,
+                contexts: 2 * slots,
+                reads: slots,
+            }),
             provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
