@@ -16,8 +16,9 @@ const KINDS: usize = 32;
 const ALL: u16 = 1 << 12;
 /// One Reply counts as much as one in so many.
 const WEIGHT: u16 = 8;
-/// The share from which on a chunk is offered for each, where a pull would cost those that are long
-/// more. Not measured: half is a guess.
+/// The share from which on a chunk is offered for each. As measured, a chunk for nothing costs as
+/// much as the pull of a Reply that is long costs more than its chunk
+/// (`Documentation/performance.rst`).
 const THRESHOLD: u16 = ALL / 2;
 
 /// Room for a Reply beyond which it is no good to have one pulled of whose kind none was seen: many
