@@ -189,7 +189,8 @@ def cells() -> list[Worker]:
     # Beside what is left of the longer one of the first two.
     played = Worker(replace(client_debugged(), name="adapters"), [
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], *adapter_tests.PLAYED]),
-        Plan("bounce", "4.2", OURS, OURS, [*smoke["4.2"], mount_tests.DIRECTORY, adapter_tests.MAPPED]),
+        Plan("bounce", "4.2", OURS, OURS,
+             [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),
         Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),
         Plan("boastful", "4.2", OURS, OURS, [mount_tests.SMALL, adapter_tests.MAPPED])])
     return [client, server, played, forced]

@@ -26,8 +26,9 @@ NOTHING = "provides nothing"
 # Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled. Fewer of large
 # ones are as many bytes as it may have; results have so many around them.
 BYTES, AT_ONCE, LARGE_BYTES, AROUND = 12_000, 16, 60_000, 200
-# Who has as much provided at once as there may be, and pages of the server's own in one Reply. The file says that it is so.
-HOLDERS, OWN_PAGES, HELD = 8, 30, Path("/tmp/pulls.held")
+# Who has as much provided at once as there may be, and pages of the server's own in one Reply; and how many more each asks for
+# then. The file says that it is so.
+HOLDERS, OWN_PAGES, MORE, HELD = 8, 30, 1250, Path("/tmp/pulls.held")
 
 
 class Puller:
@@ -308,10 +309,15 @@ def until_refused(puller: Puller, asked: Message) -> list[tuple[int, int]]:
         xid = puller.call(asked)
         message = puller.connection.receive().message
         if message[12:16] != Header(xid, RDMA_NOMSG).encode()[12:16]:
-            same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
+            must_be_refusal(message, xid)
             return waiting
         waiting.append((xid, decode(message)[0].reads[0][1].handle))
     raise Failure("there is no end to it")
+
+
+def must_be_refusal(message: bytes, xid: int) -> None:
+    """Fail unless that is ERR_CHUNK, whatever it grants."""
+    same("answer", message[:8] + message[12:], chunk_error(xid, 0)[:8] + chunk_error(xid, 0)[12:])
 
 
 def left(bench: Bench) -> None:
@@ -327,15 +333,20 @@ def left(bench: Bench) -> None:
 
 
 def held(bench: Bench) -> None:
-    """Clients that have nothing provided, then all that there may be, and then have said that it was pulled. nfsd reads into
-    pages of its own where a COMPOUND has two READs."""
+    """Clients that have nothing provided, then all that there may be, and ask for thousands more, and then have said that it
+    was pulled. nfsd reads into pages of its own where a COMPOUND has two READs."""
     asked = nfs.compound(*aligned(bench, 1, OWN_PAGES), *read(bench, 0, 4096 * OWN_PAGES))
     pullers = [Puller(bench) for _ in range(HOLDERS)]
     for puller in pullers:
         puller.exchange(asked)
         puller.works()
     pause()
-    waiting = [until_refused(puller, asked) for puller in pullers]
+    # Where there is no room for a large one, there may be some for a few more.
+    waiting = [until_refused(puller, asked) + until_refused(puller, long(bench)) for puller in pullers]
+    for puller in pullers:
+        for _ in range(MORE):
+            xid = puller.call(long(bench))
+            must_be_refusal(puller.connection.receive().message, xid)
     pause()
     for puller, replies in zip(pullers, waiting):
         for xid, _ in replies:

@@ -477,9 +477,10 @@ def no_leak(cell: Cell) -> None:
 SMALL = Test("small files and links each way", small_files)
 FORCED = Test("umount -f, silent server", forced, (*CANCELS, NOT_RESPONDING))
 REMOUNTED = Test(f"{MOUNTS} mounts", remount)
+UNALIGNED = Test("O_DIRECT, not aligned", direct_odd)
 # What is hard on connections, memory and life times.
 HARD = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
-        Test("O_DIRECT, not aligned", direct_odd), Test("100 readers and writers", workers),
+        UNALIGNED, Test("100 readers and writers", workers),
         Test("kill -9 under load", killed, CANCELS), FORCED,
         Test("umount -l under load", lazy, CANCELS),
         Test("connection broken under load", disconnected, (LOST,)),
