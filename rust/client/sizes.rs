@@ -75,11 +75,12 @@ impl Sizes {
     /// adds.
     pub(super) fn pulling(mut self, device: &DeviceLimits, added: u32) -> Self {
         let queue = device.max_qp_wr.min(device.max_cqe);
-        // RDMA Reads wait for room, and leave some for the words that Replies were pulled. So
-        // neither needs any of its own.
-        if self.queues.sends.saturating_add(added) > queue {
+        // Of each RPC a word that its Reply was pulled; the RDMA Reads wait for room.
+        let sends = self.queues.sends.saturating_add(self.queues.messages);
+        if sends.saturating_add(added) > queue {
             return self;
         }
+        self.queues.sends = sends;
         let elements = match device.iwarp {
             // A sink that has to be registered is one element.
             true => 1,

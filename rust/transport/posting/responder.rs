@@ -228,12 +228,8 @@ impl<H: Handler> Work<H> for Reading<Read<H::Cookie>> {
         self.transfer.requests()
     }
 
-    /// A requester leaves room for the word that a Reply was pulled, in front of the next Call:
-    /// each of its own RDMA Reads that ends makes some.
     fn is_ready(&self, queue: &Sending<'_, H>) -> bool {
-        let left = usize::from(H::ROLE == Role::Requester);
-        let has_room = Work::<H>::requests(self) + left <= queue.sq_avail();
-        has_room && !queue.ring().reads().is_full()
+        !queue.ring().reads().is_full()
     }
 
     fn post(mut self, queue: &mut Sending<'_, H>) -> Result<(), (Error, Option<Self>)> {

@@ -16,7 +16,6 @@ use crate::{
             Balance,
             Device,
             Memory,
-            Pages,
             Refusal, //
         },
         Access,
@@ -24,7 +23,6 @@ use crate::{
         CmHandler,
         Regions,
         SendDone,
-        TransferKind,
         Wc, //
     },
     kunit::{
@@ -51,7 +49,6 @@ use kernel::{
         SpinLock, //
     },
 };
-use xdr::Segment;
 
 mod fixture;
 
@@ -427,32 +424,6 @@ mod suite {
         same("a full ring", full, Err((ENOTCONN, Some(5))))?;
         same("calls", bench.device.posts(), 2)?;
         same("cookies", bench.retire_all().len(), 2)?;
-        bench.end()
-    }
-
-    #[test]
-    fn reads_leave_room_for_a_word() -> Result {
-        // A multiple of the requests of one Read, whether its memory has to be registered or not.
-        const SLOTS: usize = 24;
-        let bench = Bench::new(SLOTS as u32, 1, 8)?;
-        let pages = Pages::new(1)?;
-        for i in 0..SLOTS as u32 {
-            let memory = pages.gather(PAGE_SIZE)?;
-            let mut read = bench.endpoint.transfer(TransferKind::Read, memory, 1)?;
-            let segment = Segment {
-                handle: i,
-                length: 100,
-                offset: 0,
-            };
-            read.add(0, 100, &segment)?;
-            read.read(None, i)?;
-        }
-        let posted = bench.device.sends();
-        claim(0 < posted && posted < SLOTS, "some room is left")?;
-        let word = bench.endpoint.unrestricted_send_buffer()?;
-        word.reply(16, None, None, None, false)?;
-        same("requests", bench.device.sends(), posted + 1)?;
-        same("the last", bench.device.send(posted)?.opcode, SEND)?;
         bench.end()
     }
 

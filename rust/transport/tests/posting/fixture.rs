@@ -7,8 +7,7 @@ use crate::{
         ib::{
             Invalidated,
             Received,
-            RegionSize,
-            TransferSizes, //
+            RegionSize, //
         },
         trace::TaskId, //
     },
@@ -88,11 +87,7 @@ impl Bench {
                 pages: 1,
                 sg_gaps: false,
             }),
-            transfers: Some(TransferSizes {
-                elements: 1,
-                contexts: 2 * slots,
-                reads: slots,
-            }),
+            transfers: None,
             provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
