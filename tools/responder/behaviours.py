@@ -262,13 +262,14 @@ class InvalidatesAnother(Places):
     TIMES = 2
 
     def __init__(self) -> None:
-        self._count = 0
+        # What comes after it on that connection the client does not hear any more.
+        self._spent: list = []
 
     def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
         others = [other for other in proxy.outstanding if other.writes]
-        if not others or self._count == self.TIMES:
+        if not others or len(self._spent) == self.TIMES or proxy in self._spent:
             return super().answer(proxy, offer, chunk, rest)
-        self._count += 1
+        self._spent.append(proxy)
         print("invalidated", flush=True)
         header = Header(offer.xid, RDMA_MSG, self.credits, writes=[chunk])
         proxy.send(header.encode() + rest, others[0].writes[0][0].handle)
@@ -443,8 +444,12 @@ class WithholdsFirst(Behaviour):
         self._replies = 0
         self._due = 0
         self._broken = False
+        self._hung_up: list = []
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if proxy in self._hung_up:
+            # Nobody hears it: what is due is for the next connection.
+            return
         self._replies += 1
         if self._replies % self.EVERY == 0 and self._replies <= self.EVERY * self.TIMES:
             self._due += 1
@@ -460,6 +465,7 @@ class WithholdsFirst(Behaviour):
         elif self._due and proxy.await_calls(self.CALLS - 1, MOMENT):
             self._due -= 1
             self._broken = True
+            self._hung_up.append(proxy)
             proxy.hang_up()
             return
         proxy.reply(offer, message)
