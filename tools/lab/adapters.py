@@ -15,7 +15,7 @@ from guests.pair import OURS
 from mounts import Worker, Plan
 from results import Results
 from tests import (adapter as adapter_tests, client_life as client_life_tests, mount as mount_tests,
-                   payload as payload_tests)
+                   payload as payload_tests, pull as pull_tests)
 from tests.payload import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGMENTS
 
 TABLE = repository.BUILD / "adapters.txt"
@@ -70,7 +70,7 @@ def _look(name: str, made: list[Made], cell: Cell) -> None:
     cell.load_modules()
     cell.server("rpcdebug -m rpc -s svcsock")
     with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), payload_tests.largest_payloads(cell), \
-            cell.tunable(adapter_tests.RELIABLE_REPLY, 0):
+            pull_tests.offering(cell):
         with cell.mounted(prepare=f"truncate -s {MIB} in && mkdir d && cd d && touch $(seq 1000)"):
             # The directory may cost the connection, and the queues with it.
             shown = cell.client("rdma resource show cq")

@@ -8,7 +8,7 @@ import on_device as tools_on_device
 import progress
 from guests.cell import FEW_SIZES, LONG_SECONDS, MANY, Cell, Test
 from judges.messages import Expected
-from tests import payload as payload_tests
+from tests import payload as payload_tests, pull as pull_tests
 from tests.payload import INVALIDATED, LARGE, MIB, REGION_PAGES
 
 # The devices of rxe that are made from then on have no memory-management extensions.
@@ -30,7 +30,6 @@ WHEN_CONNECTING, BREAKS = ("alloc_mr", "create_qp"), 4
 FAULTY_SECONDS = 120
 # A server closes a connection at once, and the client has another one as soon as it is told.
 CLOSED_SECONDS = 30
-RELIABLE_REPLY = "rdma_reliable_reply"
 # It takes two or three connections.
 LISTED_SECONDS = 120
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
@@ -125,7 +124,7 @@ def unfenced(cell: Cell) -> None:
     has the Reply that came on it."""
     cell.load_modules()
     # A Reply that is pulled needs no key of the client.
-    with cell.tunable(RELIABLE_REPLY, 0), cell.mounted(prepare=MANY.format(1000)):
+    with pull_tests.offering(cell), cell.mounted(prepare=MANY.format(1000)):
         before = cell.connects()
         cell.lists_the_same(LISTED_SECONDS)
         calls, sent = cell.client("sed -n 's/^[[:space:]]*READDIR: //p' /proc/self/mountstats").split()[:2]
