@@ -34,8 +34,6 @@ pub(super) struct Sizes {
     pub(super) pulls: Option<TransferSizes>,
 }
 
-/// Replies that are pulled at once.
-const PULLS: u32 = 16;
 /// Elements of an RDMA Read: few, since every work request has room for as many.
 const PULL_ELEMENTS: u32 = 4;
 /// Segments that are read at once by devices that have to register memory for that.
@@ -75,12 +73,10 @@ impl Sizes {
     /// adds.
     pub(super) fn pulling(mut self, device: &DeviceLimits, added: u32) -> Self {
         let queue = device.max_qp_wr.min(device.max_cqe);
-        // Of each RPC a word that its Reply was pulled; the RDMA Reads wait for room.
-        let sends = self.queues.sends.saturating_add(self.queues.messages);
-        if sends.saturating_add(added) > queue {
+        // RDMA Reads, and words that a Reply was pulled, wait for room where there is none.
+        if self.queues.sends.saturating_add(added) > queue {
             return self;
         }
-        self.queues.sends = sends;
         let elements = match device.iwarp {
             // A sink that has to be registered is one element.
             true => 1,
@@ -89,7 +85,7 @@ impl Sizes {
         self.pulls = Some(TransferSizes {
             elements: elements.clamp(1, PULL_ELEMENTS),
             contexts: PULL_CONTEXTS,
-            reads: PULLS,
+            reads: self.queues.messages,
         });
         self
     }

@@ -59,18 +59,20 @@ impl<H: Handler> Sending<'_, H> {
 
     /// The longest chain of one call: its registrations, their invalidations, and the Send.
     #[inline]
-    fn longest_call(&self) -> usize {
+    pub(super) fn longest_call(&self) -> usize {
         2 * self.ring().longest_chain()
     }
 
-    /// Takes a buffer for a Send, if there is one and room for the longest chain.
+    /// Takes a buffer for a Send, if there is one and room for the longest chain. A Call waits for
+    /// what has to wait itself: so that comes in front of it, and comes at all.
     #[inline(always)]
     pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
         // What a responder posts waits for room by itself.
-        if H::ROLE == Role::Requester && self.sq_avail() < self.longest_call() {
+        let restricted = H::ROLE == Role::Requester;
+        if restricted && (self.has_pending() || self.sq_avail() < self.longest_call()) {
             return Err(EAGAIN);
         }
         self.take_buffer()

@@ -59,11 +59,6 @@ pub(in crate::transport) trait Work<H: Handler>:
     /// How many work requests it is.
     fn requests(&self) -> usize;
 
-    /// Whether what waits comes first.
-    fn takes_turns(&self) -> bool {
-        true
-    }
-
     /// Whether there is room for it beside the send queue.
     fn is_ready(&self, queue: &Sending<'_, H>) -> bool;
 
@@ -81,13 +76,6 @@ impl<H: Handler> Work<H> for Reply {
     #[inline]
     fn requests(&self) -> usize {
         1 + self.writes.as_ref().map_or(0, |w| w.transfer.requests())
-    }
-
-    /// That of a requester tells that a Reply was pulled, which is to come before the next Call:
-    /// Calls take no turns.
-    #[inline]
-    fn takes_turns(&self) -> bool {
-        H::ROLE == Role::Responder
     }
 
     #[inline]
@@ -282,9 +270,18 @@ impl<H: Handler> Work<H> for SqPost<H::Cookie> {
 }
 
 impl<H: Handler> Sending<'_, H> {
+    /// Room that is not for this: who makes a Call has seen it, and has it until that is posted.
+    #[inline(always)]
+    fn left_for_a_call(&self) -> usize {
+        match H::ROLE {
+            Role::Requester => self.longest_call(),
+            Role::Responder => 0,
+        }
+    }
+
     #[inline(always)]
     fn fits(&self, work: &impl Work<H>) -> bool {
-        work.is_ready(self) && work.requests() <= self.sq_avail()
+        work.is_ready(self) && work.requests() + self.left_for_a_call() <= self.sq_avail()
     }
 
     /// Posts, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What is
@@ -307,11 +304,11 @@ impl<H: Handler> Sending<'_, H> {
         let most = self
             .ring()
             .capacity()
-            .saturating_sub(UNSIGNALED_RUN as usize);
+            .saturating_sub(UNSIGNALED_RUN as usize + self.left_for_a_call());
         if requests > most {
             return Err((EMSGSIZE, work.into()));
         }
-        if (self.has_pending() && work.takes_turns()) || !self.fits(&work) {
+        if self.has_pending() || !self.fits(&work) {
             return self.queue(work.into());
         }
         match self.post_now(work) {

@@ -49,7 +49,6 @@ use kernel::{
         SpinLock, //
     },
 };
-
 mod fixture;
 
 #[kunit_tests(rpcrdma_send_ring)]
@@ -424,6 +423,37 @@ mod suite {
         same("a full ring", full, Err((ENOTCONN, Some(5))))?;
         same("calls", bench.device.posts(), 2)?;
         same("cookies", bench.retire_all().len(), 2)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_call_has_the_room_that_it_has_seen() -> Result {
+        let mut bench = Bench::new(24, 1, 8)?;
+        let mut regions = bench.mapped(1)?;
+        // It has seen that there is room, and is being made.
+        let call = bench.endpoint.send_buffer()?;
+        bench.read_until_one_waits()?;
+        let posted = call.post(100, &mut regions, nobody);
+        bench.calls.push(regions, GFP_KERNEL)?;
+        same("Call", posted, Ok(()))?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_call_waits_for_what_waits() -> Result {
+        let bench = Bench::new(24, 1, 8)?;
+        bench.read_until_one_waits()?;
+        let posted = bench.device.sends();
+        let word = bench.endpoint.unrestricted_send_buffer()?;
+        word.reply(16, None, None, None, false)?;
+        same("posted in front", bench.device.sends(), posted)?;
+        let call = bench.endpoint.send_buffer().map(|_| ());
+        same("Call", call, Err(EAGAIN))?;
+        bench.device.complete_sends(posted)?;
+        let left = bench.device.sends();
+        let last = bench.device.send(left - 1)?;
+        same("the last", last.opcode, SEND)?;
+        drop(bench.endpoint.send_buffer()?);
         bench.end()
     }
 

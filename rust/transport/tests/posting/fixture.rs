@@ -5,15 +5,21 @@
 use crate::{
     kapi::{
         ib::{
+            fake::Pages,
             Invalidated,
             Received,
-            RegionSize, //
+            RegionSize,
+            TransferKind,
+            TransferSizes, //
         },
         trace::TaskId, //
     },
     transport::tests::posting::*, //
 };
-use xdr::Role;
+use xdr::{
+    Role,
+    Segment, //
+};
 
 /// For whom it is.
 pub(super) fn nobody() -> TaskId {
@@ -87,7 +93,11 @@ impl Bench {
                 pages: 1,
                 sg_gaps: false,
             }),
-            transfers: None,
+            transfers: Some(TransferSizes {
+                elements: 1,
+                contexts: 2 * slots,
+                reads: slots,
+            }),
             provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
@@ -134,6 +144,27 @@ impl Bench {
         self.endpoint.unmap(&mut regions);
         self.calls.push(regions, GFP_KERNEL)?;
         posted
+    }
+
+    /// Has RDMA Reads posted until one has to wait, and that one.
+    pub(super) fn read_until_one_waits(&self) -> Result {
+        let pages = Pages::new(1)?;
+        for i in 0.. {
+            let memory = pages.gather(PAGE_SIZE)?;
+            let mut read = self.endpoint.transfer(TransferKind::Read, memory, 1)?;
+            let segment = Segment {
+                handle: i,
+                length: 100,
+                offset: 0,
+            };
+            read.add(0, 100, &segment)?;
+            let posted = self.device.sends();
+            read.read(None, i)?;
+            if self.device.sends() == posted {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Posts `n` Sends of 100 bytes.
