@@ -212,7 +212,7 @@ impl Connection {
             Some(_) => send_threshold,
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
-        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides.replies));
+        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides));
         Ok(Self {
             pulls: pulls.transpose()?,
             qp,

@@ -26,6 +26,7 @@ use crate::{
         },
         trace, //
     },
+    server::sizes::Provides,
     transport::{
         endpoint::{
             Endpoint,
@@ -65,8 +66,12 @@ impl<H: Handler> WorkItem for Overdue<H> {
 }
 
 impl<H: Handler> Pulls<H> {
-    /// For a client that may have `replies` Replies to pull at once. May sleep.
-    pub(super) fn new(qp: &Arc<Endpoint<H>>, queue: Arc<OwnedQueue>, replies: u32) -> Result<Self> {
+    /// For a client that may have so much provided at once. May sleep.
+    pub(super) fn new(
+        qp: &Arc<Endpoint<H>>,
+        queue: Arc<OwnedQueue>,
+        provides: Provides,
+    ) -> Result<Self> {
         let overdue = DelayedWork::new(
             queue,
             work_class!(c"svcrdma_pulls"),
@@ -75,7 +80,8 @@ impl<H: Handler> Pulls<H> {
         )?;
         Ok(Self {
             limits: ProvidedLimits {
-                replies,
+                replies: provides.replies,
+                regions: provides.all_regions,
                 bytes: svc_sysctl::reliable_reply_bytes() as usize,
             },
             time: svc_sysctl::reliable_reply_timeout() as Jiffies * HZ,

@@ -308,8 +308,10 @@ impl<'a> ReplyLayout<'a> {
         rqst: &mut SvcReply<'_>,
     ) -> Result<ReplySend<'c>> {
         let (qp, limits, xid) = (&connection.qp, &pulls.limits, self.ctx.xid);
-        let mut provided = qp.provide(xid, self.stream_len, pulls.end(), limits)?;
-        let pieces = ExtentIter::of_message(rqst.take_result()?)?;
+        let result = rqst.take_result()?;
+        // What goes into Write chunks is kept with it.
+        let mut provided = qp.provide(xid, result.memory(), pulls.end(), limits)?;
+        let pieces = ExtentIter::of_message(result)?;
         self.stream(|offset, n| {
             let mut part = pieces.first(offset.saturating_add(n));
             part.skip(offset);

@@ -56,6 +56,8 @@ pub(super) struct Provides {
     pub(super) region: RegionSize,
     /// Regions of one Reply, at most.
     pub(super) regions: u32,
+    /// Regions of all.
+    pub(super) all_regions: u32,
 }
 
 impl Sizes {
@@ -111,10 +113,11 @@ impl Provides {
         let left = left.saturating_sub(queues.receives.saturating_add(1));
         let replies = queues.messages.min(left);
         queues.receives = queues.receives.saturating_add(replies);
-        // A payload that is placed leaves a gap.
         let payloads = max_message.div_ceil(PAYLOAD_PAGES as usize * PAGE_SIZE) as u32;
-        let regions = plan.message().saturating_mul(payloads) + 2;
-        let regions = regions.min(SEGMENTS as u32);
+        let usual = plan.message().saturating_mul(payloads);
+        // A payload that is placed leaves a gap.
+        let most = usual.saturating_add(plan.gaps(CHUNKS as u32));
+        let regions = most.min(SEGMENTS as u32);
         Some(Self {
             replies,
             region: RegionSize {
@@ -122,6 +125,7 @@ impl Provides {
                 sg_gaps: device.sg_gaps,
             },
             regions,
+            all_regions: usual.saturating_mul(replies).max(regions),
         })
         .filter(|_| replies != 0)
     }

@@ -22,6 +22,7 @@ pub(crate) struct Provided {
     /// No other has it: two Replies may have the same XID, one after the other.
     pub(super) number: u32,
     pub(super) regions: Regions,
+    /// Memory that is kept for it.
     pub(super) bytes: usize,
     /// When its time is over.
     pub(super) end: Jiffies,
@@ -41,7 +42,9 @@ impl Provided {
 pub(crate) struct ProvidedLimits {
     /// Replies.
     pub(crate) replies: u32,
-    /// Bytes of all of them.
+    /// Regions of all of them.
+    pub(crate) regions: u32,
+    /// Bytes of memory that is kept for all of them.
     pub(crate) bytes: usize,
 }
 
@@ -49,9 +52,14 @@ pub(crate) struct ProvidedLimits {
 ///
 /// One that is let in counts until it is not to be read any more, whether it is in the table or on
 /// the way there, and its bytes until nobody can read it.
+///
+/// # Invariants
+///
+/// `all` were let in and not out, wherever they are, and the table has room for as many.
 #[derive(Default)]
 pub(super) struct ProvidedTable {
     table: KVec<KBox<Provided>>,
+    all: usize,
     replies: u32,
     bytes: usize,
 }
@@ -64,9 +72,10 @@ impl ProvidedTable {
         if self.replies >= limits.replies || all > limits.bytes {
             return Err(EMSGSIZE);
         }
-        // For those that are on the way, too.
-        self.table
-            .reserve(self.replies as usize + 1, GFP_NOWAIT | __GFP_NOWARN)?;
+        let more = (self.all + 1).saturating_sub(self.table.len());
+        self.table.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;
+        // INVARIANT: There is room for one more.
+        self.all += 1;
         self.replies += 1;
         self.bytes = all;
         Ok(())
@@ -82,12 +91,14 @@ impl ProvidedTable {
     /// One is no more.
     pub(super) fn let_out(&mut self, provided: &mut Provided) {
         self.end(provided);
+        // INVARIANT: It was let in, and is so no more.
+        self.all = self.all.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(provided.bytes);
     }
 
-    /// It was posted.
+    /// One that was let in was posted, or comes back.
     pub(super) fn add(&mut self, provided: KBox<Provided>) {
-        // There is room: `let_in` has made it.
+        // There is room by the type invariant.
         let _ = self.table.push_within_capacity(provided);
     }
 

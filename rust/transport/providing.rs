@@ -42,14 +42,17 @@ use xdr::Segment;
 pub(crate) struct Providing<'a, H: Handler> {
     provided: Option<KBox<Provided>>,
     segments: KVec<Segment>,
+    /// Regions of all Replies, at most.
+    all_regions: u32,
     /// What is mapped is posted, or given back, before the tear-down takes it from the device.
     poster: Poster<'a>,
     endpoint: &'a Endpoint<H>,
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Begins to provide a Reply of `bytes` bytes, which the peer may read until `end`. One of the
-    /// same XID is withdrawn. `EMSGSIZE` if that is more than `limits` allow. May sleep.
+    /// Begins to provide a Reply, for which `bytes` bytes are kept, and which the peer may read
+    /// until `end`. One of the same XID is withdrawn. `EMSGSIZE` if that is more than `limits`
+    /// allow. May sleep.
     pub(crate) fn provide(
         &self,
         xid: u32,
@@ -79,19 +82,24 @@ impl<H: Handler> Endpoint<H> {
         Ok(Providing {
             provided: Some(provided),
             segments,
+            all_regions: limits.regions,
             poster,
             endpoint: self,
         })
     }
 
-    /// A region that covers nothing. May sleep to make one.
-    fn region_to_provide(&self) -> Result<Region<Idle>> {
-        let most = u32::MAX;
+    /// A region that covers nothing, of `most`. `EMSGSIZE` if all of these are in use. May sleep to
+    /// make one.
+    fn region_to_provide(&self, most: u32) -> Result<Region<Idle>> {
+        let mut may_be_made = true;
         loop {
             if let Some(region) = self.lock().get_region() {
                 return Ok(region);
             }
-            self.grow_regions(1, most)?;
+            if !may_be_made {
+                return Err(EMSGSIZE);
+            }
+            may_be_made = self.grow_regions(1, most)? != 0;
         }
     }
 
@@ -192,7 +200,7 @@ impl<'a, H: Handler> Providing<'a, H> {
             if provided.regions.avail() == 0 {
                 return Err(EMSGSIZE);
             }
-            let region = self.endpoint.region_to_provide()?;
+            let region = self.endpoint.region_to_provide(self.all_regions)?;
             let what = (&mut *pieces, Access::RemoteRead, provided.xid);
             match provided.regions.map(region, &self.poster, what) {
                 Ok(key) => self

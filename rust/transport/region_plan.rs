@@ -80,6 +80,11 @@ impl RegionPlan {
         self.payload + 2 + 2 * self.breaks
     }
 
+    /// Regions more of a message out of which `n` parts were taken, each of which leaves a gap.
+    pub(crate) fn gaps(&self, n: u32) -> u32 {
+        (1 + self.breaks).saturating_mul(n)
+    }
+
     /// Regions of one RPC, for a Call and a Reply.
     pub(crate) fn rpc(&self) -> u32 {
         2 * self.message()

@@ -11,6 +11,8 @@ from failure import Failure, require
 SECONDS = 60
 # Connections that may wait to be accepted.
 BACKLOG = 10
+# RDMA Reads that may be under way, each way.
+DEPTH = 16
 
 
 class Events:
@@ -58,9 +60,9 @@ class Events:
         verbs.resolve_route(self.id, 1000 * SECONDS)
         self.expect(verbs.ROUTE_RESOLVED)
 
-    def connect(self, private: bytes, not_ready_retries: int = 7) -> bytes:
-        """Connect, and say that of oneself; what the server says of itself."""
-        verbs.connect(self.id, ctypes.byref(_parameters(private, not_ready_retries)))
+    def connect(self, private: bytes, not_ready_retries: int = 7, depth: int = DEPTH) -> bytes:
+        """Connect, and say that of oneself; what the server says of itself. So many RDMA Reads may be begun."""
+        verbs.connect(self.id, ctypes.byref(_parameters(private, not_ready_retries, depth)))
         return self.expect(verbs.ESTABLISHED)
 
     def accept(self, private: bytes) -> None:
@@ -93,8 +95,8 @@ class Events:
         return found
 
 
-def _parameters(private: bytes, not_ready_retries: int = 7) -> verbs.ConnectionParameters:
-    parameters = verbs.ConnectionParameters(private_length=len(private), responder_resources=16, initiator_depth=16,
+def _parameters(private: bytes, not_ready_retries: int = 7, depth: int = DEPTH) -> verbs.ConnectionParameters:
+    parameters = verbs.ConnectionParameters(private_length=len(private), responder_resources=DEPTH, initiator_depth=depth,
                                             retries=7, not_ready_retries=not_ready_retries)
     # The parameters hold only the address.
     parameters.anchor = ctypes.create_string_buffer(private, len(private))

@@ -5,7 +5,7 @@ import ctypes
 import verbs
 from adapter import PORT, Adapter
 from endpoint import MESSAGE_BYTES, OTHER, RECEIVES, Endpoint, Lost
-from events import Events
+from events import DEPTH, Events
 from failure import Failure
 from header import Segment, private_data
 
@@ -14,14 +14,15 @@ class Connection(Endpoint):
     """One connection."""
 
     def __init__(self, adapter: Adapter, private: bytes = private_data(), not_ready_retries: int = 7,
-                 receives: int = RECEIVES, posted: bool = True, receive_bytes: int = MESSAGE_BYTES) -> None:
+                 receives: int = RECEIVES, posted: bool = True, receive_bytes: int = MESSAGE_BYTES,
+                 depth: int = DEPTH) -> None:
         events = Events()
         events.resolve(adapter.address, PORT)
         super().__init__(events, adapter.domain, adapter.calls, receives, posted, receive_bytes)
         self._adapter = adapter
         self._windows: list[verbs.Window] = []
         # What the server says of itself.
-        self.private = events.connect(private, not_ready_retries)
+        self.private = events.connect(private, not_ready_retries, depth)
 
     def must_be_lost(self) -> None:
         """Wait until the server has ended the connection; nothing may come before."""

@@ -1,6 +1,7 @@
 """Replies that the requester pulls (draft-cel-nfsv4-rpcrdma-reliable-reply, and Documentation/reliable-reply.rst), also by
 one who does it wrong."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from bench import Bench
 from case import Case
 from connection import Connection
 from endpoint import Lost
+from events import DEPTH
 from failure import Failure, require, same
 from header import RDMA_NOMSG, Header, Segment, chunk_error, decode, done, filled, private_data, pulls
 from nfs import Message
@@ -25,7 +27,10 @@ TIME, MOST_BYTES = 2, 2 << 20
 NOTHING = "provides nothing"
 # Replies of a few pages, of which a client has so many at once before it has said of one that it was pulled. Fewer of large
 # ones are as many bytes as it may have; results have so many around them.
-BYTES, AT_ONCE, LARGE_BYTES, AROUND = 12_000, 16, 60_000, 200
+BYTES, AT_ONCE, LARGE_BYTES = 12_000, 16, 60_000
+# Results that are placed in Write chunks, between parts of what is pulled; and pages of one that is kept with what is pulled.
+# Whatever a Reply is, it has some pages around its results.
+GAPS, PLACED_PAGES, AROUND = 7, 48, 5 * 4096
 # Who has as much provided at once as there may be, and pages of the server's own in one Reply; and how many more each asks for
 # then. The file says that it is so.
 HOLDERS, OWN_PAGES, MORE, HELD = 8, 30, 1250, Path("/tmp/pulls.held")
@@ -34,9 +39,9 @@ HOLDERS, OWN_PAGES, MORE, HELD = 8, 30, 1250, Path("/tmp/pulls.held")
 class Puller:
     """A connection that pulls."""
 
-    def __init__(self, bench: Bench, private: bytes = PULLS) -> None:
+    def __init__(self, bench: Bench, private: bytes = PULLS, depth: int = DEPTH) -> None:
         self.bench = bench
-        self.connection = Connection(bench.adapter, private)
+        self.connection = Connection(bench.adapter, private, depth=depth)
 
     def call(self, message: Message, xid: int = 0, **chunks) -> int:
         """Make a Call, with an XID of its own if there is none; its XID."""
@@ -115,13 +120,14 @@ def said(bench: Bench) -> None:
     plain = private_data(True)
     for what, private, provides in (
             ("a client that may pull", plain + whole, True), ("one that does both", plain + pulls(True, True), True),
+            ("one that cannot begin RDMA Reads", plain + whole, False),
             ("one that only provides", plain + pulls(may_provide=True), False), ("one that says nothing", plain, False),
             ("reserved octets", plain + whole[:6] + b"\xff\xff", True), ("more behind it", plain + whole + b"more", True),
             ("a flag that nobody knows", plain + whole[:5] + b"\x05" + whole[6:], False),
             ("another version", plain + whole[:4] + b"\2" + whole[5:], False),
             ("another identifier", plain + b"\0" + whole[1:], False), ("a block that is cut off", plain + whole[:5], False)):
         # Where messages have a fixed length, zeros follow.
-        puller = Puller(bench, private)
+        puller = Puller(bench, private, 0 if "cannot" in what else DEPTH)
         found = puller.connection.private.rstrip(b"\0")
         expected = (private_data(True) + (pulls(may_provide=True) if provides else b"")).rstrip(b"\0")
         same(f"private data of the server for {what}", found, expected)
@@ -161,19 +167,22 @@ def beside_write_chunks(bench: Bench) -> None:
     """Results that have a Write chunk go there, and the rest is pulled."""
     if bench.differs(NOTHING):
         return
-    puller = Puller(bench, KEEPS_KEYS)
-    message = nfs.compound(*aligned(bench, 1, 2, 3), *aligned(bench, 7000, 2, 1), *read(bench, 0, 7001))
-    place = chunk(bench, 8000, 9000)
-    xid = puller.call(message, writes=[place])
-    stream = message.reply(xid)
-    item = stream.items[0]
-    bench.arena.put(place, stream.data(item))
-    segments = puller.provided(xid, [filled(place, len(stream.data(item)))])
-    same("what is pulled", puller.pull(segments), bytes(stream.without([item])))
-    bench.arena.check()
-    puller.done(xid, segments[0].handle)
-    puller.works()
-    puller.close()
+    for placed in (1, GAPS):
+        puller = Puller(bench, KEEPS_KEYS)
+        reads = [aligned(bench, 1 + 7 * i, 2, i % 4) for i in range(GAPS + 1)]
+        message = nfs.compound(*itertools.chain(*reads), *read(bench, 0, 7001))
+        places = [chunk(bench, 4000, 5000) for _ in range(placed)]
+        xid = puller.call(message, writes=places)
+        stream = message.reply(xid)
+        items = stream.items[:placed]
+        for place, item in zip(places, items):
+            bench.arena.put(place, stream.data(item))
+        segments = puller.provided(xid, [filled(place, len(stream.data(item))) for place, item in zip(places, items)])
+        same("what is pulled", puller.pull(segments), bytes(stream.without(items)))
+        bench.arena.check()
+        puller.done(xid, segments[0].handle)
+        puller.works()
+        puller.close()
 
 
 def over(bench: Bench) -> None:
@@ -287,13 +296,17 @@ def too_many(bench: Bench) -> None:
     notices; afterwards all is as before."""
     if bench.differs(NOTHING):
         return
-    puller = Puller(bench)
-    for length in (BYTES, LARGE_BYTES):
-        waiting = until_refused(puller, long(bench, length))
-        require(len(waiting) >= AT_ONCE, f"only {len(waiting)} Replies are provided at once")
+    puller = Puller(bench, KEEPS_KEYS)
+    placed = 4096 * PLACED_PAGES
+    beside = nfs.compound(*aligned(bench, 1, PLACED_PAGES), *read(bench, 0, BYTES))
+    place, stream = chunk(bench, placed), beside.reply(0)
+    for asked, length, writes in ((long(bench), BYTES, []), (long(bench, LARGE_BYTES), LARGE_BYTES, []),
+                                  (beside, BYTES + placed, [place])):
+        if writes:
+            bench.arena.put(place, stream.data(stream.items[0]))
+        waiting = until_refused(puller, asked, writes=writes)
         require(len(waiting) * length <= MOST_BYTES, f"{len(waiting)} Replies of {length} bytes are provided at once")
-        if length == LARGE_BYTES:
-            require((len(waiting) + 1) * (length + AROUND) > MOST_BYTES, f"only {len(waiting)} large Replies are provided at once")
+        require(len(waiting) >= min(AT_ONCE, MOST_BYTES // (length + AROUND)), f"only {len(waiting)} Replies of {length} bytes are provided at once")
         bench.works()
         for xid, key in waiting:
             puller.done(xid, key)
@@ -302,11 +315,11 @@ def too_many(bench: Bench) -> None:
     puller.close()
 
 
-def until_refused(puller: Puller, asked: Message) -> list[tuple[int, int]]:
+def until_refused(puller: Puller, asked: Message, **chunks) -> list[tuple[int, int]]:
     """XIDs and keys of what is provided, until the server says ERR_CHUNK."""
     waiting: list[tuple[int, int]] = []
     while len(waiting) < 200:
-        xid = puller.call(asked)
+        xid = puller.call(asked, **chunks)
         message = puller.connection.receive().message
         if message[12:16] != Header(xid, RDMA_NOMSG).encode()[12:16]:
             must_be_refusal(message, xid)

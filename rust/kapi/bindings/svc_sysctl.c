@@ -16,7 +16,8 @@ static unsigned int max_requests = 128;
 /* Bytes that a Receive or a Send holds, transport header included. */
 static unsigned int max_req_size = 8192;
 /* Not in the C module: whether Replies are provided for clients to pull; bytes
- * of those of one connection, at most; and seconds until they are taken back.
+ * of memory for those of one connection, at most; and seconds until they are
+ * taken back.
  */
 static unsigned int reliable_reply = 1;
 static unsigned int reliable_reply_bytes = 16 << 20;
@@ -28,7 +29,7 @@ static unsigned int unused;
 static const unsigned int requests_range[] = { 4, 16384 };
 static const unsigned int size_range[] = { 4096, 65536 };
 static const unsigned int bool_range[] = { 0, 1 };
-static const unsigned int bytes_range[] = { 0, 1 << 30 };
+static const unsigned int bytes_range[] = { 65536, 1 << 30 };
 static const unsigned int timeout_range[] = { 1, 3600 };
 static const unsigned int reads_range[] = { 1, 255 };
 static const unsigned int unused_range[] = { 0, 0 };

@@ -116,6 +116,11 @@ impl MsgPages {
         self.ends.head.1 + self.len + self.ends.tail.1
     }
 
+    /// Bytes of memory that it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        self.pages.0.len().saturating_mul(PAGE_SIZE)
+    }
+
     /// The message as pieces.
     pub(super) fn pieces(&self) -> ExtentIter<'_> {
         let pages = self.pages.as_ptr().wrapping_add(self.first);

@@ -9,6 +9,7 @@ from guests.agent import Result
 from guests.cell import LONG_SECONDS, Cell, Test
 from guests.kernels import Kernel
 from guests.pair import OURS
+from judges import trace_events, trace_responder
 from judges.messages import Expected
 from tests import callback as callback_tests
 from tests.mount import MOVED, SIW_GOODBYE
@@ -107,10 +108,17 @@ def pulled(cell: Cell) -> None:
         return part(PULLS, cell)
     knobs = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && echo {} > reliable_reply_bytes"
     with progress.undoing(lambda: cell.server(knobs.format(60, 16 << 20))):
-        cell.server(knobs.format(60, 2 << 20))
+        refused, overdue = (f"/proc/sys/sunrpc/svc_rdma/rdma_stat_pull_{name}" for name in ("refused", "overdue"))
+        cell.server(f"{knobs.format(60, 2 << 20)} && echo 0 > {refused} && echo 0 > {overdue}")
         part(PULLS, cell)
         cell.server(knobs.format(2, 2 << 20))
-        part(LATE, cell)
+        with trace_events.recorded(cell.guests.server, trace_responder.RPC_EVENT) as trace:
+            part(LATE, cell)
+        counted = [int(cell.server(f"cat {counter}")) for counter in (refused, overdue)]
+        told = len(trace.named("pull_overdue"))
+        progress.line(f"  the server counts {counted[0]} Replies refused, and {counted[1]} overdue")
+        if not counted[0] or not 0 < counted[1] == told:
+            raise progress.Failure(f"the server has told of {told} Replies that were overdue")
         cell.server(knobs.format(600, HELD_BYTES))
         held(cell)
 
@@ -130,7 +138,7 @@ def held(cell: Cell) -> None:
         cell.client("rm -f /tmp/pulls.held")
         judge(client.wait(program, LONG_SECONDS, HELD))
     used, kept = (free[0] - later for later in free[1:])
-    around = requests * (size + 2 * REGION_BYTES)
+    around = requests * (size + 3 * REGION_BYTES)
     progress.line(f"  {HOLDERS} clients have {used >> 10} KiB provided, and {kept >> 10} KiB when they have said that it was pulled")
     if not HOLDERS * HELD_BYTES // 2 < used <= HOLDERS * (HELD_BYTES + around):
         raise progress.Failure(f"{used} bytes are provided to {HOLDERS} clients that may have {HELD_BYTES}, and {around} around them")

@@ -7,13 +7,18 @@ use crate::{
     kapi::{
         ib::{
             fake::numbers::INV,
-            InvalidatedKey, //
+            InvalidatedKey,
+            Regions, //
         },
         page::ExtentIter,
         sys::time::jiffies, //
     },
     transport::{
-        provided::ProvidedLimits,
+        provided::{
+            Provided,
+            ProvidedLimits,
+            ProvidedTable, //
+        },
         providing::Providing,
         tests::transfer::*, //
     },
@@ -26,6 +31,7 @@ const BYTES: usize = PAGES * PAGE_SIZE;
 const REGIONS: usize = 2;
 const LIMITS: ProvidedLimits = ProvidedLimits {
     replies: 2,
+    regions: 2 * REGIONS as u32,
     bytes: 2 * BYTES,
 };
 const TIME: Jiffies = 1000;
@@ -59,6 +65,19 @@ fn provided(bench: &Bench, xid: u32) -> Result<KVec<Segment>> {
 fn key(bench: &Bench, segments: &[Segment], n: usize) -> InvalidatedKey<'static> {
     let handle = segments.get(n).map_or(0, |segment| segment.handle);
     InvalidatedKey::test(handle, bench.qp.number())
+}
+
+/// One that nothing is kept for.
+fn without_memory(number: u32) -> Result<KBox<Provided>> {
+    let provided = Provided {
+        xid: number,
+        number,
+        regions: Regions::new(0, GFP_KERNEL)?,
+        bytes: 0,
+        end: 0,
+        withdrawn: false,
+    };
+    Ok(KBox::new(provided, GFP_KERNEL)?)
 }
 
 /// Whether the memory of so many Replies is held.
@@ -177,6 +196,53 @@ mod suite {
         bench.device.complete_sends(REGIONS)?;
         same("behind it", refused(BYTES), None)?;
         bench.end()
+    }
+
+    #[test]
+    fn regions_are_counted_too() -> Result {
+        let bench = Bench::new()?;
+        let limits = ProvidedLimits {
+            regions: REGIONS as u32,
+            ..LIMITS
+        };
+        provided(&bench, XID)?;
+        let mut second = bench.qp.provide(XID + 1, BYTES, jiffies(), &limits)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
+        same("added", second.add(&mut pieces), Err(EMSGSIZE))?;
+        drop((second, pieces));
+        bench.qp.pulled(XID, None)?;
+        bench.device.complete_sends(REGIONS)?;
+        let mut third = bench.qp.provide(XID + 2, BYTES, jiffies(), &limits)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
+        same("added", third.add(&mut pieces), Ok(()))?;
+        drop((third, pieces));
+        bench.end()
+    }
+
+    #[test]
+    fn one_that_comes_back_has_its_place() -> Result {
+        let limits = ProvidedLimits {
+            replies: u32::MAX,
+            ..LIMITS
+        };
+        for on_their_way in 0..20 {
+            let mut table = ProvidedTable::default();
+            for _ in 0..=on_their_way {
+                table.let_in(0, &limits)?;
+            }
+            table.add(without_memory(0)?);
+            let first = table.pulled(0, None)?.ok_or(ENOENT)?;
+            table.let_in(0, &limits)?;
+            for number in 1..on_their_way + 2 {
+                table.add(without_memory(number)?);
+            }
+            table.add(first);
+            for number in 0..on_their_way + 2 {
+                let found = table.take(|one| one.number == number);
+                claim(found.is_some(), "each is there")?;
+            }
+        }
+        Ok(())
     }
 
     #[test]
