@@ -50,6 +50,8 @@ pub(crate) enum LossReason {
     NotFenced,
     /// The adapter takes nothing to send.
     NotPosted,
+    /// What the server provides for an RPC is more than the device can read at once.
+    NotPulled,
     /// Receives could not be posted.
     NoReceives,
     /// What the server sent.
@@ -83,6 +85,7 @@ impl fmt::Display for LossReason {
             Self::NoCredits => "the server keeps all credits",
             Self::NotFenced => "local invalidation failed",
             Self::NotPosted => "a message cannot be posted",
+            Self::NotPulled => "a reply cannot be pulled",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
             Self::NotProvided => "the server has no room for a reply",

@@ -3,7 +3,7 @@
 //! Replies that the server provides in memory of its own, since they are too long for what was
 //! offered: they are pulled, and the server is told (`Documentation/reliable-reply.rst`).
 //!
-//! All of it runs in completion handlers; memory that is wanted here is had as that of a sender is.
+//! All of it runs in completion handlers.
 
 use crate::{
     client::{
@@ -35,10 +35,13 @@ use crate::{
             TransferKind, //
         },
         sunrpc::PinnedRqst,
-        sys::counters::{
-            count,
-            count_all,
-            Counter, //
+        sys::{
+            counters::{
+                count,
+                count_all,
+                Counter, //
+            },
+            memalloc::MemoryScope, //
         },
     },
     transport::segment_cursor::SegmentCursor, //
@@ -56,64 +59,63 @@ use xdr::{
 
 /// Pulls the Reply of an RPC whose memory no peer can reach.
 pub(super) fn begin(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
-    requester.pulls.lock().begin();
-    let mut next = try_one(requester, connection, provided);
+    let mut next = Some(provided);
     while let Some(provided) = next {
-        requester.pulls.lock().begin();
         next = try_one(requester, connection, provided);
     }
 }
 
-/// As [`begin`], for one that counts as under way. Returns another that can be tried, if this one
-/// is not under way after all.
+/// As [`begin`]. Returns another that can be tried, if this one is not under way after all.
 fn try_one(
     requester: &Requester,
     connection: &Connection,
     provided: ProvidedReply,
 ) -> Option<ProvidedReply> {
-    let Err((error, unposted)) = start(requester, connection, provided) else {
+    let begun = requester.pulls.lock().begin();
+    let Err((error, unposted)) = start(connection, provided) else {
         return None;
     };
     let mut pulls = requester.pulls.lock();
     let (unposted, next) = match (error, unposted) {
         // What is under way gives its regions back, and has this one tried again.
-        (EAGAIN, Some(provided)) => match pulls.end_and_wait(provided) {
-            Ok(()) => return None,
-            // It wants more than there are.
-            Err(provided) => (Some(provided), None),
+        (EAGAIN, Some(provided)) => match pulls.wait(&begun, provided) {
+            Ok(next) => return next,
+            Err(provided) => (Some(provided), pulls.end()),
         },
         (_, unposted) => (unposted, pulls.end()),
     };
     drop(pulls);
-    fail(requester, error, unposted);
+    if let Some(unposted) = unposted {
+        fail(requester, error, unposted.rqst);
+    }
     next
 }
 
 /// The Reply of an RPC cannot be pulled.
 #[cold]
-fn fail(requester: &Requester, error: Error, unposted: Option<ProvidedReply>) {
-    match (error, unposted) {
+fn fail(requester: &Requester, error: Error, rqst: PinnedRqst<Call>) {
+    match error {
         // It is sent again on another connection.
-        (ENOMEM | ENOTCONN, unposted) => {
-            give_up(requester, LossReason::NotPosted);
-            drop(unposted);
-        }
-        (_, Some(provided)) => unusable(requester, provided.rqst),
-        (_, None) => give_up(requester, LossReason::BadMessage),
+        ENOMEM | ENOTCONN => give_up(requester, LossReason::NotPosted),
+        EPROTO => unusable(requester, rqst),
+        _ => with_room(requester, rqst, LossReason::NotPulled),
     }
 }
 
-/// What the server provides for an RPC is of no use to it. The RPC is sent again once, with room
-/// for its Reply, since a server that does so twice would do so for ever.
+/// What the server provides for an RPC is no Reply to it.
 #[cold]
 fn unusable(requester: &Requester, rqst: PinnedRqst<Call>) {
+    let xid = rqst.call().state.lock().xid;
+    bad_reply(requester, Some(xid), "what it provides is no Reply to it");
+    with_room(requester, rqst, LossReason::BadMessage);
+}
+
+/// Has an RPC sent again once, with room for its Reply, since what was of no use twice would be so
+/// for ever.
+#[cold]
+fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) {
     let call = rqst.call();
     let mut state = call.state.lock();
-    bad_reply(
-        requester,
-        Some(state.xid),
-        "what it provides is no Reply to it",
-    );
     state.bad_replies = state.bad_replies.saturating_add(1);
     state.refused = true;
     let again = state.bad_replies < 2;
@@ -121,7 +123,7 @@ fn unusable(requester: &Requester, rqst: PinnedRqst<Call>) {
     if !again {
         complete(requester, rqst, Placed::failed(EIO));
     }
-    give_up(requester, LossReason::BadMessage);
+    give_up(requester, reason);
 }
 
 /// The chunk that a message provides.
@@ -137,12 +139,13 @@ fn chunk(message: &RecvBuf) -> Option<ReadChunk<'_>> {
 
 /// Posts the RDMA Reads. What is given back was not.
 fn start(
-    requester: &Requester,
     connection: &Connection,
     provided: ProvidedReply,
 ) -> Result<(), (Error, Option<ProvidedReply>)> {
     let xid = provided.rqst.call().state.lock().xid;
-    let prepared = prepare(requester, connection, &provided);
+    // Who frees memory waits for Replies, and those for this handler: it must not wait for memory.
+    let _scope = MemoryScope::enter(true);
+    let prepared = prepare(connection, &provided);
     let len = prepared.as_ref().map_or(0, |(_, len, _)| *len);
     let result = prepared.as_ref().map(|_| ()).map_err(|e| *e);
     trace::pull(&provided.rqst, xid, len, result);
@@ -163,21 +166,22 @@ fn start(
         written,
         key,
     });
-    let posted = transfer.read(None, call.clone());
-    drop(message);
-    posted.map_err(|e| {
+    transfer.read(None, call.clone()).map_err(|e| {
         let unposted = call.state.lock().pulling.take();
-        drop(unposted);
-        (e, None)
+        let unposted = unposted.map(|pulling| ProvidedReply {
+            rqst: pulling.rqst,
+            message,
+            written,
+        });
+        (e, unposted)
     })
 }
 
 type Transfer<'a> = crate::transport::transfer::RwBuilder<'a, Requester>;
 
 /// Prepares the RDMA Reads. Returns how many bytes those are, and a key that the server is to be
-/// told is of no use any more.
+/// told is of no use any more. `EPROTO` if that can be no Reply to the RPC.
 fn prepare<'a>(
-    requester: &Requester,
     connection: &'a Connection,
     provided: &ProvidedReply,
 ) -> Result<(Transfer<'a>, usize, Option<u32>)> {
@@ -186,11 +190,11 @@ fn prepare<'a>(
         message,
         written,
     } = provided;
-    let chunk = chunk(message).ok_or(EINVAL)?;
+    let chunk = chunk(message).ok_or(EPROTO)?;
     let length = chunk.length() as usize;
     // As for one that is inline: all of it is in front of the payload.
     if *written != 0 {
-        rqst.stretch_head(length)?;
+        rqst.stretch_head(length).map_err(|_| EPROTO)?;
     }
     let memory = rqst.receive_memory()?;
     // As over TCP, whoever decodes it sees what is missing.
@@ -198,7 +202,6 @@ fn prepare<'a>(
         None | Some(0) => length,
         Some(_) => memory.len() & !3,
     };
-    let _scope = requester.shared.memory_scope();
     let parts = chunk.segment_count();
     let mut transfer = connection.transfer(TransferKind::Read, memory, parts)?;
     SegmentCursor::new(chunk.segments()).add(&mut transfer, 0, len)?;

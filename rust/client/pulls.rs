@@ -2,6 +2,10 @@
 
 //! The Replies of a connection that are being pulled, and those that wait for that.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/pulls.rs"]
+mod tests;
+
 use crate::{
     client::call::Call,
     kapi::{
@@ -20,44 +24,65 @@ pub(crate) struct ProvidedReply {
     pub(super) written: usize,
 }
 
-/// The Replies of a connection that are being pulled.
-pub(crate) struct Pulls {
-    under_way: u32,
-    /// Those for which there were no regions of the device's: only some need any.
-    waiting: Fifo<ProvidedReply>,
+/// One that was begun.
+pub(super) struct Begun {
+    /// No other was under way.
+    alone: bool,
+    number: u64,
 }
 
-impl Pulls {
+/// The Replies of a connection that are being pulled.
+pub(crate) struct Pulls<T = ProvidedReply> {
+    under_way: u32,
+    /// Those that were ever begun.
+    begun: u64,
+    /// Those for which there were no regions of the device's: only some need any.
+    waiting: Fifo<T>,
+}
+
+impl<T> Pulls<T> {
     /// For so many RPCs at once. May sleep.
     pub(super) fn new(calls: u32) -> Result<Self> {
         Ok(Self {
             under_way: 0,
+            begun: 0,
             waiting: Fifo::with_capacity(calls as usize)?,
         })
     }
 
     /// One is under way.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self) -> Begun {
         self.under_way = self.under_way.saturating_add(1);
+        self.begun = self.begun.wrapping_add(1);
+        Begun {
+            alone: self.under_way == 1,
+            number: self.begun,
+        }
     }
 
     /// One that was under way is not any more. Returns one that has waited for that.
-    pub(super) fn end(&mut self) -> Option<ProvidedReply> {
+    pub(super) fn end(&mut self) -> Option<T> {
         self.under_way = self.under_way.saturating_sub(1);
         self.waiting.pop()
     }
 
-    /// The same, of one that is to wait for others; it comes back if there are none.
-    pub(super) fn end_and_wait(&mut self, provided: ProvidedReply) -> Result<(), ProvidedReply> {
-        self.under_way = self.under_way.saturating_sub(1);
-        if self.under_way == 0 {
+    /// One that is under way did not get all that it needs: it waits until another ends, and one is
+    /// returned that can be tried at once, if all have. It comes back if no other had any: there
+    /// will never be enough.
+    pub(super) fn wait(&mut self, begun: &Begun, provided: T) -> Result<Option<T>, T> {
+        if begun.alone && begun.number == self.begun {
             return Err(provided);
         }
-        self.waiting.push(provided).map(|_| ())
+        self.waiting.push(provided)?;
+        self.under_way = self.under_way.saturating_sub(1);
+        Ok(match self.under_way {
+            0 => self.waiting.pop(),
+            _ => None,
+        })
     }
 
     /// Those that wait, at the end of the connection.
-    pub(super) fn take_waiting(&mut self) -> Fifo<ProvidedReply> {
+    pub(super) fn take_waiting(&mut self) -> Fifo<T> {
         core::mem::take(&mut self.waiting)
     }
 }

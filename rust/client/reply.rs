@@ -128,13 +128,27 @@ fn provided<'a>(
         Ok(reply) => Content::Reply(reply),
         Err(reason) => Content::Malformed(*reason),
     };
-    let later = answer(requester, connection, message, call.xid, content);
-    if later.is_none() {
+    let xid = call.xid;
+    let done = || {
         let first = call.reads.segments().next();
         let key = first.map(|read| read.segment.handle);
-        pull::send_done(requester, connection, call.xid, key);
+        pull::send_done(requester, connection, xid, key);
+    };
+    match requester.shared.xprt.find(xid) {
+        Ok(rqst) => {
+            let later = answered(requester, connection, message, rqst, xid, content);
+            if later.is_none() {
+                done();
+            }
+            later.map(|(rqst, kept)| Later::Reply(rqst, kept))
+        }
+        Err(why) => {
+            // Before its credit comes back.
+            done();
+            unawaited(requester, message, xid, content.credits(), why);
+            None
+        }
     }
-    later.map(|(rqst, kept)| Later::Reply(rqst, kept))
 }
 
 /// A Call of the server was received. What is returned has to wait.
@@ -315,14 +329,25 @@ fn answer(
     xid: u32,
     content: Content<'_>,
 ) -> Option<(PinnedRqst<Call>, Kept)> {
-    let credits = content.credits();
-    let rqst = match requester.shared.xprt.find(xid) {
-        Ok(rqst) => rqst,
+    match requester.shared.xprt.find(xid) {
+        Ok(rqst) => answered(requester, connection, message, rqst, xid, content),
         Err(why) => {
-            unawaited(requester, message, xid, credits, why);
-            return None;
+            unawaited(requester, message, xid, content.credits(), why);
+            None
         }
-    };
+    }
+}
+
+/// As [`answer`], for the RPC that waits.
+#[inline(always)]
+fn answered(
+    requester: &Requester,
+    connection: &Connection,
+    message: &Received<'_>,
+    rqst: PinnedRqst<Call>,
+    xid: u32,
+    content: Content<'_>,
+) -> Option<(PinnedRqst<Call>, Kept)> {
     let Looked {
         verdict,
         malformed,
