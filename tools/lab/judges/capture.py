@@ -18,6 +18,8 @@ CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure !
 RPCSEC_GSS, INTEGRITY = 6, 2
 # A mount, a file each way, and an end make more Calls than these.
 LEAST_PROTECTED = 5
+# What begins the block in the private data that says who pulls Replies (Documentation/reliable-reply.rst), and its flags.
+PULLS, MAY_PULL, MAY_PROVIDE = bytes.fromhex("72a1c35e01"), 1, 2
 PIECE, PIECE_EVERY = 64, 500
 # Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
 INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
@@ -91,6 +93,28 @@ def judge_security(path: Path, service: int) -> None:
     wanted = f"RPCSEC_GSS service {service}"
     if counts[wanted] < LEAST_PROTECTED or counts.keys() - {wanted, f"RPCSEC_GSS service {INTEGRITY}"}:
         raise progress.Failure(f"not all Calls in {path} are protected by {wanted}, but {said}")
+
+
+def judge_agreement(path: Path, may_pull: bool, may_provide: bool) -> None:
+    """Fail unless the private data in a capture say so of Replies that are pulled, and nothing else."""
+    captured = path.read_bytes()
+    counts = [captured.count(PULLS + bytes((flags, 0, 0))) for flags in (MAY_PULL, MAY_PROVIDE)]
+    found = [count > 0 for count in counts]
+    if found != [may_pull, may_provide] or sum(counts) != captured.count(PULLS):
+        raise progress.Failure(f"in {path} {counts[0]} clients may pull and {counts[1]} servers may provide")
+
+
+def judge_pulled(path: Path) -> None:
+    """Fail unless the word that a Reply was pulled makes the key of its first segment invalid, each time, on InfiniBand."""
+    offers = _lines(path, f"rpcordma.msg_type == {RDMA_NOMSG} && rpcordma.position == 0 && ip.src == {SERVER.address4}",
+                    ("rpcordma.xid", "rpcordma.rdma_handle"))
+    provided = {_numbers(xid)[0]: _numbers(keys)[0] for xid, keys in (line.split(";") for line in offers)}
+    lines = _lines(path, f"infiniband.bth.opcode == {INFINIBAND_INVALIDATES[1]} && ip.src == {CLIENT.address4}",
+                   ("infiniband.payload", "infiniband.ieth"))
+    words = [[int(field[:8], 16) for field in line.replace(":", "").split(";")] for line in lines]
+    progress.line(f"  in the capture: {len(provided)} Replies provided, {len(words)} keys made invalid by the client")
+    if not provided or {xid: key for xid, key in words} != provided:
+        raise progress.Failure(f"of {provided} the client makes these keys invalid: {words}, in {path}")
 
 
 def granted(path: Path) -> set[int]:

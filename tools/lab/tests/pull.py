@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import progress
 from guests.cell import LONG_SECONDS, NO_SECURITY, Cell, Test
 from guests.pair import OURS
-from judges import trace_events
+from judges import capture, trace_events
 
 CLIENT_KNOB = "/proc/sys/sunrpc/rdma_reliable_reply"
 SERVER_KNOB = "/proc/sys/sunrpc/svc_rdma/reliable_reply"
@@ -18,6 +18,10 @@ DIRECTORIES, ACLS, ACLS_OF_3 = (4, 30, 300, 10_000), (1, 10, 100, 1000), (1, 10,
 VALUES = (1, 100, 4000, 8000, 30_000, 65_536)
 # Bytes of the target of a symbolic link: the most that there can be.
 TARGET = 4095
+# Names whose listing is pulled, in one Reply and in several; and how often who lists them is killed, each time so many seconds
+# later than the time before.
+SOME, MANY = 300, 10_000
+KILLS, KILL_EVERY = 30, 0.02
 # What one of each end has to say.
 CLIENT_EVENTS = "reply_mechanism pull pulled done".split()
 SERVER_EVENTS = "provide pulled".split()
@@ -84,6 +88,31 @@ def pulled(cell: Cell) -> None:
     with progress.undoing(lambda: cell.server(f"echo 1 > {SERVER_KNOB}")):
         cell.server(f"echo 0 > {SERVER_KNOB}")
         not_pulled(cell)
+
+
+def agreed(cell: Cell) -> None:
+    """Each end says in its private data what it can do, and the server nothing where the client cannot; only then Replies are
+    pulled."""
+    with cell.captured() as path, cell.mounted(prepare=PREPARE_NAMES.format(SOME)):
+        lists_the_same(cell, SOME)
+    capture.judge_agreement(path, cell.client_module == OURS, can(cell))
+    if can(cell) and cell.device == "rxe":
+        capture.judge_pulled(path)
+
+
+def killed(cell: Cell) -> None:
+    """Processes killed while they list a directory: whatever became of their Replies, the server is told of each once."""
+    cell.load_modules()
+    with cell.mounted(prepare=PREPARE_NAMES.format(MANY)):
+        before = counters(cell)
+        for delay in range(KILLS):
+            cell.client("echo 3 > /proc/sys/vm/drop_caches; { setsid ls -U /mnt/t/d%d > /dev/null 2>&1 < /dev/null & }; "
+                        "sleep %.2f; kill -9 $!; wait $! 2> /dev/null || true" % (MANY, delay * KILL_EVERY))
+        lists_the_same(cell, MANY)
+    pulls, told, overdue, refused, _ = (now - then for now, then in zip(counters(cell), before))
+    progress.line(f"  {pulls} Replies were provided, and {told} pulled")
+    require(told == pulls > 0 and not overdue and not refused,
+            f"{pulls} Replies provided, {told} pulled, {overdue} too late, {refused} refused")
 
 
 def not_pulled(cell: Cell) -> None:
@@ -156,3 +185,5 @@ def require(holds: bool, what: str) -> None:
 
 
 PULLED = Test("Replies that are pulled", pulled)
+AGREED = Test("agreement on pulls", agreed)
+KILLED = Test("kill -9 while Replies are pulled", killed)
