@@ -70,13 +70,13 @@ impl Connecting {
 impl Drop for Connecting {
     fn drop(&mut self) {
         let xprt = self.xprt.as_ptr();
-        // SAFETY: Valid, and locked with this cookie, by the type invariant. The handles of a
-        // transport keep it from being freed, and so does the tear-down that waits for the work
-        // item: it may still be woken after it was unlocked.
+        // SAFETY: Valid, and locked with this cookie, by the type invariant.
         unsafe {
             bindings::xprt_clear_connecting(xprt);
-            bindings::xprt_unlock_connect(xprt, xprt.cast());
+            // Once it is unlocked RPCs are sent, which wait for their Replies where those wait that
+            // are to be told.
             bindings::xprt_wake_pending_tasks(xprt, self.status.to_errno());
+            bindings::xprt_unlock_connect(xprt, xprt.cast());
         }
     }
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import progress
 from guests.cell import LONG_SECONDS, Cell, Test
+from judges import trace_events
 from judges.messages import Expected
 from tests import life as life_tests, mount as mount_tests, objects, pull
 from totals import TOTALS, Kind
@@ -55,7 +56,8 @@ def lives(amounts: Amounts) -> list[Test]:
     """Those that end connections, `amounts` times."""
     return [Test(f"{amounts.disconnects} connections broken", functools.partial(broken, amounts.disconnects), (BROKEN,)),
             Test(f"client's device removed {amounts.removals} times under load",
-                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY))]
+                 functools.partial(device_removed, amounts.removals), (BROKEN, AWAY)),
+            Test("told of a connection in time", told_in_time, (BROKEN,)), pull.KILLED]
 
 
 def tests(amounts: Amounts) -> list[Test]:
@@ -78,6 +80,24 @@ def broken(count: int, cell: Cell) -> None:
             cell.await_connects(before + count, SECONDS_EACH * count)
         cell.still_works()
         objects.judge(cell, 1, there)
+
+
+def told_in_time(cell: Cell) -> None:
+    """Who waits for a connection is told of it before anybody can send there. What waits for a Reply is told what those are,
+    and would be sent again."""
+    cell.load_modules()
+    released, woken = "sunrpc/xprt_release_cong", "sunrpc/rpc_task_wakeup"
+    with trace_events.recorded(cell.guests.client, f"{released} {woken}") as trace, cell.mounted():
+        with cell.broken(cell.guests.client, 1, 1):
+            cell.still_works()
+    made = [at for at, event in enumerate(trace.events) if event.name == "connect" and event["rc"] == 0]
+    if len(made) < 2:
+        raise progress.Failure("no connection was broken")
+    for at in made:
+        first = next(event.name for event in trace.events[at:] if event.name == "xprt_release_cong"
+                     or (event.name == "rpc_task_wakeup" and event.values["queue"] == "xprt_pending"))
+        if first == "xprt_release_cong":
+            raise progress.Failure("the transport is unlocked before those that wait are told")
 
 
 def device_removed(count: int, cell: Cell) -> None:
