@@ -24,6 +24,7 @@ const CONFIG: EndpointConfig = EndpointConfig {
         sg_gaps: false,
     }),
     transfers: None,
+    longest_read: 0,
     provided: 0,
 };
 

@@ -36,6 +36,25 @@ mod suite {
     }
 
     #[test]
+    fn the_longest_reply_can_be_pulled() -> Result {
+        for (name, device) in drivers::all() {
+            let sizes = Sizes::new(&device, 0, 128)?.pulling(&device, 0);
+            let Some(pulls) = sizes.pulls else {
+                // Its queue is too short.
+                same("too short", name, drivers::WORST)?;
+                continue;
+            };
+            // One that begins within a page, in one segment.
+            let elements = pulls.transfers.elements * pulls.longest_read;
+            claim(device.iwarp || PAYLOAD_PAGES < elements, "its pages")?;
+            let calls = 2 * 2 * (sizes.plan.rpc() + 1);
+            let beside = sizes.queues.sends.saturating_sub(pulls.longest_read);
+            claim(calls < beside, "beside a Call and another")?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn what_is_missing() -> Result {
         let device = drivers::limits(8192, 8192);
         let refused = |device: DeviceLimits| Sizes::new(&device, 0, 128).err();

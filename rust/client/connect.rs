@@ -109,7 +109,8 @@ fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointCo
             pages: sizes.plan.pages(),
             sg_gaps: device.sg_gaps,
         }),
-        transfers: sizes.pulls,
+        transfers: sizes.pulls.map(|pulls| pulls.transfers),
+        longest_read: sizes.pulls.map_or(0, |pulls| pulls.longest_read),
         provided: 0,
     }
 }

@@ -305,14 +305,30 @@ impl Requester {
         credits.get(xid).then(|| credits.wanted_receives())
     }
 
-    /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
+    /// Takes a buffer for a Call, or makes the sender wait for one with `EAGAIN`. May sleep.
     #[inline(always)]
-    pub(crate) fn send_buffer<'a>(
+    pub(crate) fn call_buffer<'a>(
         &self,
         connection: &'a Connection,
     ) -> Result<SendBuffer<'a, Self>> {
-        match connection.send_buffer() {
-            Err(e) if e == EAGAIN => self.wait_for_send_buffer(connection),
+        self.buffer_or_wait(|| connection.call_buffer())
+    }
+
+    /// The same for the Reply to a Call of the server.
+    pub(crate) fn reply_buffer<'a>(
+        &self,
+        connection: &'a Connection,
+    ) -> Result<SendBuffer<'a, Self>> {
+        self.buffer_or_wait(|| connection.send_buffer())
+    }
+
+    #[inline(always)]
+    fn buffer_or_wait<'a>(
+        &self,
+        take: impl Fn() -> Result<SendBuffer<'a, Self>>,
+    ) -> Result<SendBuffer<'a, Self>> {
+        match take() {
+            Err(e) if e == EAGAIN => self.wait_for_send_buffer(take),
             other => other,
         }
     }
@@ -320,10 +336,13 @@ impl Requester {
     /// Makes the sender wait for a send buffer, unless one has come back before it was marked as
     /// waiting.
     #[cold]
-    fn wait_for_send_buffer<'a>(&self, connection: &'a Connection) -> Result<SendBuffer<'a, Self>> {
+    fn wait_for_send_buffer<'a>(
+        &self,
+        take: impl Fn() -> Result<SendBuffer<'a, Self>>,
+    ) -> Result<SendBuffer<'a, Self>> {
         self.shared.stats.no_send_buffer.add(1);
         self.shared.xprt.wait_for_space();
-        let again = connection.send_buffer();
+        let again = take();
         if again.is_ok() {
             self.shared.xprt.space();
         }

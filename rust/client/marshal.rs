@@ -90,7 +90,7 @@ fn send_with_credit(
     if let Some(wanted) = wanted_receives {
         requester.make_receives(connection, wanted)?;
     }
-    let mut buffer = requester.send_buffer(connection).inspect_err(|e| {
+    let mut buffer = requester.call_buffer(connection).inspect_err(|e| {
         trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
     })?;
 

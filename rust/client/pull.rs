@@ -72,6 +72,10 @@ fn try_one(
     provided: ProvidedReply,
 ) -> Option<ProvidedReply> {
     let begun = requester.pulls.lock().begin();
+    if provided.rqst.task().is_killed() {
+        unwanted(requester, connection, provided);
+        return requester.pulls.lock().end();
+    }
     let Err((error, unposted)) = start(connection, provided) else {
         return None;
     };
@@ -91,12 +95,31 @@ fn try_one(
     next
 }
 
+/// The RPC was killed meanwhile: nothing is read, and the server is told at once.
+#[cold]
+fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
+    let xid = provided.rqst.call().state.lock().xid;
+    let first = chunk(&provided.message).and_then(|chunk| chunk.segments().next());
+    send_done(
+        requester,
+        connection,
+        xid,
+        first.map(|segment| segment.handle),
+    );
+    requester.credits.lock().put(xid);
+}
+
 /// The Reply of an RPC cannot be pulled.
 #[cold]
 fn fail(requester: &Requester, error: Error, rqst: PinnedRqst<Call>) {
     match error {
         // It is sent again on another connection.
-        ENOMEM | ENOTCONN => give_up(requester, LossReason::NotPosted),
+        ENOTCONN | ENOBUFS => give_up(requester, LossReason::NotPosted),
+        // The same, with room for its Reply: it need not be pulled then.
+        ENOMEM => {
+            rqst.call().state.lock().refused = true;
+            give_up(requester, LossReason::NotPosted);
+        }
         EPROTO => unusable(requester, rqst),
         _ => with_room(requester, rqst, LossReason::NotPulled),
     }
@@ -266,6 +289,7 @@ pub(super) fn send_done(
     key: Option<u32>,
 ) {
     let key = key.filter(|_| requester.invalidates_remotely());
+    let _scope = MemoryScope::enter(true);
     let sent = connection
         .unrestricted_send_buffer()
         .and_then(|mut buffer| {
@@ -275,7 +299,7 @@ pub(super) fn send_done(
     trace::done(xid, key, sent);
     match sent {
         Ok(()) => count(Counter::ClientDones),
-        Err(_) => give_up(requester, LossReason::BadMessage),
+        Err(_) => give_up(requester, LossReason::NotPosted),
     }
 }
 

@@ -160,7 +160,7 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
         return Err(EPIPE);
     }
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
-    let mut buffer = requester.send_buffer(connection)?;
+    let mut buffer = requester.reply_buffer(connection)?;
     let reply = rqst.send_buf();
     let to = buffer.bytes();
     let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS).no_chunks();

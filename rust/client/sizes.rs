@@ -17,7 +17,11 @@ use crate::{
             Queues,
             Wish, //
         },
-        region_plan::RegionPlan,
+        region_plan::{
+            RegionPlan,
+            PAYLOAD_PAGES, //
+        },
+        send_queue::UNSIGNALED_RUN,
         unfit::Unfit, //
     },
 };
@@ -30,8 +34,18 @@ pub(crate) const REVERSE_SLOTS: u32 = 16;
 pub(super) struct Sizes {
     pub(super) plan: RegionPlan,
     pub(super) queues: Queues,
+    /// Work requests of two Calls of the longest kind.
+    longest_calls: u32,
     /// For Replies that are pulled; none if they are not.
-    pub(super) pulls: Option<TransferSizes>,
+    pub(super) pulls: Option<Pulls>,
+}
+
+/// What it takes to pull Replies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pulls {
+    /// Work requests of the RDMA Reads of one.
+    pub(super) longest_read: u32,
+    pub(super) transfers: TransferSizes,
 }
 
 /// Elements of an RDMA Read: few, since every work request has room for as many.
@@ -65,6 +79,7 @@ impl Sizes {
         Ok(Self {
             plan,
             queues,
+            longest_calls: longest,
             pulls: None,
         })
     }
@@ -73,20 +88,39 @@ impl Sizes {
     /// adds.
     pub(super) fn pulling(mut self, device: &DeviceLimits, added: u32) -> Self {
         let queue = device.max_qp_wr.min(device.max_cqe);
-        // RDMA Reads, and words that a Reply was pulled, wait for room where there is none.
-        if self.queues.sends.saturating_add(added) > queue {
-            return self;
-        }
         let elements = match device.iwarp {
             // A sink that has to be registered is one element.
             true => 1,
             false => device.max_send_elements.min(device.max_read_elements),
         };
-        self.pulls = Some(TransferSizes {
-            elements: elements.clamp(1, PULL_ELEMENTS),
-            contexts: PULL_CONTEXTS,
-            reads: self.queues.messages,
+        let elements = elements.clamp(1, PULL_ELEMENTS);
+        let longest = longest_read(device.iwarp, elements);
+        // A Call is made, another is to be, and there is a Reply to pull.
+        let least = longest + self.longest_calls + UNSIGNALED_RUN + 1;
+        let sends = self.queues.sends.saturating_add(longest);
+        let sends = sends.min(queue.saturating_sub(added));
+        if sends < least {
+            return self;
+        }
+        self.queues.sends = sends;
+        self.pulls = Some(Pulls {
+            longest_read: longest,
+            transfers: TransferSizes {
+                elements,
+                contexts: PULL_CONTEXTS,
+                reads: self.queues.messages,
+            },
         });
         self
+    }
+}
+
+/// Work requests of the RDMA Reads of one Reply, of the longest payload in not too many segments.
+fn longest_read(iwarp: bool, elements: u32) -> u32 {
+    match iwarp {
+        // A sink is registered, read into, and invalidated; and one of two regions.
+        true => 4 * PULL_CONTEXTS,
+        // Each segment may begin and end within a page, and end within a request.
+        false => (PAYLOAD_PAGES + 2 + 2 * PULL_CONTEXTS).div_ceil(elements) + PULL_CONTEXTS,
     }
 }

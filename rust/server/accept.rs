@@ -81,6 +81,7 @@ fn config(sizes: &Sizes) -> EndpointConfig {
             contexts: SEGMENTS as u32,
             reads: queues.messages,
         }),
+        longest_read: 0,
         provided: sizes.provides.map_or(0, |provides| provides.replies),
     }
 }

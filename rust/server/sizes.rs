@@ -125,7 +125,8 @@ impl Provides {
                 sg_gaps: device.sg_gaps,
             },
             regions,
-            all_regions: usual.saturating_mul(replies).max(regions),
+            // As many again may wait to be invalidated.
+            all_regions: usual.saturating_mul(2 * replies).max(regions),
         })
         .filter(|_| replies != 0)
     }

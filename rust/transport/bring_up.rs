@@ -74,7 +74,12 @@ pub(super) fn of_size<H: Handler>(
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
     let peer = id.addresses().1;
     let reads = config.transfers.map_or(0, |transfers| transfers.reads);
-    let queue = SendQueue::new(config.send_buffers, reads, config.provided)?;
+    let queue = SendQueue::new(
+        (config.regions_per_call, config.longest_read),
+        config.send_buffers,
+        reads,
+        config.provided,
+    )?;
     let parts = Parts::new(config, handler);
     let made = QueuePair::new(id, config.qp(), queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {

@@ -150,6 +150,9 @@ pub(crate) struct EndpointConfig {
     pub(crate) region: Option<RegionSize>,
     /// What RDMA Reads and Writes need; none for a requester that pulls no Replies.
     pub(crate) transfers: Option<TransferSizes>,
+    /// Work requests of the longest RDMA Reads that pull one Reply, beside which a requester's
+    /// Calls leave room; none of a responder.
+    pub(crate) longest_read: u32,
     /// Replies that a responder provides at once.
     pub(crate) provided: u32,
 }

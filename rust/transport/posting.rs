@@ -57,22 +57,31 @@ impl<H: Handler> Sending<'_, H> {
         avail.saturating_sub(self.reserved) as usize
     }
 
-    /// The longest chain of one call: its registrations, their invalidations, and the Send.
-    #[inline]
-    pub(super) fn longest_call(&self) -> usize {
-        2 * self.ring().longest_chain()
+    /// Takes a buffer for a Call, if there is one and room for the longest. What comes back by
+    /// itself has room beside that, and for another Call: so it never waits for a Reply.
+    #[inline(always)]
+    pub(super) fn get_call_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        let beside = match self.longest_read {
+            0 => 0,
+            longest => longest + self.longest_call,
+        };
+        self.get_buffer_beside(beside)
     }
 
-    /// Takes a buffer for a Send, if there is one and room for the longest chain. A Call waits for
-    /// what has to wait itself: so that comes in front of it, and comes at all.
+    /// Takes a buffer for another Send, if there is one and room that is not a Call's.
     #[inline(always)]
     pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        self.get_buffer_beside(0)
+    }
+
+    #[inline(always)]
+    fn get_buffer_beside(&mut self, beside: u32) -> Result<Option<DmaBuffer>> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
         // What a responder posts waits for room by itself.
-        let restricted = H::ROLE == Role::Requester;
-        if restricted && (self.has_pending() || self.sq_avail() < self.longest_call()) {
+        let room = (self.longest_call + beside) as usize;
+        if H::ROLE == Role::Requester && self.sq_avail() < room {
             return Err(EAGAIN);
         }
         self.take_buffer()
@@ -99,7 +108,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Takes a buffer of the pool, if there is one and room for a Send.
     pub(super) fn get_pooled(&mut self) -> Option<DmaBuffer> {
-        if !self.ring().is_open() || self.sq_avail() < self.longest_call() {
+        if !self.ring().is_open() || self.sq_avail() < self.longest_call as usize {
             return None;
         }
         let buffer = self.buffers.pop()?;

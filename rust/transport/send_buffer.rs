@@ -52,6 +52,13 @@ impl<H: Handler> Endpoint<H> {
         self.given_or_made(buffer)
     }
 
+    /// The same for a Call, which leaves room for what comes back by itself.
+    #[inline(always)]
+    pub(crate) fn call_buffer(&self) -> Result<SendBuffer<'_, H>> {
+        let buffer = self.lock().get_call_buffer()?;
+        self.given_or_made(buffer)
+    }
+
     /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. May
     /// sleep to make one; errors as those of [`Self::send_buffer`].
     pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {

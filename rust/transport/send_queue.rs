@@ -145,6 +145,10 @@ impl<C> From<Withdrawal> for SqPost<C> {
 pub(crate) struct SendQueue<C> {
     /// The last number that was given to a buffer or a transfer.
     last_id: u32,
+    /// Requests of the longest Call: its registrations, their invalidations, and the Send.
+    pub(super) longest_call: u32,
+    /// Requests of the longest RDMA Reads of a requester, none if it has none.
+    pub(super) longest_read: u32,
     pub(super) reserved: u32,
     pub(super) pending: Fifo<SqPost<C>>,
     /// For whom the latest RDMA Writes were, and Sends that may be refused.
@@ -164,9 +168,14 @@ pub(crate) struct SendQueue<C> {
 }
 
 impl<C> SendQueue<C> {
-    /// For `limit` buffers, RDMA Reads of `reads` messages, and so many Replies that are provided
-    /// at once. May sleep.
-    pub(super) fn new(limit: u32, reads: u32, provided: u32) -> Result<Self> {
+    /// For Calls of `registrations` at most, `limit` buffers, RDMA Reads of `reads` messages, and
+    /// so many Replies that are provided at once. May sleep.
+    pub(super) fn new(
+        (registrations, longest_read): (u32, u32),
+        limit: u32,
+        reads: u32,
+        provided: u32,
+    ) -> Result<Self> {
         // Whatever waits has a message that is being read for, or a buffer, or takes a Reply back.
         let pending = match reads {
             0 => 0,
@@ -174,6 +183,8 @@ impl<C> SendQueue<C> {
         };
         Ok(Self {
             last_id: 0,
+            longest_call: registrations.saturating_add(1).saturating_mul(2),
+            longest_read,
             reserved: 0,
             pending: Fifo::with_capacity(pending)?,
             written: [None; LATEST_WRITES],

@@ -169,7 +169,7 @@ def cells() -> list[Worker]:
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
         *(Plan(device, version, IN_TREE, OURS, smoke[version]) for device in devices.KINDS for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
-        Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE]),
+        Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE, provider.IN_PIECES]),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
         Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK, *provider.QUICK]),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import acls
 from failure import require
 from header import (CREDITS_WANTED, RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_MSGP, RDMA_NOMSG, Header, Segment, filled,
-                    private_data, words)
+                    private_data, pulls, words)
 from rpc import CALL
 
 # Of a Call: where its program, version and procedure are (RFC 5531, section 9).
@@ -332,7 +332,10 @@ def own_xid(offer: Header, number: int) -> int:
 
 
 class CallsBack(Behaviour):
-    """Sends so many Calls of its own with each Reply, whether somebody answers them or not."""
+    """Sends so many Calls of its own with each Reply, whether somebody answers them or not. That Replies to the client's Calls
+    may be pulled makes no difference to them."""
+
+    private = private_data() + pulls(may_provide=True)
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -9,8 +9,6 @@ from failure import require
 from header import RDMA_NOMSG, Header, Segment, filled, private_data, pulls, words
 from memory import Memory
 
-# Segments of a Reply, wherever its bytes are; the last has the rest.
-LENGTHS = (1, 4095, 9, 1023)
 # What nobody has registered.
 NO_KEY = 0x0bad0b00
 LONG = 0xfffffff0
@@ -20,6 +18,8 @@ class Provides(Behaviour):
     """Keeps in its memory what does not come inline, until it is told that it was pulled."""
 
     private = private_data() + pulls(may_provide=True)
+    # Of the segments of a Reply, wherever its bytes are; the last has the rest.
+    lengths: tuple[int, ...] = (1, 4095, 9, 1023)
 
     def __init__(self) -> None:
         self._memory: dict[tuple[int, int], Memory] = {}
@@ -46,7 +46,7 @@ class Provides(Behaviour):
             key = key[0], key[1] + (1 << 32)
         memory = self._memory[key] = proxy.readable(message)
         reads, start = [], 0
-        for length in (*LENGTHS, len(message)):
+        for length in (*self.lengths, len(message)):
             length = min(length, len(message) - start)
             if length:
                 reads.append((0, Segment(memory.region.contents.remote_key, length, memory.address + start)))
@@ -185,6 +185,12 @@ class ProvidesTooMuch(Provides):
         super().provide(proxy, offer, message + bytes(3 << 20))
 
 
+class ProvidesInPieces(Provides):
+    """Provides Replies in as many segments as there may be."""
+
+    lengths = (64,) * 63
+
+
 class ProvidesNothing(Provides):
     """Says that it provides Replies, and has no room for any."""
 
@@ -195,4 +201,4 @@ class ProvidesNothing(Provides):
 
 BY_NAME = {"provides": Provides, "provides-badly": ProvidesBadly, "provides-twice": ProvidesTwice,
            "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing, "provides-beside": ProvidesBeside,
-           "provides-what-changes": ProvidesWhatChanges}
+           "provides-what-changes": ProvidesWhatChanges, "provides-in-pieces": ProvidesInPieces}

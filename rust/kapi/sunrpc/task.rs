@@ -19,6 +19,9 @@ pub(crate) struct Task<'a> {
     _borrow: PhantomData<&'a ()>,
 }
 
+/// What the RPC layer ends a task with that was killed.
+const KILLED: i32 = -(bindings::ERESTARTSYS as i32);
+
 impl Task<'_> {
     /// # Safety
     ///
@@ -29,6 +32,12 @@ impl Task<'_> {
             raw,
             _borrow: PhantomData,
         }
+    }
+
+    /// Whether it was killed, so that it wants no Reply any more. Any context.
+    pub(crate) fn is_killed(&self) -> bool {
+        // SAFETY: By the type invariant. Others may change it at any time, as a word.
+        unsafe { (&raw const (*self.raw).tk_rpc_status).read_volatile() == KILLED }
     }
 
     /// What trace events call it.

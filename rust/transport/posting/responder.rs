@@ -274,8 +274,20 @@ impl<H: Handler> Sending<'_, H> {
     #[inline(always)]
     fn left_for_a_call(&self) -> usize {
         match H::ROLE {
-            Role::Requester => self.longest_call(),
+            Role::Requester => self.longest_call as usize,
             Role::Responder => 0,
+        }
+    }
+
+    /// How many requests one may have. What is not signaled may never make room by itself.
+    #[inline(always)]
+    fn most_requests(&self) -> usize {
+        match H::ROLE {
+            Role::Requester => self.longest_read as usize,
+            Role::Responder => {
+                let capacity = self.ring().capacity();
+                capacity.saturating_sub(UNSIGNALED_RUN as usize)
+            }
         }
     }
 
@@ -300,12 +312,7 @@ impl<H: Handler> Sending<'_, H> {
         if requests == 0 {
             return Err((EINVAL, work.into()));
         }
-        // What is not signaled may never make room by itself.
-        let most = self
-            .ring()
-            .capacity()
-            .saturating_sub(UNSIGNALED_RUN as usize + self.left_for_a_call());
-        if requests > most {
+        if requests > self.most_requests() {
             return Err((EMSGSIZE, work.into()));
         }
         if self.has_pending() || !self.fits(&work) {

@@ -431,7 +431,7 @@ mod suite {
         let mut bench = Bench::new(24, 1, 8)?;
         let mut regions = bench.mapped(1)?;
         // It has seen that there is room, and is being made.
-        let call = bench.endpoint.send_buffer()?;
+        let call = bench.endpoint.call_buffer()?;
         bench.read_until_one_waits()?;
         let posted = call.post(100, &mut regions, nobody);
         bench.calls.push(regions, GFP_KERNEL)?;
@@ -447,12 +447,43 @@ mod suite {
         let word = bench.endpoint.unrestricted_send_buffer()?;
         word.reply(16, None, None, None, false)?;
         same("posted in front", bench.device.sends(), posted)?;
-        let call = bench.endpoint.send_buffer().map(|_| ());
+        let call = bench.endpoint.call_buffer().map(|_| ());
         same("Call", call, Err(EAGAIN))?;
         bench.device.complete_sends(posted)?;
         let left = bench.device.sends();
         let last = bench.device.send(left - 1)?;
         same("the last", last.opcode, SEND)?;
+        bench.device.complete_sends(left)?;
+        drop(bench.endpoint.call_buffer()?);
+        bench.end()
+    }
+
+    #[test]
+    fn calls_leave_room_for_what_comes_back_by_itself() -> Result {
+        let mut bench = Bench::new(24, 1, 16)?;
+        // As many as there can be, none of which is answered.
+        loop {
+            let mut regions = bench.mapped(1)?;
+            let call = match bench.endpoint.call_buffer() {
+                Ok(call) => call,
+                Err(e) => {
+                    same("no more", e, EAGAIN)?;
+                    bench.endpoint.unmap(&mut regions);
+                    break;
+                }
+            };
+            call.post(100, &mut regions, nobody)?;
+            bench.calls.push(regions, GFP_KERNEL)?;
+        }
+        claim(bench.calls.len() > 1, "there are some")?;
+        let posted = bench.device.sends();
+        bench.read(1)?;
+        let after = bench.device.sends();
+        claim(posted < after, "a Reply is pulled")?;
+        bench.device.complete_sends(after)?;
+        let word = bench.endpoint.unrestricted_send_buffer()?;
+        word.reply(16, None, None, None, false)?;
+        same("a word", bench.device.sends(), 1)?;
         drop(bench.endpoint.send_buffer()?);
         bench.end()
     }

@@ -12,7 +12,7 @@ from guests.machine import CLIENT, SERVER
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
           "iwarp_rdma.opcode", "_ws.malformed")
-RDMA_MSG, RDMA_NOMSG = 0, 1
+RDMA_MSG, RDMA_NOMSG, RDMA_DONE = 0, 1, 3
 # NFS, without the NULL procedure, which has no credential.
 CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
 RPCSEC_GSS, INTEGRITY = 6, 2
@@ -109,11 +109,11 @@ def judge_pulled(path: Path) -> None:
     offers = _lines(path, f"rpcordma.msg_type == {RDMA_NOMSG} && rpcordma.position == 0 && ip.src == {SERVER.address4}",
                     ("rpcordma.xid", "rpcordma.rdma_handle"))
     provided = {_numbers(xid)[0]: _numbers(keys)[0] for xid, keys in (line.split(";") for line in offers)}
-    lines = _lines(path, f"infiniband.bth.opcode == {INFINIBAND_INVALIDATES[1]} && ip.src == {CLIENT.address4}",
-                   ("infiniband.payload", "infiniband.ieth"))
-    words = [[int(field[:8], 16) for field in line.replace(":", "").split(";")] for line in lines]
-    progress.line(f"  in the capture: {len(provided)} Replies provided, {len(words)} keys made invalid by the client")
-    if not provided or {xid: key for xid, key in words} != provided:
+    words = [line.split(";") for line in _lines(path, f"rpcordma.msg_type == {RDMA_DONE} && ip.src == {CLIENT.address4}",
+                                                ("rpcordma.xid", "infiniband.ieth"))]
+    invalid = {_numbers(xid)[0]: int(keys.partition(",")[0] or "0", 16) for xid, keys in words}
+    progress.line(f"  in the capture: {len(provided)} Replies provided, {len(words)} times told that they were pulled")
+    if not provided or invalid != provided or len(words) != len(provided):
         raise progress.Failure(f"of {provided} the client makes these keys invalid: {words}, in {path}")
 
 

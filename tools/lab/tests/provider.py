@@ -39,6 +39,20 @@ def pulled(behaviour: str, cell: Cell) -> None:
             raise progress.Failure(f"{provided} Replies provided, {done} pulled, {cell.connects()} connections were made")
 
 
+def in_pieces(cell: Cell) -> None:
+    """A Reply in more segments than the device can read at once is asked for again, with room for it."""
+    if cell.device != "siw":
+        return pulled("provides-in-pieces", cell)
+    with mounted_behind(cell, "provides-in-pieces", MAKE):
+        listed(cell)
+        listed(cell)
+        provided, anew = said(cell, "provided"), cell.connects() - 1
+        progress.line(f"  {provided} Replies were provided; {anew} more connections")
+        if not provided or provided != anew or cell.counter(BAD_MESSAGES):
+            raise progress.Failure(f"{provided} Replies provided, {anew} more connections, {cell.counter(BAD_MESSAGES)} bad "
+                              "messages counted")
+
+
 def beside(cell: Cell) -> None:
     """What is around the data of a READ may be provided while the data are in their Write chunk."""
     pulled("provides-beside", cell)
@@ -81,7 +95,8 @@ def refused(cell: Cell) -> None:
             raise progress.Failure(f"{count} Replies were refused, {cell.connects()} connections made")
 
 
-QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")),
+IN_PIECES = Test("a server that provides Replies in many pieces", in_pieces, (LOST, NOT_RESPONDING))
+QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")), IN_PIECES,
          Test("a server that provides Replies twice", functools.partial(pulled, "provides-twice")),
          Test("a server that provides Replies beside Write chunks", beside),
          Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),

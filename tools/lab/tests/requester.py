@@ -138,7 +138,7 @@ def held(cell: Cell) -> None:
         cell.client("rm -f /tmp/pulls.held")
         judge(client.wait(program, LONG_SECONDS, HELD))
     used, kept = (free[0] - later for later in free[1:])
-    around = requests * (size + 3 * REGION_BYTES)
+    around = requests * (size + 6 * REGION_BYTES)
     progress.line(f"  {HOLDERS} clients have {used >> 10} KiB provided, and {kept >> 10} KiB when they have said that it was pulled")
     if not HOLDERS * HELD_BYTES // 2 < used <= HOLDERS * (HELD_BYTES + around):
         raise progress.Failure(f"{used} bytes are provided to {HOLDERS} clients that may have {HELD_BYTES}, and {around} around them")

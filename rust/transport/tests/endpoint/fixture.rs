@@ -39,6 +39,7 @@ pub(super) const CONFIG: EndpointConfig = EndpointConfig {
         sg_gaps: false,
     }),
     transfers: None,
+    longest_read: 0,
     provided: 0,
 };
 

@@ -98,6 +98,7 @@ impl Bench {
                 contexts: 2 * slots,
                 reads: slots,
             }),
+            longest_read: 3,
             provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
@@ -148,23 +149,27 @@ impl Bench {
 
     /// Has RDMA Reads posted until one has to wait, and that one.
     pub(super) fn read_until_one_waits(&self) -> Result {
-        let pages = Pages::new(1)?;
-        for i in 0.. {
-            let memory = pages.gather(PAGE_SIZE)?;
-            let mut read = self.endpoint.transfer(TransferKind::Read, memory, 1)?;
-            let segment = Segment {
-                handle: i,
-                length: 100,
-                offset: 0,
-            };
-            read.add(0, 100, &segment)?;
+        for number in 0.. {
             let posted = self.device.sends();
-            read.read(None, i)?;
+            self.read(number)?;
             if self.device.sends() == posted {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Has an RDMA Read posted, or lets it wait.
+    pub(super) fn read(&self, number: u32) -> Result {
+        let memory = Pages::new(1)?.gather(PAGE_SIZE)?;
+        let mut read = self.endpoint.transfer(TransferKind::Read, memory, 1)?;
+        let segment = Segment {
+            handle: number,
+            length: 100,
+            offset: 0,
+        };
+        read.add(0, 100, &segment)?;
+        read.read(None, number)
     }
 
     /// Posts `n` Sends of 100 bytes.

@@ -30,6 +30,7 @@ pub(super) const CONFIG: EndpointConfig = EndpointConfig {
         contexts: 8,
         reads: 2,
     }),
+    longest_read: 0,
     provided: 2,
 };
 
