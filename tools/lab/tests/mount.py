@@ -519,9 +519,9 @@ COMMON = [FROM_SERVER, pull_tests.PULLED, DIRECTORY, OVER_IPV6,
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.
-OF_4 = [FORMS, ACLS, GUESSED, NAMESPACE]
+OF_3, OF_4 = [pull_tests.LIMITED], [FORMS, ACLS, GUESSED, NAMESPACE]
 # Each once.
-FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *([] if version == "3" else OF_4), *COMMON]))
+FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *(OF_3 if version == "3" else OF_4), *COMMON]))
         for version, smoke in SMOKE.items()}
 SOAK = [*HARD, callback_tests.RECALLED_UNDER_LOAD, REMOVED, NO_LEAK]
 

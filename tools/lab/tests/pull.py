@@ -18,10 +18,12 @@ DIRECTORIES, ACLS, ACLS_OF_3 = (4, 30, 300, 10_000), (1, 10, 100, 1000), (1, 10,
 VALUES = (1, 100, 4000, 8000, 30_000, 65_536)
 # Bytes of the target of a symbolic link: the most that there can be.
 TARGET = 4095
+# Entries of an ACL of which that is not so.
+TOO_LONG = 600
 # Names whose listing is pulled, and comes inline; how often the latter is listed before the former, and how often who lists
 # the former is killed, each time so many seconds later than the time before.
 SOME, SHORT = 300, 4
-SHORTS, KILLS, KILL_EVERY = 4, 25, 0.008
+SHORTS, KILLS, KILL_EVERY = 4, 25, 0.03
 # What one of each end has to say.
 CLIENT_EVENTS = "reply_mechanism pull pulled done".split()
 SERVER_EVENTS = "provide pulled".split()
@@ -90,6 +92,18 @@ def pulled(cell: Cell) -> None:
     with progress.undoing(lambda: cell.server(f"echo 1 > {SERVER_KNOB}")):
         cell.server(f"echo 0 > {SERVER_KNOB}")
         not_pulled(cell)
+
+
+def limited(cell: Cell) -> None:
+    """An ACL for which nfsd has no room in a Reply of NFS 3 fails as it does over TCP."""
+    beside = "/tmp/tcp"
+    cell.load_modules()
+    with cell.mounted(prepare=f"touch a && setfacl -m $(seq -f u:%g:rwx -s , 1001 {1000 + TOO_LONG}) a"):
+        cell.client(f"mkdir -p {beside} && mount -t nfs -o vers=3,proto=tcp,nolock,mountproto=tcp server:/export {beside}")
+        with progress.undoing(lambda: cell.client(f"umount {beside}")):
+            rdma, tcp = (cell.client(f"cd {place}/t && getfacl -n a 2>&1; echo status $?") for place in ("/mnt", beside))
+    progress.line(f"  {len(rdma.splitlines())} lines, the last: {rdma.splitlines()[-1]}")
+    require(rdma == tcp and "user:1001" not in rdma, f"over RDMA: {rdma[:300]}; over TCP: {tcp[:300]}")
 
 
 def agreed(cell: Cell) -> None:
@@ -189,5 +203,6 @@ def require(holds: bool, what: str) -> None:
 
 
 PULLED = Test("Replies that are pulled", pulled)
+LIMITED = Test("ACL that NFS has no room for", limited)
 AGREED = Test("agreement on pulls", agreed)
 KILLED = Test("kill -9 while Replies are pulled", killed)
