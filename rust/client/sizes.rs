@@ -50,6 +50,9 @@ pub(super) struct Pulls {
 
 /// Elements of an RDMA Read: few, since every work request has room for as many.
 const PULL_ELEMENTS: u32 = 4;
+/// Segments of a Reply of the largest payload that there is room to read from at once. Fewer bytes
+/// may be in more.
+const PULL_SEGMENTS: u32 = 8;
 /// Segments that are read at once by devices that have to register memory for that.
 pub(super) const PULL_CONTEXTS: u32 = 16;
 
@@ -115,12 +118,12 @@ impl Sizes {
     }
 }
 
-/// Work requests of the RDMA Reads of one Reply, of the longest payload in not too many segments.
+/// Work requests of the RDMA Reads of one Reply.
 fn longest_read(iwarp: bool, elements: u32) -> u32 {
     match iwarp {
         // A sink is registered, read into, and invalidated; and one of two regions.
         true => 4 * PULL_CONTEXTS,
         // Each segment may begin and end within a page, and end within a request.
-        false => (PAYLOAD_PAGES + 2 + 2 * PULL_CONTEXTS).div_ceil(elements) + PULL_CONTEXTS,
+        false => (PAYLOAD_PAGES + 2 + 2 * PULL_SEGMENTS).div_ceil(elements) + PULL_SEGMENTS,
     }
 }
