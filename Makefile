@@ -42,7 +42,7 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix adapters in-tree-check on-device soak setup bench
+	storm matrix adapters in-tree-check on-device soak setup bench deb check-deb
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -51,6 +51,7 @@ help:
 	@echo 'Building:'
 	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
+	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, and the documentation, in build/deb'
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
 	@echo
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13; nothing else needs to be installed):'
@@ -61,6 +62,7 @@ help:
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names'
+	@echo '  make check-deb   the packages of make deb on a machine of Debian: installed, upgraded, removed, each time started again'
 	@echo '  make adapters    on devices that play adapters, what a mount makes of their limits; DEVICE=mlx5|cxgb4-iwarp|worst|...'
 	@echo '  make in-tree-check  the module inside a kernel tree: chosen by Kconfig, built as a module and into the kernel;'
 	@echo '                   that kernel mounts'

@@ -15,6 +15,7 @@ import matrix
 import mounts
 import mutants
 import on_device
+import packages
 import progress
 import single
 import try_mount
@@ -28,6 +29,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     plain: dict[str, tuple[Callable[[], int], str]] = {
         "setup": (setup, "fill the cache without running a test"),
+        "deb": (packages.run, "Debian packages"),
+        "check-deb": (packages.check, "the packages on a machine"),
         "try": (try_mount.run, "the shortest way to a mount"),
         "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
         "check": (check, "all tests"),

@@ -12,7 +12,6 @@ A defect is a patch with a head:
 import functools
 import os
 import shlex
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +48,7 @@ def run() -> int:
     paths = [path for path in sorted(DIRECTORY.glob("*.patch")) if not wanted or path.name.partition("-")[0] in wanted]
     if not paths:
         raise progress.Failure(f"there is none of the defects {' '.join(wanted)}")
-    _copy_tree()
+    repository.copy(COPY)
     for path in paths:
         results.test(path.stem, functools.partial(_try, path))
     return results.finish()
@@ -73,22 +72,6 @@ def _read(path: Path) -> Defect:
     if not head.get("What") or not target or not test.strip():
         raise progress.Failure(f"{path.name} does not say What: and Caught: TARGET TEST")
     return Defect(head["What"], target, test.strip(), tuple(shlex.split(head.get("With", ""))))
-
-
-def _copy_tree() -> None:
-    """What git knows of, and what it would take; objects of an earlier run stay, to build less."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            cwd=repository.ROOT, check=True, capture_output=True).stdout
-    COPY.mkdir(parents=True, exist_ok=True)
-    for name in filter(None, listed.decode().split("\0")):
-        source, target = repository.ROOT / name, COPY / name
-        if not source.exists():
-            target.unlink(missing_ok=True)
-        elif not target.exists() or source.read_bytes() != target.read_bytes():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            # With the time of now: an object of before must not be newer than its source.
-            shutil.copyfile(source, target)
-            shutil.copymode(source, target)
 
 
 def _try(path: Path) -> None:

@@ -105,6 +105,11 @@ def stock() -> Kernel:
     return kernel
 
 
+def stock_version() -> str:
+    """The version of the packages of the stock kernel."""
+    return _packages().version
+
+
 def debug() -> Kernel:
     """The kernel that the tests run on: small, with KUnit, KASAN, lockdep and the rest."""
     return _own("debug")

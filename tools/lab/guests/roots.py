@@ -17,7 +17,9 @@ TOOLS = (
     "build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc rust-src rustfmt rust-clippy bindgen "
     "clang lld llvm libclang-dev pahole kmod cpio rsync python3 xz-utils zstd "
     # The host tests, the machines and the referee of their traffic.
-    "cargo qemu-system-x86 busybox-static e2fsprogs tshark ca-certificates git mypy"
+    "cargo qemu-system-x86 busybox-static e2fsprogs tshark ca-certificates git mypy "
+    # Packages of the module.
+    "debhelper dh-dkms lintian"
 ).split()
 
 GUEST = (
@@ -57,7 +59,7 @@ class Root:
                   'mount --bind /sys "$r/sys"', 'mount -t tmpfs tmpfs "$r/tmp"', 'mount -t tmpfs tmpfs "$r/run"',
                   'mount --bind /etc/resolv.conf "$r/etc/resolv.conf"']
         # The host's idea of whom to trust, which may include a network's own authority.
-        script.append(f'if [ -s {TRUST} ]; then mount --bind {TRUST} "$r{TRUST}"; fi')
+        script.append(f'if [ -s {TRUST} ] && [ -e "$r{TRUST}" ]; then mount --bind {TRUST} "$r{TRUST}"; fi')
         for bind in binds:
             script += [f'mkdir -p "$r{bind}"', f'mount --bind "{bind}" "$r{bind}"']
         variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
@@ -98,15 +100,16 @@ def tool_root() -> Root:
     _require_root_user()
     # The package lists stay, because the kernel packages are looked up in them.
     options = ["--skip=cleanup/apt/lists", f"--setup-hook={BACKPORTS}"]
-    return _root("tools", TOOLS, options)
+    return made("tools", TOOLS, options)
 
 
 def guest_root() -> Root:
     """The root that the guests' disk image is made from."""
-    return _root("guest", GUEST, [])
+    return made("guest", GUEST, [])
 
 
-def _root(name: str, packages: list[str], options: list[str]) -> Root:
+def made(name: str, packages: list[str], options: list[str]) -> Root:
+    """A root with these packages."""
     lean = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale", "info")]
     options = ["--variant=minbase", *lean, *options, f"--include={','.join(packages)}", SUITE]
 

@@ -1,0 +1,141 @@
+"""A machine as people have it: Debian with systemd on a disk that it writes to, which starts again."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import cache
+import progress
+from guests import accel, kernels, roots
+from guests.agent import Agent, Result
+from guests.clock import Clock, waits_of_child
+
+# What it has beside what the kernel's package brings along.
+PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
+            "apt-utils").split()
+DISK_MEGABYTES = 4000
+BOOT_SECONDS, OFF_SECONDS = 600, 300
+# The directory of the host is there, and all else that is started; whatever failed.
+STARTED = "test -e /lab/here && { systemctl is-system-running --wait > /dev/null || systemctl is-system-running | grep -q degraded; }"
+SHARE = "/lab"
+# The agent begins with its port; nobody logs in.
+UNIT = f"""[Unit]
+Description=directory of the host
+Before=qemu-guest-agent.service
+[Mount]
+What=lab
+Where={SHARE}
+Type=9p
+Options=trans=virtio,version=9p2000.L
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def root() -> roots.Root:
+    """Its root file system, with the stock kernel."""
+    # Services are not to start where the packages are installed.
+    options = [f"--setup-hook={roots.BACKPORTS}", "--skip=cleanup/apt/lists",
+               f"--customize-hook=mkdir $1{SHARE}; cat > $1/etc/systemd/system/lab.mount <<'E'\n{UNIT}E",
+               "--customize-hook=chroot $1 systemctl enable lab.mount qemu-guest-agent",
+               "--customize-hook=echo machine > $1/etc/hostname"]
+    return roots.made("system", [*PACKAGES, f"linux-base/{roots.SUITE}-backports", f"linux-image-{kernels.stock().release}"], options)
+
+
+def disk() -> Path:
+    """The same as a disk image."""
+    base = root()
+
+    def make(path: Path) -> None:
+        log = cache.logs() / "system-disk.log"
+        with progress.step("making the disk of a machine", log):
+            argv = ["mke2fs", "-q", "-t", "ext4", "-d", str(base.path), str(path / "disk.img"), f"{DISK_MEGABYTES}M"]
+            roots.tool_root().run(argv, log, "the machine's disk could not be made")
+
+    return cache.entry("system-disk", f"{base.path.name} {DISK_MEGABYTES}", make) / "disk.img"
+
+
+class System:
+    """A running machine, alone."""
+
+    def __init__(self, directory: Path, packages: list[Path]) -> None:
+        """One that was just installed, and finds these packages in /lab."""
+        self.directory = directory
+        self.share = directory / "share"
+        self.share.mkdir(parents=True, exist_ok=True)
+        for package in packages:
+            (self.share / package.name).write_bytes(package.read_bytes())
+        (self.share / "here").touch()
+        self.kernel = kernels.stock().release
+        self._clock = Clock()
+        self._agent: Agent | None = None
+        subprocess.run(["cp", "--sparse=always", disk(), directory / "disk.img"], check=True)
+        self.start()
+
+    @property
+    def console(self) -> Path:
+        return self.directory / "console"
+
+    def start(self) -> None:
+        """Switch it on, and wait until it takes commands."""
+        self.console.unlink(missing_ok=True)
+        with (self.directory / "qemu").open("ab") as log:
+            command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(self._qemu(), directory=self.directory)]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self._clock.add(lambda: waits_of_child(self._process.pid))
+        deadline = self._clock.now() + BOOT_SECONDS
+        while self._clock.now() < deadline and self._process.poll() is None:
+            if self._agent is None and (self.directory / "agent").exists():
+                self._agent = Agent(self.directory / "agent", "machine", self.share, self._clock)
+            if self._agent is not None and self._agent.alive() and self.run(STARTED, BOOT_SECONDS).status == 0:
+                return
+            time.sleep(0.5)
+        raise progress.Failure("the machine does not start", log=self.console)
+
+    def restart(self) -> None:
+        """Have it end in good order, and start it again."""
+        self.must("systemctl --no-block poweroff")
+        deadline = self._clock.now() + OFF_SECONDS
+        while self._process.poll() is None:
+            if self._clock.now() > deadline:
+                raise progress.Failure("the machine does not end", log=self.console)
+            time.sleep(0.2)
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """End it at once."""
+        if self._agent is not None:
+            self._agent.close()
+            self._agent = None
+        self._process.kill()
+        self._process.wait()
+        (self.directory / "agent").unlink(missing_ok=True)
+
+    def run(self, command: str, seconds: float = 300) -> Result:
+        if self._agent is None:
+            raise progress.Failure("the machine does not run", log=self.console)
+        return self._agent.wait(self._agent.start(command), seconds, command)
+
+    def must(self, command: str, seconds: float = 300) -> str:
+        """Run a command that has to succeed; what it printed."""
+        result = self.run(command, seconds)
+        if result.status != 0:
+            said = (result.err or result.out).strip()[-2000:]
+            raise progress.Failure(f"machine: `{command}` ended with status {result.status}: {said}", log=self.console)
+        return result.out
+
+    def _qemu(self) -> list[str]:
+        way = accel.choose(kernels.stock())
+        processor = "host" if way == "kvm" else "max,la57=off,erms=off,fsrm=off"
+        boot = root().path / "boot"
+        return ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-M", "q35", "-accel", way, "-cpu", processor, "-smp", "2", "-m", "2G",
+                "-kernel", str(boot / f"vmlinuz-{self.kernel}"), "-initrd", str(boot / f"initrd.img-{self.kernel}"),
+                "-append", "root=/dev/vda rw console=ttyS0 tsc=reliable",
+                "-chardev", "file,id=console,path=console", "-serial", "chardev:console",
+                "-drive", "if=none,id=disk,format=raw,cache=unsafe,file.locking=off,file=disk.img",
+                "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci",
+                "-fsdev", "local,id=lab,security_model=none,path=share", "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
+                "-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=agent",
+                "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"]
