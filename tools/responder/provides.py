@@ -54,7 +54,11 @@ class Provides(Behaviour):
         return Header(offer.xid, RDMA_NOMSG, self.credits, reads=reads, writes=[filled(chunk, 0) for chunk in offer.writes])
 
     def done(self, proxy, xid: int) -> None:
-        memory = self._memory.pop((id(proxy), xid), None)
+        # The latter of two is meant, while the former may still be read.
+        key = id(proxy), xid
+        while (key[0], key[1] + (1 << 32)) in self._memory:
+            key = key[0], key[1] + (1 << 32)
+        memory = self._memory.pop(key, None)
         print("done" if memory else "done with nothing", flush=True)
         if memory:
             memory.close()
@@ -127,12 +131,6 @@ class ProvidesTwice(Provides):
         other = replace(offer, xid=offer.xid ^ 0x5a5a5a5a)
         for each in (other, offer, offer):
             self.send(proxy, self.kept(proxy, each, words(each.xid) + message[4:]))
-
-    def done(self, proxy, xid: int) -> None:
-        again = id(proxy), xid + (1 << 32)
-        super().done(proxy, xid)
-        if again in self._memory:
-            self._memory[again[0], xid] = self._memory.pop(again)
 
 
 class ProvidesBeside(Provides, Places):
