@@ -34,7 +34,6 @@ WantedBy=multi-user.target
 
 def root() -> roots.Root:
     """Its root file system, with the stock kernel."""
-    # Services are not to start where the packages are installed.
     options = [f"--setup-hook={roots.BACKPORTS}", "--skip=cleanup/apt/lists",
                f"--customize-hook=mkdir $1{SHARE}; cat > $1/etc/systemd/system/lab.mount <<'E'\n{UNIT}E",
                "--customize-hook=chroot $1 systemctl enable lab.mount qemu-guest-agent",
