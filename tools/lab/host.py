@@ -190,7 +190,7 @@ def _listed(*patterns: str) -> list[Path]:
 
 
 def _sources() -> list[Path]:
-    directories = ("rust", "kunit", "xdr/src", "xdr/tests", "xdr/fuzz/fuzz_targets")
+    directories = ("rust", "kunit", "xdr/src", "xdr/tests", "xdr/fuzz/fuzz_targets", "tools/decode")
     return sorted(path for name in directories for path in (repository.ROOT / name).rglob("*.rs"))
 
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Says what the module makes of RPC-over-RDMA messages: one a line on the standard input, in
+//! hexadecimal digits, with or without blanks. Each is all that one Receive has brought, or its
+//! front as far as the chunk lists go.
+
+use std::{
+    fmt,
+    io,
+    process::ExitCode, //
+};
+
+use xdr::{
+    Answer,
+    Call,
+    CallPayload,
+    ErrorMessage,
+    Inline,
+    Limits,
+    Message,
+    RdmaError,
+    ReadList,
+    Rejected,
+    Reply,
+    ReplyPayload,
+    Role,
+    Segment,
+    WriteChunk,
+    WriteList, //
+};
+
+/// No receiver of anybody's, so nothing is refused for its size.
+const LIMITS: Limits = Limits {
+    read_segments: usize::MAX,
+    read_chunks: usize::MAX,
+    write_chunks: usize::MAX,
+    write_segments: usize::MAX,
+    chunk_segments: usize::MAX,
+    read_chunk_bytes: u32::MAX,
+    read_list_bytes: u32::MAX,
+    write_chunk_bytes: u32::MAX,
+    reply_chunk_bytes: u32::MAX,
+};
+
+fn main() -> ExitCode {
+    let mut good = true;
+    for (line, number) in io::stdin().lines().zip(1_u64..) {
+        match line
+            .map_err(|error| error.to_string())
+            .and_then(|line| from_hex(&line))
+        {
+            Ok(bytes) => print!("{}", Decoded(&bytes)),
+            Err(error) => {
+                good = false;
+                eprintln!("rpcrdma-decode: line {number}: {error}");
+            }
+        }
+    }
+    if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn from_hex(line: &str) -> Result<Vec<u8>, String> {
+    let mut digits = line.chars().filter(|c| !c.is_whitespace());
+    let mut bytes = Vec::new();
+    while let Some(high) = digits.next() {
+        let low = digits.next().ok_or("an odd number of digits")?;
+        bytes.push((value_of(high)? << 4) | value_of(low)?);
+    }
+    Ok(bytes)
+}
+
+fn value_of(digit: char) -> Result<u8, String> {
+    let value = digit
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok());
+    value.ok_or_else(|| format!("{digit:?} is no hexadecimal digit"))
+}
+
+/// A message, to be written in words.
+struct Decoded<'a>(&'a [u8]);
+
+impl fmt::Display for Decoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(xid) = xdr::peek_done(self.0) {
+            return writeln!(f, "RDMA_DONE: XID {xid:#010x}");
+        }
+        match Message::decode(self.0, &LIMITS) {
+            Ok(Message::Call(call)) => write_call(f, &call),
+            Ok(Message::Reply(reply)) => write_reply(f, &reply),
+            Ok(Message::Error(error)) => write_error(f, &error),
+            Err(rejected) => write_rejected(f, &rejected),
+        }
+    }
+}
+
+fn write_call(f: &mut fmt::Formatter<'_>, call: &Call<'_>) -> fmt::Result {
+    let procedure = match call.payload {
+        CallPayload::Inline(_) => "RDMA_MSG",
+        CallPayload::PositionZero(_) => "RDMA_NOMSG",
+    };
+    let (xid, credits) = (call.xid, call.credits);
+    writeln!(
+        f,
+        "{procedure}, a Call: XID {xid:#010x}, {credits} credits asked for"
+    )?;
+    write_reads(f, &call.reads)?;
+    write_writes(f, &call.writes, call.reply_chunk)?;
+    match call.payload {
+        CallPayload::Inline(inline) => write_inline(f, &inline),
+        CallPayload::PositionZero(_) if call.as_provided_reply().is_ok() => {
+            writeln!(f, "  between peers that pull Replies it may be a Reply")
+        }
+        CallPayload::PositionZero(_) => Ok(()),
+    }
+}
+
+fn write_reply(f: &mut fmt::Formatter<'_>, reply: &Reply<'_>) -> fmt::Result {
+    let procedure = match reply.payload {
+        ReplyPayload::Inline(_) => "RDMA_MSG",
+        ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => "RDMA_NOMSG",
+    };
+    let (xid, credits) = (reply.xid, reply.credits);
+    writeln!(
+        f,
+        "{procedure}, a Reply: XID {xid:#010x}, {credits} credits granted"
+    )?;
+    write_writes(f, &reply.writes, reply.reply_chunk)?;
+    match reply.payload {
+        ReplyPayload::Inline(inline) => write_inline(f, &inline),
+        ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => Ok(()),
+    }
+}
+
+fn write_error(f: &mut fmt::Formatter<'_>, error: &ErrorMessage) -> fmt::Result {
+    let (xid, credits) = (error.xid, error.credits);
+    write!(
+        f,
+        "RDMA_ERROR: XID {xid:#010x}, {credits} credits granted, "
+    )?;
+    match error.error {
+        RdmaError::Version { low, high } => writeln!(f, "ERR_VERS, versions {low} to {high}"),
+        RdmaError::Chunk => writeln!(f, "ERR_CHUNK"),
+    }
+}
+
+fn write_rejected(f: &mut fmt::Formatter<'_>, rejected: &Rejected) -> fmt::Result {
+    write!(f, "refused: {}", rejected.reason.as_str())?;
+    if let Some(header) = rejected.header {
+        let (xid, version) = (header.xid, header.version);
+        write!(
+            f,
+            "; XID {xid:#010x}, version {version}, procedure {}",
+            header.procedure
+        )?;
+    }
+    match rejected.answer(Role::Responder) {
+        Answer::VersionMismatch { .. } => writeln!(f, "; a responder answers ERR_VERS"),
+        Answer::ChunkError => writeln!(f, "; a responder answers ERR_CHUNK"),
+        Answer::Silence => writeln!(f, "; nobody answers"),
+    }
+}
+
+fn write_reads(f: &mut fmt::Formatter<'_>, reads: &ReadList<'_>) -> fmt::Result {
+    for chunk in reads.chunks() {
+        let (position, length) = (chunk.position(), chunk.length());
+        writeln!(f, "  Read chunk at Position {position}: {length} octets")?;
+        write_segments(f, chunk.segments())?;
+    }
+    Ok(())
+}
+
+fn write_writes(
+    f: &mut fmt::Formatter<'_>,
+    writes: &WriteList<'_>,
+    reply_chunk: Option<WriteChunk<'_>>,
+) -> fmt::Result {
+    let writes = writes.chunks().map(|chunk| ("Write", chunk));
+    for (kind, chunk) in writes.chain(reply_chunk.map(|chunk| ("Reply", chunk))) {
+        writeln!(f, "  {kind} chunk: {} octets", chunk.length())?;
+        write_segments(f, chunk.segments())?;
+    }
+    Ok(())
+}
+
+fn write_segments(
+    f: &mut fmt::Formatter<'_>,
+    segments: impl Iterator<Item = Segment>,
+) -> fmt::Result {
+    for Segment {
+        handle,
+        length,
+        offset,
+    } in segments
+    {
+        writeln!(
+            f,
+            "    handle {handle:#010x}: {length} octets at {offset:#018x}"
+        )?;
+    }
+    Ok(())
+}
+
+fn write_inline(f: &mut fmt::Formatter<'_>, inline: &Inline<'_>) -> fmt::Result {
+    let (length, offset) = (inline.bytes.len(), inline.offset);
+    writeln!(
+        f,
+        "  Payload stream: {length} octets behind a header of {offset}"
+    )
+}
