@@ -180,7 +180,8 @@ def cells() -> list[Worker]:
         Plan("siw", "3", OURS, OURS, mount_tests.FULL["3"]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
-        *(Plan(device, None, OURS, OURS, requester.tests(kernels.debug())) for device in devices.KINDS),
+        Plan("rxe", None, OURS, OURS, requester.tests(kernels.debug())),
+        Plan("siw", None, OURS, OURS, [test for test in requester.tests(kernels.debug()) if test != requester.HOLDING]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, life_tests.tests(life_tests.CHECK, "rxe")),
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured([*smoke["4.2"], pull_tests.PULLED], "4.2"), "krb5p"),
         # With the others nothing is placed.
@@ -188,7 +189,7 @@ def cells() -> list[Worker]:
     forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
     # Beside what is left of the longer one of the first two.
     played = Worker(replace(client_debugged(), name="adapters"), [
-        Plan("dma", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], *adapter_tests.PLAYED]),
+        Plan("dma", "4.2", OURS, OURS, [*mount_tests.MAPPING, *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS,
              [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),
         Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),

@@ -1,5 +1,6 @@
 """Our requester on raw verbs (tools/requester) against a server: its parts as tests."""
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -20,6 +21,8 @@ PULLS, LATE, HELD = "pulls", "late pulls", "held pulls"
 # Clients of the last of them, bytes of Replies that each may have provided, and what a region of memory costs beside that: with
 # the software devices its list of pages.
 HOLDERS, HELD_BYTES, REGION_BYTES = 8, 4 << 20, 8192
+# Seconds that a Reply is provided at most, and bytes of those of one client.
+KNOBS = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && echo {} > reliable_reply_bytes"
 # The program says by this file that it waits.
 WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
          "sleep 1; done; exit 1")
@@ -106,12 +109,11 @@ def pulled(cell: Cell) -> None:
     """The parts for Replies that are pulled, of which there may be 2 MiB; and that are provided for two seconds only."""
     if cell.server_module != OURS:
         return part(PULLS, cell)
-    knobs = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && echo {} > reliable_reply_bytes"
-    with progress.undoing(lambda: cell.server(knobs.format(60, 16 << 20))):
+    with _knobs(cell):
         refused, overdue = (f"/proc/sys/sunrpc/svc_rdma/rdma_stat_pull_{name}" for name in ("refused", "overdue"))
-        cell.server(f"{knobs.format(60, 2 << 20)} && echo 0 > {refused} && echo 0 > {overdue}")
+        cell.server(f"{KNOBS.format(60, 2 << 20)} && echo 0 > {refused} && echo 0 > {overdue}")
         part(PULLS, cell)
-        cell.server(knobs.format(2, 2 << 20))
+        cell.server(KNOBS.format(2, 2 << 20))
         with trace_events.recorded(cell.guests.server, trace_responder.RPC_EVENT) as trace:
             part(LATE, cell)
         counted = [int(cell.server(f"cat {counter}")) for counter in (refused, overdue)]
@@ -119,13 +121,23 @@ def pulled(cell: Cell) -> None:
         progress.line(f"  the server counts {counted[0]} Replies refused, and {counted[1]} overdue")
         if not counted[0] or not 0 < counted[1] == told:
             raise progress.Failure(f"the server has told of {told} Replies that were overdue")
-        cell.server(knobs.format(600, HELD_BYTES))
-        held(cell)
 
 
 def held(cell: Cell) -> None:
     """What is provided to clients that do not say that they have pulled it costs the server no more than the user guide says;
     when they say so it is free again."""
+    if cell.server_module == OURS:
+        with _knobs(cell):
+            cell.server(KNOBS.format(600, HELD_BYTES))
+            _held(cell)
+
+
+def _knobs(cell: Cell) -> contextlib.AbstractContextManager[None]:
+    """For the length of a block others may be in force for the Replies that are pulled."""
+    return progress.undoing(lambda: cell.server(KNOBS.format(60, 16 << 20)))
+
+
+def _held(cell: Cell) -> None:
     client, server = cell.guests.client, cell.guests.server
     requests, size = map(int, cell.server("cd /proc/sys/sunrpc/svc_rdma && cat max_requests max_req_size").split())
     program, free = client.start(COMMAND.format(cell.server_module, HELD)), []
@@ -146,6 +158,10 @@ def held(cell: Cell) -> None:
         raise progress.Failure(f"{kept} bytes are still used when all was pulled")
 
 
+# Its device does not matter.
+HOLDING = Test(HELD, held, (LEFT,))
+
+
 def long_tests() -> list[Test]:
     """What is not for every check."""
     return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED))]
@@ -159,4 +175,4 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
-            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]
+            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT)), HOLDING]
