@@ -10,6 +10,7 @@ import defects
 import demo
 import host
 import in_tree
+import installation
 import kunits
 import matrix
 import mounts
@@ -30,7 +31,7 @@ def main() -> int:
     plain: dict[str, tuple[Callable[[], int], str]] = {
         "setup": (setup, "fill the cache without running a test"),
         "deb": (packages.run, "Debian packages"),
-        "check-deb": (packages.check, "the packages on a machine"),
+        "check-deb": (installation.check, "the packages on a machine"),
         "try": (try_mount.run, "the shortest way to a mount"),
         "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
         "check": (check, "all tests"),

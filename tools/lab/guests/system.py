@@ -1,19 +1,23 @@
 """A machine as people have it: Debian with systemd on a disk that it writes to, which starts again."""
 
+import contextlib
+import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import cache
 import progress
-from guests import accel, kernels, roots
+from guests import accel, kernels, pair, roots, secure_boot
 from guests.agent import Agent, Result
 from guests.clock import Clock, waits_of_child
 
 # What it has beside what the kernel's package brings along.
 PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
-            "apt-utils").split()
-DISK_MEGABYTES = 4000
+            "apt-utils python3").split()
+DISK, DISK_MEGABYTES = "disk.img", 8000
+ARGUMENTS = "root=/dev/vda rw console=ttyS0 tsc=reliable"
 BOOT_SECONDS, OFF_SECONDS = 600, 300
 # The directory of the host is there, and all else that is started; whatever failed.
 STARTED = "test -e /lab/here && { systemctl is-system-running --wait > /dev/null || systemctl is-system-running | grep -q degraded; }"
@@ -41,35 +45,64 @@ def root() -> roots.Root:
     return roots.made("system", [*PACKAGES, f"linux-base/{roots.SUITE}-backports", f"linux-image-{kernels.stock().release}"], options)
 
 
-def disk() -> Path:
-    """The same as a disk image."""
+@contextlib.contextmanager
+def just_installed(directory: Path) -> Iterator["System"]:
+    """A machine that nobody has done anything with, for the length of a block."""
     base = root()
+    recipe = f"{base.path.name} {DISK_MEGABYTES}"
+    disk = cache.entry("system-disk", recipe, lambda path: _make_disk(base, path / DISK)) / DISK
+    directory.mkdir(parents=True)
+    subprocess.run(["cp", "--sparse=always", disk, directory / DISK], check=True)
+    with _running(directory, base) as machine:
+        yield machine
 
-    def make(path: Path) -> None:
-        log = cache.logs() / "system-disk.log"
-        with progress.step("making the disk of a machine", log):
-            argv = ["mke2fs", "-q", "-t", "ext4", "-d", str(base.path), str(path / "disk.img"), f"{DISK_MEGABYTES}M"]
-            roots.tool_root().run(argv, log, "the machine's disk could not be made")
 
-    return cache.entry("system-disk", f"{base.path.name} {DISK_MEGABYTES}", make) / "disk.img"
+@contextlib.contextmanager
+def from_root(directory: Path, base: roots.Root) -> Iterator["System"]:
+    """A machine with what is in this root, to which all of PACKAGES belong."""
+    directory.mkdir(parents=True)
+    _make_disk(base, directory / DISK)
+    with _running(directory, base) as machine:
+        yield machine
+
+
+@contextlib.contextmanager
+def _running(directory: Path, base: roots.Root) -> Iterator["System"]:
+    with pair.alone():
+        machine = System(directory, base)
+        try:
+            yield machine
+        finally:
+            machine.stop()
+
+
+def _make_disk(base: roots.Root, image: Path) -> None:
+    log = cache.logs() / "system-disk.log"
+    with progress.step("making the disk of a machine", log):
+        argv = ["mke2fs", "-q", "-t", "ext4", "-d", str(base.path), str(image), f"{DISK_MEGABYTES}M"]
+        roots.tool_root().run(argv, log, "the machine's disk could not be made")
 
 
 class System:
     """A running machine, alone."""
 
-    def __init__(self, directory: Path, packages: list[Path]) -> None:
-        """One that was just installed, and finds these packages in /lab."""
+    def __init__(self, directory: Path, base: roots.Root) -> None:
+        """One that has a disk in this directory, and the kernels of that root."""
         self.directory = directory
         self.share = directory / "share"
-        self.share.mkdir(parents=True, exist_ok=True)
-        for package in packages:
-            (self.share / package.name).write_bytes(package.read_bytes())
+        self.share.mkdir()
         (self.share / "here").touch()
         self.kernel = kernels.stock().release
+        self._boot = base.path / "boot"
+        self._trusted: Path | None = None
         self._clock = Clock()
         self._agent: Agent | None = None
-        subprocess.run(["cp", "--sparse=always", disk(), directory / "disk.img"], check=True)
         self.start()
+
+    def offer(self, *files: Path) -> None:
+        """Put files where the machine finds them, in /lab."""
+        for file in files:
+            shutil.copy(file, self.share)
 
     @property
     def console(self) -> Path:
@@ -80,8 +113,9 @@ class System:
         self.console.unlink(missing_ok=True)
         with (self.directory / "qemu").open("ab") as log:
             command = ["setpriv", "--pdeathsig", "KILL", *roots.tool_root().command(self._qemu(), directory=self.directory)]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        self._clock.add(lambda: waits_of_child(self._process.pid))
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self._process = process
+        self._clock.add(lambda: waits_of_child(process.pid))
         deadline = self._clock.now() + BOOT_SECONDS
         while self._clock.now() < deadline and self._process.poll() is None:
             if self._agent is None and (self.directory / "agent").exists():
@@ -89,10 +123,14 @@ class System:
             if self._agent is not None and self._agent.alive() and self.run(STARTED, BOOT_SECONDS).status == 0:
                 return
             time.sleep(0.5)
+        self.stop()
         raise progress.Failure("the machine does not start", log=self.console)
 
-    def restart(self) -> None:
-        """Have it end in good order, and start it again."""
+    def restart(self, kernel: str | None = None, trusted: Path | None = None) -> None:
+        """Have it end in good order, and start it again; if so told with another of its kernels, or with Secure Boot, trusting
+        a certificate."""
+        self.kernel = kernel or self.kernel
+        self._trusted = trusted
         self.must("systemctl --no-block poweroff")
         deadline = self._clock.now() + OFF_SECONDS
         while self._process.poll() is None:
@@ -127,14 +165,18 @@ class System:
     def _qemu(self) -> list[str]:
         way = accel.choose(kernels.stock())
         processor = "host" if way == "kvm" else "max,la57=off,erms=off,fsrm=off"
-        boot = root().path / "boot"
         return ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-M", "q35", "-accel", way, "-cpu", processor, "-smp", "2", "-m", "2G",
-                "-kernel", str(boot / f"vmlinuz-{self.kernel}"), "-initrd", str(boot / f"initrd.img-{self.kernel}"),
-                "-append", "root=/dev/vda rw console=ttyS0 tsc=reliable",
+                "-accel", way, "-cpu", processor, "-smp", "2", "-m", "2G",
                 "-chardev", "file,id=console,path=console", "-serial", "chardev:console",
-                "-drive", "if=none,id=disk,format=raw,cache=unsafe,file.locking=off,file=disk.img",
-                "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci",
+                "-drive", f"if=none,id=disk,format=raw,cache=unsafe,file.locking=off,file={DISK}",
+                "-device", "virtio-blk-pci,drive=disk", *self._firmware(), "-device", "virtio-rng-pci",
                 "-fsdev", "local,id=lab,security_model=none,path=share", "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
                 "-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=agent",
                 "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"]
+
+    def _firmware(self) -> list[str]:
+        """What starts the kernel."""
+        kernel, initrd = (self._boot / f"{name}-{self.kernel}" for name in ("vmlinuz", "initrd.img"))
+        if self._trusted is not None:
+            return secure_boot.machine(self.directory, self._trusted, kernel, initrd, ARGUMENTS)
+        return ["-M", "q35", "-kernel", str(kernel), "-initrd", str(initrd), "-append", ARGUMENTS]

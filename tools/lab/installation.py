@@ -1,0 +1,266 @@
+"""`make check-deb`: what an administrator does with the packages, on a machine of Debian with systemd."""
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+import packages
+import progress
+import repository
+from guests import kernels, roots, system
+from guests.system import System
+from results import Results
+
+RUN = repository.BUILD / "run/packages"
+APT, APT_SECONDS = "DEBIAN_FRONTEND=noninteractive apt-get {}", 900
+# RPCs under way that sysctl.d allows; another number than the module's own.
+SLOTS = 64
+# An RDMA device on a link of the machine's own; nfsd and a mount, as an administrator has them.
+CONFIGURE = f"""cat > /etc/systemd/system/rxe.service <<'E'
+[Unit]
+Description=software RDMA device
+Before=nfs-server.service remote-fs-pre.target
+Wants=remote-fs-pre.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip link add dummy0 mtu 4200 type dummy
+ExecStart=/usr/sbin/ip addr add 192.0.2.1/24 dev dummy0
+ExecStart=/usr/sbin/ip link set dummy0 up
+ExecStart=/usr/bin/rdma link add rxe0 type rxe netdev dummy0
+[Install]
+WantedBy=multi-user.target
+E
+systemctl enable rxe nfs-server && mkdir -p /etc/nfs.conf.d && cat > /etc/nfs.conf.d/rdma.conf <<'E' &&
+[nfsd]
+rdma=y
+rdma-port=20049
+grace-time=10
+lease-time=10
+E
+echo sunrpc.rdma_slot_table_entries={SLOTS} > /etc/sysctl.d/rpcrdma.conf &&
+echo '/srv *(rw,no_root_squash,insecure,fsid=0,no_subtree_check)' > /etc/exports && chmod 777 /srv &&
+echo '192.0.2.1:/ /mnt nfs vers=4.2,proto=rdma,_netdev,x-systemd.requires=nfs-server.service 0 0' >> /etc/fstab"""
+# Writes until it is stopped, and ends with the first error.
+WRITER = ("systemd-run --unit=writer sh -ec 'exec 3> /mnt/written; while :; do head -c 1000000 /dev/urandom >&3; "
+          "sync /mnt/written; touch /run/writes; done'")
+WRITES = "for try in $(seq 300); do test -e /run/writes && exit 0; sleep 0.2; done; systemctl status writer >&2; exit 1"
+STOP_WRITER = "systemctl is-active writer && systemctl stop writer && rm /mnt/written"
+# That of the package of the module is not signed.
+REFUSES_UNSIGNED = ("dpkg-deb --fsys-tarfile /srv/rpcrdma-modules-*.deb | tar -xOf - --wildcards '*/rpcrdma.ko' > /run/rpcrdma.ko && "
+                    "! insmod /run/rpcrdma.ko && dmesg | grep 'Loading of unsigned module is rejected'")
+MESSAGE = "a1b2c3d4 00000001 00000020 00000002 00000000 00000000 00000000"
+# An ELF note: lengths of name and content, NT_GNU_BUILD_ID, "GNU".
+BUILD_ID = "/sys/module/rpcrdma/notes/.note.gnu.build-id"
+NEXT_BUILD_ID = bytes.fromhex("04000000 14000000 03000000 474e5500") + b"of the next version!"
+
+
+def check() -> int:
+    """Build the packages, and try on machines what people do with them."""
+    results = Results()
+    built: list[Path] = []
+    results.test("packages built, and nothing for lintian", lambda: built.extend(packages.build()))
+    if built:
+        shutil.rmtree(RUN, ignore_errors=True)
+        RUN.mkdir(parents=True)
+        _try_dkms(results, built)
+        _try_modules(results, built)
+    return results.finish()
+
+
+def _try_modules(results: Results, built: list[Path]) -> None:
+    """The package of the module, and those for people beside it, on one machine."""
+    tests = {"the module: installed, and the machine started again": installed, "the tools: installed and used": tools,
+             "the module: upgraded under a mount": upgraded, "the module: removed": removed}
+    try:
+        with system.just_installed(RUN / "machine") as machine:
+            machine.offer(*built)
+            for name, test in tests.items():
+                results.test(name, functools.partial(test, machine))
+    except progress.Failure as failure:
+        results.fail("a machine of Debian", failure.what)
+        failure.tell_log()
+
+
+def installed(machine: System) -> None:
+    """apt installs the module, nfsd listens and /etc/fstab is mounted when the machine starts, and it is this module."""
+    machine.must(APT.format("install -y /lab/rpcrdma-modules-*.deb"), APT_SECONDS)
+    machine.must(CONFIGURE)
+    machine.restart()
+    works(machine, ours=True)
+
+
+def tools(machine: System) -> None:
+    """apt installs the programs and the documentation; one knows a message, one tests the mount, as if its ends were two."""
+    machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
+    machine.must(f"echo {MESSAGE} | rpcrdma-decode | grep 'reserved procedure RDMA_MSGP'")
+    machine.must("cd /root && printf '#!/bin/sh\\nshift; exec sh -c \"$*\"\\n' > /run/here && chmod +x /run/here && "
+                 "SSH=/run/here rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
+    report = machine.must("cat /root/rpcrdma-on-device.txt")
+    if "FAILED" in report or "READ of 1 MiB" not in report:
+        raise progress.Failure(f"the report on the mount says: {report}", log=machine.console)
+
+
+def upgraded(machine: System) -> None:
+    """apt brings the next version under a mount that is written to, which goes on; it is used from the next start on."""
+    before = machine.must(f"od -An -tx1 {BUILD_ID}")
+    machine.offer(_next_module(next(machine.share.glob("rpcrdma-modules-*"))))
+    machine.must(f"{WRITER} && {{ {WRITES}; }}")
+    machine.must(APT.format("install -y /lab/next.deb"), APT_SECONDS)
+    machine.must(f"rm /run/writes && ({WRITES}) && {STOP_WRITER}")
+    works(machine, ours=True)
+    if machine.must(f"od -An -tx1 {BUILD_ID}") != before:
+        raise progress.Failure("the next version has come into a running machine", log=machine.console)
+    machine.restart()
+    works(machine, ours=True)
+    found = bytes.fromhex(machine.must(f"od -An -v -tx1 {BUILD_ID}"))
+    if found != NEXT_BUILD_ID:
+        raise progress.Failure(f"the next version does not run: {found!r}", log=machine.console)
+
+
+def removed(machine: System) -> None:
+    """apt removes it, nothing of it is left, and the kernel's own module does the same at the next start."""
+    machine.must(APT.format("purge -y 'rpcrdma-modules-*'"), APT_SECONDS)
+    works(machine, ours=True)
+    machine.must(f"test ! -e /usr/lib/modules/{machine.kernel}/updates && modinfo -n rpcrdma | grep -q /xprtrdma/")
+    machine.restart()
+    works(machine, ours=False)
+
+
+def works(machine: System, ours: bool) -> None:
+    """Fail unless files cross RDMA, by our module or by the kernel's own."""
+    machine.must(f"test $(uname -r) = {machine.kernel} && systemctl is-active mnt.mount nfs-server && "
+                 "dd if=/dev/urandom of=/mnt/file bs=1M count=4 conv=fsync status=none && "
+                 "echo 3 > /proc/sys/vm/drop_caches && dd if=/mnt/file iflag=direct bs=1M status=none | cmp - /srv/file && "
+                 "rm /mnt/file")
+    mounted, listens, taint = (machine.must(command).strip() for command in (
+        "grep ' /mnt ' /proc/mounts", "cat /proc/fs/nfsd/portlist", "cat /sys/module/rpcrdma/taint"))
+    if ours:
+        machine.must(f"test $(cat /proc/sys/sunrpc/rdma_slot_table_entries) = {SLOTS}")
+    progress.line(f"  {machine.kernel}: {mounted.split(' ')[3]}")
+    if "proto=rdma" not in mounted or "rdma 20049" not in listens or ("O" in taint) != ours:
+        raise progress.Failure(f"mounted: {mounted}; nfsd listens to: {listens}; the module's taint is \"{taint}\"",
+                               log=machine.console)
+
+
+class Dkms:
+    """A root in which apt works at the host's own speed, and what it has made as a machine."""
+
+    def __init__(self, built: list[Path]) -> None:
+        self.release = kernels.stock().release
+        # Another one that the archive has headers of.
+        self.other = self.release.replace("-amd64", "-rt-amd64")
+        place = RUN / "dkms"
+        subprocess.run(["cp", "-a", system.root().path, place], check=True)
+        self.root = roots.Root(place)
+        for package in built:
+            shutil.copy(package, place / "srv")
+        self.package = _named(built, "rpcrdma-dkms").name
+
+    def built(self) -> None:
+        """apt installs the source beside the kernel's headers, and DKMS builds the module of it and signs it."""
+        self._apt(f"install -y --no-install-recommends ./{self.package} linux-headers-{self.release}")
+        self._must_have(self.release)
+
+    def built_for_another(self) -> None:
+        """Another kernel comes with its headers, and has the module at once."""
+        self._apt(f"install -y linux-image-{self.other} linux-headers-{self.other}")
+        self._must_have(self.release)
+        self._must_have(self.other)
+
+    def works(self) -> None:
+        """Both kernels start, serve and mount with it; so does one with Secure Boot once DKMS's key is enrolled."""
+        with system.from_root(RUN / "dkms-machine", self.root) as machine:
+            machine.must(CONFIGURE)
+            machine.restart()
+            works(machine, ours=True)
+            machine.restart(self.other)
+            works(machine, ours=True)
+            machine.restart(self.release, trusted=self.root.path / "var/lib/dkms/mok.pub")
+            works(machine, ours=True)
+            machine.must(REFUSES_UNSIGNED)
+
+    def upgraded(self) -> None:
+        """The next version takes the place of the one before, for both kernels."""
+        version = self._output("dpkg-query -W -f '${Version}' rpcrdma-dkms")
+        _next_source(self.root.path / "srv" / self.package, version)
+        self._apt("install -y --no-install-recommends ./next.deb")
+        status = self._output("dkms status rpcrdma")
+        if f"/{version}," in status or any(f"/{version}+1, {kernel}, x86_64: installed" not in status
+                                           for kernel in (self.release, self.other)):
+            raise progress.Failure(f"DKMS has: {status}")
+
+    def gives_way(self) -> None:
+        """The package of the module takes its place, and the other kernel has its own module again."""
+        self._apt("install -y --no-install-recommends ./rpcrdma-modules-*.deb")
+        in_tree = "/kernel/net/sunrpc/xprtrdma/rpcrdma.ko.xz"
+        for kernel, place in ((self.release, "/updates/rpcrdma.ko"), (self.other, in_tree)):
+            found = self._filename(kernel)
+            if not found.endswith(place):
+                raise progress.Failure(f"modprobe would take {found} for {kernel}")
+        self._output(f"test -e /usr/lib/modules/{self.release}{in_tree}; test ! -e /var/lib/dkms/rpcrdma; "
+                     "test ! -e /var/cache/rpcrdma-dkms; test ! -e /usr/lib/modules/*/updates/dkms")
+
+    def says_what_is_missing(self) -> None:
+        """Where the kernel's source is missing, one line says so, and the package is installed all the same."""
+        source = f"linux-source-{kernels.SERIES}"
+        said = self._output(f"dpkg --purge rpcrdma-modules-{self.release} {source} > /dev/null; "
+                            f"dpkg --force-depends --install ./{self.package} 2>&1 | grep 'cannot be built for {self.release}:'")
+        if len(set(said.splitlines())) != 1 or not said.endswith(f"install {source}={kernels.stock_version()}"):
+            raise progress.Failure(f"without the kernel's source DKMS says: {said}")
+        progress.line(f"  {said.splitlines()[0]}")
+
+    def _must_have(self, kernel: str) -> None:
+        """Fail unless modprobe takes what DKMS has built and signed."""
+        found, signer = self._filename(kernel), self._output(f"modinfo -k {kernel} -F signer rpcrdma")
+        if "/updates/dkms/" not in found or "DKMS" not in signer:
+            raise progress.Failure(f"modprobe would take {found} for {kernel}, signed by \"{signer}\"")
+
+    def _filename(self, kernel: str) -> str:
+        return self._output(f"modinfo -k {kernel} -F filename rpcrdma")
+
+    def _apt(self, command: str) -> None:
+        log = repository.fresh_log("dkms")
+        with progress.step(f"apt-get {command}", log):
+            self.root.run(["sh", "-c", APT.format(command)], log, "apt failed", directory=Path("/srv"))
+
+    def _output(self, script: str) -> str:
+        return self.root.output(["sh", "-ec", script], Path("/srv")).strip()
+
+
+def _try_dkms(results: Results, built: list[Path]) -> None:
+    """The package for DKMS; each test goes on from where the one before ended."""
+    dkms = Dkms(built)
+    tests = {"built for the kernel that is there": dkms.built, "built for a kernel that comes": dkms.built_for_another,
+             "both kernels started, and with Secure Boot": dkms.works, "upgraded": dkms.upgraded, "gives way to the package of the module": dkms.gives_way,
+             "says what is missing": dkms.says_what_is_missing}
+    for name, test in tests.items():
+        if not results.test(f"DKMS: {name}", test):
+            return
+
+
+def _next_module(package: Path) -> Path:
+    """The package of the module as if it were of a later version, built otherwise."""
+    note = package.parent / "note"
+    note.write_bytes(NEXT_BUILD_ID)
+    return _next(package, "find next -name rpcrdma.ko -exec objcopy --update-section .note.gnu.build-id=note {} ';'; "
+                          "sed -i 's/^Version: .*/&+1/' next/DEBIAN/control")
+
+
+def _next_source(package: Path, version: str) -> Path:
+    """The package for DKMS as if it were of a later version."""
+    return _next(package, f"grep -rlF {version} next | xargs sed -i 's/{version}/&+1/g'; "
+                          f"mv next/usr/src/rpcrdma-{version} next/usr/src/rpcrdma-{version}+1")
+
+
+def _next(package: Path, change: str) -> Path:
+    """A package that was changed a little, beside it."""
+    script = f"set -e; dpkg-deb -R {package.name} next; {change}; rm next/DEBIAN/md5sums; " \
+             "dpkg-deb --root-owner-group -b next next.deb; rm -r next"
+    roots.tool_root().run(["sh", "-c", script], packages.LOG, "no package of a later version", directory=package.parent)
+    return package.parent / "next.deb"
+
+
+def _named(built: list[Path], prefix: str) -> Path:
+    return next(path for path in built if path.name.startswith(prefix))
