@@ -95,8 +95,8 @@ def tools(machine: System) -> None:
     """apt installs the programs and the documentation; one knows a message, one tests the mount, as if its ends were two."""
     machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
     machine.must(f"echo {MESSAGE} | rpcrdma-decode | grep 'reserved procedure RDMA_MSGP'")
-    machine.must("cd /root && printf '#!/bin/sh\\nshift; exec sh -c \"$*\"\\n' > /run/here && chmod +x /run/here && "
-                 "SSH=/run/here rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
+    machine.must("cd /root && echo 'shift; exec sh -c \"$*\"' > /run/here && "
+                 "SSH='sh /run/here' rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
     report = machine.must("cat /root/rpcrdma-on-device.txt")
     if "FAILED" in report or "READ of 1 MiB" not in report:
         raise progress.Failure(f"the report on the mount says: {report}", log=machine.console)
@@ -105,7 +105,7 @@ def tools(machine: System) -> None:
 def upgraded(machine: System) -> None:
     """apt brings the next version under a mount that is written to, which goes on; it is used from the next start on."""
     before = machine.must(f"od -An -tx1 {BUILD_ID}")
-    machine.offer(_next_module(next(machine.share.glob("rpcrdma-modules-*"))))
+    _next_module(next(machine.share.glob("rpcrdma-modules-*")))
     machine.must(f"{WRITER} && {{ {WRITES}; }}")
     machine.must(APT.format("install -y /lab/next.deb"), APT_SECONDS)
     machine.must(f"rm /run/writes && ({WRITES}) && {STOP_WRITER}")
@@ -240,26 +240,25 @@ def _try_dkms(results: Results, built: list[Path]) -> None:
             return
 
 
-def _next_module(package: Path) -> Path:
+def _next_module(package: Path) -> None:
     """The package of the module as if it were of a later version, built otherwise."""
     note = package.parent / "note"
     note.write_bytes(NEXT_BUILD_ID)
-    return _next(package, "find next -name rpcrdma.ko -exec objcopy --update-section .note.gnu.build-id=note {} ';'; "
-                          "sed -i 's/^Version: .*/&+1/' next/DEBIAN/control")
+    _next(package, "find next -name rpcrdma.ko -exec objcopy --update-section .note.gnu.build-id=note {} ';'; "
+                   "sed -i 's/^Version: .*/&+1/' next/DEBIAN/control")
 
 
-def _next_source(package: Path, version: str) -> Path:
+def _next_source(package: Path, version: str) -> None:
     """The package for DKMS as if it were of a later version."""
-    return _next(package, f"grep -rlF {version} next | xargs sed -i 's/{version}/&+1/g'; "
-                          f"mv next/usr/src/rpcrdma-{version} next/usr/src/rpcrdma-{version}+1")
+    _next(package, f"grep -rlF {version} next | xargs sed -i 's/{version}/&+1/g'; "
+                   f"mv next/usr/src/rpcrdma-{version} next/usr/src/rpcrdma-{version}+1")
 
 
-def _next(package: Path, change: str) -> Path:
-    """A package that was changed a little, beside it."""
+def _next(package: Path, change: str) -> None:
+    """Put the package as next.deb beside itself, changed a little."""
     script = f"set -e; dpkg-deb -R {package.name} next; {change}; rm next/DEBIAN/md5sums; " \
              "dpkg-deb --root-owner-group -b next next.deb; rm -r next"
     roots.tool_root().run(["sh", "-c", script], packages.LOG, "no package of a later version", directory=package.parent)
-    return package.parent / "next.deb"
 
 
 def _named(built: list[Path], prefix: str) -> Path:

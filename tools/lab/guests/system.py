@@ -15,7 +15,7 @@ from guests.clock import Clock, waits_of_child
 
 # What it has beside what the kernel's package brings along.
 PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
-            "apt-utils python3").split()
+            "apt-utils python3 openssh-client").split()
 DISK, DISK_MEGABYTES = "disk.img", 8000
 ARGUMENTS = "root=/dev/vda rw console=ttyS0 tsc=reliable"
 BOOT_SECONDS, OFF_SECONDS = 600, 300
@@ -131,7 +131,8 @@ class System:
         a certificate."""
         self.kernel = kernel or self.kernel
         self._trusted = trusted
-        self.must("systemctl --no-block poweroff")
+        # It may be gone before it could say that it goes.
+        self._running_agent().start("systemctl poweroff")
         deadline = self._clock.now() + OFF_SECONDS
         while self._process.poll() is None:
             if self._clock.now() > deadline:
@@ -150,9 +151,8 @@ class System:
         (self.directory / "agent").unlink(missing_ok=True)
 
     def run(self, command: str, seconds: float = 300) -> Result:
-        if self._agent is None:
-            raise progress.Failure("the machine does not run", log=self.console)
-        return self._agent.wait(self._agent.start(command), seconds, command)
+        agent = self._running_agent()
+        return agent.wait(agent.start(command), seconds, command)
 
     def must(self, command: str, seconds: float = 300) -> str:
         """Run a command that has to succeed; what it printed."""
@@ -161,6 +161,11 @@ class System:
             said = (result.err or result.out).strip()[-2000:]
             raise progress.Failure(f"machine: `{command}` ended with status {result.status}: {said}", log=self.console)
         return result.out
+
+    def _running_agent(self) -> Agent:
+        if self._agent is None:
+            raise progress.Failure("the machine does not run", log=self.console)
+        return self._agent
 
     def _qemu(self) -> list[str]:
         way = accel.choose(kernels.stock())
