@@ -33,3 +33,6 @@ const gfp_t RPCRDMA_RS_CONST___GFP_NORETRY = __GFP_NORETRY;
 const gfp_t RPCRDMA_RS_CONST___GFP_NOMEMALLOC = __GFP_NOMEMALLOC;
 const unsigned long RPCRDMA_RS_CONST_HZ = HZ;
 const unsigned int RPCRDMA_RS_CONST_TASK_NORMAL = TASK_NORMAL;
+
+/* A constant that `kernel::bindings` has since 7.3. */
+const u32 RPCRDMA_RS_CONST_IPPROTO_MAX = IPPROTO_MAX;

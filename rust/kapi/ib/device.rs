@@ -61,15 +61,15 @@ impl DeviceLimits {
         let extended = attrs.device_cap_flags & extensions != 0;
         Self {
             registers: extended && attrs.max_fast_reg_page_list_len != 0,
-            max_qp_wr: attrs.max_qp_wr,
-            max_cqe: attrs.max_cqe,
+            max_qp_wr: limit(attrs.max_qp_wr),
+            max_cqe: limit(attrs.max_cqe),
             max_region_pages: attrs.max_fast_reg_page_list_len,
             max_rdma_reads: u8::try_from(attrs.max_qp_rd_atom).unwrap_or(u8::MAX),
             // Drivers do not agree on which of the two is which.
             max_rdma_reads_begun: u8::try_from(attrs.max_qp_rd_atom.min(attrs.max_qp_init_rd_atom))
                 .unwrap_or(u8::MAX),
-            max_read_elements: attrs.max_sge_rd,
-            max_send_elements: attrs.max_send_sge,
+            max_read_elements: limit(attrs.max_sge_rd),
+            max_send_elements: limit(attrs.max_send_sge),
             sg_gaps: attrs.kernel_cap_flags
                 & u64::from(bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG)
                 != 0,
@@ -79,6 +79,11 @@ impl DeviceLimits {
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
         }
     }
+}
+
+/// A limit, which has a sign before 7.3.
+fn limit(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(0)
 }
 
 /// Pages that may be mapped for a device as one, at least: one behind the other in memory.

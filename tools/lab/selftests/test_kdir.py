@@ -57,9 +57,9 @@ class KernelTree(unittest.TestCase):
         self.refused("make modules_prepare")
 
     def test_too_old(self) -> None:
-        for release in ("6.12.48+deb13-amd64", "7.2.9"):
+        for release in ("6.12.48+deb13-amd64", "7.1.13"):
             self.prepare(release, "CONFIG_RUST=y")
-            self.refused("needs 7.3 or newer")
+            self.refused("needs 7.2 or newer")
 
     def test_without_rust(self) -> None:
         self.prepare("7.3.4", "CONFIG_MODULES=y")
