@@ -3,7 +3,7 @@
 import os
 import lzma
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import cache
@@ -12,6 +12,8 @@ import repository
 from guests import roots
 
 SERIES = "7.3"
+# The flavours of our own, for tests.
+OWN = ("debug", "light")
 FRAGMENTS = repository.TESTS / "kernel"
 # What the RPC layer lacks, and what is wrong in ib_core. Both kernels of our own have these, since one stands in for the
 # other; the stock one has not, and so tests the module without them.
@@ -22,7 +24,7 @@ SIW = "drivers/infiniband/sw/siw"
 DRIVERS = {"rxe": ("drivers/infiniband/sw/rxe", "rdma_rxe.ko"), "siw": (SIW, "siw.ko")}
 
 # Changed by hand when the way a kernel is made changes so that older cache entries must not be used.
-STOCK_RECIPE = "2"
+STOCK_RECIPE = "3"
 OWN_RECIPE = "1"
 # A fixed user, host and version, so that the same recipe is the same kernel.
 IDENTITY = {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab", "KBUILD_BUILD_VERSION": "1"}
@@ -34,6 +36,8 @@ class Kernel:
 
     flavour: str
     path: Path
+    # Of Debian, whose tools build for it.
+    suite: str = roots.SUITE
 
     @property
     def kdir(self) -> Path:
@@ -66,13 +70,20 @@ class Packages:
 
     version: str
     release: str
+    # Whose tools it was built with; which packages they are the version says.
+    suite: str = field(default=roots.SUITE, repr=False)
+
+    @property
+    def series(self) -> str:
+        """The first two numbers of the version."""
+        return ".".join(re.findall(r"\d+", self.version)[:2])
 
     @property
     def names(self) -> dict[str, str]:
         """Package by part."""
-        return {"source": f"linux-source-{SERIES}", "config": f"linux-config-{SERIES}",
-                "headers": f"linux-headers-{self.release}", "image": f"linux-binary-unsigned-{self.release}",
-                "modules": f"linux-modules-{self.release}", "base": f"linux-base-{self.release}"}
+        return {"source": f"linux-source-{self.series}", "headers": f"linux-headers-{self.release}",
+                "image": f"linux-binary-unsigned-{self.release}", "modules": f"linux-modules-{self.release}",
+                "base": f"linux-base-{self.release}"}
 
 
 def by_name(flavour: str) -> Kernel:
@@ -85,22 +96,29 @@ def by_name(flavour: str) -> Kernel:
 
 def stock() -> Kernel:
     """Debian's stock kernel, with a tree that Rust modules can be built against."""
-    packages = _packages()
+    return of_packages(_packages(), "stock")
+
+
+def of_packages(packages: Packages, flavour: str) -> Kernel:
+    """A kernel of Debian's as it is, with such a tree."""
 
     def make(path: Path) -> None:
-        log = cache.logs() / "kernel-stock.log"
+        log = cache.logs() / f"kernel-{flavour}.log"
         log.unlink(missing_ok=True)
         debs = _debs(packages)
-        with progress.step(f"preparing the tree of the stock kernel {packages.release} for Rust modules", log):
-            _unpack_source(debs, path, log)
+        with progress.step(f"preparing the tree of Debian's kernel {packages.release} for Rust modules", log):
+            _unpack_source(packages, debs, path, log)
             _prepare_stock_tree(packages, debs, path, log)
-        with progress.step("building siw, which Debian leaves out, for the stock kernel", log):
-            _tree_make(path, [f"M={SIW}", "CONFIG_RDMA_SIW=m", f"-j{JOBS}", "modules"], log)
-        with progress.step("unpacking the stock kernel's image and modules", log):
+        with progress.step(f"building siw, which Debian leaves out, for {packages.release}", log):
+            tree_make(path, [f"M={SIW}", "CONFIG_RDMA_SIW=m", f"-j{JOBS}", "modules"], log, packages.suite)
+        with progress.step(f"unpacking the image and modules of {packages.release}", log):
             _install_stock(packages, debs, path, log)
+        if flavour != "stock":
+            # There may be many; of the stock one's source drivers are built, and other kernels.
+            shell(f"rm -r {debs} tree/Documentation tree/drivers tree/fs tree/sound", path, log, "what is no longer needed stays")
 
     recipe = "\n".join([repr(packages), STOCK_RECIPE])
-    kernel = Kernel("stock", cache.entry(f"kernel-stock-{_plain(packages.version)}", recipe, make))
+    kernel = Kernel(flavour, cache.entry(f"kernel-{flavour}-{plain(packages.version)}", recipe, make), packages.suite)
     _provide_types(kernel)
     return kernel
 
@@ -131,18 +149,18 @@ def _own(flavour: str) -> Kernel:
         log.unlink(missing_ok=True)
         debs = _debs(packages)
         with progress.step(f"unpacking the source of the {flavour} kernel ({packages.version})", log):
-            _unpack_source(debs, path, log)
+            _unpack_source(packages, debs, path, log)
             _patch_source(patches, path, log)
         with progress.step(f"configuring the {flavour} kernel", log):
-            _configure(path, fragments, log)
+            configure(path, fragments, log)
         with progress.step(f"building the {flavour} kernel (about ten minutes on two cores)", log):
-            _tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
+            tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
         with progress.step(f"installing the {flavour} kernel", log):
-            _install_own(path, log)
+            install_own(path, log)
 
     texts = [file.read_text() for file in (*fragments, *patches)]
     recipe = "\n".join([repr(packages), *texts, OWN_RECIPE])
-    return Kernel(flavour, cache.entry(f"kernel-{flavour}-{_plain(packages.version)}", recipe, make))
+    return Kernel(flavour, cache.entry(f"kernel-{flavour}-{plain(packages.version)}", recipe, make))
 
 
 def driver(kernel: Kernel, device: str) -> Path:
@@ -165,13 +183,13 @@ mv {device}/{name} .
 rm -r {device}
 """
         with progress.step(f"building {device} for the {kernel.flavour} kernel", log):
-            _shell(script, path, log, f"{device} could not be built")
+            shell(script, path, log, f"{device} could not be built")
 
     recipe = "\n".join([kernel.path.name, *(file.read_text() for file in (*patches, *adapter))])
     return cache.entry(f"{device}-{kernel.flavour}", recipe, make) / name
 
 
-def _plain(version: str) -> str:
+def plain(version: str) -> str:
     """A Debian version as part of a path that make and shells take as one plain word."""
     return re.sub(r"[^0-9A-Za-z.-]", "_", version)
 
@@ -224,7 +242,7 @@ def _debs(packages: Packages) -> Path:
         log = cache.logs() / "kernel-packages.log"
         names = [f"{name}={packages.version}" for name in packages.names.values()]
         with progress.step(f"downloading the kernel packages {packages.version} (about 300 MB)", log):
-            root = roots.tool_root()
+            root = roots.builder(packages.suite)
             try:
                 root.run(["apt-get", "download", *names], log, "download failed", directory=path)
             except progress.Failure:
@@ -240,40 +258,29 @@ def _debs(packages: Packages) -> Path:
     return cache.entry("kernel-packages", repr(packages), make)
 
 
-def _unpack_source(debs: Path, path: Path, log: Path) -> None:
-    script = (f"dpkg -x {debs}/linux-source-{SERIES}.deb s && mkdir tree && "
-              f"tar -xf s/usr/src/linux-source-{SERIES}.tar.xz -C tree --strip-components=1 && rm -r s")
-    _shell(script, path, log, "the kernel source could not be unpacked")
+def _unpack_source(packages: Packages, debs: Path, path: Path, log: Path) -> None:
+    source = packages.names["source"]
+    script = (f"dpkg -x {debs}/{source}.deb s && mkdir tree && "
+              f"tar -xf s/usr/src/{source}.tar.xz -C tree --strip-components=1 && rm -r s")
+    shell(script, path, log, "the kernel source could not be unpacked")
 
 
 def _patch_source(patches: list[Path], path: Path, log: Path) -> None:
     for patch in patches:
-        _shell(f"patch -d tree -p1 < {patch}", path, log, f"{patch.name} does not apply to the kernel's source")
+        shell(f"patch -d tree -p1 < {patch}", path, log, f"{patch.name} does not apply to the kernel's source")
 
 
 def _prepare_stock_tree(packages: Packages, debs: Path, path: Path, log: Path) -> None:
-    names = packages.names
-    local = packages.release.lstrip("0123456789.")
-    config = f"c/usr/src/linux-config-{SERIES}/config.amd64_none_amd64.xz"
     script = f"""set -e
-dpkg -x {debs}/{names['config']}.deb c
-xz -dc {config} > tree/.config
-rm -r c
-cd tree
-scripts/config --set-str LOCALVERSION "{local}" --disable LOCALVERSION_AUTO --set-str SYSTEM_TRUSTED_KEYS ""
-"""
-    _shell(script, path, log, "the stock kernel's configuration could not be unpacked")
-    _tree_make(path, ["olddefconfig"], log)
-    _tree_make(path, [f"-j{JOBS}", "modules_prepare"], log)
-    release = (path / "tree/include/config/kernel.release").read_text().strip()
-    if release != packages.release:
-        raise progress.Failure(f"the prepared tree calls itself {release}, not {packages.release}", log=log)
-    script = f"""set -e
-dpkg -x {debs}/{names['headers']}.deb h
-cp h/usr/src/linux-headers-{packages.release}/Module.symvers tree/
+dpkg -x {debs}/{packages.names['headers']}.deb h
+cp h/usr/src/linux-headers-{packages.release}/.config h/usr/src/linux-headers-{packages.release}/Module.symvers tree/
 rm -r h
 """
-    _shell(script, path, log, "Module.symvers could not be taken from the headers package")
+    shell(script, path, log, "the kernel's configuration and symbols could not be taken from its headers package")
+    # That of a candidate does not follow from its version.
+    release = f"KERNELRELEASE={packages.release}"
+    tree_make(path, [release, "olddefconfig"], log, packages.suite)
+    tree_make(path, [release, f"-j{JOBS}", "modules_prepare"], log, packages.suite)
 
 
 def _install_stock(packages: Packages, debs: Path, path: Path, log: Path) -> None:
@@ -289,7 +296,7 @@ mv m/usr/lib/modules modules-c/lib/
 rm -r m
 install -D -m 644 -t modules-c/lib/modules/{packages.release}/kernel/{SIW} tree/{SIW}/siw.ko
 """
-    _shell(script, path, log, "the stock kernel's packages could not be unpacked")
+    shell(script, path, log, "the stock kernel's packages could not be unpacked")
     (path / "release").write_text(packages.release + "\n")
     _split_modules(path, packages.release, log)
 
@@ -301,20 +308,20 @@ def _provide_types(kernel: Kernel) -> None:
         return
     log = cache.logs() / f"types-{kernel.flavour}.log"
     with cache.lock(f"types-{kernel.flavour}", f"unpacks the types of the {kernel.flavour} kernel"):
-        _shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
+        shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
                "objcopy --dump-section .BTF=types vmlinux.elf /dev/null\nrm vmlinux.elf\nmv types tree/vmlinux\n",
                kernel.path, log, "the kernel's image has no types")
 
 
-def _configure(path: Path, fragments: list[Path], log: Path) -> None:
+def configure(path: Path, fragments: list[Path], log: Path) -> None:
     """allnoconfig and the fragments; an option that does not survive olddefconfig is a mistake in a fragment."""
     wanted = [entry for fragment in fragments for entry in fragment.read_text().splitlines()
               if entry.startswith("CONFIG_")]
-    _tree_make(path, ["LLVM=1", "allnoconfig"], log)
+    tree_make(path, ["LLVM=1", "allnoconfig"], log)
     config = path / "tree/.config"
     with config.open("a") as file:
         file.write("\n".join(wanted) + "\n")
-    _tree_make(path, ["LLVM=1", "olddefconfig"], log)
+    tree_make(path, ["LLVM=1", "olddefconfig"], log)
     have = set(config.read_text().splitlines())
     lost = [entry for entry in wanted if entry not in have]
     if lost:
@@ -322,13 +329,13 @@ def _configure(path: Path, fragments: list[Path], log: Path) -> None:
                           f"mend the fragments in {FRAGMENTS}", log)
 
 
-def _install_own(path: Path, log: Path) -> None:
+def install_own(path: Path, log: Path) -> None:
     script = """set -e
 cp tree/arch/x86/boot/bzImage bzImage
 cp tree/include/config/kernel.release release
 """
-    _shell(script, path, log, "the kernel's image could not be copied")
-    _tree_make(path, ["LLVM=1", f"INSTALL_MOD_PATH={path}/modules-c", "modules_install"], log)
+    shell(script, path, log, "the kernel's image could not be copied")
+    tree_make(path, ["LLVM=1", f"INSTALL_MOD_PATH={path}/modules-c", "modules_install"], log)
     release = (path / "release").read_text().strip()
     for link in ("build", "source"):
         (path / "modules-c/lib/modules" / release / link).unlink(missing_ok=True)
@@ -343,13 +350,13 @@ find modules-ours -path '*/xprtrdma/rpcrdma.ko*' -print -delete | grep -q .
 depmod -b modules-c {release}
 depmod -b modules-ours {release}
 """
-    _shell(script, path, log, "the modules for the guests could not be set up")
+    shell(script, path, log, "the modules for the guests could not be set up")
 
 
-def _shell(script: str, directory: Path, log: Path, what: str) -> None:
+def shell(script: str, directory: Path, log: Path, what: str) -> None:
     roots.tool_root().run(["sh", "-c", script], log, what, directory=directory)
 
 
-def _tree_make(path: Path, arguments: list[str], log: Path) -> None:
-    roots.tool_root().run(["make", *arguments], log, f"`make {' '.join(arguments)}` failed in the kernel tree",
-                          IDENTITY, path / "tree")
+def tree_make(path: Path, arguments: list[str], log: Path, suite: str = roots.SUITE) -> None:
+    roots.builder(suite).run(["make", *arguments], log, f"`make {' '.join(arguments)}` failed in the kernel tree",
+                             IDENTITY, path / "tree")

@@ -14,12 +14,12 @@ from guests.kernels import JOBS, Kernel
 @functools.cache
 def build(kernel: Kernel, kunit: bool = False) -> Path:
     """Build rpcrdma.ko for a kernel with the tools of the tool root, once; objects stay between runs."""
-    flavour = kernel.flavour + ("-kunit" if kunit else "")
+    flavour = _flavour(kernel, kunit)
     out = repository.BUILD / flavour
-    log = repository.BUILD / "logs" / f"module-{flavour}.log"
+    log = build_log(kernel, kunit)
     log.parent.mkdir(parents=True, exist_ok=True)
     options = []
-    if kernel.flavour != "stock":
+    if kernel.flavour in kernels.OWN:
         options.append("RPCRDMA_DEBUG=1")
     if kunit:
         options.append("RPCRDMA_KUNIT=1")
@@ -27,9 +27,17 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
         log.unlink(missing_ok=True)
         with progress.step(f"building rpcrdma.ko ({flavour})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
-            roots.tool_root().run(argv, log, "rpcrdma.ko does not build",
-                                  kernels.IDENTITY)
+            roots.builder(kernel.suite).run(argv, log, "rpcrdma.ko does not build", kernels.IDENTITY)
     return out / "rpcrdma.ko"
+
+
+def build_log(kernel: Kernel, kunit: bool = False) -> Path:
+    """What the last build said."""
+    return repository.BUILD / "logs" / f"module-{_flavour(kernel, kunit)}.log"
+
+
+def _flavour(kernel: Kernel, kunit: bool) -> str:
+    return kernel.flavour + ("-kunit" if kunit else "")
 
 
 def clippy(kernel: Kernel) -> None:

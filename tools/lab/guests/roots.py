@@ -22,6 +22,10 @@ TOOLS = (
     "debhelper dh-dkms lintian"
 ).split()
 
+# Of those, what a kernel of another suite is prepared with for modules, and they are built with.
+BUILDER = ("build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc rust-src bindgen libclang-dev pahole kmod cpio "
+           "rsync python3 xz-utils zstd").split()
+
 GUEST = (
     "qemu-guest-agent iproute2 kmod nfs-common nfs-kernel-server rpcbind rdma-core ibverbs-utils python3 procps "
     "util-linux mount attr acl nfs4-acl-tools fio strace python3-pyverbs krb5-kdc krb5-admin-server krb5-user"
@@ -32,6 +36,9 @@ BACKPORTS = (
     r"""sed -n 's/^\(deb .*\) trixie main$/\1 trixie-backports main/p' "$1/etc/apt/sources.list" """
     r"""> "$1/etc/apt/sources.list.d/backports.list" """
 )
+
+# What is not even in unstable.
+EXPERIMENTAL = BACKPORTS.replace(f"{SUITE}-backports", "experimental").replace(SUITE, "unstable").replace("backports", "experimental")
 
 TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -103,20 +110,31 @@ def tool_root() -> Root:
     return made("tools", TOOLS, options)
 
 
+def builder(suite: str) -> Root:
+    """The root with the compilers and the package lists of a suite; unstable's has those of experimental, too."""
+    if suite == SUITE:
+        return tool_root()
+    _require_root_user()
+    more = [f"--setup-hook={EXPERIMENTAL}"] if suite == "unstable" else []
+    # A mirror that is late is good enough to see which kernels there are.
+    late = '--aptopt=Acquire::Check-Valid-Until "false"'
+    return made(f"builder-{suite}", BUILDER, ["--skip=cleanup/apt/lists", late, *more], suite)
+
+
 def guest_root() -> Root:
     """The root that the guests' disk image is made from."""
     return made("guest", GUEST, [])
 
 
-def made(name: str, packages: list[str], options: list[str]) -> Root:
+def made(name: str, packages: list[str], options: list[str], suite: str = SUITE) -> Root:
     """A root with these packages."""
     lean = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale", "info")]
-    options = ["--variant=minbase", *lean, *options, f"--include={','.join(packages)}", SUITE]
+    options = ["--variant=minbase", *lean, *options, f"--include={','.join(packages)}", suite]
 
     def make(path: Path) -> None:
         _host_package("mmdebstrap")
         log = cache.logs() / f"root-{name}.log"
-        with progress.step(f"making the {name} root file system from Debian {SUITE} ({len(packages)} packages)", log):
+        with progress.step(f"making the {name} root file system from Debian {suite} ({len(packages)} packages)", log):
             with log.open("wb") as output:
                 argv = ["setpriv", "--pdeathsig", "KILL", "mmdebstrap", *options, str(path)]
                 status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output,
