@@ -67,6 +67,8 @@ class Build:
     accounts: bool = False
     # Whether it has a disk of its own, which keeps what is on it without power.
     disk: bool = False
+    # Whether its RDMA devices have the kernel's own drivers, which have no corrections of ours and play no adapter.
+    plain_drivers: bool = False
     # Whether the other end of its link may be gone for a while.
     reconnects: bool = False
     # What its kernel is told beside what all are.
@@ -94,7 +96,7 @@ class Machine:
         shutil.rmtree(self.directory, ignore_errors=True)
         self.share = self.directory / "share"
         self.share.mkdir(parents=True)
-        self._fill_share()
+        self._fill_share(build)
         if build.disk:
             self._make_disk()
         # The guest must not outlive this process, however it ends.
@@ -220,10 +222,10 @@ class Machine:
         return self.console if self.console.exists() and self.console.stat().st_size else \
             self.console.with_suffix(".qemu")
 
-    def _fill_share(self) -> None:
+    def _fill_share(self, build: Build) -> None:
         for script in sorted((repository.TESTS / "guest").iterdir()):
             shutil.copy(script, self.share)
-        for device in kernels.DRIVERS:
+        for device in () if build.plain_drivers else kernels.DRIVERS:
             shutil.copy(kernels.driver(self.kernel, device), self.share)
         for program in RAW:
             shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
