@@ -42,7 +42,7 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix adapters in-tree-check on-device soak setup bench deb check-deb
+	storm matrix adapters kernels in-tree-check on-device soak setup bench deb check-deb
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -66,6 +66,8 @@ help:
 	@echo '  make adapters    on devices that play adapters, what a mount makes of their limits; DEVICE=mlx5|cxgb4-iwarp|worst|...'
 	@echo '  make in-tree-check  the module inside a kernel tree: chosen by Kconfig, built as a module and into the kernel;'
 	@echo '                   that kernel mounts'
+	@echo '  make kernels     on every kernel that Debian has the source of, and on plain ones: builds, loads, mounts (an hour);'
+	@echo '                   KERNELS= takes a part of their names'
 	@echo '  make on-device   tests of a mount between two real machines, over ssh, and a report;'
 	@echo '                   CLIENT=root@one SERVER=root@other MOUNT=/mnt EXPORT=/export'
 	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (150 reach all);'

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import adapters
 import defects
 import demo
+import every_kernel
 import host
 import in_tree
 import installation
@@ -39,6 +40,7 @@ def main() -> int:
         "check-kunit": (kunits.run, "the KUnit suites"),
         "check-mount": (mounts.run, "mounts between two guests"),
         "in-tree-check": (in_tree.run, "the module inside a kernel's tree"),
+        "kernels": (every_kernel.run, "the module on every kernel of Debian's archive, and on plain ones"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
         "requester": (single.run_requester, "the raw requester against one server"),
         "responder": (single.run_responder, "the client against a server that breaks the protocol"),

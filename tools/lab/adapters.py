@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import mounts
 import progress
 import repository
+import table
 from guests import devices
 from guests.cell import LONG_SECONDS, Cell, Test
 from guests.pair import OURS
@@ -49,8 +50,9 @@ def run() -> int:
     plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made)) for name in names]
     mounts.run_workers(results, mounts.chosen([Worker(mounts.client_debugged(), plans)]))
     TABLE.parent.mkdir(exist_ok=True)
-    TABLE.write_text(_table(made))
-    progress.line(_table(made).rstrip())
+    text = table.text([HEADS, *((each.device, *each.values) for each in made)])
+    TABLE.write_text(text)
+    progress.line(text.rstrip())
     progress.line(f"the table is in {TABLE}")
     return results.finish()
 
@@ -95,9 +97,3 @@ def _all_sizes(cell: Cell) -> None:
     with payload_tests.largest_payloads(cell), cell.mounted():
         for directory, mode in (("cached", ""), ("direct", "--direct"), ("odd", "--direct --odd")):
             cell.written(directory, EDGES, mode)
-
-
-def _table(made: list[Made]) -> str:
-    rows = [HEADS, *((each.device, *each.values) for each in made)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    return "".join("  ".join(value.ljust(width) for value, width in zip(row, widths)).rstrip() + "\n" for row in rows)

@@ -69,7 +69,7 @@ def _leave_alone(kernel: Kernel) -> None:
 grep -qx CONFIG_SUNRPC_XPRT_RDMA=m .config
 make -sf {HERE}/obj-m | grep -qx xprtrdma/
 """)
-    _no_warning(log)
+    no_warning(log)
 
 
 def _build_module(kernel: Kernel) -> None:
@@ -79,7 +79,7 @@ grep -qx CONFIG_SUNRPC_XPRT_RDMA=m .config
 grep -qx CONFIG_SUNRPC_XPRT_RDMA_RUST=y .config
 make LLVM=1 -j{JOBS} {OURS}.ko
 """)
-    _no_warning(log)
+    no_warning(log)
 
 
 def _build_in(kernel: Kernel) -> None:
@@ -92,7 +92,7 @@ grep -qx CONFIG_SUNRPC_XPRT_RDMA_RUST=y .config
 make LLVM=1 -j{JOBS} bzImage
 cp arch/x86/boot/bzImage {image}
 """)
-    _no_warning(log)
+    no_warning(log)
 
 
 def _mount(kernel: Kernel) -> None:
@@ -102,7 +102,7 @@ def _mount(kernel: Kernel) -> None:
         guests.both(devices.named("rxe").command)
         guests.both(PROVE)
         guests.server.must("/lab/nfs-server", 120)
-        guests.client.must(try_mount.MOUNT.format(version="4.2", more="", path="/"))
+        guests.client.must(try_mount.mount("4.2"))
         try_mount.copy(guests)
         guests.client.must("umount /mnt")
         guests.server.must("rpc.nfsd 0")
@@ -133,7 +133,7 @@ def _in_tree(kernel: Kernel, name: str, how: str, script: str) -> Path:
     return log
 
 
-def _no_warning(log: Path) -> None:
+def no_warning(log: Path) -> None:
     found = [line for line in log.read_text(errors="replace").splitlines() if WARNING.search(line)]
     if found:
         raise progress.Failure(f"{len(found)} warnings, such as {found[0].strip()}", log=log)

@@ -30,22 +30,26 @@ def run() -> int:
 
 
 def check(results: Results) -> None:
+    """All of them on the debug kernel."""
+    on(kernels.debug(), results)
+
+
+def on(kernel: Kernel, results: Results, build: Build = Build()) -> None:
     """Insert the module with its suites, which runs them, and judge what the kernel said."""
-    kernel = kernels.debug()
     built = module.build(kernel, kunit=True)
     directory = repository.BUILD / "run/kunit"
     with pair.alone():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        with progress.step(f"running the KUnit suites on the debug kernel (console in {directory})"):
-            log = _in_guest(kernel, built, directory, results)
+        with progress.step(f"running the KUnit suites on the {kernel.flavour} kernel (console in {directory})"):
+            log = _in_guest(kernel, build, built, directory, results)
     if log is not None:
         _count(kernel, log, results)
 
 
-def _in_guest(kernel: Kernel, built: Path, directory: Path, results: Results) -> Path | None:
+def _in_guest(kernel: Kernel, build: Build, built: Path, directory: Path, results: Results) -> Path | None:
     """What the kernel said from the insertion on, as a file; None if the module could not be inserted."""
-    machine = Machine(SERVER, kernel, accel.choose(kernel), directory, Build())
+    machine = Machine(SERVER, kernel, accel.choose(kernel), directory, build)
     try:
         machine.offer_module("ours", built.read_bytes())
         machine.ready()

@@ -29,8 +29,7 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
         with progress.step(f"setting up {device}, nfsd and the modules (server: {server}, client: {client})"):
             guests.load(devices.named(device), server, client)
         with progress.step(f"mounting with vers={version},proto=rdma"):
-            more = V3 if version == "3" else {"more": "", "path": "/"}
-            guests.client.must(MOUNT.format(version=version, **more))
+            guests.client.must(mount(version))
             progress.line(f"  {guests.client.must('grep /mnt /proc/mounts').strip()}")
         with progress.step("copying 8 MiB each way and comparing checksums at both ends"):
             copy(guests)
@@ -40,6 +39,12 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str) ->
         guests.must_be_quiet()
     progress.line("PASS")
     return 0
+
+
+def mount(version: str) -> str:
+    """The command that mounts."""
+    more = V3 if version == "3" else {"more": "", "path": "/"}
+    return MOUNT.format(version=version, **more)
 
 
 def copy(guests: pair.Pair) -> None:
