@@ -9,39 +9,14 @@ import packages
 import progress
 import repository
 from guests import kernels, roots, system
-from guests.system import System
+from guests.system import SERVES_ITSELF, System
 from results import Results
 
 RUN = repository.BUILD / "run/packages"
 APT, APT_SECONDS = "DEBIAN_FRONTEND=noninteractive apt-get {}", 900
 # RPCs under way that sysctl.d allows; another number than the module's own.
 SLOTS = 64
-# An RDMA device on a link of the machine's own; nfsd and a mount, as an administrator has them.
-CONFIGURE = f"""cat > /etc/systemd/system/rxe.service <<'E'
-[Unit]
-Description=software RDMA device
-Before=nfs-server.service remote-fs-pre.target
-Wants=remote-fs-pre.target
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/usr/sbin/ip link add dummy0 mtu 4200 type dummy
-ExecStart=/usr/sbin/ip addr add 192.0.2.1/24 dev dummy0
-ExecStart=/usr/sbin/ip link set dummy0 up
-ExecStart=/usr/bin/rdma link add rxe0 type rxe netdev dummy0
-[Install]
-WantedBy=multi-user.target
-E
-systemctl enable rxe nfs-server && mkdir -p /etc/nfs.conf.d && cat > /etc/nfs.conf.d/rdma.conf <<'E' &&
-[nfsd]
-rdma=y
-rdma-port=20049
-grace-time=10
-lease-time=10
-E
-echo sunrpc.rdma_slot_table_entries={SLOTS} > /etc/sysctl.d/rpcrdma.conf &&
-echo '/srv *(rw,no_root_squash,insecure,fsid=0,no_subtree_check)' > /etc/exports && chmod 777 /srv &&
-echo '192.0.2.1:/ /mnt nfs vers=4.2,proto=rdma,_netdev,x-systemd.requires=nfs-server.service 0 0' >> /etc/fstab"""
+SETTING = f"echo sunrpc.rdma_slot_table_entries={SLOTS} > /etc/sysctl.d/rpcrdma.conf"
 # Writes until it is stopped, and ends with the first error.
 WRITER = ("systemd-run --unit=writer sh -ec 'exec 3> /mnt/written; while :; do head -c 1000000 /dev/urandom >&3; "
           "sync /mnt/written; touch /run/writes; done'")
@@ -86,7 +61,7 @@ def _try_modules(results: Results, built: list[Path]) -> None:
 def installed(machine: System) -> None:
     """apt installs the module, nfsd listens and /etc/fstab is mounted when the machine starts, and it is this module."""
     machine.must(APT.format("install -y /lab/rpcrdma-modules-*.deb"), APT_SECONDS)
-    machine.must(CONFIGURE)
+    machine.must(f"{SETTING} && {SERVES_ITSELF}")
     machine.restart()
     works(machine, ours=True)
 
@@ -172,7 +147,7 @@ class Dkms:
     def works(self) -> None:
         """Both kernels start, serve and mount with it; so does one with Secure Boot once DKMS's key is enrolled."""
         with system.from_root(RUN / "dkms-machine", self.root) as machine:
-            machine.must(CONFIGURE)
+            machine.must(f"{SETTING} && {SERVES_ITSELF}")
             machine.restart()
             works(machine, ours=True)
             machine.restart(self.other)

@@ -1,4 +1,4 @@
-"""QEMU's own control socket, here for captures of the link's traffic, and to hold a guest for a moment."""
+"""QEMU's own control socket, here for captures of the link's traffic, to hold a guest for a moment, and for its memory."""
 
 import contextlib
 import json
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Self
 
 import progress
+
+# Gigabytes, to a disk that others use.
+DUMP_SECONDS = 300
 
 
 class Monitor:
@@ -52,6 +55,11 @@ class Monitor:
             yield
         finally:
             self._ask("cont", {})
+
+    def dump(self, name: str) -> None:
+        """Write the guest's memory into a file (relative to QEMU's directory), as an ELF core."""
+        self._socket.settimeout(DUMP_SECONDS)
+        self._ask("dump-guest-memory", {"paging": False, "protocol": f"file:{name}"})
 
     def _ask(self, command: str, arguments: dict) -> None:
         try:

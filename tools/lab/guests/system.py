@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import cache
@@ -12,6 +13,7 @@ import progress
 from guests import accel, kernels, pair, roots, secure_boot
 from guests.agent import Agent, Result
 from guests.clock import Clock, waits_of_child
+from guests.monitor import Monitor
 
 # What it has beside what the kernel's package brings along.
 PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
@@ -36,21 +38,58 @@ WantedBy=multi-user.target
 """
 
 
-def root() -> roots.Root:
+# An RDMA device on a link of the machine's own; nfsd and a mount, as an administrator has them.
+SERVES_ITSELF = """cat > /etc/systemd/system/rxe.service <<'E'
+[Unit]
+Description=software RDMA device
+Before=nfs-server.service remote-fs-pre.target
+Wants=remote-fs-pre.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip link add dummy0 mtu 4200 type dummy
+ExecStart=/usr/sbin/ip addr add 192.0.2.1/24 dev dummy0
+ExecStart=/usr/sbin/ip link set dummy0 up
+ExecStart=/usr/bin/rdma link add rxe0 type rxe netdev dummy0
+[Install]
+WantedBy=multi-user.target
+E
+systemctl enable rxe nfs-server && mkdir -p /etc/nfs.conf.d && cat > /etc/nfs.conf.d/rdma.conf <<'E' &&
+[nfsd]
+rdma=y
+rdma-port=20049
+grace-time=10
+lease-time=10
+E
+echo '/srv *(rw,no_root_squash,insecure,fsid=0,no_subtree_check)' > /etc/exports && chmod 777 /srv &&
+echo '192.0.2.1:/ /mnt nfs vers=4.2,proto=rdma,_netdev,x-systemd.requires=nfs-server.service 0 0' >> /etc/fstab"""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What a machine has on its disk before it is switched on for the first time."""
+
+    name: str = "system"
+    # Packages beside those that all have.
+    more: tuple[str, ...] = ()
+
+
+def root(installed: Installed = Installed()) -> roots.Root:
     """Its root file system, with the stock kernel."""
     options = [f"--setup-hook={roots.BACKPORTS}", "--skip=cleanup/apt/lists",
                f"--customize-hook=mkdir $1{SHARE}; cat > $1/etc/systemd/system/lab.mount <<'E'\n{UNIT}E",
                "--customize-hook=chroot $1 systemctl enable lab.mount qemu-guest-agent",
                "--customize-hook=echo machine > $1/etc/hostname"]
-    return roots.made("system", [*PACKAGES, f"linux-base/{roots.SUITE}-backports", f"linux-image-{kernels.stock().release}"], options)
+    kernel = [f"linux-base/{roots.SUITE}-backports", f"linux-image-{kernels.stock().release}"]
+    return roots.made(installed.name, [*PACKAGES, *kernel, *installed.more], options)
 
 
 @contextlib.contextmanager
-def just_installed(directory: Path) -> Iterator["System"]:
+def just_installed(directory: Path, installed: Installed = Installed()) -> Iterator["System"]:
     """A machine that nobody has done anything with, for the length of a block."""
-    base = root()
+    base = root(installed)
     recipe = f"{base.path.name} {DISK_MEGABYTES}"
-    disk = cache.entry("system-disk", recipe, lambda path: _make_disk(base, path / DISK)) / DISK
+    disk = cache.entry(f"{installed.name}-disk", recipe, lambda path: _make_disk(base, path / DISK)) / DISK
     directory.mkdir(parents=True)
     subprocess.run(["cp", "--sparse=always", disk, directory / DISK], check=True)
     with _running(directory, base) as machine:
@@ -148,7 +187,14 @@ class System:
             self._agent = None
         self._process.kill()
         self._process.wait()
-        (self.directory / "agent").unlink(missing_ok=True)
+        for name in ("agent", "monitor"):
+            (self.directory / name).unlink(missing_ok=True)
+
+    def dump(self, name: str) -> Path:
+        """Write down all of its memory, which it goes on to use."""
+        with Monitor(self.directory / "monitor") as monitor:
+            monitor.dump(name)
+        return self.directory / name
 
     def run(self, command: str, seconds: float = 300) -> Result:
         agent = self._running_agent()
@@ -177,7 +223,9 @@ class System:
                 "-device", "virtio-blk-pci,drive=disk", *self._firmware(), "-device", "virtio-rng-pci",
                 "-fsdev", "local,id=lab,security_model=none,path=share", "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
                 "-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=agent",
-                "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"]
+                "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
+                # Its kernel says there what a dump is read by.
+                "-device", "vmcoreinfo", "-chardev", "socket,id=monitor,server=on,wait=off,path=monitor", "-qmp", "chardev:monitor"]
 
     def _firmware(self) -> list[str]:
         """What starts the kernel."""
