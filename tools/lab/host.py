@@ -23,7 +23,7 @@ FUZZ = XDR / "fuzz"
 TARGET = repository.BUILD / "host-xdr/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
-            "tools/responder": "tools/raw", "tests/guest": "tests/guest"}
+            "tools/responder": "tools/raw", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest"}
 # The one place of the module that may name what the safe layers are made of. What runs on the host or in user mode, as
 # tools/bench does, is no part of the module.
 UNSAFE_HOME = "rust/kapi"
