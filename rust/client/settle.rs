@@ -73,6 +73,9 @@ pub(super) fn unawaited(
     let mut ours = requester.credits.lock();
     let (probe, back) = (ours.is_probe(xid), unknown && ours.put(xid));
     drop(ours);
+    if probe && unknown {
+        requester.shared.xprt.was_ours();
+    }
     if credits.is_some() && !probe {
         trace::unexpected(requester, message.bytes());
     }

@@ -249,6 +249,15 @@ impl Xprt {
         unsafe { bindings::xprt_write_space(self.as_raw()) };
     }
 
+    /// A message was ours that the RPC layer has counted as one of an XID that it does not know.
+    pub(crate) fn was_ours(&self) {
+        self.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed. The lock is held by which the
+            // count goes.
+            unsafe { (*xprt).stat.bad_xids = (*xprt).stat.bad_xids.wrapping_sub(1) };
+        });
+    }
+
     /// What the RPC layer has counted.
     pub(crate) fn stats(&self) -> XprtStats {
         let xprt = self.as_raw();
