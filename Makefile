@@ -42,7 +42,7 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix adapters kernels in-tree-check on-device soak setup bench deb check-deb
+	storm matrix adapters kernels in-tree-check on-device soak setup bench deb check-deb check-tools
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -63,6 +63,8 @@ help:
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo '  make matrix      every mount test in every cell (hours); CELLS= takes a name, a pattern, or a part of names'
 	@echo '  make check-deb   the packages of make deb on a machine of Debian: installed, upgraded, removed, each time started again'
+	@echo '  make check-tools mountstats, nfsstat, perf, PCP and others with this module and with the in-tree one, and drgn; writes'
+	@echo '                   what they print, and Documentation/tools.rst with it, into build/tools'
 	@echo '  make adapters    on devices that play adapters, what a mount makes of their limits; DEVICE=mlx5|cxgb4-iwarp|worst|...'
 	@echo '  make in-tree-check  the module inside a kernel tree: chosen by Kconfig, built as a module and into the kernel;'
 	@echo '                   that kernel mounts'

@@ -23,6 +23,7 @@ import single
 import try_mount
 from bench import command as bench
 from guests import image, kernels, module, roots
+from observers import command as observers
 from results import Results
 
 
@@ -33,6 +34,7 @@ def main() -> int:
         "setup": (setup, "fill the cache without running a test"),
         "deb": (packages.run, "Debian packages"),
         "check-deb": (installation.check, "the packages on a machine"),
+        "check-tools": (observers.run, "the tools that people run, beside the in-tree module"),
         "try": (try_mount.run, "the shortest way to a mount"),
         "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
         "check": (check, "all tests"),
