@@ -50,7 +50,10 @@ impl fmt::Display for Unfit {
         match self {
             Self::CannotRegister => f.write_str("cannot register memory by work request"),
             Self::FewPages { pages, needed } => {
-                write!(f, "covers {pages} pages with a region, and {needed} are needed")
+                write!(
+                    f,
+                    "covers {pages} pages with a region, and {needed} are needed"
+                )
             }
             Self::ShortQueues {
                 requests,
@@ -58,14 +61,18 @@ impl fmt::Display for Unfit {
                 needed,
             } => write!(
                 f,
-                "has queues for {requests} requests and {completions} completions, and {needed} are needed"
+                "has queues for {requests} requests and {completions} completions, \
+                 and {needed} are needed"
             ),
             Self::Refuses { what, size, error } => {
                 let (what, of) = match what {
                     Refused::Queues => ("queues", "requests"),
                     Refused::Regions => ("regions", "pages"),
                 };
-                write!(f, "refuses {what} of {size} {of} ({error:?}), and fewer are not enough")
+                write!(
+                    f,
+                    "refuses {what} of {size} {of} ({error:?}), and fewer are not enough"
+                )
             }
         }
     }

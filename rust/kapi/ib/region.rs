@@ -4,10 +4,10 @@
 //!
 //! ```text
 //!               chain posted with Send           a message has invalidated the rkey
-//!   Idle ──────> Mapped ──────> Registered ─────────────────────────────────────────> Idle
-//!    ^             │              │  │ otherwise: LocalInv posted           completed │
-//!    └─ not posted ┘              │  └───────────────> Invalidating ─────────────────┤
-//!                                 └── tear-down, both queues drained ──> Dead         v
+//!   Idle ------> Mapped ------> Registered -----------------------------------------> Idle
+//!    ^             |              |  | otherwise: LocalInv posted           completed |
+//!    +- not posted +              |  +---------------> Invalidating -----------------|
+//!                                 +-- tear-down, both queues drained --> Dead         v
 //! ```
 //!
 //! A [`Region`] is the right to use one memory region; only a [`Registered`] one has an rkey that
