@@ -2,7 +2,6 @@
 
 import functools
 import re
-import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -149,7 +148,7 @@ def long_blocks(text: str) -> list[tuple[int, str]]:
 
 def lengths() -> None:
     """Fail if a source file, also of tests and of the lab, is too long."""
-    wrong = too_long(_listed(*SOURCES))
+    wrong = too_long(repository.listed(*SOURCES))
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "one noun a file: find the second one")
 
@@ -162,7 +161,7 @@ def too_long(paths: Iterable[Path]) -> list[str]:
 
 def widths() -> None:
     """Fail if a comment of Rust is wider than the code that rustfmt makes."""
-    wrong = [f"{path.relative_to(repository.ROOT)}:{number}" for path in _listed("*.rs")
+    wrong = [f"{path.relative_to(repository.ROOT)}:{number}" for path in repository.listed("*.rs")
              for number in wide_comments(path.read_text())]
     if wrong:
         raise progress.Failure(f"{len(wrong)} lines in all: " + "; ".join(wrong[:20]), f"wrap them at {WIDEST} columns")
@@ -179,14 +178,6 @@ def without_comments(text: str) -> str:
     def blank(match: re.Match) -> str:
         return "\n" * match[0].count("\n")
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', blank, text, flags=re.DOTALL)
-
-
-def _listed(*patterns: str) -> list[Path]:
-    """Files of the repository, also those that are not committed yet."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
-                            cwd=repository.ROOT, check=True, capture_output=True)
-    paths = [repository.ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    return [path for path in paths if path.exists()]
 
 
 def _sources() -> list[Path]:

@@ -17,12 +17,31 @@ def fresh_log(name: str) -> Path:
     return log
 
 
+def listed(*patterns: str) -> list[Path]:
+    """Files that git knows of and that are there, and those that it would take."""
+    return [ROOT / name for name in _names(patterns) if (ROOT / name).exists()]
+
+
+def _names(patterns: tuple[str, ...]) -> list[str]:
+    found = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns)
+    return list(filter(None, found.split("\0")))
+
+
+def git(*arguments: str) -> str:
+    """What git says of this repository."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def author() -> tuple[str, str]:
+    """Who made the last commit: the name and the address."""
+    name, address = git("log", "-1", "--format=%an%n%ae").splitlines()
+    return name, address
+
+
 def copy(tree: Path) -> None:
     """Bring a copy of the repository up to date: what git knows of, and what it would take. What else is in the copy stays."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
-                            capture_output=True).stdout
     tree.mkdir(parents=True, exist_ok=True)
-    for name in filter(None, listed.decode().split("\0")):
+    for name in _names(()):
         source, target = ROOT / name, tree / name
         if not source.exists():
             target.unlink(missing_ok=True)
