@@ -42,7 +42,8 @@ python3:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
 
 LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix adapters kernels in-tree-check on-device soak setup bench deb check-deb check-tools
+	storm matrix adapters kernels in-tree-check series check-series on-device soak setup bench deb check-deb \
+	check-tools
 .PHONY: $(LAB_TARGETS)
 $(LAB_TARGETS): python3
 	@$(LAB) $@
@@ -70,6 +71,8 @@ help:
 	@echo '                   that kernel mounts'
 	@echo '  make kernels     on every kernel that Debian has the source of, and on plain ones: builds, loads, mounts (an hour);'
 	@echo '                   KERNELS= takes a part of their names'
+	@echo '  make series      the module as patches for a kernel tree, for git am, in build/series'
+	@echo '  make check-series  whether each of them applies and builds, and what the tools of the kernel say of it'
 	@echo '  make on-device   tests of a mount between two real machines, over ssh, and a report;'
 	@echo '                   CLIENT=root@one SERVER=root@other MOUNT=/mnt EXPORT=/export'
 	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (150 reach all);'

@@ -25,6 +25,7 @@ from bench import command as bench
 from guests import image, kernels, module, roots
 from observers import command as observers
 from results import Results
+from series import command as series
 
 
 def main() -> int:
@@ -43,6 +44,8 @@ def main() -> int:
         "check-mount": (mounts.run, "mounts between two guests"),
         "in-tree-check": (in_tree.run, "the module inside a kernel's tree"),
         "kernels": (every_kernel.run, "the module on every kernel of Debian's archive, and on plain ones"),
+        "series": (series.run, "the module as patches for a kernel's tree"),
+        "check-series": (series.check, "that each patch applies and builds"),
         "matrix": (matrix.run, "every test of the mounts in every cell"),
         "requester": (single.run_requester, "the raw requester against one server"),
         "responder": (single.run_responder, "the client against a server that breaks the protocol"),

@@ -14,6 +14,7 @@ from bench import tools as bench_tools
 from guests import kernels, module, roots
 from judges import documents, kernel_tools, layers
 from results import Results
+from series import patches
 
 FUZZ_SECONDS = 60
 LAB = repository.ROOT / "tools/lab"
@@ -63,6 +64,7 @@ def check(results: Results) -> None:
     results.test("host: no comment wider than code", widths)
     results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: planted defects can be planted", defects.stale)
+    results.test("host: each file of the module is in a patch of the series", patches.check)
     results.test("host: what the documents name of the source is there", documents.check)
     results.test("host: mypy", _mypy)
     results.test("host: rustfmt", _rustfmt)
