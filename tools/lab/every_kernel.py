@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import in_tree
 import kunits
 import progress
 import repository
@@ -20,6 +19,7 @@ from guests.kernels import Kernel
 from guests.machine import Build
 from guests.pair import OURS, End, Pair, Setup
 from results import Results
+from series.overlay import no_warning
 
 TABLE = repository.BUILD / "kernels.txt"
 HEADS = ("kernel", "from", "rustc", "builds", "loads", "mounts", "KUnit", "why not")
@@ -116,7 +116,7 @@ def _build(kernel: Kernel) -> None:
     shutil.rmtree(repository.BUILD / kernel.flavour, ignore_errors=True)
     module.build.cache_clear()
     module.build(kernel)
-    in_tree.no_warning(module.build_log(kernel))
+    no_warning(module.build_log(kernel))
 
 
 def _mount_all(row: Row, kernel: Kernel, results: Results) -> None:

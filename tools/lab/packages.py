@@ -1,7 +1,6 @@
 """`make deb`: Debian packages of the module, for the stock kernel and to be built by DKMS, and of its documentation."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import progress
@@ -44,7 +43,7 @@ def build() -> list[Path]:
 def _fill_in(kernel: Kernel) -> None:
     """Say in the packaging which version it is, and which kernel it is for."""
     debian = TREE / "debian"
-    said = {"MAINTAINER": "The rpcrdma developers <" + _git("log", "-1", "--format=%ae") + ">",
+    said = {"MAINTAINER": f"The rpcrdma developers <{repository.author()[1]}>",
             "RELEASE": kernel.release, "KERNEL_VERSION": kernels.stock_version(), "SERIES": kernels.SERIES}
     modules = f"rpcrdma-modules-{kernel.release}"
     for template, file in (("control", "control"), ("modules.postinst", f"{modules}.postinst"), ("modules.postrm", f"{modules}.postrm")):
@@ -53,11 +52,7 @@ def _fill_in(kernel: Kernel) -> None:
             text = text.replace(f"@{name}@", value)
         (debian / file).write_text(text)
     (debian / "kernel.mk").write_text(f"KDIR = {kernel.kdir}\nRELEASE = {kernel.release}\n")
-    version = "0.1." + _git("rev-list", "--count", "HEAD")
-    commit = _git("log", "-1", "--format=%h")
+    version = "0.1." + repository.git("rev-list", "--count", "HEAD")
+    commit = repository.git("log", "-1", "--format=%h")
     (debian / "changelog").write_text(f"rpcrdma ({version}) unstable; urgency=medium\n\n  * Of commit {commit}.\n\n"
-                                      f" -- {said['MAINTAINER']}  {_git('log', '-1', '--format=%cD')}\n")
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=repository.ROOT, check=True, capture_output=True, text=True).stdout.strip()
+                                      f" -- {said['MAINTAINER']}  {repository.git('log', '-1', '--format=%cD')}\n")
