@@ -22,7 +22,7 @@ from results import Results
 from series.overlay import no_warning
 
 TABLE = repository.BUILD / "kernels.txt"
-HEADS = ("kernel", "from", "rustc", "builds", "loads", "mounts", "KUnit", "why not")
+HEADS = ("kernel", "version", "suite", "rustc", "builds", "loads", "mounts", "KUnit", "why not")
 MOUNTS = (("rxe", "4.2"), ("rxe", "3"), ("siw", "4.2"))
 # That is what is looked at, not what ours change.
 BUILD = Build(plain_drivers=True)
@@ -33,7 +33,8 @@ class Row:
     """What was seen of a kernel."""
 
     kernel: str
-    place: str
+    version: str
+    suite: str
     rustc: str = "-"
     builds: bool = False
     loads: bool = False
@@ -44,7 +45,7 @@ class Row:
     @property
     def values(self) -> tuple[str, ...]:
         said = ("yes" if self.builds else "no", "yes" if self.loads else "no", ", ".join(self.mounts) or "no")
-        return self.kernel, self.place, self.rustc, *said, self.kunit, self.reason
+        return self.kernel, self.version, self.suite, self.rustc, *said, self.kunit, self.reason
 
 
 def run() -> int:
@@ -52,8 +53,8 @@ def run() -> int:
     wanted = os.environ.get("KERNELS", "")
     results = Results()
     listed = archive.listed()
-    rows = [_debian(each, results) for each in listed if wanted in f"{each.packages.release} ({each.archive})"]
-    rows += [_plain(each, results) for each in _newest(listed) if wanted in f"plain {each.packages.version}"]
+    rows = [_debian(each, results) for each in listed if wanted in f"{each.packages.release} of {each.archive}"]
+    rows += [_plain(each, results) for each in _newest(listed) if wanted in f"plain {each.packages.version} of {each.archive}"]
     text = table.text([HEADS, *(row.values for row in rows)])
     TABLE.write_text(text)
     progress.line(text.rstrip())
@@ -71,7 +72,7 @@ def _newest(listed: list[Listed]) -> list[Listed]:
 def _debian(listed: Listed, results: Results) -> Row:
     """One of Debian's, as it is."""
     packages = listed.packages
-    row = Row(packages.release, listed.archive)
+    row = Row(packages.release, packages.version, listed.archive)
     if listed.missing:
         row.reason = f"the archive has no {listed.missing[0]} of it any more"
         return row
@@ -89,7 +90,7 @@ def _debian(listed: Listed, results: Results) -> Row:
 def _plain(listed: Listed, results: Results) -> Row:
     """The release that one of Debian's is made of."""
     version = listed.packages.version
-    row = Row(plain.version(version), f"source package of {listed.archive}")
+    row = Row(f"plain {plain.version(version)}", version, listed.archive)
     made: list[Kernel] = []
     if _seen(row, results, "builds without the module", lambda: made.append(plain.kernel(version, listed.archive))):
         _try(row, made[0], results)
@@ -149,7 +150,7 @@ def _kunit(row: Row, kernel: Kernel, results: Results) -> None:
 
 def _seen(row: Row, results: Results, what: str, test: Callable[[], None]) -> bool:
     """Run a test of a kernel; the first that fails is the reason why there is no more of it."""
-    passed = results.test(f"{row.kernel} ({row.place}): {what}", test)
+    passed = results.test(f"{row.kernel} of {row.suite}: {what}", test)
     if not passed and not row.reason:
         row.reason = f"failed: {what}"
     return passed
