@@ -92,7 +92,12 @@ def _plain(listed: Listed, results: Results) -> Row:
     version = listed.packages.version
     row = Row(f"plain {plain.version(version)}", version, listed.archive)
     made: list[Kernel] = []
-    if _seen(row, results, "builds without the module", lambda: made.append(plain.kernel(version, listed.archive))):
+    try:
+        tarball = plain.source(version, listed.archive)
+    except progress.Failure as failure:
+        row.reason = failure.what
+        return row
+    if _seen(row, results, "the kernel builds", lambda: made.append(plain.kernel(version, tarball))):
         _try(row, made[0], results)
         if row.builds:
             _kunit(row, made[0], results)

@@ -15,16 +15,37 @@ def version(package: str) -> str:
     return package.partition("-")[0]
 
 
-def kernel(package: str, archive: str) -> Kernel:
-    """That of a version of the source package in a suite, with few debugging options."""
+def source(package: str, archive: str) -> Path:
+    """The source that a version of the package in a suite is made of. A mirror may list it and not have it."""
+    name = f"linux_{version(package)}.orig.tar.xz"
+    script = f"""set -e
+mkdir -p lists/partial
+sed -n 's/^deb \\(.*\\) {roots.SUITE} main$/deb-src \\1 {archive} main/p' /etc/apt/sources.list > sources
+set -- -o Dir::Etc::sourcelist=$PWD/sources -o Dir::Etc::sourceparts=- -o Dir::State::lists=$PWD/lists \\
+	-o Acquire::Check-Valid-Until=false
+apt-get "$@" update
+apt-get "$@" source --download-only linux={package}
+rm -r lists sources
+"""
+
+    def make(path: Path) -> None:
+        log = cache.logs() / "kernel-source.log"
+        log.unlink(missing_ok=True)
+        with progress.step(f"downloading {name} (about 170 MB)", log):
+            kernels.shell(script, path, log, f"{name} could not be downloaded")
+
+    return cache.entry("kernel-source", f"{package} 1", make) / name
+
+
+def kernel(package: str, tarball: Path) -> Kernel:
+    """That kernel, with few debugging options."""
     name = f"plain-{kernels.plain(version(package))}"
 
     def make(path: Path) -> None:
         log = cache.logs() / f"kernel-{name}.log"
         log.unlink(missing_ok=True)
-        with progress.step(f"downloading the source of Linux {version(package)} (about 170 MB)", log):
-            kernels.shell(_download(package, archive), path, log, "the source could not be had")
-        with progress.step(f"configuring Linux {version(package)}", log):
+        with progress.step(f"unpacking and configuring Linux {version(package)}", log):
+            kernels.shell(f"mkdir tree && tar -xf {tarball} -C tree --strip-components=1", path, log, "it could not be unpacked")
             kernels.configure(path, FRAGMENTS, log)
         with progress.step(f"building Linux {version(package)} (about ten minutes on two cores)", log):
             kernels.tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
@@ -33,18 +54,3 @@ def kernel(package: str, archive: str) -> Kernel:
 
     recipe = "\n".join([package, *(file.read_text() for file in FRAGMENTS), kernels.OWN_RECIPE])
     return Kernel(name, cache.entry(f"kernel-{name}", recipe, make))
-
-
-def _download(package: str, archive: str) -> str:
-    return f"""set -e
-mkdir -p apt/lists/partial tree
-sed -n 's/^deb \\(.*\\) {roots.SUITE} main$/deb-src \\1 {archive} main/p' /etc/apt/sources.list > apt/sources
-set -- -o Dir::Etc::sourcelist=$PWD/apt/sources -o Dir::Etc::sourceparts=- -o Dir::State::lists=$PWD/apt/lists \\
-	-o Acquire::Check-Valid-Until=false
-apt-get "$@" update
-cd apt
-apt-get "$@" source --download-only linux={package}
-cd ..
-tar -xf apt/linux_*.orig.tar.xz -C tree --strip-components=1
-rm -r apt
-"""
