@@ -12,8 +12,13 @@ LAB := python3 -B tools/lab
 
 # A kernel built with clang wants its modules built with clang.
 KDIR_LLVM = $(if $(LLVM),,$(shell grep -qs '^CONFIG_CC_IS_CLANG=y' $(KDIR)/include/config/auto.conf && echo LLVM=1))
+# For a kernel of another architecture than this machine's (ARCH=), Debian's name of the compiler.
+ifeq ($(ARCH),arm64)
+CROSS_COMPILE ?= $(if $(filter aarch64,$(shell uname -m)),,aarch64-linux-gnu-)
+endif
 # Kbuild takes these from the command line alone.
-KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM) $(if $(RUSTC),RUSTC=$(RUSTC))
+KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM) $(if $(RUSTC),RUSTC=$(RUSTC)) \
+	$(if $(CROSS_COMPILE),CROSS_COMPILE=$(CROSS_COMPILE))
 
 .PHONY: all module kdir install clean help python3
 .DEFAULT_GOAL := all
@@ -50,7 +55,8 @@ $(LAB_TARGETS): python3
 
 help:
 	@echo 'Building:'
-	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR'
+	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR; ARCH=arm64 for a tree of that'
+	@echo '                   architecture on a machine of another one (CROSS_COMPILE=aarch64-linux-gnu-)'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
 	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, and the documentation, in build/deb'
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'

@@ -20,15 +20,17 @@ class KernelTree(unittest.TestCase):
         self.programs = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.system = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def check(self) -> tuple[int, str]:
+    def check(self, **variables: str) -> tuple[int, str]:
         environment = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", "SYSFS": str(self.system)}
-        environment.pop("RUSTC", None)
+        for name in ("RUSTC", "ARCH"):
+            environment.pop(name, None)
+        environment |= variables
         done = subprocess.run([CHECK, self.tree], env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stderr
 
-    def refused(self, part: str) -> None:
+    def refused(self, part: str, **variables: str) -> None:
         """One line, with the tree's name, what is wrong and what to do."""
-        status, said = self.check()
+        status, said = self.check(**variables)
         self.assertEqual(status, 1)
         self.assertEqual(said.count("\n"), 1)
         self.assertTrue(said.startswith(f"{self.tree}: "))
@@ -89,6 +91,21 @@ class KernelTree(unittest.TestCase):
         named = {option.removeprefix("CONFIG_").partition("=")[0] for option in OPTIONS}
         named -= {"RUSTC_VERSION_TEXT", "SUNRPC", "INFINIBAND", "INFINIBAND_ADDR_TRANS"}
         self.assertLessEqual(named | {"!UML"}, wanted)
+
+    def test_another_architecture(self) -> None:
+        """The tree's is told by the title of its configuration, and the module's by ARCH, or else by this machine."""
+        self.metadata()
+        self.program("rustc", RUSTC)
+        self.program("bindgen", "bindgen 0.0")
+        for tree, machine in (("x86", "x86_64"), ("arm64", "aarch64"), ("riscv", "riscv64")):
+            with self.subTest(tree):
+                self.prepare("7.3.4", f"# Linux/{tree} 7.3.4 Kernel Configuration", *OPTIONS)
+                self.program("uname", machine)
+                self.assertEqual(self.check(), (0, ""))
+                self.refused(f"pass ARCH={tree}", ARCH="powerpc")
+                self.program("uname", "ppc64le")
+                self.refused(f"pass ARCH={tree}")
+                self.assertEqual(self.check(ARCH=tree), (0, ""))
 
     def test_in_tree_transport_built_in(self) -> None:
         self.prepare("7.3.4", *OPTIONS, "CONFIG_SUNRPC_XPRT_RDMA=y")
