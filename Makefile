@@ -104,5 +104,6 @@ help:
 	@echo 'OUT=dir puts the objects there, RUSTC= and LLVM= are handed to the kernel build.'
 	@echo 'Options for the tests: TESTS= takes a part of their names, and runs those alone (check-mount, matrix, requester,'
 	@echo 'responder, life, memory, storm).'
-	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe.'
+	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe; ARCH=arm64 for emulated ones of that architecture'
+	@echo '(try, requester, responder with KERNEL=stock).'
 	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed when no run is under way.'

@@ -23,6 +23,7 @@ import single
 import try_mount
 from bench import command as bench
 from guests import image, kernels, module, roots
+from guests.arch import AMD64, ARM64
 from observers import command as observers
 from results import Results
 from series import command as series
@@ -81,7 +82,9 @@ def setup() -> int:
         image.initramfs(kernel)
         for device in kernels.DRIVERS:
             kernels.driver(kernel, device)
-    image.disk()
+    image.disk(AMD64)
+    # The module is built for it in any case.
+    kernels.stock(ARM64)
     return 0
 
 

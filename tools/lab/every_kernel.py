@@ -119,7 +119,7 @@ def _try(row: Row, kernel: Kernel, results: Results) -> None:
 
 def _build(kernel: Kernel) -> None:
     # Warnings are said when a file is compiled.
-    shutil.rmtree(repository.BUILD / kernel.flavour, ignore_errors=True)
+    shutil.rmtree(repository.BUILD / kernel.name, ignore_errors=True)
     module.build.cache_clear()
     module.build(kernel)
     no_warning(module.build_log(kernel))
@@ -127,7 +127,7 @@ def _build(kernel: Kernel) -> None:
 
 def _mount_all(row: Row, kernel: Kernel, results: Results) -> None:
     end = End(kernel, module.build(kernel), BUILD)
-    with pair.alone(), pair.running(Setup(kernel.flavour, end, end)) as guests:
+    with pair.alone(), pair.running(Setup(kernel.name, end, end)) as guests:
         row.loads = _seen(row, results, "the module loads", lambda: guests.load(devices.named("rxe"), OURS, OURS))
         for device, version in MOUNTS if row.loads else ():
             if _seen(row, results, f"NFS {version} over {device}", functools.partial(_mount, guests, device, version)):

@@ -41,7 +41,7 @@ def on(kernel: Kernel, results: Results, build: Build = Build()) -> None:
     with pair.alone():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        with progress.step(f"running the KUnit suites on the {kernel.flavour} kernel (console in {directory})"):
+        with progress.step(f"running the KUnit suites on the {kernel.name} kernel (console in {directory})"):
             log = _in_guest(kernel, build, built, directory, results)
     if log is not None:
         _count(kernel, log, results)

@@ -3,7 +3,7 @@ the variables choose it."""
 
 import mounts
 import settings
-from guests import devices, kernels, module
+from guests import arch, devices, kernels, module
 from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
@@ -17,9 +17,10 @@ def run_requester() -> int:
     """All parts against one server, ours or the in-tree one; of the latter, the known differences are expected."""
     device = settings.choice("DEVICE", devices.NAMES)
     whose = settings.choice("SERVER", (OURS, IN_TREE))
-    kernel = kernels.by_name(settings.choice("KERNEL", ("stock", "debug")))
+    kernel = kernels.by_name(settings.choice("KERNEL", ("stock", "debug")), arch.chosen())
+    stock = kernels.stock(kernel.arch)
     server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
-    client = End(kernels.stock(), module.build(kernels.stock()), Build(mounts.MEMORY))
+    client = End(stock, module.build(stock), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     plan = Plan(device, None, whose, OURS, requester.tests(kernel) + requester.long_tests(), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
@@ -28,8 +29,9 @@ def run_requester() -> int:
 def run_responder() -> int:
     """A client of ours against a server that breaks the protocol."""
     device = settings.choice("DEVICE", devices.NAMES)
-    kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")))
-    server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in (kernels.stock(), kernel))
+    kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")), arch.chosen())
+    ends = (kernels.stock(kernel.arch), kernel)
+    server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in ends)
     return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *provider.TESTS]),
                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS))
 

@@ -2,7 +2,7 @@
 
 import progress
 import settings
-from guests import devices, kernels, module, pair
+from guests import arch, devices, kernels, module, pair
 from guests.kernels import Kernel
 
 MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049{more} 192.0.2.1:{path} /mnt"
@@ -18,12 +18,12 @@ def run() -> int:
     device = settings.choice("DEVICE", devices.NAMES)
     version = settings.choice("VERS", ("4.2", "4.1", "4.0", "3"))
     flavour = settings.choice("KERNEL", ("stock", "debug"))
-    return _try(kernels.by_name(flavour), server, client, device, version)
+    return _try(kernels.by_name(flavour, arch.chosen()), server, client, device, version)
 
 
 def _try(kernel: Kernel, server: str, client: str, device: str, version: str) -> int:
     # The debugging kernel is for our module.
-    ends = [pair.End(kernel, module.build(kernel)) if whose == pair.OURS else pair.End(kernels.stock(), None)
+    ends = [pair.End(kernel, module.build(kernel)) if whose == pair.OURS else pair.End(kernels.stock(kernel.arch), None)
             for whose in (server, client)]
     with pair.alone(), pair.running(pair.Setup("try", *ends)) as guests:
         with progress.step(f"setting up {device}, nfsd and the modules (server: {server}, client: {client})"):

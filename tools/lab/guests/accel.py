@@ -10,6 +10,7 @@ from pathlib import Path
 import cache
 import progress
 from guests import image, roots
+from guests.arch import AMD64
 from guests.clock import Clock, waits_of_child
 from guests.kernels import Kernel
 
@@ -18,7 +19,10 @@ PROBE_SECONDS = 10
 
 @functools.cache
 def choose(kernel: Kernel) -> str:
-    """The accelerator for the guests: ACCEL= if given, else what the probe says."""
+    """The accelerator for the guests: ACCEL= if given, else what the probe says; for another
+    architecture there is emulation alone."""
+    if kernel.arch != AMD64:
+        return "tcg"
     wanted = os.environ.get("ACCEL")
     if wanted:
         if wanted not in ("kvm", "tcg"):

@@ -9,7 +9,8 @@ from pathlib import Path
 import cache
 import progress
 import repository
-from guests import roots
+from guests import btf, roots
+from guests.arch import AMD64, Arch
 
 SERIES = "7.3"
 # The flavours of our own, for tests.
@@ -38,6 +39,12 @@ class Kernel:
     path: Path
     # Of Debian, whose tools build for it.
     suite: str = roots.SUITE
+    arch: Arch = AMD64
+
+    @property
+    def name(self) -> str:
+        """What it is called in the cache."""
+        return self.flavour + self.arch.suffix
 
     @property
     def kdir(self) -> Path:
@@ -46,7 +53,7 @@ class Kernel:
 
     @property
     def image(self) -> Path:
-        return self.path / "bzImage"
+        return self.path / self.arch.image
 
     @property
     def release(self) -> str:
@@ -72,6 +79,8 @@ class Packages:
     release: str
     # Whose tools it was built with; which packages they are the version says.
     suite: str = field(default=roots.SUITE, repr=False)
+    # Named in the release.
+    arch: Arch = field(default=AMD64, repr=False)
 
     @property
     def series(self) -> str:
@@ -85,82 +94,90 @@ class Packages:
                 "image": f"linux-binary-unsigned-{self.release}", "modules": f"linux-modules-{self.release}",
                 "base": f"linux-base-{self.release}"}
 
+    @property
+    def qualified(self) -> list[str]:
+        """The packages as apt tells them from those of the host's architecture; the source is for all."""
+        source, *built = self.names.values()
+        return [source, *(name if self.arch == AMD64 else f"{name}:{self.arch.debian}" for name in built)]
 
-def by_name(flavour: str) -> Kernel:
+
+def by_name(flavour: str, arch: Arch = AMD64) -> Kernel:
     """The kernel that `make try KERNEL=` names."""
     makers = {"stock": stock, "debug": debug}
     if flavour not in makers:
         raise progress.Failure(f"no kernel is called {flavour}", f"use one of: {', '.join(makers)}")
-    return makers[flavour]()
+    return makers[flavour](arch)
 
 
-def stock() -> Kernel:
+def stock(arch: Arch = AMD64) -> Kernel:
     """Debian's stock kernel, with a tree that Rust modules can be built against."""
-    return of_packages(_packages(), "stock")
+    return of_packages(_packages(arch), "stock")
 
 
 def of_packages(packages: Packages, flavour: str) -> Kernel:
     """A kernel of Debian's as it is, with such a tree."""
+    name = f"kernel-{flavour}{packages.arch.suffix}"
+
+    def at(path: Path) -> Kernel:
+        return Kernel(flavour, path, packages.suite, packages.arch)
 
     def make(path: Path) -> None:
-        log = cache.logs() / f"kernel-{flavour}.log"
+        log = cache.logs() / f"{name}.log"
         log.unlink(missing_ok=True)
         debs = _debs(packages)
         with progress.step(f"preparing the tree of Debian's kernel {packages.release} for Rust modules", log):
             _unpack_source(packages, debs, path, log)
-            _prepare_stock_tree(packages, debs, path, log)
+            _prepare_stock_tree(at(path), packages, debs, log)
         with progress.step(f"building siw, which Debian leaves out, for {packages.release}", log):
-            tree_make(path, [f"M={SIW}", "CONFIG_RDMA_SIW=m", f"-j{JOBS}", "modules"], log, packages.suite)
+            tree_make(at(path), [f"M={SIW}", "CONFIG_RDMA_SIW=m", f"-j{JOBS}", "modules"], log)
         with progress.step(f"unpacking the image and modules of {packages.release}", log):
-            _install_stock(packages, debs, path, log)
+            _install_stock(at(path), packages, debs, log)
         if flavour != "stock":
             # There may be many; of the stock one's source drivers are built, and other kernels.
             shell(f"rm -r {debs} tree/Documentation tree/drivers tree/fs tree/sound", path, log, "what is no longer needed stays")
 
     recipe = "\n".join([repr(packages), STOCK_RECIPE])
-    kernel = Kernel(flavour, cache.entry(f"kernel-{flavour}-{plain(packages.version)}", recipe, make), packages.suite)
+    kernel = at(cache.entry(f"{name}-{plain(packages.version)}", recipe, make))
     _provide_types(kernel)
     return kernel
 
 
 def stock_version() -> str:
     """The version of the packages of the stock kernel."""
-    return _packages().version
+    return _packages(AMD64).version
 
 
-def debug() -> Kernel:
+def debug(arch: Arch = AMD64) -> Kernel:
     """The kernel that the tests run on: small, with KUnit, KASAN, lockdep and the rest."""
-    return _own("debug")
+    return _own("debug", arch)
 
 
-def light() -> Kernel:
+def light(arch: Arch = AMD64) -> Kernel:
     """The same without what takes most of the time."""
-    return _own("light")
+    return _own("light", arch)
 
 
-def _own(flavour: str) -> Kernel:
+def _own(flavour: str, arch: Arch) -> Kernel:
     """A small kernel with the options of that name."""
-    packages = _packages()
+    packages = _packages(arch)
     fragments = [FRAGMENTS / "guest.config", FRAGMENTS / f"{flavour}.config"]
+    if arch != AMD64:
+        fragments.append(FRAGMENTS / f"{arch.name}.config")
     patches = sorted(PATCHES.glob("*.patch"))
+    name = flavour + arch.suffix
 
     def make(path: Path) -> None:
-        log = cache.logs() / f"kernel-{flavour}.log"
+        log = cache.logs() / f"kernel-{name}.log"
         log.unlink(missing_ok=True)
         debs = _debs(packages)
-        with progress.step(f"unpacking the source of the {flavour} kernel ({packages.version})", log):
+        with progress.step(f"unpacking the source of the {name} kernel ({packages.version})", log):
             _unpack_source(packages, debs, path, log)
             _patch_source(patches, path, log)
-        with progress.step(f"configuring the {flavour} kernel", log):
-            configure(path, fragments, log)
-        with progress.step(f"building the {flavour} kernel (about ten minutes on two cores)", log):
-            tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
-        with progress.step(f"installing the {flavour} kernel", log):
-            install_own(path, log)
+        build_own(Kernel(flavour, path, arch=arch), f"the {name} kernel", fragments, log)
 
     texts = [file.read_text() for file in (*fragments, *patches)]
     recipe = "\n".join([repr(packages), *texts, OWN_RECIPE])
-    return Kernel(flavour, cache.entry(f"kernel-{flavour}-{plain(packages.version)}", recipe, make))
+    return Kernel(flavour, cache.entry(f"kernel-{name}-{plain(packages.version)}", recipe, make), arch=arch)
 
 
 def driver(kernel: Kernel, device: str) -> Path:
@@ -170,23 +187,23 @@ def driver(kernel: Kernel, device: str) -> Path:
     adapter = sorted((FRAGMENTS / "adapter").glob("*.[ch]"))
 
     def make(path: Path) -> None:
-        log = cache.logs() / f"{device}-{kernel.flavour}.log"
-        compiler = "" if kernel.flavour == "stock" else "LLVM=1"
+        log = cache.logs() / f"{device}-{kernel.name}.log"
+        compiler = [] if kernel.flavour == "stock" else ["LLVM=1"]
+        options = [f"M={path}/{device}", f"CONFIG_RDMA_{device.upper()}=m", *compiler, f"-j{JOBS}"]
         script = f"""set -e
 mkdir {device}
 cp {kernel.kdir}/{source}/*.[ch] {kernel.kdir}/{source}/Makefile {device}
 rm -f {device}/*.mod.c
 cat {" ".join(map(str, patches))} | patch -d {device} -p1
 cp {" ".join(map(str, adapter))} {device}
-make -C {kernel.kdir} M={path}/{device} CONFIG_RDMA_{device.upper()}=m {compiler} -j{JOBS} modules
-mv {device}/{name} .
-rm -r {device}
 """
-        with progress.step(f"building {device} for the {kernel.flavour} kernel", log):
-            shell(script, path, log, f"{device} could not be built")
+        with progress.step(f"building {device} for the {kernel.name} kernel", log):
+            shell(script, path, log, f"the source of {device} could not be corrected")
+            tree_make(kernel, [*options, "modules"], log)
+            shell(f"mv {device}/{name} . && rm -r {device}", path, log, f"there is no {name}")
 
     recipe = "\n".join([kernel.path.name, *(file.read_text() for file in (*patches, *adapter))])
-    return cache.entry(f"{device}-{kernel.flavour}", recipe, make) / name
+    return cache.entry(f"{device}-{kernel.name}", recipe, make) / name
 
 
 def plain(version: str) -> str:
@@ -194,43 +211,44 @@ def plain(version: str) -> str:
     return re.sub(r"[^0-9A-Za-z.-]", "_", version)
 
 
-def _packages() -> Packages:
+def _packages(arch: Arch) -> Packages:
     """The newest 7.3 of which every package exists; what the tool root knows, asked again only when that is gone."""
     root = roots.tool_root()
-    known = _newest(root)
+    known = _newest(root, arch)
     if known is None:
         log = cache.logs() / "apt-update.log"
         with progress.step("looking for newer kernel packages", log):
             root.run(["apt-get", "update"], log, "apt-get update failed in the tool root")
-        known = _newest(root)
+        known = _newest(root, arch)
     if known is None:
-        tried = ", ".join(version for version, _ in _candidates(root)) or "none in the archive"
-        raise progress.Failure(f"no complete set of packages of a {SERIES} kernel in {roots.SUITE}-backports "
-                          f"(versions seen: {tried})", "try again later if the archive is being updated; otherwise it has no "
-                          f"{SERIES} any more, and only an existing cache still works")
+        tried = ", ".join(version for version, _ in _candidates(root, arch)) or "none in the archive"
+        raise progress.Failure(f"no complete set of packages of a {SERIES} kernel for {arch.debian} in "
+                          f"{roots.SUITE}-backports (versions seen: {tried})", "try again later if the archive is being "
+                          f"updated; otherwise it has no {SERIES} any more, and only an existing cache still works")
     return known
 
 
-def _candidates(root: roots.Root) -> list[tuple[str, str]]:
+def _candidates(root: roots.Root, arch: Arch) -> list[tuple[str, str]]:
     """Version and kernel release of each 7.3 that the package lists have, newest first."""
     found = []
-    for entry in root.output(["apt-cache", "madison", f"linux-source-{SERIES}"]).splitlines():
-        version = entry.split("|")[1].strip()
+    listed = root.output(["apt-cache", "madison", f"linux-source-{SERIES}"]).splitlines()
+    # It is in the list of each architecture.
+    for version in dict.fromkeys(entry.split("|")[1].strip() for entry in listed):
         upstream = re.match(r"(?:\d+:)?([0-9.]+)", version)
         if upstream:
-            pattern = f"^linux-headers-{re.escape(upstream[1])}.*-amd64$"
+            pattern = f"^linux-headers-{re.escape(upstream[1])}.*-{arch.debian}$"
             names = root.output(["apt-cache", "search", "--names-only", pattern]).split("\n")
             releases = [name.split(" ")[0].removeprefix("linux-headers-") for name in names if name]
             found += [(version, release) for release in releases if not re.search(r"-(rt|cloud)-", release)]
     return found
 
 
-def _newest(root: roots.Root) -> Packages | None:
-    for version, release in _candidates(root):
-        packages = Packages(version, release)
-        listed = root.output(["apt-cache", "madison", *packages.names.values()])
+def _newest(root: roots.Root, arch: Arch) -> Packages | None:
+    for version, release in _candidates(root, arch):
+        packages = Packages(version, release, arch=arch)
+        listed = root.output(["apt-cache", "madison", *packages.qualified])
         have = {tuple(part.strip() for part in entry.split("|")[:2]) for entry in listed.splitlines()}
-        if all((name, version) in have for name in packages.names.values()):
+        if all((name, version) in have for name in packages.qualified):
             return packages
     return None
 
@@ -239,8 +257,8 @@ def _debs(packages: Packages) -> Path:
     """The downloaded kernel packages."""
 
     def make(path: Path) -> None:
-        log = cache.logs() / "kernel-packages.log"
-        names = [f"{name}={packages.version}" for name in packages.names.values()]
+        log = cache.logs() / f"kernel-packages{packages.arch.suffix}.log"
+        names = [f"{name}={packages.version}" for name in packages.qualified]
         with progress.step(f"downloading the kernel packages {packages.version} (about 300 MB)", log):
             root = roots.builder(packages.suite)
             try:
@@ -255,7 +273,7 @@ def _debs(packages: Packages) -> Path:
                 deb = next(path.glob(f"{name}_*.deb"))
                 deb.rename(path / f"{name}.deb")
 
-    return cache.entry("kernel-packages", repr(packages), make)
+    return cache.entry(f"kernel-packages{packages.arch.suffix}", repr(packages), make)
 
 
 def _unpack_source(packages: Packages, debs: Path, path: Path, log: Path) -> None:
@@ -270,24 +288,24 @@ def _patch_source(patches: list[Path], path: Path, log: Path) -> None:
         shell(f"patch -d tree -p1 < {patch}", path, log, f"{patch.name} does not apply to the kernel's source")
 
 
-def _prepare_stock_tree(packages: Packages, debs: Path, path: Path, log: Path) -> None:
+def _prepare_stock_tree(kernel: Kernel, packages: Packages, debs: Path, log: Path) -> None:
     script = f"""set -e
 dpkg -x {debs}/{packages.names['headers']}.deb h
 cp h/usr/src/linux-headers-{packages.release}/.config h/usr/src/linux-headers-{packages.release}/Module.symvers tree/
 rm -r h
 """
-    shell(script, path, log, "the kernel's configuration and symbols could not be taken from its headers package")
+    shell(script, kernel.path, log, "the kernel's configuration and symbols could not be taken from its headers package")
     # That of a candidate does not follow from its version.
     release = f"KERNELRELEASE={packages.release}"
-    tree_make(path, [release, "olddefconfig"], log, packages.suite)
-    tree_make(path, [release, f"-j{JOBS}", "modules_prepare"], log, packages.suite)
+    tree_make(kernel, [release, "olddefconfig"], log)
+    tree_make(kernel, [release, f"-j{JOBS}", "modules_prepare"], log)
 
 
-def _install_stock(packages: Packages, debs: Path, path: Path, log: Path) -> None:
+def _install_stock(kernel: Kernel, packages: Packages, debs: Path, log: Path) -> None:
     names = packages.names
     script = f"""set -e
 dpkg -x {debs}/{names['image']}.deb i
-cp i/usr/lib/modules/{packages.release}/vmlinuz.unsigned bzImage
+cp i/usr/lib/modules/{packages.release}/vmlinuz.unsigned {kernel.arch.image}
 rm -r i
 dpkg -x {debs}/{names['modules']}.deb m
 dpkg -x {debs}/{names['base']}.deb m
@@ -296,9 +314,9 @@ mv m/usr/lib/modules modules-c/lib/
 rm -r m
 install -D -m 644 -t modules-c/lib/modules/{packages.release}/kernel/{SIW} tree/{SIW}/siw.ko
 """
-    shell(script, path, log, "the stock kernel's packages could not be unpacked")
-    (path / "release").write_text(packages.release + "\n")
-    _split_modules(path, packages.release, log)
+    shell(script, kernel.path, log, "the stock kernel's packages could not be unpacked")
+    (kernel.path / "release").write_text(packages.release + "\n")
+    _split_modules(kernel, log)
 
 
 def _provide_types(kernel: Kernel) -> None:
@@ -306,22 +324,38 @@ def _provide_types(kernel: Kernel) -> None:
     none."""
     if (kernel.kdir / "vmlinux").exists():
         return
-    log = cache.logs() / f"types-{kernel.flavour}.log"
-    with cache.lock(f"types-{kernel.flavour}", f"unpacks the types of the {kernel.flavour} kernel"):
-        shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
-               "objcopy --dump-section .BTF=types vmlinux.elf /dev/null\nrm vmlinux.elf\nmv types tree/vmlinux\n",
-               kernel.path, log, "the kernel's image has no types")
+    log = cache.logs() / f"types-{kernel.name}.log"
+    with cache.lock(f"types-{kernel.name}", f"unpacks the types of the {kernel.name} kernel"):
+        if kernel.arch == AMD64:
+            shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
+                  "objcopy --dump-section .BTF=types vmlinux.elf /dev/null\nrm vmlinux.elf\n",
+                  kernel.path, log, "the kernel's image has no types")
+        else:
+            (kernel.path / "types").write_bytes(btf.types_in(kernel.image.read_bytes()))
+        (kernel.path / "types").rename(kernel.kdir / "vmlinux")
 
 
-def configure(path: Path, fragments: list[Path], log: Path) -> None:
-    """allnoconfig and the fragments; an option that does not survive olddefconfig is a mistake in a fragment."""
-    wanted = [entry for fragment in fragments for entry in fragment.read_text().splitlines()
-              if entry.startswith("CONFIG_")]
-    tree_make(path, ["LLVM=1", "allnoconfig"], log)
-    config = path / "tree/.config"
+def build_own(kernel: Kernel, what: str, fragments: list[Path], log: Path) -> None:
+    """Configure, build and install a kernel whose source is unpacked."""
+    with progress.step(f"configuring {what}", log):
+        _configure(kernel, fragments, log)
+    with progress.step(f"building {what} (about ten minutes on two cores)", log):
+        tree_make(kernel, ["LLVM=1", f"-j{JOBS}", kernel.arch.image, "modules"], log)
+    with progress.step(f"installing {what}", log):
+        _install_own(kernel, log)
+
+
+def _configure(kernel: Kernel, fragments: list[Path], log: Path) -> None:
+    """allnoconfig and the fragments, each of which may take back what another wants; an option that does not survive
+    olddefconfig is a mistake in a fragment."""
+    entries = [entry for fragment in fragments for entry in fragment.read_text().splitlines()]
+    unset = {match[1] for entry in entries if (match := re.fullmatch(r"# (CONFIG_\w+) is not set", entry))}
+    wanted = [entry for entry in entries if entry.startswith("CONFIG_") and entry.partition("=")[0] not in unset]
+    tree_make(kernel, ["LLVM=1", "allnoconfig"], log)
+    config = kernel.kdir / ".config"
     with config.open("a") as file:
         file.write("\n".join(wanted) + "\n")
-    tree_make(path, ["LLVM=1", "olddefconfig"], log)
+    tree_make(kernel, ["LLVM=1", "olddefconfig"], log)
     have = set(config.read_text().splitlines())
     lost = [entry for entry in wanted if entry not in have]
     if lost:
@@ -329,34 +363,35 @@ def configure(path: Path, fragments: list[Path], log: Path) -> None:
                           f"mend the fragments in {FRAGMENTS}", log)
 
 
-def install_own(path: Path, log: Path) -> None:
-    script = """set -e
-cp tree/arch/x86/boot/bzImage bzImage
+def _install_own(kernel: Kernel, log: Path) -> None:
+    script = f"""set -e
+cp tree/{kernel.arch.boot} .
 cp tree/include/config/kernel.release release
 """
-    shell(script, path, log, "the kernel's image could not be copied")
-    tree_make(path, ["LLVM=1", f"INSTALL_MOD_PATH={path}/modules-c", "modules_install"], log)
-    release = (path / "release").read_text().strip()
+    shell(script, kernel.path, log, "the kernel's image could not be copied")
+    modules = kernel.path / "modules-c"
+    tree_make(kernel, ["LLVM=1", f"INSTALL_MOD_PATH={modules}", "modules_install"], log)
     for link in ("build", "source"):
-        (path / "modules-c/lib/modules" / release / link).unlink(missing_ok=True)
-    _split_modules(path, release, log)
+        (modules / "lib/modules" / kernel.release / link).unlink(missing_ok=True)
+    _split_modules(kernel, log)
 
 
-def _split_modules(path: Path, release: str, log: Path) -> None:
+def _split_modules(kernel: Kernel, log: Path) -> None:
     """Make modules-ours, which has every module but the in-tree rpcrdma.ko, and index both."""
     script = f"""set -e
 cp -al modules-c modules-ours
 find modules-ours -path '*/xprtrdma/rpcrdma.ko*' -print -delete | grep -q .
-depmod -b modules-c {release}
-depmod -b modules-ours {release}
+depmod -b modules-c {kernel.release}
+depmod -b modules-ours {kernel.release}
 """
-    shell(script, path, log, "the modules for the guests could not be set up")
+    shell(script, kernel.path, log, "the modules for the guests could not be set up")
 
 
 def shell(script: str, directory: Path, log: Path, what: str) -> None:
     roots.tool_root().run(["sh", "-c", script], log, what, directory=directory)
 
 
-def tree_make(path: Path, arguments: list[str], log: Path, suite: str = roots.SUITE) -> None:
-    roots.builder(suite).run(["make", *arguments], log, f"`make {' '.join(arguments)}` failed in the kernel tree",
-                             IDENTITY, path / "tree")
+def tree_make(kernel: Kernel, arguments: list[str], log: Path) -> None:
+    argv = ["make", *kernel.arch.cross, *arguments]
+    what = f"`{' '.join(argv)}` failed in the kernel tree"
+    roots.builder(kernel.suite).run(argv, log, what, IDENTITY, kernel.kdir)

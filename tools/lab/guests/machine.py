@@ -1,8 +1,8 @@
 """One guest: a QEMU process, its console log, and commands in it.
 
 QEMU is started directly, not through virtme-ng, which has one command a boot in mind; these guests stay up for many
-commands and have a private link that can be captured. The machine is a q35: under emulation its smaller relative, the
-microvm, has no clock that a kernel finds.
+commands and have a private link that can be captured. On x86-64 the machine is a q35: under emulation its smaller
+relative, the microvm, has no clock that a kernel finds.
 """
 
 import math
@@ -239,9 +239,9 @@ class Machine:
         (self.share / "guest.env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def _qemu(self, accel: str, build: Build) -> list[str]:
-        name = self.role.name
+        name, arch = self.role.name, self.kernel.arch
         # The suites of the kernel itself are not ours to run, and take half of the debug kernel's boot.
-        arguments = ["console=ttyS0", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
+        arguments = [f"console={arch.console}", "ignore_loglevel", "log_buf_len=16M", "panic=1", "rdinit=/init",
                      "kunit.filter_glob=rpcrdma_*", *build.arguments]
         if not build.accounts:
             # Those that nobody reads cost time.
@@ -253,11 +253,8 @@ class Machine:
         if accel == "kvm":
             processor = "host"
         else:
-            # Five-level paging is slower, and an interrupt early in the boot then looks like a wild access to KASAN.
-            # The string instructions are emulated byte by byte, and a kernel that thinks them fast copies with them.
-            processor = "max,la57=off,erms=off,fsrm=off"
-            # An emulated time stamp counter is as good as the host's clock, but the watchdog does not know.
-            arguments.append("tsc=reliable")
+            processor = arch.processor
+            arguments += arch.arguments
         # The host keeps what was written; that it has not reached the host's own disk is no matter.
         disk = ["-drive", f"if=none,id=own,format=raw,cache=unsafe,file.locking=off,file={self._disk}",
                 "-device", "virtio-blk-pci,drive=own"] if build.disk else []
@@ -267,13 +264,13 @@ class Machine:
         if self.counting is None or not self.counting.exact:
             devices += self._outside(build)
         return [
-            "qemu-system-x86_64", "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-M", "q35", "-accel", accel, "-cpu", processor, "-smp", str(build.processors),
+            arch.qemu, "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-M", arch.machine, "-accel", accel, "-cpu", processor, "-smp", str(build.processors),
             "-m", build.memory,
             "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
             "-append", " ".join(arguments),
             "-chardev", f"file,id=console,path={self.console.name}", "-serial", "chardev:console",
-            "-drive", f"if=none,id=disk,format=raw,readonly=on,file.locking=off,file={image.disk()}",
+            "-drive", f"if=none,id=disk,format=raw,readonly=on,file.locking=off,file={image.disk(arch)}",
             "-device", "virtio-blk-pci,drive=disk", *disk,
             *self._directory("lab", self.share, "off"),
             *self._directory("modules", self.kernel.modules / "lib/modules", "on"),

@@ -8,6 +8,7 @@ import cache
 import progress
 import repository
 from guests import kernels, roots
+from guests.arch import AMD64
 from guests.kernels import JOBS, Kernel
 
 
@@ -23,6 +24,8 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
         options.append("RPCRDMA_DEBUG=1")
     if kunit:
         options.append("RPCRDMA_KUNIT=1")
+    if kernel.arch != AMD64:
+        options.append(f"ARCH={kernel.arch.name}")
     with cache.lock(f"module-{flavour}", f"builds rpcrdma.ko ({flavour})"):
         log.unlink(missing_ok=True)
         with progress.step(f"building rpcrdma.ko ({flavour})", log):
@@ -37,7 +40,7 @@ def build_log(kernel: Kernel, kunit: bool = False) -> Path:
 
 
 def _flavour(kernel: Kernel, kunit: bool) -> str:
-    return kernel.flavour + ("-kunit" if kunit else "")
+    return kernel.name + ("-kunit" if kunit else "")
 
 
 def clippy(kernel: Kernel) -> None:

@@ -269,8 +269,8 @@ def prove(name: str, whose: str | None, said: str) -> None:
 def running(setup: Setup) -> Iterator[Pair]:
     """Two guests for the length of a block."""
     run = fresh_directory(setup.name)
-    with progress.step(f"starting two guests (server {setup.server.kernel.flavour}, "
-                  f"client {setup.client.kernel.flavour}; consoles in {run})"):
+    with progress.step(f"starting two guests (server {setup.server.kernel.name}, "
+                  f"client {setup.client.kernel.name}; consoles in {run})"):
         pair = Pair(setup, run)
     try:
         yield pair

@@ -5,7 +5,7 @@ from pathlib import Path
 import cache
 import progress
 from guests import kernels, roots
-from guests.kernels import JOBS, Kernel
+from guests.kernels import Kernel
 
 FRAGMENTS = [kernels.FRAGMENTS / "guest.config", kernels.FRAGMENTS / "light.config"]
 
@@ -44,13 +44,9 @@ def kernel(package: str, tarball: Path) -> Kernel:
     def make(path: Path) -> None:
         log = cache.logs() / f"kernel-{name}.log"
         log.unlink(missing_ok=True)
-        with progress.step(f"unpacking and configuring Linux {version(package)}", log):
+        with progress.step(f"unpacking Linux {version(package)}", log):
             kernels.shell(f"mkdir tree && tar -xf {tarball} -C tree --strip-components=1", path, log, "it could not be unpacked")
-            kernels.configure(path, FRAGMENTS, log)
-        with progress.step(f"building Linux {version(package)} (about ten minutes on two cores)", log):
-            kernels.tree_make(path, ["LLVM=1", f"-j{JOBS}", "bzImage", "modules"], log)
-        with progress.step(f"installing Linux {version(package)}", log):
-            kernels.install_own(path, log)
+        kernels.build_own(Kernel(name, path), f"Linux {version(package)}", FRAGMENTS, log)
 
     recipe = "\n".join([package, *(file.read_text() for file in FRAGMENTS), kernels.OWN_RECIPE])
     return Kernel(name, cache.entry(f"kernel-{name}", recipe, make))

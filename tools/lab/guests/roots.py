@@ -9,6 +9,7 @@ from pathlib import Path
 import cache
 import progress
 import repository
+from guests.arch import AMD64, ARM64, Arch
 
 SUITE = "trixie"
 
@@ -17,7 +18,9 @@ TOOLS = (
     "build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc rust-src rustfmt rust-clippy bindgen "
     "clang lld llvm libclang-dev pahole kmod cpio rsync python3 xz-utils zstd "
     # The host tests, the machines and the referee of their traffic.
-    "cargo qemu-system-x86 busybox-static e2fsprogs tshark ca-certificates git mypy "
+    "cargo qemu-system-x86 e2fsprogs tshark ca-certificates git mypy "
+    # The other architecture.
+    "gcc-aarch64-linux-gnu qemu-system-arm "
     # Packages of the module.
     "debhelper dh-dkms lintian"
 ).split()
@@ -28,7 +31,8 @@ BUILDER = ("build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc 
 
 GUEST = (
     "qemu-guest-agent iproute2 kmod nfs-common nfs-kernel-server rpcbind rdma-core ibverbs-utils python3 procps "
-    "util-linux mount attr acl nfs4-acl-tools fio strace python3-pyverbs krb5-kdc krb5-admin-server krb5-user"
+    "util-linux mount attr acl nfs4-acl-tools fio strace python3-pyverbs krb5-kdc krb5-admin-server krb5-user "
+    "busybox-static"
 ).split()
 
 # The kernel packages are in trixie-backports; the line for it is the one mmdebstrap chose for trixie.
@@ -39,6 +43,19 @@ BACKPORTS = (
 
 # What is not even in unstable.
 EXPERIMENTAL = BACKPORTS.replace(f"{SUITE}-backports", "experimental").replace(SUITE, "unstable").replace("backports", "experimental")
+
+# What maintainer scripts would have done, as far as a guest needs it: in a root of another architecture none has run.
+UNCONFIGURED = r"""set -e
+cd "$1"
+cp usr/share/base-passwd/passwd.master etc/passwd
+cp usr/share/base-passwd/group.master etc/group
+cp usr/share/libc-bin/nsswitch.conf usr/share/nfs-common/conffiles/*.conf etc/
+echo '_rpc:x:100:65534::/run/rpcbind:/usr/sbin/nologin
+statd:x:101:65534::/var/lib/nfs:/usr/sbin/nologin' >> etc/passwd
+: > etc/exports
+ln -s ../proc/self/mounts etc/mtab
+ln -s mawk usr/bin/awk
+"""
 
 TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -106,7 +123,8 @@ def tool_root() -> Root:
     """The root with the compilers, QEMU and the referee: the same versions on every host."""
     _require_root_user()
     # The package lists stay, because the kernel packages are looked up in them.
-    options = ["--skip=cleanup/apt/lists", f"--setup-hook={BACKPORTS}"]
+    options = [f"--architectures={AMD64.debian},{ARM64.debian}", "--skip=cleanup/apt/lists",
+               f"--setup-hook={BACKPORTS}"]
     return made("tools", TOOLS, options)
 
 
@@ -121,15 +139,19 @@ def builder(suite: str) -> Root:
     return made(f"builder-{suite}", BUILDER, ["--skip=cleanup/apt/lists", late, *more], suite)
 
 
-def guest_root() -> Root:
+def guest_root(arch: Arch) -> Root:
     """The root that the guests' disk image is made from."""
-    return made("guest", GUEST, [])
+    if arch == AMD64:
+        return made("guest", GUEST, [])
+    # The host cannot run its programs, so they are only unpacked.
+    options = [f"--architectures={arch.debian}", "--include=?essential", f"--extract-hook={UNCONFIGURED}"]
+    return made(f"guest{arch.suffix}", GUEST, options, variant="extract")
 
 
-def made(name: str, packages: list[str], options: list[str], suite: str = SUITE) -> Root:
+def made(name: str, packages: list[str], options: list[str], suite: str = SUITE, variant: str = "minbase") -> Root:
     """A root with these packages."""
     lean = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale", "info")]
-    options = ["--variant=minbase", *lean, *options, f"--include={','.join(packages)}", suite]
+    options = [f"--variant={variant}", *lean, *options, f"--include={','.join(packages)}", suite]
 
     def make(path: Path) -> None:
         _host_package("mmdebstrap")
