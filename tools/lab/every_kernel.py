@@ -4,7 +4,6 @@ mounted with."""
 import functools
 import os
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,8 +17,8 @@ from guests.archive import Listed
 from guests.kernels import Kernel
 from guests.machine import Build
 from guests.pair import OURS, End, Pair, Setup
+from judges import quiet_build
 from results import Results
-from series.overlay import no_warning
 
 TABLE = repository.BUILD / "kernels.txt"
 HEADS = ("kernel", "version", "suite", "rustc", "builds", "loads", "mounts", "KUnit", "why not")
@@ -111,18 +110,10 @@ def _try(row: Row, kernel: Kernel, results: Results) -> None:
         row.reason = "it is built without CONFIG_RUST"
         return
     row.rustc = "".join(re.findall(r'CONFIG_RUSTC_VERSION_TEXT="?rustc (\S+)', options))
-    row.builds = _seen(row, results, "the module builds without a warning", functools.partial(_build, kernel))
+    row.builds = _seen(row, results, "the module builds without a warning", lambda: quiet_build.check(kernel))
     if row.builds:
         # What cannot even begin is one failed test.
         _seen(row, results, "two guests boot, and mount", functools.partial(_mount_all, row, kernel, results))
-
-
-def _build(kernel: Kernel) -> None:
-    # Warnings are said when a file is compiled.
-    shutil.rmtree(repository.BUILD / kernel.name, ignore_errors=True)
-    module.build.cache_clear()
-    module.build(kernel)
-    no_warning(module.build_log(kernel))
 
 
 def _mount_all(row: Row, kernel: Kernel, results: Results) -> None:

@@ -12,7 +12,8 @@ import progress
 import repository
 from bench import tools as bench_tools
 from guests import kernels, module, roots
-from judges import documents, kernel_tools, layers
+from guests.arch import ARM64
+from judges import documents, kernel_tools, layers, quiet_build
 from results import Results
 from series import patches
 
@@ -74,6 +75,7 @@ def check(results: Results) -> None:
                                                                "warnings"))
     results.test("host: cargo test in tools/bench", lambda: _bench("bench-tests", "test"))
     results.test("host: clippy on the module", lambda: module.clippy(kernels.debug()))
+    results.test("host: builds for arm64 without a warning", lambda: quiet_build.check(kernels.stock(ARM64)))
     results.test("host: checkpatch", kernel_tools.checkpatch)
     results.test("host: rustdoc", kernel_tools.rustdoc)
     _fuzz(results)

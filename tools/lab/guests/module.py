@@ -15,8 +15,7 @@ from guests.kernels import JOBS, Kernel
 @functools.cache
 def build(kernel: Kernel, kunit: bool = False) -> Path:
     """Build rpcrdma.ko for a kernel with the tools of the tool root, once; objects stay between runs."""
-    flavour = _flavour(kernel, kunit)
-    out = repository.BUILD / flavour
+    out = objects(kernel, kunit)
     log = build_log(kernel, kunit)
     log.parent.mkdir(parents=True, exist_ok=True)
     options = []
@@ -26,21 +25,22 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
         options.append("RPCRDMA_KUNIT=1")
     if kernel.arch != AMD64:
         options.append(f"ARCH={kernel.arch.name}")
-    with cache.lock(f"module-{flavour}", f"builds rpcrdma.ko ({flavour})"):
+    with cache.lock(f"module-{out.name}", f"builds rpcrdma.ko ({out.name})"):
         log.unlink(missing_ok=True)
-        with progress.step(f"building rpcrdma.ko ({flavour})", log):
+        with progress.step(f"building rpcrdma.ko ({out.name})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
             roots.builder(kernel.suite).run(argv, log, "rpcrdma.ko does not build", kernels.IDENTITY)
     return out / "rpcrdma.ko"
 
 
+def objects(kernel: Kernel, kunit: bool = False) -> Path:
+    """Where it is built."""
+    return repository.BUILD / (kernel.name + ("-kunit" if kunit else ""))
+
+
 def build_log(kernel: Kernel, kunit: bool = False) -> Path:
     """What the last build said."""
-    return repository.BUILD / "logs" / f"module-{_flavour(kernel, kunit)}.log"
-
-
-def _flavour(kernel: Kernel, kunit: bool) -> str:
-    return kernel.name + ("-kunit" if kunit else "")
+    return repository.BUILD / "logs" / f"module-{objects(kernel, kunit).name}.log"
 
 
 def clippy(kernel: Kernel) -> None:
