@@ -1,5 +1,5 @@
-"""`make matrix`: the full list of tests in every cell that has our module, for a day when hours do not matter; on the
-software devices, or on the one that DEVICE names."""
+"""`make matrix`: the full list of tests in every cell that has our module, and a short one where machines are arm64, for
+a day when hours do not matter; on the software devices, or on the one that DEVICE names."""
 
 import fnmatch
 import os
@@ -11,6 +11,7 @@ import repository
 import settings
 from guests import devices, kernels
 from guests.cell import Test
+from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from mounts import Worker, Outcome, Plan
 from results import Results
@@ -19,6 +20,12 @@ from tests import mount as mount_tests
 TABLE = repository.BUILD / "matrix.txt"
 # Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
 CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"))
+
+# What is mounted where which ends are arm64 machines, and what is tested there beside what is in any cell: what would come
+# out otherwise if architectures did not agree. Nothing that breaks connections, which the stock kernel cannot.
+ARM64 = {(SERVER.name, CLIENT.name): (("rxe", "4.2"), ("rxe", "3"), ("siw", "4.2")),
+         (CLIENT.name,): (("rxe", "4.2"),), (SERVER.name,): (("rxe", "4.2"),)}
+OF_ARM64 = (mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.TRACED, mount_tests.DESCRIBED)
 
 
 def run() -> int:
@@ -35,10 +42,13 @@ def run() -> int:
 
     workers = []
     for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
-        plans = [plan for plan in chosen if _debugs_client(plan) == client]
+        plans = [plan for plan in chosen if not plan.arm64 and _debugs_client(plan) == client]
         if plans:
             # With all debugging options it would take twice as long; those are what `make check` is for.
             workers.append(Worker(setup(kernels.light()), plans))
+    for ends in ARM64:
+        if plans := [plan for plan in chosen if plan.arm64 == ends]:
+            workers.append(Worker(mounts.arm64(ends), plans))
     mounts.run_workers(results, mounts.chosen(workers), tell)
     progress.line(_table(outcomes).rstrip())
     progress.line(f"the table is in {TABLE}")
@@ -71,8 +81,11 @@ def _plans() -> list[Plan]:
         confused = server == IN_TREE and security == "krb5i"
         return [test for test in tests if not confused or test not in mount_tests.SIDE_BY_SIDE]
 
-    return plain + [Plan(device, version, server, client, fit_secured(version, server, client, security), security)
-                    for device, version, server, client in secured for security in mount_tests.SECURITIES]
+    emulated = [Plan(device, version, OURS, OURS, [*mount_tests.SMOKE[version], *OF_ARM64], arm64=ends)
+                for ends, mounted in ARM64.items() for device, version in mounted if device in kinds]
+    return plain + emulated + [
+        Plan(device, version, server, client, fit_secured(version, server, client, security), security)
+        for device, version, server, client in secured for security in mount_tests.SECURITIES]
 
 
 def _debugs_client(plan: Plan) -> bool:

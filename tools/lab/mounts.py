@@ -14,9 +14,10 @@ from pathlib import Path
 import progress
 import settings
 from guests import devices, kernels, module, pair
+from guests.arch import AMD64, ARM64
 from guests.cell import NO_SECURITY, Cell, Test
 from guests.kernels import Kernel
-from guests.machine import Build
+from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
@@ -51,14 +52,20 @@ class Plan:
     security: str = NO_SECURITY
     # Whether a kernel may say only what is expected.
     quiet: bool = True
+    # The ends that are arm64 machines.
+    arm64: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """As the results have it; without a word on the modules, both are ours."""
+        """As the results have it; without a word on the modules, both are ours, and without one on machines, both are
+        x86-64."""
         whose = {(OURS, OURS): "", (IN_TREE, OURS): " in-tree server", (OURS, IN_TREE): " in-tree client"}
         security = f" {self.security}" if self.security != NO_SECURITY else ""
         what = f"NFSv{self.version}" if self.version else "raw requester"
-        return f"{self.device} {what}{security}{whose[self.server, self.client]}"
+        machines = " arm64" if self.arm64 else ""
+        if len(self.arm64) == 1:
+            machines += f" {self.arm64[0]}"
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}"
 
 
 @dataclass(frozen=True)
@@ -241,6 +248,12 @@ def server_rebooting(device: str) -> Setup:
 
 def nothing_debugged() -> Setup:
     return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
+
+
+def arm64(ends: tuple[str, ...]) -> Setup:
+    """With arm64 machines at these ends."""
+    server, client = (_end(kernels.stock(ARM64 if role.name in ends else AMD64)) for role in (SERVER, CLIENT))
+    return Setup("-".join(["arm64", *ends]), server, client)
 
 
 def _end(kernel: Kernel, build: Build = Build(MEMORY)) -> End:
