@@ -105,5 +105,5 @@ help:
 	@echo 'Options for the tests: TESTS= takes a part of their names, and runs those alone (check-mount, matrix, requester,'
 	@echo 'responder, life, memory, storm).'
 	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe; ARCH=arm64 for emulated ones of that architecture'
-	@echo '(try, requester, responder with KERNEL=stock).'
+	@echo '(try, check-kunit, requester, responder).'
 	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed when no run is under way.'

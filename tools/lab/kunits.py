@@ -7,7 +7,7 @@ from pathlib import Path
 
 import progress
 import repository
-from guests import accel, kernels, module, pair, roots
+from guests import accel, arch, kernels, module, pair, roots
 from guests.kernels import Kernel
 from guests.machine import SERVER, Build, Machine
 from judges import messages
@@ -31,7 +31,7 @@ def run() -> int:
 
 def check(results: Results) -> None:
     """All of them on the debug kernel."""
-    on(kernels.debug(), results)
+    on(kernels.debug(arch.chosen()), results)
 
 
 def on(kernel: Kernel, results: Results, build: Build = Build()) -> None:
