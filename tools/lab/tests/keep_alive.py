@@ -11,6 +11,8 @@ import progress
 from guests.cell import LONG_SECONDS, Cell
 
 KEEPALIVE, KEEPALIVE_SECONDS = "rdma_keepalive_time", 4
+# Of the counters of a mount.
+BAD_XIDS = 8
 # What the user guide says of a server that dies: beside twice that time, what the adapter needs, or an answer may take.
 DEATH_SECONDS = {"rxe": 5, "siw": 60}
 # What a busy machine's guests need for anything, of their own time.
@@ -78,6 +80,7 @@ def watched(cell: Cell) -> None:
                     time.sleep(TRAFFIC_SECONDS)
                 _await_question(cell)
             judge(heard)
+            _counts_no_question(cell)
             if cell.connects() != before:
                 raise progress.Failure("a live server lost its connection")
             # A client of NFS 4 renews its lease, and so notices by itself.
@@ -128,6 +131,17 @@ def _notices_death(cell: Cell) -> None:
     if heard.ended[0] > most + SLOW_SECONDS:
         raise progress.Failure(f"a dead server was noticed only after {heard.ended[0]:.1f} s")
     cell.still_works()
+
+
+def _counts_no_question(cell: Cell) -> None:
+    """The answer to a question is no Reply with an XID that nobody knows. What is late of the load has come before the
+    silence in which the server was asked."""
+    cell.still_works()
+    before = cell.counter(BAD_XIDS)
+    _await_question(cell)
+    cell.still_works()
+    if cell.counter(BAD_XIDS) != before:
+        raise progress.Failure(f"{cell.counter(BAD_XIDS) - before} answers are counted as Replies that nobody awaits")
 
 
 def _await_question(cell: Cell) -> None:
