@@ -58,7 +58,7 @@ help:
 	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR; ARCH=arm64 for a tree of that'
 	@echo '                   architecture on a machine of another one (CROSS_COMPILE=aarch64-linux-gnu-)'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
-	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, and the documentation, in build/deb'
+	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, tools, and the documentation, in build/deb'
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
 	@echo
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13; nothing else needs to be installed):'
