@@ -192,8 +192,10 @@ mod suite {
         claim(credits.is_probe(PROBE + 7), "so it is waited for")?;
         for dropped in 0..7 {
             claim(credits.awaits(PROBE + dropped), "late, but not forgotten")?;
+            claim(credits.awaits_probe(PROBE + dropped), "as a probe")?;
             claim(credits.put(PROBE + dropped), "answered")?;
             claim(!credits.put(PROBE + dropped), "once")?;
+            claim(!credits.awaits_probe(PROBE + dropped), "nor is it awaited")?;
         }
         same("Calls allowed", credits.granted(8), Some(7))?;
         same("Calls", take_all(&mut credits, 0), 7)

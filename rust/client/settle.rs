@@ -71,7 +71,7 @@ pub(super) fn unawaited(
 ) {
     let unknown = why == NotFound::Unknown;
     let mut ours = requester.credits.lock();
-    let (probe, back) = (ours.is_probe(xid), unknown && ours.put(xid));
+    let (probe, back) = (ours.awaits_probe(xid), unknown && ours.put(xid));
     drop(ours);
     if probe && unknown {
         requester.shared.xprt.was_ours();

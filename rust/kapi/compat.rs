@@ -36,8 +36,8 @@ mod code {
             $(
                 #[doc = concat!("`", stringify!($name), "` of C.")]
                 pub const $name: Error = match NonZero::new(-(bindings::$name as i32)) {
-                    // SAFETY: An `Error` is such a number and nothing else, which is that of an
-                    // error here.
+                    // SAFETY: An `Error` has one field, such a number, and is as large, which is
+                    // checked here; so it begins with it. The number is that of an error.
                     Some(number) => unsafe { transmute::<NonZero<i32>, Error>(number) },
                     None => panic!("no error has the number 0"),
                 };

@@ -135,6 +135,11 @@ impl Credits {
         self.probe == Some(xid)
     }
 
+    /// Whether this is the XID of a probe that is unanswered, the one under way or a dropped one.
+    pub(crate) fn awaits_probe(&self, xid: u32) -> bool {
+        self.is_probe(xid) || self.unanswered.has_probe(xid)
+    }
+
     /// Whether a Call of this XID is unanswered.
     pub(crate) fn awaits(&self, xid: u32) -> bool {
         self.unanswered.has(xid) || self.is_probe(xid)

@@ -119,6 +119,12 @@ impl Unanswered {
         self.find(xid).is_some()
     }
 
+    /// Whether there is a probe of this XID.
+    pub(super) fn has_probe(&self, xid: u32) -> bool {
+        let found = self.find(xid);
+        found.is_some_and(|(_, call)| call.owner == Owner::Probe)
+    }
+
     /// One Call more. False where there is no room for it.
     ///
     /// There may be one of this XID: they begin again after 2^32, and some are never answered.

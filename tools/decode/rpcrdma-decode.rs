@@ -43,24 +43,31 @@ const LIMITS: Limits = Limits {
 };
 
 fn main() -> ExitCode {
+    match decode_lines(&mut io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // Who reads it has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rpcrdma-decode: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all lines are messages.
+fn decode_lines(out: &mut impl io::Write) -> io::Result<bool> {
     let mut good = true;
     for (line, number) in io::stdin().lines().zip(1_u64..) {
-        match line
-            .map_err(|error| error.to_string())
-            .and_then(|line| from_hex(&line))
-        {
-            Ok(bytes) => print!("{}", Decoded(&bytes)),
+        match from_hex(&line?) {
+            Ok(bytes) => write!(out, "{}", Decoded(&bytes))?,
             Err(error) => {
                 good = false;
                 eprintln!("rpcrdma-decode: line {number}: {error}");
             }
         }
     }
-    if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(good)
 }
 
 fn from_hex(line: &str) -> Result<Vec<u8>, String> {

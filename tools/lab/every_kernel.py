@@ -95,6 +95,8 @@ def _plain(listed: Listed, results: Results) -> Row:
         tarball = plain.source(version, listed.archive)
     except progress.Failure as failure:
         row.reason = failure.what
+        if not isinstance(failure, plain.Missing):
+            results.fail(row.kernel, failure.what)
         return row
     if _seen(row, results, "the kernel builds", lambda: made.append(plain.kernel(version, tarball))):
         _try(row, made[0], results)

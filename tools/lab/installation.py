@@ -96,7 +96,9 @@ def upgraded(machine: System) -> None:
 
 def removed(machine: System) -> None:
     """apt removes it, nothing of it is left, and the kernel's own module does the same at the next start."""
+    machine.must("dpkg -L $(dpkg-query -W -f '${Package}' 'rpcrdma-modules-*') > /root/files")
     machine.must(APT.format("purge -y 'rpcrdma-modules-*'"), APT_SECONDS)
+    machine.must("while read -r file; do test -d $file || ! test -e $file || { echo $file >&2; exit 1; }; done < /root/files")
     works(machine, ours=True)
     machine.must(f"test ! -e /usr/lib/modules/{machine.kernel}/updates && modinfo -n rpcrdma | grep -q /xprtrdma/")
     machine.restart()

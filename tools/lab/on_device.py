@@ -69,7 +69,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Place:
-    """A directory of our own on a mount, as either end sees it, and the tool that makes and checks files."""
+    """A directory of our own on a mount, as a shell of either end is told of it, and the tool that makes and checks files."""
 
     client: Machine
     server: Machine
@@ -140,7 +140,7 @@ def run() -> int:
 def examine(client: Machine, server: Machine, mount: str, export: str, tool: str) -> Results:
     """Run all tests in a directory of their own, which goes at the end, and write the report."""
     name = Path(client.must(f"mktemp -d {shlex.quote(mount)}/rpcrdma-on-device.XXXXXX", LONG_SECONDS).strip()).name
-    place = Place(client, server, f"{mount}/{name}", f"{export}/{name}", tool)
+    place = Place(client, server, shlex.quote(f"{mount}/{name}"), shlex.quote(f"{export}/{name}"), tool)
     results, lines = Results(), list[str]()
 
     def test(title: str, function: Callable[[], None]) -> None:
@@ -161,7 +161,7 @@ def examine(client: Machine, server: Machine, mount: str, export: str, tool: str
         _write(client, server, mount, [*lines, f"keys: {keys}", "", "counted by the transport:",
                                        *statistics_line.in_words(after)])
     finally:
-        client.must(f"rm -rf {shlex.quote(place.here)}", LONG_SECONDS)
+        client.must(f"rm -rf {place.here}", LONG_SECONDS)
     progress.line(f"the report is in {REPORT}; read it before it is sent to anybody")
     return results
 
@@ -177,7 +177,7 @@ def _wanted(name: str, what: str) -> str:
 def _same(place: Place) -> None:
     """Fail unless the server has the directory of the mount."""
     try:
-        place.server.must(f"test -d {shlex.quote(place.there)}", LONG_SECONDS)
+        place.server.must(f"test -d {place.there}", LONG_SECONDS)
     except progress.TimedOut:
         raise
     except progress.Failure:

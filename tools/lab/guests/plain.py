@@ -10,13 +10,17 @@ from guests.kernels import Kernel
 FRAGMENTS = [kernels.FRAGMENTS / "guest.config", kernels.FRAGMENTS / "light.config"]
 
 
+class Missing(progress.Failure):
+    """A mirror lists a source, and does not have it."""
+
+
 def version(package: str) -> str:
     """The release, or candidate for one, that a version of the source package is of."""
     return package.partition("-")[0]
 
 
 def source(package: str, archive: str) -> Path:
-    """The source that a version of the package in a suite is made of. A mirror may list it and not have it."""
+    """The source that a version of the package in a suite is made of; or Missing."""
     name = f"linux_{version(package)}.orig.tar.xz"
     script = f"""set -e
 mkdir -p lists/partial
@@ -32,7 +36,12 @@ rm -r lists sources
         log = cache.logs() / "kernel-source.log"
         log.unlink(missing_ok=True)
         with progress.step(f"downloading {name} (about 170 MB)", log):
-            kernels.shell(script, path, log, f"{name} could not be downloaded")
+            try:
+                kernels.shell(script, path, log, f"{name} could not be downloaded")
+            except progress.Failure:
+                if " 404 " in log.read_text(errors="replace"):
+                    raise Missing(f"{name} is listed, and not there", log=log) from None
+                raise
 
     return cache.entry("kernel-source", f"{package} 1", make) / name
 
