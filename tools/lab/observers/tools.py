@@ -13,6 +13,8 @@ import progress
 NUMBER = re.compile(r"(?<![\w.])-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)%?(?!\w)", re.IGNORECASE)
 # The name of an event as perf and trace-cmd show it.
 EVENT = re.compile(r"rpcrdma:(\w+)\(|\d+\.\d+: (\w+):")
+# A tool may end before it has read the last one of an event.
+LATE = 1
 # Events of which there is one for each RPC, and those of the chunks of READs and WRITEs. How many RPCs a load takes depends on
 # what NFS has cached. A Send of ours is reported with one that comes after it, so the last ones are not.
 EACH = """svcrdma_decode_rqst svcrdma_post_send svcrdma_wc_recv xprtrdma_marshal xprtrdma_post_send xprtrdma_reply
@@ -80,7 +82,9 @@ def counted(output: str) -> list[str]:
     found = Counter(perf or trace for perf, trace in EVENT.findall(output))
     if missing := [name for name in (*EACH, *CHUNKS) if not found[name]]:
         raise progress.Failure(f"not one of {', '.join(missing)}")
-    return [*alike([f"{name}: {found[name]}" for name in EACH]), *(f"{name}: {found[name]}" for name in CHUNKS)]
+    each = [found[name] for name in EACH]
+    of_each = EACH if max(each) - min(each) <= LATE else [f"{name}: {found[name]}" for name in EACH]
+    return [*of_each, *(f"{name}: {found[name]}" for name in CHUNKS)]
 
 
 def alike(lines: list[str]) -> list[str]:

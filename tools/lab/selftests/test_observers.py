@@ -33,8 +33,10 @@ class Compared(unittest.TestCase):
         perf = "".join(f"0.1 nfsd/5 rpcrdma:{name}(xid: 1)\n" for name in names)
         trace = "".join(f"nfsd-5 [001] ..... 188.552211: {name}:  xid=1\n" for name in names)
         self.assertEqual(counted(perf), counted(trace))
-        self.assertEqual(counted(perf), [*(f"{name}:" for name in EACH), f"{CHUNKS[0]}: 2", *(f"{name}: 1" for name in CHUNKS[1:])])
-        self.assertIn(f"{EACH[0]}: 2", counted(f"{trace}1.1: {EACH[0]}: xid=2\n"))
+        self.assertEqual(counted(perf), [*EACH, f"{CHUNKS[0]}: 2", *(f"{name}: 1" for name in CHUNKS[1:])])
+        more = f"1.1: {EACH[0]}: xid=2\n"
+        self.assertEqual(counted(trace + more), counted(trace))
+        self.assertIn(f"{EACH[0]}: 3", counted(trace + 2 * more))
         with self.assertRaises(progress.Failure):
             counted(trace.replace(EACH[1], "another"))
 
