@@ -127,7 +127,8 @@ def device_removed(count: int, cell: Cell) -> None:
         with cell.load(), _callers(cell):
             for number in range(count):
                 await_connection(cell)
-                # Not always just after the connection is there.
+                pull.await_one(cell)
+                # Not always just after that.
                 time.sleep(number % 3)
                 cell.server(f"rdma link delete {cell.device}0", 120)
                 time.sleep(1)

@@ -1,10 +1,11 @@
 """Replies that the client pulls, since they are too long for what it has offered (Documentation/reliable-reply.rst)."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import progress
-from guests.cell import LONG_SECONDS, NO_SECURITY, Cell, Test
+from guests.cell import LONG_SECONDS, LOOK_SECONDS, NO_SECURITY, Cell, Test
 from guests.pair import OURS
 from judges import capture, trace_events
 
@@ -157,6 +158,14 @@ def used(cell: Cell) -> Iterator[None]:
         pulls, told, overdue, refused, provided = (now - then for now, then in zip(counters(cell), before))
         progress.line(f"  {pulls} Replies of {provided} bytes were provided, {told} pulled; {overdue} too late, {refused} refused")
         require(told > 0, "no Reply was pulled")
+
+
+def await_one(cell: Cell) -> None:
+    """Wait until a Reply more was pulled, if both ends can, so that others are being pulled about now."""
+    before, deadline = counters(cell), cell.guests.clock.now() + LONG_SECONDS
+    while before and counters(cell)[1] == before[1]:
+        require(cell.guests.clock.now() < deadline, "no Reply is pulled any more")
+        time.sleep(LOOK_SECONDS)
 
 
 def has_acl(cell: Cell, n: int) -> None:
