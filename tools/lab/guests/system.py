@@ -12,6 +12,7 @@ import cache
 import progress
 from guests import accel, kernels, pair, roots, secure_boot
 from guests.agent import Agent, Result
+from guests.arch import AMD64
 from guests.clock import Clock, waits_of_child
 from guests.monitor import Monitor
 
@@ -19,7 +20,7 @@ from guests.monitor import Monitor
 PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
             "apt-utils python3 openssh-client").split()
 DISK, DISK_MEGABYTES = "disk.img", 8000
-ARGUMENTS = "root=/dev/vda rw console=ttyS0 tsc=reliable"
+ARGUMENTS = " ".join(["root=/dev/vda", "rw", f"console={AMD64.console}", *AMD64.arguments])
 BOOT_SECONDS, OFF_SECONDS = 600, 300
 # The directory of the host is there, and all else that is started; whatever failed.
 STARTED = "test -e /lab/here && { systemctl is-system-running --wait > /dev/null || systemctl is-system-running | grep -q degraded; }"
@@ -215,8 +216,8 @@ class System:
 
     def _qemu(self) -> list[str]:
         way = accel.choose(kernels.stock())
-        processor = "host" if way == "kvm" else "max,la57=off,erms=off,fsrm=off"
-        return ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        processor = "host" if way == "kvm" else AMD64.processor
+        return [AMD64.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-accel", way, "-cpu", processor, "-smp", "2", "-m", "2G",
                 "-chardev", "file,id=console,path=console", "-serial", "chardev:console",
                 "-drive", f"if=none,id=disk,format=raw,cache=unsafe,file.locking=off,file={DISK}",
@@ -232,4 +233,4 @@ class System:
         kernel, initrd = (self._boot / f"{name}-{self.kernel}" for name in ("vmlinuz", "initrd.img"))
         if self._trusted is not None:
             return secure_boot.machine(self.directory, self._trusted, kernel, initrd, ARGUMENTS)
-        return ["-M", "q35", "-kernel", str(kernel), "-initrd", str(initrd), "-append", ARGUMENTS]
+        return ["-M", AMD64.machine, "-kernel", str(kernel), "-initrd", str(initrd), "-append", ARGUMENTS]
