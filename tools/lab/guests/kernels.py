@@ -3,14 +3,15 @@
 import os
 import lzma
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import cache
 import progress
 import repository
-from guests import btf, roots
+from guests import archive, btf, roots
 from guests.arch import AMD64, Arch
+from guests.archive import Packages
 
 SERIES = "7.3"
 # The flavours of our own, for tests.
@@ -69,36 +70,6 @@ class Kernel:
         found = next((self.path / "modules-c").glob("lib/modules/*/kernel/net/sunrpc/xprtrdma/rpcrdma.ko*"))
         packed = found.read_bytes()
         return lzma.decompress(packed) if found.suffix == ".xz" else packed
-
-
-@dataclass(frozen=True)
-class Packages:
-    """One version of Debian's kernel packages, all of which exist."""
-
-    version: str
-    release: str
-    # Whose tools it was built with; which packages they are the version says.
-    suite: str = field(default=roots.SUITE, repr=False)
-    # Named in the release.
-    arch: Arch = field(default=AMD64, repr=False)
-
-    @property
-    def series(self) -> str:
-        """The first two numbers of the version."""
-        return ".".join(re.findall(r"\d+", self.version)[:2])
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Package by part."""
-        return {"source": f"linux-source-{self.series}", "headers": f"linux-headers-{self.release}",
-                "image": f"linux-binary-unsigned-{self.release}", "modules": f"linux-modules-{self.release}",
-                "base": f"linux-base-{self.release}"}
-
-    @property
-    def qualified(self) -> list[str]:
-        """The packages as apt tells them from those of the host's architecture; the source is for all."""
-        source, *built = self.names.values()
-        return [source, *(name if self.arch == AMD64 else f"{name}:{self.arch.debian}" for name in built)]
 
 
 def by_name(flavour: str, arch: Arch = AMD64) -> Kernel:
@@ -213,44 +184,19 @@ def plain(version: str) -> str:
 
 def _packages(arch: Arch) -> Packages:
     """The newest 7.3 of which every package exists; what the tool root knows, asked again only when that is gone."""
-    root = roots.tool_root()
-    known = _newest(root, arch)
-    if known is None:
-        log = cache.logs() / "apt-update.log"
-        with progress.step("looking for newer kernel packages", log):
-            root.run(["apt-get", "update"], log, "apt-get update failed in the tool root")
-        known = _newest(root, arch)
-    if known is None:
-        tried = ", ".join(version for version, _ in _candidates(root, arch)) or "none in the archive"
-        raise progress.Failure(f"no complete set of packages of a {SERIES} kernel for {arch.debian} in "
-                          f"{roots.SUITE}-backports (versions seen: {tried})", "try again later if the archive is being "
-                          f"updated; otherwise it has no {SERIES} any more, and only an existing cache still works")
-    return known
-
-
-def _candidates(root: roots.Root, arch: Arch) -> list[tuple[str, str]]:
-    """Version and kernel release of each 7.3 that the package lists have, newest first."""
-    found = []
-    listed = root.output(["apt-cache", "madison", f"linux-source-{SERIES}"]).splitlines()
-    # It is in the list of each architecture.
-    for version in dict.fromkeys(entry.split("|")[1].strip() for entry in listed):
-        upstream = re.match(r"(?:\d+:)?([0-9.]+)", version)
-        if upstream:
-            pattern = f"^linux-headers-{re.escape(upstream[1])}.*-{arch.debian}$"
-            names = root.output(["apt-cache", "search", "--names-only", pattern]).split("\n")
-            releases = [name.split(" ")[0].removeprefix("linux-headers-") for name in names if name]
-            found += [(version, release) for release in releases if not re.search(r"-(rt|cloud)-", release)]
-    return found
-
-
-def _newest(root: roots.Root, arch: Arch) -> Packages | None:
-    for version, release in _candidates(root, arch):
-        packages = Packages(version, release, arch=arch)
-        listed = root.output(["apt-cache", "madison", *packages.qualified])
-        have = {tuple(part.strip() for part in entry.split("|")[:2]) for entry in listed.splitlines()}
-        if all((name, version) in have for name in packages.qualified):
-            return packages
-    return None
+    log = cache.logs() / "apt-update.log"
+    for ask in (False, True):
+        if ask:
+            with progress.step("looking for newer kernel packages", log):
+                roots.tool_root().run(["apt-get", "update"], log, "apt-get update failed in the tool root")
+        seen = [each for each in archive.kernels(roots.SUITE, archive.BACKPORTS, arch) if each.packages.series == SERIES]
+        for each in seen:
+            if not each.missing:
+                return each.packages
+    tried = ", ".join(each.packages.version for each in seen) or "none in the archive"
+    raise progress.Failure(f"no complete set of packages of a {SERIES} kernel for {arch.debian} in {archive.BACKPORTS} "
+                      f"(versions seen: {tried})", "try again later if the archive is being updated; otherwise it has no "
+                      f"{SERIES} any more, and only an existing cache still works")
 
 
 def _debs(packages: Packages) -> Path:

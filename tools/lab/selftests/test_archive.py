@@ -3,7 +3,7 @@
 import unittest
 
 from guests import archive, plain
-from guests.kernels import Packages
+from guests.archive import Packages
 
 
 class Versions(unittest.TestCase):
