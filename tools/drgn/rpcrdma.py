@@ -19,6 +19,8 @@ from drgn import Language, Object, Program, Type, TypeMember
 from drgn.helpers.linux.list import list_for_each_entry
 from drgn.helpers.linux.xarray import xa_for_each
 
+# The kernel whose structures are known here, as far as this module does not have their types.
+KNOWN = "7.3"
 # Types of this module.
 CLIENT, SERVER = "rpcrdma_main::client::connection::Requester", "rpcrdma_main::server::connection::Responder"
 XPRT = "rpcrdma_main::client::xprt::ClientXprt"
@@ -44,6 +46,7 @@ class Kernel:
 
     def __init__(self, prog: Program, debug_info: str) -> None:
         self.prog = prog
+        self.release = vmcoreinfo(prog)["OSRELEASE"]
         # Before there are types of Rust, whose char may be taken for that of C.
         self.symbols = kernel_symbols(prog, {"modules", "net_namespace_list"})
         module = prog.extra_module("rpcrdma", create=True)
@@ -120,13 +123,20 @@ def find_type(prog: Program, kinds: object, name: str, filename: str | None) -> 
     return None
 
 
+def vmcoreinfo(prog: Program) -> dict[str, str]:
+    """What the kernel says to readers of its dumps."""
+    said = bytes(prog["VMCOREINFO"].to_bytes_()).decode()
+    return dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+
+
 def kernel_symbols(prog: Program, wanted: set[str]) -> dict[str, int]:
     """Addresses of the kernel's own symbols, from the table that it has of them.
 
     drgn has that, too, but before 2026 it does not know the form that the table has had since Linux 7.0.
     """
-    said = bytes(prog["VMCOREINFO"].to_bytes_()).decode()
-    place = {name: int(address, 16) for name, address in re.findall(r"SYMBOL\(kallsyms_(\w+)\)=(\w+)", said)}
+    said = vmcoreinfo(prog)
+    place = {name: int(said[f"SYMBOL(kallsyms_{name})"], 16)
+             for name in ("token_table", "token_index", "names", "num_syms", "offsets")}
     table = prog.read(place["token_table"], place["token_index"] - place["token_table"])
     starts = struct.unpack("256H", prog.read(place["token_index"], 512))
     tokens = [table[start:table.index(0, start)].decode() for start in starts]
@@ -342,6 +352,8 @@ def main() -> int:
         return 2
     try:
         kernel = Kernel(drgn.get_default_prog(), sys.argv[1])
+        if not re.match(rf"{re.escape(KNOWN)}\b", kernel.release):
+            print(f"rpcrdma.py: made for Linux {KNOWN}; what it says of {kernel.release} may be wrong", file=sys.stderr)
         for line in (*clients(kernel), *servers(kernel)):
             print(line)
     except (Missing, LookupError, OSError, drgn.FaultError) as error:
