@@ -4,7 +4,13 @@
 //! whatever the order and number of its chunks, and positions that cannot be are refused.
 
 use super::*;
-use crate::kunit::same;
+use crate::{
+    kapi::page::tests::read_pages,
+    kunit::{
+        claim,
+        same, //
+    },
+};
 use xdr::{
     Encoder,
     Limits,
@@ -133,6 +139,19 @@ mod suite {
             same("parts", &parts[..], &expected)?;
             same("length", length, 3000)
         })
+    }
+
+    #[test]
+    fn nothing_is_behind_an_empty_chunk() -> Result {
+        let of = |len| read_pages(len).map(|memory| Argument::reduced(28, 80, memory));
+        claim(
+            matches!(of(0)?, Argument::Inline { offset: 28 }),
+            "a head alone",
+        )?;
+        claim(
+            matches!(of(1)?, Argument::Reduced { position: 80, .. }),
+            "a head, a page and a tail",
+        )
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod memory;
 mod msg_pages;
 mod page_run;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod tests;
+pub(crate) mod tests;
 
 pub(super) use self::{
     covers::{

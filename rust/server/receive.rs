@@ -306,11 +306,9 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
         Place::LongCall => verify_long_call(connection, &request, memory),
     };
     let argument = match (memory.filter(right), place) {
-        (Some(memory), Place::Within { offset, position }) => Argument::Reduced {
-            offset,
-            position,
-            memory,
-        },
+        (Some(memory), Place::Within { offset, position }) => {
+            Argument::reduced(offset, position, memory)
+        }
         (Some(memory), Place::LongCall) => Argument::Long { memory },
         (None, _) => {
             let (message, ctx) = request;

@@ -11,6 +11,12 @@ use crate::{
     },
 };
 
+/// What a chunk of so many bytes has filled.
+pub(crate) fn read_pages(len: usize) -> Result<ReadPages> {
+    let list = Array::new(len.div_ceil(PAGE_SIZE))?.take(len.div_ceil(PAGE_SIZE))?;
+    MsgPages::new(list, len)?.into_read_pages().ok_or(EINVAL)
+}
+
 /// An array of pages such as a service thread has, each with a reference that the test keeps.
 struct Array {
     entries: KVec<*mut bindings::page>,
