@@ -8,11 +8,12 @@ mod tests;
 
 use crate::transport::unfit::Unfit;
 use core::num::NonZero;
+use kernel::page::PAGE_SIZE;
 
 /// Pages of the largest payload: 1 MiB that begins anywhere in a page.
-pub(crate) const PAYLOAD_PAGES: u32 = 257;
+pub(crate) const PAYLOAD_PAGES: u32 = (1 << 20) / PAGE_SIZE as u32 + 1;
 /// Segments of the largest payload, at most. Every server takes sixteen (RFC 8267, section 6.4.2),
-/// and so many a payload has that begins with a page; where regions are of 16 pages, one that does
+/// and so many a payload has that begins with a page; where regions are of 64 KiB, one that does
 /// not has one more.
 const SEGMENTS: u32 = 17;
 /// Pages that a region has to cover for that.
@@ -21,7 +22,7 @@ const LEAST_PAGES: u32 = PAYLOAD_PAGES.div_ceil(SEGMENTS);
 /// What the regions of a connection cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionPlan {
-    /// Of one region, 16 to 257.
+    /// Of one region: LEAST_PAGES to PAYLOAD_PAGES, 16 to 257 where a page is of 4 KiB.
     pages: u32,
     /// Regions of the largest payload that begins with a page.
     aligned: u32,

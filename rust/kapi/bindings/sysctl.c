@@ -76,12 +76,12 @@ static const unsigned int slot_range[] = { 4, 16384 };
 static const unsigned int inline_range[] = { 1024, 65536 };
 static const unsigned int keepalive_range[] = { 0, 3600 };
 static const unsigned int bool_range[] = { 0, 1 };
-static const unsigned int region_range[] = { 0, 257 };
+static const unsigned int region_range[] = { 0, SZ_1M / PAGE_SIZE + 1 };
 static const unsigned int padding_range[] = { 0, PAGE_SIZE };
 static const unsigned int memreg_range[] = { 0, 6 };
 
 /* With fewer, 1 MiB would not fit in the 16 segments that every server takes. */
-#define LEAST_REGION_PAGES 17
+#define LEAST_REGION_PAGES (SZ_1M / PAGE_SIZE / 16 + 1)
 
 static int region_pages_handler(const struct ctl_table *table, int dir,
 				void *buffer, size_t *lenp, loff_t *ppos)
