@@ -12,7 +12,21 @@ pub use kernel::*;
 /// The prelude, and what 7.3 has in its.
 pub mod prelude {
     #[cfg(lacks_errors)]
-    pub use super::code::*;
+    pub use super::code::{
+        EADDRNOTAVAIL,
+        EAFNOSUPPORT,
+        EBADSLT,
+        ECONNABORTED,
+        ECONNREFUSED,
+        ECONNRESET,
+        EHOSTUNREACH,
+        ENETDOWN,
+        ENETUNREACH,
+        ENOBUFS,
+        ENOTCONN,
+        EOPNOTSUPP,
+        EPROTO, //
+    };
     #[cfg(lacks_zeroed_vectors)]
     pub use super::ZeroedVec as _;
     #[doc(no_inline)]
@@ -70,12 +84,12 @@ impl<T: pin_init::Zeroable + Clone, A: alloc::Allocator> ZeroedVec for alloc::Ve
 pub mod bindings {
     pub use kernel::bindings::*;
 
-    /// The direction of a DMA mapping, which was a plain number before 7.3.
+    /// The direction of a DMA mapping, which was a plain number up to 7.3-rc7.
     #[cfg(lacks_dma_direction)]
     #[repr(transparent)]
     #[derive(Clone, Copy, PartialEq, Eq)]
     #[allow(non_camel_case_types)]
-    pub struct dma_data_direction(pub i32);
+    pub struct dma_data_direction(pub kernel::bindings::dma_data_direction);
 
     #[cfg(lacks_dma_direction)]
     impl dma_data_direction {

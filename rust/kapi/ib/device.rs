@@ -59,14 +59,15 @@ impl DeviceLimits {
 
         let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
         let extended = attrs.device_cap_flags & extensions != 0;
+        let reads = limit(attrs.max_qp_rd_atom);
         Self {
             registers: extended && attrs.max_fast_reg_page_list_len != 0,
             max_qp_wr: limit(attrs.max_qp_wr),
             max_cqe: limit(attrs.max_cqe),
             max_region_pages: attrs.max_fast_reg_page_list_len,
-            max_rdma_reads: u8::try_from(attrs.max_qp_rd_atom).unwrap_or(u8::MAX),
+            max_rdma_reads: u8::try_from(reads).unwrap_or(u8::MAX),
             // Drivers do not agree on which of the two is which.
-            max_rdma_reads_begun: u8::try_from(attrs.max_qp_rd_atom.min(attrs.max_qp_init_rd_atom))
+            max_rdma_reads_begun: u8::try_from(reads.min(limit(attrs.max_qp_init_rd_atom)))
                 .unwrap_or(u8::MAX),
             max_read_elements: limit(attrs.max_sge_rd),
             max_send_elements: limit(attrs.max_send_sge),

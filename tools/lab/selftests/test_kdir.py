@@ -44,6 +44,8 @@ class KernelTree(unittest.TestCase):
     def metadata(self) -> None:
         (self.tree / "rust").mkdir()
         (self.tree / "rust/libkernel.rmeta").touch()
+        (self.tree / "rust/kernel").mkdir()
+        (self.tree / "rust/kernel/error.rs").touch()
         (self.tree / "Module.symvers").write_text("0x0\tsymbol\tvmlinux\tEXPORT_SYMBOL\n")
 
     def program(self, name: str, version: str) -> None:
@@ -106,6 +108,23 @@ class KernelTree(unittest.TestCase):
                 self.program("uname", "ppc64le")
                 self.refused(f"pass ARCH={tree}")
                 self.assertEqual(self.check(ARCH=tree), (0, ""))
+
+    def test_another_name_of_the_architecture(self) -> None:
+        """As whoever configured the kernel has said it."""
+        self.metadata()
+        self.program("rustc", RUSTC)
+        self.program("bindgen", "bindgen 0.0")
+        self.prepare("7.3.4", "# Linux/x86_64 7.3.4 Kernel Configuration", *OPTIONS)
+        self.program("uname", "x86_64")
+        for variables in ({}, {"ARCH": "x86"}, {"ARCH": "x86_64"}):
+            self.assertEqual(self.check(**variables), (0, ""))
+
+    def test_without_the_source_of_the_crate(self) -> None:
+        """From which it is seen what a kernel before 7.3 lacks."""
+        self.metadata()
+        (self.tree / "rust/kernel/error.rs").unlink()
+        self.prepare("7.2.12", *OPTIONS)
+        self.refused("rust/kernel is missing")
 
     def test_in_tree_transport_built_in(self) -> None:
         self.prepare("7.3.4", *OPTIONS, "CONFIG_SUNRPC_XPRT_RDMA=y")
