@@ -87,18 +87,21 @@ def _debian(listed: Listed, results: Results) -> Row:
 
 
 def _plain(listed: Listed, results: Results) -> Row:
-    """The release that one of Debian's is made of."""
+    """The release that one of Debian's is made of, or where its source is not to be had, that of Debian, without our patches."""
     version = listed.packages.version
     row = Row(f"plain {plain.version(version)}", version, listed.archive)
     made: list[Kernel] = []
-    try:
-        tarball = plain.source(version, listed.archive)
-    except progress.Failure as failure:
-        row.reason = failure.what
-        if not isinstance(failure, plain.Missing):
-            results.fail(row.kernel, failure.what)
-        return row
-    if _seen(row, results, "the kernel builds", lambda: made.append(plain.kernel(version, tarball))):
+
+    def make() -> None:
+        try:
+            tarball = plain.source(version, listed.archive)
+        except plain.Missing as missing:
+            progress.line(f"  {missing.what}")
+            row.kernel += ", with Debian's patches"
+            tarball = plain.debians_source(listed.packages)
+        made.append(plain.kernel(version, tarball))
+
+    if _seen(row, results, "the kernel builds", make):
         _try(row, made[0], results)
         if row.builds:
             _kunit(row, made[0], results)

@@ -95,7 +95,7 @@ def of_packages(packages: Packages, flavour: str) -> Kernel:
     def make(path: Path) -> None:
         log = cache.logs() / f"{name}.log"
         log.unlink(missing_ok=True)
-        debs = _debs(packages)
+        debs = downloaded(packages)
         with progress.step(f"preparing the tree of Debian's kernel {packages.release} for Rust modules", log):
             _unpack_source(packages, debs, path, log)
             _prepare_stock_tree(at(path), packages, debs, log)
@@ -140,7 +140,7 @@ def _own(flavour: str, arch: Arch) -> Kernel:
     def make(path: Path) -> None:
         log = cache.logs() / f"kernel-{name}.log"
         log.unlink(missing_ok=True)
-        debs = _debs(packages)
+        debs = downloaded(packages)
         with progress.step(f"unpacking the source of the {name} kernel ({packages.version})", log):
             _unpack_source(packages, debs, path, log)
             _patch_source(patches, path, log)
@@ -199,8 +199,8 @@ def _packages(arch: Arch) -> Packages:
                       f"{SERIES} any more, and only an existing cache still works")
 
 
-def _debs(packages: Packages) -> Path:
-    """The downloaded kernel packages."""
+def downloaded(packages: Packages) -> Path:
+    """Where the kernel packages are, each as NAME.deb."""
 
     def make(path: Path) -> None:
         log = cache.logs() / f"kernel-packages{packages.arch.suffix}.log"

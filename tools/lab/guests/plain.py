@@ -1,10 +1,12 @@
-"""A kernel as it is released, without the patches of Debian or of ours, which Debian's archive has for its source package."""
+"""A kernel of our own configuration without our patches: as it is released, which Debian's archive has for its source package, or
+where a mirror has not, with the patches of Debian."""
 
 from pathlib import Path
 
 import cache
 import progress
 from guests import kernels, roots
+from guests.archive import Packages
 from guests.kernels import Kernel
 
 FRAGMENTS = [kernels.FRAGMENTS / "guest.config", kernels.FRAGMENTS / "light.config"]
@@ -46,8 +48,20 @@ rm -r lists sources
     return cache.entry("kernel-source", f"{package} 1", make) / name
 
 
+def debians_source(packages: Packages) -> Path:
+    """The source as Debian has it."""
+    name = packages.names["source"]
+    deb = kernels.downloaded(packages) / f"{name}.deb"
+
+    def make(path: Path) -> None:
+        log = cache.logs() / "kernel-source.log"
+        kernels.shell(f"dpkg -x {deb} . && mv usr/src/{name}.tar.xz . && rm -r usr", path, log, f"{deb} could not be unpacked")
+
+    return cache.entry("kernel-source", f"{packages.version} of Debian", make) / f"{name}.tar.xz"
+
+
 def kernel(package: str, tarball: Path) -> Kernel:
-    """That kernel, with few debugging options."""
+    """The kernel of a version whose source is there, with few debugging options."""
     name = f"plain-{kernels.plain(version(package))}"
 
     def make(path: Path) -> None:
@@ -57,5 +71,5 @@ def kernel(package: str, tarball: Path) -> Kernel:
             kernels.shell(f"mkdir tree && tar -xf {tarball} -C tree --strip-components=1", path, log, "it could not be unpacked")
         kernels.build_own(Kernel(name, path), f"Linux {version(package)}", FRAGMENTS, log)
 
-    recipe = "\n".join([package, *(file.read_text() for file in FRAGMENTS), kernels.OWN_RECIPE])
+    recipe = "\n".join([package, tarball.name, *(file.read_text() for file in FRAGMENTS), kernels.OWN_RECIPE])
     return Kernel(name, cache.entry(f"kernel-{name}", recipe, make))
