@@ -249,7 +249,8 @@ impl Xprt {
         unsafe { bindings::xprt_write_space(self.as_raw()) };
     }
 
-    /// A message was ours that the RPC layer has counted as one of an XID that it does not know.
+    /// A message was ours that the RPC layer has counted as one of an XID that it does not know; a
+    /// reader of the count in between sees one more.
     pub(crate) fn was_ours(&self) {
         self.with_queue_lock(|xprt| {
             // SAFETY: The transport is valid while it is borrowed. The lock is held by which the
