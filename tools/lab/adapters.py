@@ -21,6 +21,8 @@ from tests.payload import EDGES, MIB, READ_SEGMENTS, REPLY_SEGMENTS, WRITE_SEGME
 
 TABLE = repository.BUILD / "adapters.txt"
 VERSION = "4.2"
+# The one of no limits, whose kernel follows what is mapped.
+ACCOUNTED = "dma"
 AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
 ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
 # Of the connection; that of the connection manager is the core's.
@@ -61,7 +63,7 @@ def _tests(name: str, made: list[Made]) -> list[Test]:
     tests = [mount_tests.SMALL, Test("what it makes of the limits", functools.partial(_look, name, made),
                                     (mount_tests.MOVED, mount_tests.DEBUGGED)),
              Test("files of all sizes", _all_sizes, (mount_tests.MOVED,)), mount_tests.DIRECTORY,
-             *client_life_tests.lives(AMOUNTS), adapter_tests.MAPPED]
+             *client_life_tests.lives(AMOUNTS), *([adapter_tests.ON_DEVICE] if name == ACCOUNTED else []), adapter_tests.MAPPED]
     if name != adapter_tests.INVALIDATES_NOTHING:
         return tests
     return [replace(test, provokes=(*test.provokes, adapter_tests.UNFENCED)) for test in tests]

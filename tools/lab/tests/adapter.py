@@ -183,4 +183,4 @@ UNFENCED = Expected(10_000, re.compile(r"rpcrdma: (connection to \S+ lost: local
                     "regions go with their connection")
 ALONE = Test("keys that nobody invalidates", unfenced, (UNFENCED,))
 ON_DEVICE = Test("tests for real machines", on_device)
-PLAYED = [EVENTS, FAULTY, ON_DEVICE, MAPPED]
+PLAYED = [EVENTS, FAULTY, MAPPED]

@@ -481,10 +481,10 @@ UNALIGNED = Test("O_DIRECT, not aligned", direct_odd)
 PAYLOADS = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
             UNALIGNED, Test("100 readers and writers", workers)]
 # RPCs end that have memory registered.
-CUT_SHORT = [Test("kill -9 under load", killed, CANCELS), Test("umount -l under load", lazy, CANCELS),
-             Test("connection broken under load", disconnected, (LOST,))]
+CUT_SHORT = [Test("kill -9 under load", killed, CANCELS), Test("connection broken under load", disconnected, (LOST,))]
+SILENT = Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING))
 # What is hard on connections, memory and life times.
-HARD = [*PAYLOADS, *CUT_SHORT, FORCED, Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING)), REMOUNTED]
+HARD = [*PAYLOADS, *CUT_SHORT, Test("umount -l under load", lazy, CANCELS), FORCED, SILENT, REMOUNTED]
 CALLBACKS = Test("callback channel", callbacks)
 ENCRYPTION_TYPES = Test("several encryption types", encryption_types)
 REMOVED = Test("module removed, nothing left", removed)
@@ -523,8 +523,11 @@ OF_3, OF_4 = [pull_tests.LIMITED], [FORMS, ACLS, GUESSED, NAMESPACE]
 # Each once.
 FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), *(OF_3 if version == "3" else OF_4), *COMMON]))
         for version, smoke in SMOKE.items()}
+# What waits for a server that says nothing, longer than most tests take.
+WAITING = [FORCED, SILENT, WATCHED]
 # What touches memory that a device maps.
-MAPPING = [SMALL, CALLBACKS, FORMS, ACLS, FROM_SERVER, pull_tests.PULLED, DIRECTORY, *PAYLOADS, *CUT_SHORT, REMOVED, NO_LEAK]
+MAPPING = [SMALL, CALLBACKS, FORMS, ACLS, FROM_SERVER, pull_tests.PULLED, DIRECTORY, TRACED_CLIENT, *PAYLOADS, *CUT_SHORT,
+           REMOVED, NO_LEAK]
 SOAK = [*HARD, callback_tests.RECALLED_UNDER_LOAD, REMOVED, NO_LEAK]
 
 

@@ -28,10 +28,10 @@ WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f 
          "sleep 1; done; exit 1")
 REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
-# A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
-# again and again without delay there are thousands.
 # A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
 SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
+# A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
+# again and again without delay there are thousands.
 GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120, "nfsd_cb_rpc_done", 3, 40
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
@@ -158,13 +158,10 @@ def _held(cell: Cell) -> None:
         raise progress.Failure(f"{kept} bytes are still used when all was pulled")
 
 
-# Its device does not matter.
-HOLDING = Test(HELD, held, (LEFT,))
-
-
 def long_tests() -> list[Test]:
     """What is not for every check."""
-    return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED))]
+    return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED)),
+            Test(HELD, held, (LEFT,))]
 
 
 def tests(kernel: Kernel) -> list[Test]:
@@ -175,4 +172,4 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
-            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT)), HOLDING]
+            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]
