@@ -9,7 +9,7 @@ import packages
 import progress
 import repository
 from guests import kernels, roots, system
-from guests.system import SERVES_ITSELF, System
+from guests.system import SERVES_ITSELF, Installed, System
 from results import Results
 
 RUN = repository.BUILD / "run/packages"
@@ -25,6 +25,10 @@ STOP_WRITER = "systemctl is-active writer && systemctl stop writer && rm /mnt/wr
 # That of the package of the module is not signed.
 REFUSES_UNSIGNED = ("dpkg-deb --fsys-tarfile /srv/rpcrdma-modules-*.deb | tar -xOf - --wildcards '*/rpcrdma.ko' > /run/rpcrdma.ko && "
                     "! insmod /run/rpcrdma.ko && dmesg | grep 'Loading of unsigned module is rejected'")
+# With what rpcrdma-tools suggests.
+MACHINE = Installed("administrator", ("python3-drgn",))
+DRGN = ("drgn -q --no-default-symbols /usr/share/rpcrdma/rpcrdma.py "
+        "/usr/lib/debug/lib/modules/$(uname -r)/updates/rpcrdma.ko | grep '^client to .192.0.2.1'")
 MESSAGE = "a1b2c3d4 00000001 00000020 00000002 00000000 00000000 00000000"
 # An ELF note: lengths of name and content, NT_GNU_BUILD_ID, "GNU".
 BUILD_ID = "/sys/module/rpcrdma/notes/.note.gnu.build-id"
@@ -47,9 +51,10 @@ def check() -> int:
 def _try_modules(results: Results, built: list[Path]) -> None:
     """The package of the module, and those for people beside it, on one machine."""
     tests = {"the module: installed, and the machine started again": installed, "the tools: installed and used": tools,
-             "the module: upgraded under a mount": upgraded, "the module: removed": removed}
+             "the module: beside that of another kernel": beside, "the module: upgraded under a mount": upgraded,
+             "the module: removed": removed}
     try:
-        with system.just_installed(RUN / "machine") as machine:
+        with system.just_installed(RUN / "machine", MACHINE) as machine:
             machine.offer(*built)
             for name, test in tests.items():
                 results.test(name, functools.partial(test, machine))
@@ -67,14 +72,28 @@ def installed(machine: System) -> None:
 
 
 def tools(machine: System) -> None:
-    """apt installs the programs and the documentation; one knows a message, one tests the mount, as if its ends were two."""
-    machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
+    """apt installs the programs and the documentation; one knows a message, one the mount's connection, and one tests the mount,
+    as if its ends were two machines."""
+    machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-dbg-*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
     machine.must(f"echo {MESSAGE} | rpcrdma-decode | grep 'reserved procedure RDMA_MSGP'")
+    machine.must(DRGN)
     machine.must("cd /root && echo 'shift; exec sh -c \"$*\"' > /run/here && "
                  "SSH='sh /run/here' rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
     report = machine.must("cat /root/rpcrdma-on-device.txt")
     if "FAILED" in report or "READ of 1 MiB" not in report:
         raise progress.Failure(f"the report on the mount says: {report}", log=machine.console)
+
+
+def beside(machine: System) -> None:
+    """The package for another kernel is installed and purged, and takes nothing of this one along."""
+    this, other = machine.kernel, f"{machine.kernel}-other"
+    package = next(machine.share.glob("rpcrdma-modules-*"))
+    _next(package, f"grep -rlF {this} next | grep -v '[.]ko$' | xargs sed -i '/^Depends:/d; s/{this}/{other}/g'; "
+                   f"find next -depth -name '*{this}*' | while read -r path; do mv $path ${{path%{this}*}}{other}${{path##*{this}}}; done")
+    machine.must(APT.format("install -y /lab/next.deb"), APT_SECONDS)
+    machine.must(f"test -e /usr/lib/modules/{other}/updates/rpcrdma.ko")
+    machine.must(APT.format(f"purge -y rpcrdma-modules-{other}"), APT_SECONDS)
+    machine.must(f"test ! -e /usr/lib/modules/{other}/updates && dpkg --verify rpcrdma-modules-{this}")
 
 
 def upgraded(machine: System) -> None:
@@ -139,12 +158,15 @@ class Dkms:
         """apt installs the source beside the kernel's headers, and DKMS builds the module of it and signs it."""
         self._apt(f"install -y --no-install-recommends ./{self.package} linux-headers-{self.release}")
         self._must_have(self.release)
+        # Of the kernel's packages nothing has gone.
+        self._output(f"dpkg --verify linux-modules-{self.release}")
 
     def built_for_another(self) -> None:
         """Another kernel comes with its headers, and has the module at once."""
         self._apt(f"install -y linux-image-{self.other} linux-headers-{self.other}")
         self._must_have(self.release)
         self._must_have(self.other)
+        self._output(f"dpkg --verify linux-modules-{self.other}")
 
     def works(self) -> None:
         """Both kernels start, serve and mount with it; so does one with Secure Boot once DKMS's key is enrolled."""
@@ -169,24 +191,37 @@ class Dkms:
             raise progress.Failure(f"DKMS has: {status}")
 
     def gives_way(self) -> None:
-        """The package of the module takes its place, and the other kernel has its own module again."""
+        """The package of the module takes its place, and the other kernel has its own module again, with which it mounts."""
         self._apt("install -y --no-install-recommends ./rpcrdma-modules-*.deb")
         in_tree = "/kernel/net/sunrpc/xprtrdma/rpcrdma.ko.xz"
         for kernel, place in ((self.release, "/updates/rpcrdma.ko"), (self.other, in_tree)):
             found = self._filename(kernel)
             if not found.endswith(place):
                 raise progress.Failure(f"modprobe would take {found} for {kernel}")
+        self._apt("purge -y rpcrdma-dkms")
         self._output(f"test -e /usr/lib/modules/{self.release}{in_tree}; test ! -e /var/lib/dkms/rpcrdma; "
                      "test ! -e /var/cache/rpcrdma-dkms; test ! -e /usr/lib/modules/*/updates/dkms")
+        with system.from_root(RUN / "dkms-gone", self.root) as machine:
+            machine.must(SERVES_ITSELF)
+            machine.restart(self.other)
+            works(machine, ours=False)
 
     def says_what_is_missing(self) -> None:
-        """Where the kernel's source is missing, one line says so, and the package is installed all the same."""
+        """Where the kernel's source is missing, one line says so, and the package is installed all the same; once it comes, the
+        module is built."""
         source = f"linux-source-{kernels.SERIES}"
         said = self._output(f"dpkg --purge rpcrdma-modules-{self.release} {source} > /dev/null; "
-                            f"dpkg --force-depends --install ./{self.package} 2>&1 | grep 'cannot be built for {self.release}:'")
-        if len(set(said.splitlines())) != 1 or not said.endswith(f"install {source}={kernels.stock_version()}"):
+                            f"dpkg --force-depends --install ./{self.package} > /root/said 2>&1; grep -o 'cannot be built.*' /root/said; "
+                            "dpkg-query -W -f '${db:Status-Status}' rpcrdma-dkms")
+        *missing, status = said.splitlines()
+        # For each kernel, once when it is registered, and once when it would be built.
+        wanted = {f"cannot be built for {kernel}: install {source}={kernels.stock_version()}" for kernel in (self.release, self.other)}
+        if set(missing) != wanted or status != "installed":
             raise progress.Failure(f"without the kernel's source DKMS says: {said}")
-        progress.line(f"  {said.splitlines()[0]}")
+        progress.line(f"  {missing[0]}")
+        self._apt(f"install -y {source}={kernels.stock_version()}")
+        self._must_have(self.release)
+        self._must_have(self.other)
 
     def _must_have(self, kernel: str) -> None:
         """Fail unless modprobe takes what DKMS has built and signed."""

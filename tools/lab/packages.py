@@ -45,13 +45,14 @@ def _fill_in(kernel: Kernel) -> None:
     debian = TREE / "debian"
     said = {"MAINTAINER": f"The rpcrdma developers <{repository.author()[1]}>",
             "RELEASE": kernel.release, "KERNEL_VERSION": kernels.stock_version(), "SERIES": kernels.SERIES}
-    modules = f"rpcrdma-modules-{kernel.release}"
-    for template, file in (("control", "control"), ("modules.postinst", f"{modules}.postinst"), ("modules.postrm", f"{modules}.postrm")):
-        text = (debian / f"{template}.in").read_text()
+    for template in debian.glob("*.in"):
+        text = template.read_text()
         for name, value in said.items():
             text = text.replace(f"@{name}@", value)
-        (debian / file).write_text(text)
-    (debian / "kernel.mk").write_text(f"KDIR = {kernel.kdir}\nRELEASE = {kernel.release}\n")
+        name = template.stem.replace("modules.", f"rpcrdma-modules-{kernel.release}.")
+        (debian / name).write_text(text)
+    (debian / "kernel.mk").write_text(f"KDIR = {kernel.kdir}\nRELEASE = {kernel.release}\n"
+                                    f"KERNEL_VERSION = {kernels.stock_version()}\n")
     version = "0.1." + repository.git("rev-list", "--count", "HEAD")
     commit = repository.git("log", "-1", "--format=%h")
     (debian / "changelog").write_text(f"rpcrdma ({version}) unstable; urgency=medium\n\n  * Of commit {commit}.\n\n"
