@@ -2,6 +2,7 @@
 
 import functools
 import re
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,12 +60,18 @@ def check(results: Results) -> None:
     """Cheap tests first; then those of the module beside those of what is built by cargo, since rustc has one thread for most of
     a crate."""
     _look(results)
-    parts = [Results(), Results()]
-    with ThreadPoolExecutor(max_workers=len(parts)) as pool:
-        for done in [pool.submit(test, part) for test, part in zip((_module, _programs), parts)]:
-            done.result()
-    for part in parts:
-        results.include(part)
+    beside = Results()
+
+    def run_beside() -> None:
+        progress.speak_as("beside")
+        _programs(beside)
+
+    # An interrupted run does not wait for it.
+    thread = threading.Thread(target=run_beside, daemon=True)
+    thread.start()
+    _module(results)
+    thread.join()
+    results.include(beside)
     _fuzz(results)
 
 

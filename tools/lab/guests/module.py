@@ -2,6 +2,7 @@
 
 import functools
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import cache
@@ -25,12 +26,18 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
         options.append("RPCRDMA_KUNIT=1")
     if kernel.arch != AMD64:
         options.append(f"ARCH={kernel.arch.name}")
-    with cache.lock(f"module-{out.name}", f"builds rpcrdma.ko ({out.name})"):
+    with lock(kernel, kunit):
         log.unlink(missing_ok=True)
         with progress.step(f"building rpcrdma.ko ({out.name})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
             roots.builder(kernel.suite).run(argv, log, "rpcrdma.ko does not build", kernels.IDENTITY)
     return out / "rpcrdma.ko"
+
+
+def lock(kernel: Kernel, kunit: bool = False) -> AbstractContextManager[None]:
+    """Whoever builds it, or removes what was built, has this meanwhile."""
+    name = objects(kernel, kunit).name
+    return cache.lock(f"module-{name}", f"builds rpcrdma.ko ({name})")
 
 
 def objects(kernel: Kernel, kunit: bool = False) -> Path:

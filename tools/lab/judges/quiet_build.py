@@ -10,7 +10,8 @@ from series.overlay import no_warning
 def check(kernel: Kernel) -> None:
     """Fail if it does not, or if there is a warning."""
     # What is not built anew warns of nothing.
-    shutil.rmtree(module.objects(kernel), ignore_errors=True)
+    with module.lock(kernel):
+        shutil.rmtree(module.objects(kernel), ignore_errors=True)
     module.build.cache_clear()
     module.build(kernel)
     no_warning(module.build_log(kernel))

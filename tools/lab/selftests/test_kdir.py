@@ -125,6 +125,13 @@ class KernelTree(unittest.TestCase):
         (self.tree / "rust/kernel/error.rs").unlink()
         self.prepare("7.2.12", *OPTIONS)
         self.refused("rust/kernel is missing")
+        self.program("rustc", RUSTC)
+        self.program("bindgen", "bindgen 0.0")
+        source = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (source / "rust/kernel").mkdir(parents=True)
+        (source / "rust/kernel/error.rs").touch()
+        (self.tree / "source").symlink_to(source)
+        self.assertEqual(self.check(), (0, ""))
 
     def test_in_tree_transport_built_in(self) -> None:
         self.prepare("7.3.4", *OPTIONS, "CONFIG_SUNRPC_XPRT_RDMA=y")

@@ -40,8 +40,8 @@ pub(crate) enum Argument {
 impl Argument {
     /// What was received from `offset` on, but for the memory at `position` of that.
     ///
-    /// Behind no memory is nothing: `svc_defer()` of kernels before 7.3.4, which puts a request
-    /// off, takes a tail without pages for a part of the head, and copies what is in front of that.
+    /// Behind no memory is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a request off,
+    /// takes a tail without pages for a part of the head, and copies what is in front of that.
     #[inline(always)]
     pub(crate) fn reduced(offset: usize, position: usize, memory: ReadPages) -> Self {
         match memory.len() {
