@@ -57,19 +57,19 @@ def run() -> int:
 
 
 def check(results: Results) -> None:
-    """Cheap tests first; then those of the module beside those of what is built by cargo, since rustc has one thread for most of
-    a crate."""
+    """Cheap tests first; then two columns side by side, which take about as long, since rustc has one thread for most of a
+    crate."""
     _look(results)
     beside = Results()
 
     def run_beside() -> None:
         progress.speak_as("beside")
-        _programs(beside)
+        _second(beside)
 
     # An interrupted run does not wait for it.
     thread = threading.Thread(target=run_beside, daemon=True)
     thread.start()
-    _module(results)
+    _first(results)
     thread.join()
     results.include(beside)
     _fuzz(results)
@@ -90,13 +90,13 @@ def _look(results: Results) -> None:
     results.test("host: rustfmt", _rustfmt)
 
 
-def _module(results: Results) -> None:
+def _first(results: Results) -> None:
     results.test("host: clippy on the module", lambda: module.clippy(kernels.debug()))
     results.test("host: rustdoc", kernel_tools.rustdoc)
     results.test("host: builds for arm64 without a warning", lambda: quiet_build.check(kernels.stock(ARM64)))
 
 
-def _programs(results: Results) -> None:
+def _second(results: Results) -> None:
     results.test("host: mypy", _mypy)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))

@@ -61,8 +61,8 @@ pub(crate) fn keepalive_time() -> u32 {
     unsafe { bindings::sysctl_keepalive_time() }
 }
 
-/// Pages that one memory region of a new connection may cover, 17 to 257 of 4 KiB; 0 for as many as
-/// the device can.
+/// Pages that one memory region of a new connection may cover, 17 to 257 where a page has 4 KiB; 0
+/// for as many as the device can.
 pub(crate) fn region_pages() -> u32 {
     // SAFETY: Reads an integer; no precondition.
     unsafe { bindings::sysctl_region_pages() }
