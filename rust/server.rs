@@ -5,6 +5,7 @@
 mod accept;
 mod backlog;
 mod connection;
+mod drops;
 mod events;
 mod grant;
 mod listener;

@@ -27,6 +27,7 @@ use crate::{
             Connection,
             Responder, //
         },
+        drops,
         events::{
             Events,
             Pending, //
@@ -178,6 +179,7 @@ impl Connection {
             pulls,
             queue,
             poison,
+            pace,
         } = new;
         events.attach(handle.clone())?;
         let device = id.limits()?;
@@ -213,9 +215,11 @@ impl Connection {
             Some(_) => send_threshold,
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
+        let drops = drops::judge(&qp, queue.clone(), pace)?;
         let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides));
         Ok(Self {
             pulls: pulls.transpose()?,
+            drops,
             qp,
             addresses,
             limits: limits(max_message),

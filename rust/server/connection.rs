@@ -19,6 +19,7 @@ use crate::{
                 Counter, //
             },
             log::warn,
+            workqueue::Hasten, //
         },
         trace, //
     },
@@ -158,6 +159,26 @@ impl Responder {
         }))
     }
 
+    /// Whether all credits are with Calls that were dropped. May sleep.
+    pub(super) fn has_no_credit_left(&self) -> bool {
+        self.grant.lock().is_used_up()
+    }
+
+    /// How many messages were received so far, up to `u32::MAX`.
+    pub(super) fn calls(&self) -> u32 {
+        self.calls.load(Relaxed)
+    }
+
+    /// The client's address.
+    pub(super) fn peer(&self) -> &SocketAddress {
+        &self.peer
+    }
+
+    /// The connection is of no use any more.
+    pub(super) fn close(&self) {
+        self.handle.close();
+    }
+
     /// Receives that are needed.
     pub(super) fn wanted_receives(&self) -> u32 {
         self.wanted.lock().receives()
@@ -217,10 +238,7 @@ impl Responder {
     /// Whether the Call is one whose own fault broke the connection before.
     #[inline]
     pub(super) fn is_poisonous(&self, xid: u32) -> bool {
-        self.poison.is_any() && {
-            let calls = self.calls.load(Relaxed);
-            self.poison.take(&self.peer, xid, calls)
-        }
+        self.poison.is_any() && { self.poison.take(&self.peer, xid, self.calls()) }
     }
 
     /// RDMA Reads are about to be prepared.
@@ -276,8 +294,7 @@ impl Handler for Responder {
             }
         }
         // One completion handler at a time.
-        let calls = self.calls.load(Relaxed);
-        self.calls.store(calls.saturating_add(1), Relaxed);
+        self.calls.store(self.calls().saturating_add(1), Relaxed);
         self.arrived(RecvItem::Message(message.keep()));
     }
 
@@ -381,6 +398,8 @@ pub(crate) struct Connection {
     pub(super) invalidate: bool,
     /// It pulls Replies.
     pub(super) pulls: Option<Pulls<Responder>>,
+    /// Ends it when all credits stay with Calls that were dropped.
+    pub(super) drops: Arc<dyn Hasten>,
 }
 
 impl Connection {
@@ -514,28 +533,22 @@ impl Connection {
         self.want_receives(&grant);
     }
 
-    /// A Call ends without a Reply, and its message was given back. The client is not told, and
-    /// cannot send it again on this connection, so its credit comes back with the next Reply; but a
-    /// client that has none left would wait for its own timer, and learns of the loss by that of
-    /// the connection (RFC 8166, section 4.5.4). May sleep.
+    /// A Call ends without a Reply, and its message was given back. Its credit comes back with the
+    /// next Reply, if there is one. May sleep.
     pub(super) fn dropped(&self) {
         let mut grant = self.qp.handler().grant.lock();
         let goes_on = grant.dropped();
         let wanted = self.want_receives(&grant);
         drop(grant);
-        if goes_on {
-            return self.make_receives(wanted);
+        self.make_receives(wanted);
+        if !goes_on {
+            self.drops.hasten();
         }
-        let peer = &self.addresses.1;
-        warn(format_args!(
-            "connection from {peer} closed: all credits are with dropped requests"
-        ));
-        self.close();
     }
 
     /// The connection is of no use any more.
     pub(super) fn close(&self) {
-        self.qp.handler().handle.close();
+        self.qp.handler().close();
     }
 
     /// The answer to a Call whose chunks cannot be served.

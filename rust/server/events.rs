@@ -16,6 +16,7 @@ use crate::{
     },
     server::{
         backlog::Backlog,
+        drops::Pace,
         poison::Poison, //
     },
 };
@@ -42,6 +43,7 @@ pub(super) struct Pending {
     /// For work of the connection.
     pub(super) queue: Arc<OwnedQueue>,
     pub(super) poison: Arc<Poison>,
+    pub(super) pace: Arc<Pace>,
 }
 
 /// Who lets the id of a connection go that is lost.

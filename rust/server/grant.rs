@@ -94,7 +94,12 @@ impl Grant {
     /// client has any left: if not, it can send nothing that would be replied to.
     pub(super) fn dropped(&mut self) -> bool {
         self.dropped = self.dropped.saturating_add(1);
-        self.dropped < self.told
+        !self.is_used_up()
+    }
+
+    /// Whether all credits that the client was told of are with Calls that were dropped.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.dropped >= self.told
     }
 
     /// A Call was replied to, while so many other messages were in use, by one of `threads`.

@@ -31,6 +31,7 @@ use crate::{
     },
     server::{
         backlog::Backlog,
+        drops::Pace,
         events::{
             Events,
             Pending, //
@@ -71,6 +72,7 @@ struct Door {
     handle: SvcHandle,
     queue: Arc<OwnedQueue>,
     poison: Arc<Poison>,
+    pace: Arc<Pace>,
     backlog: Arc<Backlog<Pending>>,
     #[pin]
     again: SpinLock<ListenRetry>,
@@ -102,6 +104,7 @@ impl Door {
             pulls: request.responder_resources,
             queue: self.queue.clone(),
             poison: self.poison.clone(),
+            pace: self.pace.clone(),
         };
         self.backlog.push(ticket, new);
         self.handle.connection_pending();
@@ -182,7 +185,7 @@ impl Listener {
     /// Listens. May sleep.
     pub(super) fn new(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
-        let poison = Poison::new()?;
+        let (poison, pace) = (Poison::new()?, Pace::new()?);
         let most = total_pages() / SHARE_OF_MEMORY;
         let backlog = Backlog::new(most, PATIENCE, queue.clone())?;
         let (theirs, works) = (backlog.clone(), queue.clone());
@@ -191,6 +194,7 @@ impl Listener {
                 handle,
                 queue: works,
                 poison,
+                pace,
                 backlog: theirs,
                 again <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_again"),
             }),

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The end of a connection all of whose credits are with Calls that nfsd has dropped: what it
+//! executes already, say, for an earlier connection.
+//!
+//! The client is not told of a drop, and cannot send the Call again on this connection. One that
+//! has no other credit would wait for its own timer, and learns of the drop by the end of the
+//! connection (RFC 8166, section 4.5.4). But nothing is gained by that while nfsd is still at work
+//! on the Call, and it would be dropped again.
+
+use crate::{
+    kapi::sys::{
+        log::warn,
+        time::{
+            self,
+            HZ, //
+        },
+        workqueue::{
+            work_class,
+            DelayedWork,
+            Hasten,
+            OwnedQueue,
+            Timer,
+            WorkItem, //
+        },
+    },
+    server::connection::Responder,
+    transport::endpoint::Endpoint, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    time::Jiffies, //
+};
+
+/// For how long nothing must have come from the client, nor be executed for it.
+const SILENCE: Jiffies = 10 * HZ;
+/// From one such end to the next, of all connections of a listener.
+const PACE: Jiffies = 60 * HZ;
+
+/// When a connection of a listener was last ended for that.
+pub(super) struct Pace(Atomic<Jiffies>);
+
+impl Pace {
+    /// None was. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let long_ago = time::jiffies().wrapping_sub(PACE);
+        Ok(Arc::new(Self(Atomic::new(long_ago)), GFP_KERNEL)?)
+    }
+
+    /// Whether one may be ended now; that counts as done. Any context.
+    fn take(&self) -> bool {
+        let now = time::jiffies();
+        let due = now.wrapping_sub(self.0.load(Relaxed)) >= PACE;
+        if due {
+            self.0.store(now, Relaxed);
+        }
+        due
+    }
+}
+
+/// The work item that ends a connection.
+struct Judge {
+    qp: Arc<Endpoint<Responder>>,
+    pace: Arc<Pace>,
+    /// Messages that had been received when it was last looked at.
+    seen: Atomic<u32>,
+}
+
+impl WorkItem for Judge {
+    fn run(&self, timer: Timer<'_>) {
+        let responder = self.qp.handler();
+        if !responder.has_no_credit_left() {
+            return;
+        }
+        let calls = responder.calls();
+        let silent = self.seen.xchg(calls, Relaxed) == calls;
+        // A batch of so many there never is.
+        let executed = self.qp.post_receive_batch(usize::MAX).unwrap_or(0);
+        if !silent || executed != 0 || !self.pace.take() {
+            timer.queue(SILENCE);
+            return;
+        }
+        let peer = responder.peer();
+        warn(format_args!(
+            "connection from {peer} closed: all credits are with dropped requests"
+        ));
+        responder.close();
+    }
+}
+
+/// Makes the work item of a new connection, which is to run each time that a Call was dropped and no
+/// credit is left. May sleep.
+pub(super) fn judge(
+    qp: &Arc<Endpoint<Responder>>,
+    queue: Arc<OwnedQueue>,
+    pace: Arc<Pace>,
+) -> Result<Arc<dyn Hasten>> {
+    let judge = Judge {
+        qp: qp.clone(),
+        pace,
+        seen: Atomic::new(0),
+    };
+    let class = work_class!(c"svcrdma_drops");
+    let work = DelayedWork::<Judge>::new(queue, class, Ok::<_, Error>(judge), GFP_KERNEL)?;
+    Ok(Arc::new(work, GFP_KERNEL)?)
+}
