@@ -207,11 +207,11 @@ mod suite {
         credits.granted(3);
         claim(credits.get_probe(PROBE), "the probe")?;
         claim(credits.drop_probe(), "it was dropped")?;
-        claim(!credits.all_abandoned(), "there is a credit for a Call")?;
+        claim(!credits.is_stalled(), "there is a credit for a Call")?;
         claim(credits.get(1), "which has it")?;
-        claim(!credits.all_abandoned(), "and waits")?;
+        claim(!credits.is_stalled(), "and waits")?;
         credits.abandon(1);
-        claim(credits.all_abandoned(), "or does not")
+        claim(credits.is_stalled(), "or does not")
     }
 
     #[test]
@@ -222,13 +222,13 @@ mod suite {
             claim(credits.get_probe(xid), "the probe")?;
             claim(credits.drop_probe(), "it was dropped")?;
         }
-        claim(!credits.all_abandoned(), "there is a credit for a Call")?;
+        claim(!credits.is_stalled(), "there is a credit for a Call")?;
         credits.granted(2);
         claim(
             !credits.get(1) && !credits.get_probe(PROBE + 2),
             "there is none",
         )?;
-        claim(credits.all_abandoned(), "and none comes back")
+        claim(credits.is_stalled(), "and none comes back")
     }
 
     #[test]
@@ -291,25 +291,27 @@ mod suite {
     }
 
     #[test]
-    fn a_connection_is_stuck_when_every_credit_is_abandoned() -> Result {
+    fn a_connection_is_stalled_when_nobody_waits_for_what_is_under_way() -> Result {
         let mut credits = Credits::new(8)?;
-        claim(!credits.all_abandoned(), "nothing is under way")?;
+        claim(!credits.is_stalled(), "nothing is under way")?;
         credits.granted(3);
         claim(credits.get(1) && credits.get(2), "two Calls")?;
-        claim(!credits.all_abandoned(), "somebody waits for both")?;
+        claim(!credits.is_stalled(), "somebody waits for both")?;
         credits.abandon(1);
         credits.abandon(7);
-        claim(!credits.all_abandoned(), "somebody waits for one")?;
+        claim(!credits.is_stalled(), "somebody waits for one")?;
         credits.abandon(2);
-        claim(credits.all_abandoned(), "nobody waits for either")?;
+        claim(credits.is_stalled(), "nobody waits for either")?;
         claim(!credits.get(3), "they keep their credits")?;
         credits.granted(4);
-        claim(!credits.all_abandoned(), "there is a credit more")?;
+        claim(credits.is_stalled(), "though there is a credit more")?;
         claim(credits.get(3), "which can be taken")?;
-        claim(!credits.all_abandoned(), "somebody waits for that one")?;
+        claim(!credits.is_stalled(), "somebody waits for that one")?;
         claim(credits.put(1), "a late Reply")?;
         credits.abandon(3);
-        claim(!credits.all_abandoned(), "its credit can be taken")
+        claim(credits.is_stalled(), "two credits are lost")?;
+        claim(credits.put(2) && credits.put(3), "late Replies")?;
+        claim(!credits.is_stalled(), "all are back")
     }
 
     #[test]

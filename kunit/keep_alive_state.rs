@@ -4,10 +4,7 @@
 //! does not answer in time is given up, and not before.
 
 use super::*;
-use crate::kunit::{
-    claim,
-    same, //
-};
+use crate::kunit::same;
 use kernel::prelude::*;
 
 const INTERVAL: Jiffies = 3 * HZ;
@@ -130,11 +127,14 @@ mod suite {
     }
 
     #[test]
-    fn no_probe_before_the_first_call() -> Result {
+    fn a_stall_lasts_from_the_first_look_on() -> Result {
         let watch = KeepAliveState::new();
-        claim(watch.program().is_none(), "no Call")?;
-        watch.sending(|| (100003, 3));
-        watch.sending(|| (100227, 3));
-        same("program", watch.program(), Some((100003, 3)))
+        for _ in 0..2 {
+            same("none", watch.stalled(INTERVAL, false), None)?;
+            same("found", watch.stalled(INTERVAL, true), Some(0))?;
+            same("later", watch.stalled(INTERVAL, true), Some(INTERVAL))?;
+            same("again", watch.stalled(1, true), Some(INTERVAL + 1))?;
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a connection that is lost is given up, once, and as soon as it is up where it was lost
-//! before that; one that is being closed is not given up again; the next one is not delayed where
-//! the server was waited for.
+//! before that; one that is being closed is not given up again; the next one is delayed where it
+//! did not live; and it is up only when the server has answered the first Call.
 
 use super::*;
 use crate::{
@@ -67,33 +67,57 @@ mod suite {
         let mount = Unmounted::new()?;
         let loss = loss(&mount)?;
         loss.enable();
-        loss.disable();
+        loss.disable(0);
         loss.lost(CmEventKind::Disconnected);
         claim(!mount.was_to_close(), "its end is no news")
     }
 
     #[test]
-    fn waiting_for_a_server_is_delay_enough() -> Result {
+    fn a_short_life_is_followed_by_a_delay_that_grows() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let xprt = mount.transport()?.state().xprt.clone();
-        let lose = |reason| {
-            xprt.increase_backoff();
+        let delay_after = |lived: Jiffies, messages, reason| {
+            mount.attempted();
             let loss = loss(&mount)?;
             loss.enable();
+            let since = time::jiffies().wrapping_sub(lived);
+            loss.since.store(since, Relaxed);
             loss.report(reason);
+            loss.disable(messages);
             Ok::<_, Error>(mount.backoff())
         };
-        let first = lose(LossReason::BadMessage)?;
-        claim(first > 0, "a bad message is followed by a delay")?;
-        let closed = LossReason::Event(CmEventKind::Disconnected);
-        same("when the server closes it", lose(closed)?, 2 * first)?;
-        for reason in [
-            LossReason::Overdue,
-            LossReason::Silent,
-            LossReason::NoCredits,
-        ] {
-            same("without an answer", lose(reason)?, 0)?;
+        let first = delay_after(0, 1, LossReason::BadMessage)?;
+        claim(first > 0, "the first delay")?;
+        let few = USEFUL_MESSAGES - 1;
+        let second = delay_after(HZ, few, LossReason::Overdue)?;
+        same("when it was overdue", second, 2 * first)?;
+        for reason in [LossReason::BadMessage, LossReason::Overdue] {
+            same("after a long life", delay_after(USEFUL_LIFE, 1, reason)?, 0)?;
         }
-        Ok(())
+        let busy = delay_after(0, USEFUL_MESSAGES, LossReason::BadMessage)?;
+        same("after a busy life", busy, 0)
+    }
+
+    #[test]
+    fn an_attempt_that_fails_resets_no_delay() -> Result {
+        let mount = Unmounted::<ClientXprt>::new()?;
+        mount.attempted();
+        let loss = loss(&mount)?;
+        loss.report(LossReason::NoAnswer);
+        loss.disable(0);
+        claim(mount.backoff() > 0, "the next attempt is delayed")
+    }
+
+    #[test]
+    fn the_first_call_is_waited_for() -> Result {
+        let mount = Unmounted::<ClientXprt>::new()?;
+        let unanswered = loss(&mount)?;
+        same("no answer", unanswered.wait_answer(1), Err(EHOSTUNREACH))?;
+        let answered = loss(&mount)?;
+        answered.answered();
+        same("an answer", answered.wait_answer(1), Ok(()))?;
+        let lost = loss(&mount)?;
+        lost.lost(CmEventKind::Disconnected);
+        lost.answered();
+        same("lost", lost.wait_answer(1), Err(ENOTCONN))
     }
 }

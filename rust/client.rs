@@ -10,7 +10,6 @@ mod cm_state;
 mod connect;
 mod connection;
 mod connection_slot;
-mod credit_timeout;
 mod fence;
 mod handler;
 mod idle_buffers;

@@ -33,6 +33,7 @@ use crate::kapi::{
         Class,
         Payload,
         RpcRqst,
+        SendError,
         Service,
         SvcClass,
         SvcHandle,
@@ -141,7 +142,7 @@ impl Service for Server {
         &REVERSE
     }
 
-    fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
+    fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result<(), SendError> {
         reverse::call(connection, message)
     }
 

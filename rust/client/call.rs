@@ -24,6 +24,10 @@ use kernel::{
     new_spinlock,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         SpinLock, //
     },
@@ -138,6 +142,8 @@ pub(crate) struct CallState {
 pub(crate) struct Call {
     #[pin]
     pub(crate) state: SpinLock<CallState>,
+    /// The Reply to it was overdue.
+    overdue: Atomic<bool>,
     /// Completed when the local invalidation that the fence of a cancelled RPC posted has ended.
     #[pin]
     pub(crate) fenced: Completion,
@@ -200,6 +206,17 @@ impl CallState {
 }
 
 impl Call {
+    /// The Reply is overdue.
+    pub(super) fn note_overdue(&self) {
+        self.overdue.store(true, Relaxed);
+    }
+
+    /// Whether the Reply was overdue since this was last asked.
+    #[inline]
+    pub(super) fn was_overdue(&self) -> bool {
+        self.overdue.load(Relaxed) && self.overdue.xchg(false, Relaxed)
+    }
+
     /// State for an RPC. May sleep if `flags` say so.
     pub(crate) fn new(flags: Flags) -> Result<Arc<Self>> {
         let state = CallState {
@@ -215,6 +232,7 @@ impl Call {
         Arc::pin_init(
             pin_init!(Self {
                 state <- new_spinlock!(state, "rpcrdma_call"),
+                overdue: Atomic::new(false),
                 fenced <- Completion::new(),
             }),
             flags,

@@ -10,7 +10,10 @@ use crate::{
             Requester, //
         },
         connection_slot::ConnectionSlot,
-        keep_alive::KeepAlive,
+        keep_alive::{
+            self,
+            KeepAlive, //
+        },
         loss::LossNotifier,
         sizes::{
             Sizes,
@@ -61,6 +64,8 @@ const RESOLVE_TIMEOUT: u32 = 5000;
 /// How long to wait for the server's answer. The connection manager would ask for longer than the
 /// RPC layer waits to be told.
 const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
+/// How long the server may take for the first Call, which is that of the transport itself.
+const ANSWER_TIMEOUT: Jiffies = 30 * HZ;
 /// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
 /// RPC layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
@@ -81,13 +86,17 @@ impl WorkItem for Connector {
         let Some((address, connecting)) = self.slot.take_attempt() else {
             return;
         };
-        match connect(&self.slot.state, address) {
+        match connect(&self.slot.state, address, connecting.program()) {
             Ok(connection) => {
                 let requester = connection.handler();
                 requester.looked_after_by(self.keep_alive.clone());
                 self.slot.begin(connection);
                 self.keep_alive.queue(KeepAlive::next_check());
                 connecting.succeeded();
+                // They may have been enabled, and Calls have come, before that.
+                if self.slot.state.reverse_enabled() {
+                    self.slot.expect_reverse_calls();
+                }
             }
             Err(e) => connecting.failed(e),
         }
@@ -115,11 +124,15 @@ fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointCo
     }
 }
 
-/// Makes a connection. Runs in the work item; sleeps.
-fn connect(shared: &Arc<XprtState>, address: SocketAddress) -> Result<Arc<Connection>> {
+/// Makes a connection for an RPC of `program`. Runs in the work item; sleeps.
+fn connect(
+    shared: &Arc<XprtState>,
+    address: SocketAddress,
+    program: (u32, u32),
+) -> Result<Arc<Connection>> {
     let loss = LossNotifier::new(shared.xprt.clone(), address)?;
     let cm = CmState::new(loss.clone())?;
-    let made = attempt(shared, &loss, &cm);
+    let made = attempt(shared, program, &loss, &cm);
     trace::xprtrdma_connect(|| {
         let result = made.as_ref().err().map_or(0, |e| e.to_errno());
         (address, result, cm.status())
@@ -130,6 +143,7 @@ fn connect(shared: &Arc<XprtState>, address: SocketAddress) -> Result<Arc<Connec
 /// Makes a connection, whose id has this state. Sleeps.
 fn attempt(
     shared: &Arc<XprtState>,
+    program: (u32, u32),
     loss: &Arc<LossNotifier>,
     cm: &Arc<CmState<Arc<LossNotifier>>>,
 ) -> Result<Arc<Connection>> {
@@ -144,7 +158,7 @@ fn attempt(
     let added = id.requests_beside_reads(PULL_CONTEXTS)?;
     let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
     let (own, peer) = id.addresses();
-    let number = shared.next_id();
+    let name = (shared.next_id(), program);
     let connection = bring_up::make(
         id,
         device,
@@ -160,18 +174,29 @@ fn attempt(
         |Sizes { plan, queues, .. }| {
             let (loss, cm) = (loss.clone(), cm.clone());
             let calls = queues.messages;
-            Requester::new(shared.clone(), number, loss, cm, calls, *plan)
+            Requester::new(shared.clone(), name, loss, cm, calls, *plan)
         },
         |unfit| log::warn(format_args!("the device that leads to {address} {unfit}")),
     )?;
-    if let Err(e) = bring_up(shared, &connection, cm, &device) {
+    let up = bring_up(shared, &connection, cm, &device).and_then(|()| {
+        negotiated(&connection.handler().thresholds(), own, peer);
+        exchange(&connection)
+    });
+    if let Err(e) = up {
+        loss.disable(0);
         connection.shutdown();
         return Err(e);
     }
-    let requester = connection.handler();
-    negotiated(&requester.thresholds(), own, peer);
-    requester.loss.enable();
+    loss.enable();
     Ok(connection)
+}
+
+/// Has the server answer a Call of the transport's own in front of all RPCs. It brings the first
+/// grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3) that the
+/// server is slow with, or drops: all others would wait for that one. Sleeps.
+fn exchange(connection: &Connection) -> Result {
+    keep_alive::send_probe(connection).map_err(|_| ENOTCONN)?;
+    connection.handler().loss.wait_answer(ANSWER_TIMEOUT)
 }
 
 /// Gives a new connection what it needs, and asks the server for it.

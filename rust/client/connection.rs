@@ -57,6 +57,9 @@ use xdr::{
 pub(crate) struct Requester {
     pub(crate) shared: Arc<XprtState>,
     pub(crate) id: ConnectionId,
+    /// Program and version of the RPC that it was made for. All are programs of one server, which
+    /// answers the NULL Call of each.
+    pub(super) program: (u32, u32),
     pub(crate) loss: Arc<LossNotifier>,
     pub(super) cm: Arc<CmState<Arc<LossNotifier>>>,
     /// RPCs that may be under way at once: the credits that we ask for.
@@ -91,7 +94,7 @@ impl Requester {
     /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
     pub(crate) fn new(
         shared: Arc<XprtState>,
-        id: ConnectionId,
+        (id, program): (ConnectionId, (u32, u32)),
         loss: Arc<LossNotifier>,
         cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
@@ -104,6 +107,7 @@ impl Requester {
         Ok(pin_init!(Self {
             shared,
             id,
+            program,
             loss,
             cm,
             max_calls,

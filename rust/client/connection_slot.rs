@@ -66,11 +66,6 @@ impl ConnectionSlot {
     pub(super) fn begin(&self, connection: Arc<Connection>) {
         let old = self.connection.lock().replace(connection);
         drop(old);
-        // They may have been enabled, and Calls have come, while there was no connection to be
-        // seen.
-        if self.state.reverse_enabled() {
-            self.expect_reverse_calls();
-        }
     }
 
     /// Makes the present connection ready for Calls of the server. May sleep.
@@ -85,7 +80,9 @@ impl ConnectionSlot {
         let Some(connection) = self.get() else {
             return;
         };
-        connection.handler().loss.disable();
+        let requester = connection.handler();
+        let messages = requester.credits.lock().all_received();
+        requester.loss.disable(messages);
         // It stays known until it is gone: whoever must wait for that finds it.
         connection.shutdown();
         let mut slot = self.connection.lock();

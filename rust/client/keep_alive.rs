@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Finding out that a server has died without a word (RFC 8267, section 6.7.2).
+//! The periodic look at a connection: for what waits for an event that need not come, and for a
+//! server that has died without a word (RFC 8267, section 6.7.2).
 //!
 //! Where nothing was heard of the server for a while, it is sent a NULL Call, for which a credit is
 //! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that
@@ -73,7 +74,13 @@ fn interval() -> Option<Jiffies> {
 fn watch(connection: &Connection) {
     let requester = connection.handler();
     let watch = &requester.watch;
-    match watch.next_action(watch.elapsed(), interval()) {
+    let passed = watch.elapsed();
+    let stalled = requester.credits.lock().is_stalled();
+    let stalled = watch.stalled(passed, stalled);
+    if stalled.is_some_and(|time| time >= KeepAlive::next_check()) {
+        requester.loss.report(LossReason::NoCredits);
+    }
+    match watch.next_action(passed, interval()) {
         ProbeAction::Wait => (),
         // Otherwise later: a Call has the only credit, and a timeout of its own.
         ProbeAction::Ask if ask(connection).is_ok() => watch.asked(),
@@ -104,9 +111,9 @@ fn ask(connection: &Connection) -> Result {
 /// Sends the server a NULL Call. May sleep.
 ///
 /// `EAGAIN` when that is not possible now.
-fn send_probe(connection: &Connection) -> Result {
+pub(super) fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
-    let (program, version) = requester.watch.program().ok_or(EAGAIN)?;
+    let (program, version) = requester.program;
     let xid = requester.shared.xprt.next_xid();
     if !requester.credits.lock().get_probe(xid) {
         return Err(EAGAIN);

@@ -27,9 +27,8 @@ pub(crate) struct KeepAliveState {
     silent: Atomic<Jiffies>,
     /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
     asked: Atomic<Jiffies>,
-    /// Program and version of the first Call on this connection; 0 before that. Those of the last
-    /// would be no better: all are programs of one server, and NULL of any is answered.
-    program: Atomic<u64>,
+    /// For how long the credits in use have been with Calls that nobody waits for.
+    stalled: Atomic<Jiffies>,
 }
 
 impl KeepAliveState {
@@ -41,7 +40,7 @@ impl KeepAliveState {
             looked: Atomic::new(time::jiffies()),
             silent: Atomic::new(0),
             asked: Atomic::new(0),
-            program: Atomic::new(0),
+            stalled: Atomic::new(0),
         }
     }
 
@@ -51,21 +50,6 @@ impl KeepAliveState {
         if !self.heard.load(Relaxed) {
             self.heard.store(true, Relaxed);
         }
-    }
-
-    /// A Call of a program is sent.
-    pub(super) fn sending(&self, of: impl FnOnce() -> (u32, u32)) {
-        if self.program.load(Relaxed) == 0 {
-            let (program, version) = of();
-            let both = u64::from(program) << 32 | u64::from(version);
-            self.program.store(both, Relaxed);
-        }
-    }
-
-    /// Program and version of the Calls on this connection, if there were any.
-    pub(super) fn program(&self) -> Option<(u32, u32)> {
-        let both = self.program.load(Relaxed);
-        (both != 0).then_some(((both >> 32) as u32, both as u32))
     }
 
     /// The time since this was last called. For the work item.
@@ -98,6 +82,20 @@ impl KeepAliveState {
         } else {
             ProbeAction::Wait
         }
+    }
+
+    /// So much time has passed since this was last called, and the credits in use are with Calls
+    /// that nobody waits for, or not. Returns for how long they have been, at least.
+    pub(super) fn stalled(&self, passed: Jiffies, stalled: bool) -> Option<Jiffies> {
+        // From the first look on that found them so, which is one more than that time.
+        let before = self.stalled.load(Relaxed);
+        let now = match (stalled, before) {
+            (false, _) => 0,
+            (true, 0) => 1,
+            (true, before) => before.saturating_add(passed),
+        };
+        self.stalled.store(now, Relaxed);
+        now.checked_sub(1)
     }
 
     /// The server was asked, now or before others were answered.

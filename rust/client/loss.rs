@@ -16,7 +16,12 @@ use crate::{
         sunrpc::XprtHandle,
         sys::{
             address::SocketAddress,
-            log, //
+            completion::Completion,
+            log,
+            time::{
+                self,
+                HZ, //
+            }, //
         },
     },
     transport::endpoint::WcError, //
@@ -32,6 +37,7 @@ use kernel::{
         },
         Arc, //
     },
+    time::Jiffies, //
 };
 
 /// Why a connection has to be given up.
@@ -42,6 +48,8 @@ pub(crate) enum LossReason {
     Event(CmEventKind),
     /// A Reply is overdue.
     Overdue,
+    /// The server did not answer the first Call.
+    NoAnswer,
     /// The server did not answer when it was asked whether it is there.
     Silent,
     /// All credits are with Calls that nobody waits for any more.
@@ -65,13 +73,6 @@ pub(crate) enum LossReason {
     Unanswered,
 }
 
-impl LossReason {
-    /// Whether the server was waited for in vain, as long as an RPC waits.
-    fn is_timeout(&self) -> bool {
-        matches!(self, Self::Overdue | Self::Silent | Self::NoCredits)
-    }
-}
-
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -81,6 +82,7 @@ impl fmt::Display for LossReason {
             Self::Event(CmEventKind::AddressChange) => "the address has moved",
             Self::Event(_) => "the connection manager has given up",
             Self::Overdue => "a reply is overdue",
+            Self::NoAnswer => "the server does not answer",
             Self::Silent => "the server says nothing any more",
             Self::NoCredits => "the server keeps all credits",
             Self::NotFenced => "local invalidation failed",
@@ -95,27 +97,40 @@ impl fmt::Display for LossReason {
     }
 }
 
-/// Tells the RPC layer, and the log, once that a connection has to be given up. Nothing is said of
-/// one that is not up yet: the outcome of the attempt is reported anyway.
+/// A connection that lived for so long, or by which so many messages came, was of use: the next one
+/// is made without delay. Else the delay grows, whatever the connection was lost for.
+const USEFUL_LIFE: Jiffies = 5 * HZ;
+const USEFUL_MESSAGES: u32 = 8;
+
+/// Tells the RPC layer, and the log, once that a connection has to be given up. The RPC layer is
+/// told nothing of one that is not up yet: the attempt fails.
+#[pin_data]
 pub(crate) struct LossNotifier {
     xprt: XprtHandle<Call>,
     address: SocketAddress,
     enabled: Atomic<bool>,
+    /// When it came up.
+    since: Atomic<Jiffies>,
     reported: Atomic<bool>,
+    /// The server has answered the first Call, or the connection is lost.
+    #[pin]
+    first: Completion,
 }
 
 impl LossNotifier {
     /// For a new connection to `address`.
     pub(crate) fn new(xprt: XprtHandle<Call>, address: SocketAddress) -> Result<Arc<Self>> {
-        Ok(Arc::new(
-            Self {
+        Arc::pin_init(
+            pin_init!(Self {
                 xprt,
                 address,
                 enabled: Atomic::new(false),
+                since: Atomic::new(0),
                 reported: Atomic::new(false),
-            },
+                first <- Completion::new(),
+            }),
             GFP_KERNEL,
-        )?)
+        )
     }
 
     /// The server's address.
@@ -123,36 +138,56 @@ impl LossNotifier {
         &self.address
     }
 
+    /// The server has answered a Call of the transport's own. Any context.
+    pub(super) fn answered(&self) {
+        self.first.complete_all();
+    }
+
+    /// Waits until the server has answered the first Call. Sleeps for `timeout` at most.
+    ///
+    /// `EHOSTUNREACH` when it did not, `ENOTCONN` when the connection is lost.
+    pub(super) fn wait_answer(&self, timeout: Jiffies) -> Result {
+        if !self.first.wait_timeout(timeout) {
+            self.report(LossReason::NoAnswer);
+            return Err(EHOSTUNREACH);
+        }
+        match self.reported.load(Relaxed) {
+            true => Err(ENOTCONN),
+            false => Ok(()),
+        }
+    }
+
     /// The connection is up.
     pub(crate) fn enable(&self) {
+        self.since.store(time::jiffies(), Relaxed);
         // Both this and `report` write first and look then, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
-            let address = &self.address;
-            log::info(format_args!(
-                "connection to {address} lost: as soon as it was up"
-            ));
             self.xprt.force_disconnect();
         }
     }
 
     /// The RPC layer is to close the connection. Any context that may take a spin lock.
     pub(crate) fn report(&self, reason: LossReason) {
-        let first = !self.reported.xchg(true, Full);
-        if first && self.enabled.load(Relaxed) {
-            let address = &self.address;
-            log::info(format_args!("connection to {address} lost: {reason}"));
-            if reason.is_timeout() {
-                // That sets the pace. A delay would come on top, though the server may be well.
-                self.xprt.reset_backoff();
-            }
+        if self.reported.xchg(true, Full) {
+            return;
+        }
+        let address = &self.address;
+        log::info(format_args!("connection to {address} lost: {reason}"));
+        self.first.complete_all();
+        if self.enabled.load(Relaxed) {
             self.xprt.force_disconnect();
         }
     }
 
-    /// The connection is being closed: what its end brings about is no news.
-    pub(crate) fn disable(&self) {
+    /// The connection is being closed: what its end brings about is no news. So many messages have
+    /// come by it.
+    pub(crate) fn disable(&self, messages: u32) {
         self.reported.store(true, Relaxed);
+        let long = || time::since(self.since.load(Relaxed)) >= USEFUL_LIFE;
+        if self.enabled.load(Relaxed) && (messages >= USEFUL_MESSAGES || long()) {
+            self.xprt.reset_backoff();
+        }
     }
 }
 

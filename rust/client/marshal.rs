@@ -60,13 +60,16 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) 
     if rqst.connect_cookie() == xprt.connect_cookie() {
         return Err(ENOTCONN);
     }
+    // The server may be slow with it again. Who is innocent of that comes first.
+    if rqst.call().was_overdue() && rqst.put_last(xprt) {
+        return Err(EBADSLT);
+    }
     if !rqst.get_credit(xprt) {
         return Err(EBADSLT);
     }
     rqst.receive_buf().fill_sparse_pages()?;
 
     let requester = connection.handler();
-    requester.watch.sending(|| rqst.program());
     let wanted = requester.get_credit(rqst.xid())?;
     if let Err(e) = send_with_credit(connection, xprt, rqst, wanted) {
         requester.credits.lock().put(rqst.xid());

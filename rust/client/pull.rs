@@ -23,10 +23,7 @@ use crate::{
         },
         loss::LossReason,
         pulls::ProvidedReply,
-        settle::{
-            bad_reply,
-            give_up, //
-        },
+        settle::bad_reply,
         trace, //
     },
     kapi::{
@@ -114,11 +111,11 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
 fn fail(requester: &Requester, error: Error, rqst: PinnedRqst<Call>) {
     match error {
         // It is sent again on another connection.
-        ENOTCONN | ENOBUFS => give_up(requester, LossReason::NotPosted),
+        ENOTCONN | ENOBUFS => requester.loss.report(LossReason::NotPosted),
         // The same, with room for its Reply: it need not be pulled then.
         ENOMEM => {
             rqst.call().state.lock().refused = true;
-            give_up(requester, LossReason::NotPosted);
+            requester.loss.report(LossReason::NotPosted);
         }
         EPROTO => unusable(requester, rqst),
         _ => with_room(requester, rqst, LossReason::NotPulled),
@@ -146,7 +143,7 @@ fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) 
     if !again {
         complete(requester, rqst, Placed::failed(EIO));
     }
-    give_up(requester, reason);
+    requester.loss.report(reason);
 }
 
 /// The chunk that a message provides.
@@ -299,7 +296,7 @@ pub(super) fn send_done(
     trace::done(xid, key, sent);
     match sent {
         Ok(()) => count(Counter::ClientDones),
-        Err(_) => give_up(requester, LossReason::NotPosted),
+        Err(_) => requester.loss.report(LossReason::NotPosted),
     }
 }
 

@@ -30,18 +30,15 @@ impl WorkItem for RegionMaker {
             let requester = connection.handler();
             let (calls, plan) = (requester.max_calls, requester.plan);
             let more = plan.message().max(MORE_REGIONS);
-            match requester.make_regions(&connection, more, calls * plan.rpc()) {
-                Ok(_) => (),
-                // Nobody waits for regions of a connection that is going.
-                Err(e) if e == ENOTCONN => (),
-                // Whoever gives regions back wakes the sender, too.
-                Err(_) => {
+            let made = requester.make_regions(&connection, more, calls * plan.rpc());
+            // Nobody waits for regions of a connection that is going. Otherwise some may have come
+            // back before the sender was marked as waiting, which it was when this was queued.
+            if made != Err(ENOTCONN) && connection.idle_regions() == 0 {
+                // Where there can be no more, they come back with the RPCs that have them, and
+                // whoever gives them back wakes the sender.
+                if made.is_err() {
                     timer.queue(HZ / 10);
-                    return;
                 }
-            }
-            // Where there can be no more, they come back with the RPCs that have them.
-            if connection.idle_regions() == 0 {
                 return;
             }
         }

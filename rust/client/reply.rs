@@ -37,7 +37,6 @@ use crate::{
         settle::{
             bad_reply,
             foreign_key,
-            give_up,
             send_error,
             settle,
             unawaited, //
@@ -256,7 +255,7 @@ fn refuse(
         header => {
             bad_reply(requester, header.map(|h| h.xid), reason.as_str());
             if message.has_invalidated() {
-                give_up(requester, LossReason::BadMessage);
+                requester.loss.report(LossReason::BadMessage);
             }
             None
         }
@@ -366,7 +365,7 @@ fn answered(
         Verdict::Resend(reason) => end = Some(reason),
     }
     if let Some(reason) = end {
-        give_up(requester, reason);
+        requester.loss.report(reason);
     }
     if foreign {
         foreign_key(requester, xid);

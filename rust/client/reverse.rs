@@ -13,15 +13,15 @@ use crate::{
             ReverseCalls,
             WaitingCall, //
         },
-        settle::{
-            give_up,
-            send_error, //
-        },
+        settle::send_error,
         sizes::REVERSE_SLOTS, //
     },
     kapi::{
         ib::RecvBuf,
-        sunrpc::ReverseRqst,
+        sunrpc::{
+            ReverseRqst,
+            SendError, //
+        },
         trace, //
     },
 };
@@ -87,14 +87,16 @@ pub(super) fn called<'a>(
     let mut reverse = requester.reverse.lock();
     if !reverse.came() {
         drop(reverse);
-        give_up(requester, LossReason::TooManyCalls);
+        requester.loss.report(LossReason::TooManyCalls);
         return None;
     }
     // A sender that waits for a credit is not to keep the Reply back.
     requester.shared.xprt.space();
     trace::xprtrdma_cb_call(|| (*requester.loss.address(), call.xid));
-    let waits =
-        !reverse.waiting.is_empty() || !hand_over(requester, &mut reverse, call.xid, part.bytes);
+    // Before the RPC layer knows of the connection, its Reply would be lost.
+    let waits = !requester.shared.xprt.is_connected()
+        || !reverse.waiting.is_empty()
+        || !hand_over(requester, &mut reverse, call.xid, part.bytes);
     waits.then_some(Unserved {
         reverse,
         xid: call.xid,
@@ -153,25 +155,30 @@ pub(super) fn end(requester: &Requester) {
 }
 
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
-pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
-    let requester = connection.handler();
+pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result<(), SendError> {
     // A Reply belongs to the connection of its Call; the server sends that again on a new one.
-    if rqst.connection() != requester.id.0 {
-        return Err(EPIPE);
+    if rqst.connection() != connection.handler().id.0 {
+        return Ok(());
     }
+    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
+    post_reply(connection, rqst)
+        .map_err(|e| SendError::try_from(e).unwrap_or(SendError::NotConnected))
+}
+
+fn post_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
+    let requester = connection.handler();
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
     let mut buffer = requester.reply_buffer(connection)?;
     let reply = rqst.send_buf();
     let to = buffer.bytes();
     let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS).no_chunks();
-    let header = header.map_err(|_| ENOTCONN)?;
+    let header = header.map_err(|_| EMSGSIZE)?;
     let len = header.saturating_add(reply.len());
-    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
     if len > requester.thresholds().send {
-        return Err(ENOTCONN);
+        return Err(EMSGSIZE);
     }
-    let body = to.get_mut(header..len).ok_or(ENOTCONN)?;
-    reply.copy_to(0, body).map_err(|_| ENOTCONN)?;
+    let body = to.get_mut(header..len).ok_or(EMSGSIZE)?;
+    reply.copy_to(0, body)?;
     // That of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();

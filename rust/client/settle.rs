@@ -30,9 +30,6 @@ pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32
     }
     let changed = grant.and_then(|wire| credits.granted(wire));
     drop(credits);
-    if grant.is_some() {
-        requester.shared.xprt.reset_backoff();
-    }
     if let Some(calls) = changed {
         requester.shared.xprt.set_window(calls);
     }
@@ -56,7 +53,7 @@ pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
 #[cold]
 pub(super) fn foreign_key(requester: &Requester, xid: u32) {
     bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
-    give_up(requester, LossReason::BadMessage);
+    requester.loss.report(LossReason::BadMessage);
 }
 
 /// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give
@@ -88,20 +85,14 @@ pub(super) fn unawaited(
         None => {
             bad_reply(requester, Some(xid), "not well formed");
             if back {
-                give_up(requester, LossReason::BadMessage);
+                requester.loss.report(LossReason::BadMessage);
             }
         }
     }
+    if probe && unknown {
+        requester.loss.answered();
+    }
     requester.shared.xprt.space();
-}
-
-/// The connection ends because of what the server sent, and the next one is not to follow too soon.
-///
-/// A bad Reply to a Call gives its credit back without a new grant, but only a valid one lets more
-/// than one Call be under way (RFC 8166, section 3.3.3).
-pub(super) fn give_up(requester: &Requester, reason: LossReason) {
-    requester.shared.xprt.increase_backoff();
-    requester.loss.report(reason);
 }
 
 /// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
@@ -112,6 +103,6 @@ pub(super) fn send_error(requester: &Requester, connection: &Connection, error: 
         encoded.is_ok_and(|len| buffer.post_message(len, || TaskId::NONE).is_ok())
     });
     if !sent {
-        give_up(requester, LossReason::BadMessage);
+        requester.loss.report(LossReason::BadMessage);
     }
 }

@@ -11,18 +11,14 @@ use crate::{
         call::Call,
         cancel::fence_unanswered,
         connect::Connector,
+        connection::Connection,
         connection_slot::ConnectionSlot,
-        credit_timeout::{
-            CreditTimeout,
-            CREDIT_TIMEOUT, //
-        },
         idle_buffers::IdleBuffers,
         keep_alive::KeepAlive,
         loss::LossReason,
         marshal,
         region_maker::RegionMaker,
         reverse,
-        settle,
         sizes::REVERSE_SLOTS,
         xprt_state::XprtState, //
     },
@@ -33,6 +29,7 @@ use crate::{
             ReverseRqst,
             RpcBuffer,
             Rqst,
+            SendError,
             Task,
             Transport,
             Xprt,
@@ -70,7 +67,6 @@ pub(crate) struct ClientXprt {
     // The work items go first: they use the connection.
     connector: DelayedWork<Connector>,
     region_maker: DelayedWork<RegionMaker>,
-    credit_timeout: DelayedWork<CreditTimeout>,
     keep_alive: Arc<DelayedWork<KeepAlive>>,
     slot: Arc<ConnectionSlot>,
     state: Arc<XprtState>,
@@ -82,6 +78,29 @@ impl ClientXprt {
     /// What its parts share.
     pub(super) fn state(&self) -> &Arc<XprtState> {
         &self.state
+    }
+}
+
+impl ClientXprt {
+    /// A Call was not sent: it is to be sent again, or its own RPC ends.
+    #[cold]
+    fn not_sent(
+        &self,
+        connection: &Connection,
+        xprt: &Xprt,
+        rqst: &Rqst<'_, Call>,
+        error: Error,
+    ) -> Result<(), SendError> {
+        if connection.handler().regions_short() {
+            self.region_maker.queue(0);
+        }
+        match SendError::try_from(error) {
+            Ok(error) => Err(error),
+            Err(own) => {
+                rqst.end_with(xprt, own);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -123,15 +142,9 @@ impl Transport for ClientXprt {
             )?,
             keep_alive,
             region_maker: DelayedWork::new(
-                queue.clone(),
+                queue,
                 work_class!(c"rpcrdma_regions"),
                 Ok::<_, Error>(RegionMaker(slot.clone())),
-                GFP_KERNEL,
-            )?,
-            credit_timeout: DelayedWork::new(
-                queue,
-                work_class!(c"rpcrdma_credit_timeout"),
-                Ok::<_, Error>(CreditTimeout(slot.clone())),
                 GFP_KERNEL,
             )?,
             slot,
@@ -157,14 +170,14 @@ impl Transport for ClientXprt {
     fn destroy(&self) {
         self.connector.cancel_sync();
         self.region_maker.cancel_sync();
-        self.credit_timeout.cancel_sync();
         self.slot.end();
         // Until then somebody may want it sooner.
         self.keep_alive.cancel_sync();
         self.buffers.clear();
     }
 
-    fn overdue(&self) {
+    fn overdue(&self, call: ArcBorrow<'_, Call>) {
+        call.note_overdue();
         if let Some(connection) = self.slot.get() {
             connection.handler().loss.report(LossReason::Overdue);
         }
@@ -188,6 +201,8 @@ impl Transport for ClientXprt {
         // As a rule the Reply has come, and the connection is not needed.
         let ended = !state.is_sent() && state.end();
         drop(state);
+        // It is another's now.
+        let _ = call.was_overdue();
         if !ended {
             fence_unanswered(&self.slot, call, task);
         }
@@ -199,23 +214,16 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
-        let connection = self.slot.get().ok_or(ENOTCONN)?;
-        let result = marshal::send(&connection, xprt, &rqst);
-        if result == Err(EAGAIN) || result == Err(ENOBUFS) {
-            let requester = connection.handler();
-            if requester.regions_short() {
-                self.region_maker.queue(0);
-            }
-            if requester.credits.lock().all_abandoned() {
-                self.credit_timeout.queue(CREDIT_TIMEOUT);
-            }
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result<(), SendError> {
+        let connection = self.slot.get().ok_or(SendError::NotConnected)?;
+        match marshal::send(&connection, xprt, &rqst) {
+            Ok(()) => Ok(()),
+            Err(e) => self.not_sent(&connection, xprt, &rqst, e),
         }
-        result
     }
 
-    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
-        let connection = self.slot.get().ok_or(ENOTCONN)?;
+    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result<(), SendError> {
+        let connection = self.slot.get().ok_or(SendError::NotConnected)?;
         reverse::send_reply(&connection, &rqst)
     }
 
@@ -239,7 +247,7 @@ impl Transport for ClientXprt {
         if unanswered && requester.id.0 == connection {
             requester.reverse.lock().answered();
             if self.state.reverse_enabled() {
-                settle::give_up(requester, LossReason::Unanswered);
+                requester.loss.report(LossReason::Unanswered);
             }
         }
         reverse::deliver_pending(requester);

@@ -50,7 +50,10 @@ pub(crate) use self::{
         SvcRqst, //
     },
     task::Task,
-    transport::Transport,
+    transport::{
+        SendError,
+        Transport, //
+    },
     xdr_buf::XdrBuf,
     xprt::Xprt,
     xprt_handle::XprtHandle, //

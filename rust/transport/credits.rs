@@ -42,6 +42,8 @@ pub(crate) struct Credits {
     /// Receives posted less those completed. Their order is not that of the events: it may be
     /// below zero for a moment.
     posted: i64,
+    /// Receives completed.
+    received: u32,
     /// Reverse Calls that may come at any time (RFC 8167, section 4.3.1).
     reverse: u32,
 }
@@ -60,6 +62,7 @@ impl Credits {
             dropped: 0,
             told: 1,
             posted: 0,
+            received: 0,
             reverse: 0,
         })
     }
@@ -170,12 +173,13 @@ impl Credits {
         self.unanswered.abandon(xid);
     }
 
-    /// Whether every credit for Calls is with one that nobody waits for: where the server has
-    /// dropped those, no Call can be sent on this connection any more, and none times out.
-    pub(crate) fn all_abandoned(&self) -> bool {
-        // The grant may have come to be less than what is with dropped probes.
-        let most = self.most().min(self.grant as usize);
-        self.unanswered.len() >= most && self.unanswered.all_unowned()
+    /// Whether there are Calls under way of which nobody waits for any: where the server has dropped
+    /// those, their credits are lost as long as there is the connection, and none times out. Dropped
+    /// probes alone are of no account, as long as there are other credits.
+    pub(crate) fn is_stalled(&self) -> bool {
+        let calls = self.unanswered.len();
+        let lost = calls > self.dropped as usize || calls >= self.grant as usize;
+        lost && self.unanswered.all_unowned()
     }
 
     /// Reverse Calls may come from now on, `n` at once.
@@ -186,6 +190,12 @@ impl Credits {
     /// A Receive was completed.
     pub(crate) fn received(&mut self) {
         self.posted = self.posted.saturating_sub(1);
+        self.received = self.received.saturating_add(1);
+    }
+
+    /// Returns how many Receives were completed, up to `u32::MAX`.
+    pub(crate) fn all_received(&self) -> u32 {
+        self.received
     }
 
     /// `n` more Receives were posted.

@@ -1,6 +1,7 @@
 """`make check-mount`, `make matrix` and `make soak`: real mounts between two guests, with our module at one end or at
 both."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -23,7 +24,7 @@ from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
                    client_life as client_life_tests, life as life_tests, load as load_tests, memory as memory_tests,
                    mount as mount_tests, payload as payload_tests, provider, pull as pull_tests, requester, responder,
-                   storm as storm_tests)
+                   slow_server, storm as storm_tests)
 from totals import TOTALS
 
 SOAK_MINUTES = 30
@@ -33,6 +34,7 @@ WHOLE_MINUTES = 150
 STORM_PART = 6
 CALLBACKS = 100_000
 MEMORY = "1500M"
+SLOW_MEMORY = "600M"
 STRESSED = Build(MEMORY, processors=2)
 # Two guests, with what QEMU and the files of the host need beside their memory.
 LANE_BYTES = 5 << 30
@@ -74,6 +76,8 @@ class Worker:
 
     setup: Setup
     plans: list[Plan]
+    # Whether it needs none of the room that there is for busy ones.
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,15 @@ def cells() -> list[Worker]:
         Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),
         Plan("boastful", "4.2", OURS, OURS, [mount_tests.SMALL, adapter_tests.MAPPED])])
     forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
-    return [client, server, others, forced]
+    return [client, server, others, forced, slow()]
+
+
+def slow() -> Worker:
+    """What waits for minutes in guests that have nothing to do, and need little memory for that."""
+    end = _end(kernels.stock(), Build(SLOW_MEMORY))
+    return Worker(Setup("slow-server", end, end),
+                  [Plan("rxe", slow_server.VERSION, server, client, slow_server.TESTS)
+                   for server, client in ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))], idle=True)
 
 
 def soak_minutes() -> int:
@@ -265,8 +277,8 @@ def chosen(workers: list[Worker]) -> list[Worker]:
     wanted = os.environ.get("TESTS")
     if not wanted:
         return workers
-    fit = [Worker(worker.setup, [replace(plan, tests=tests) for plan in worker.plans
-                             if (tests := [test for test in plan.tests if wanted in f"{plan.name}: {test.name}"])])
+    fit = [replace(worker, plans=[replace(plan, tests=tests) for plan in worker.plans
+                                  if (tests := [test for test in plan.tests if wanted in f"{plan.name}: {test.name}"])])
            for worker in workers]
     if not any(worker.plans for worker in fit):
         names = dict.fromkeys(f"{plan.name}: {test.name}" for worker in workers for plan in worker.plans for test in plan.tests)
@@ -287,7 +299,7 @@ def run_workers(results: Results, workers: list[Worker], tell: Callable[[Outcome
         if len(workers) > 1:
             progress.speak_as(worker.setup.name)
         try:
-            with room:
+            with contextlib.nullcontext() if worker.idle else room:
                 _run_worker(its, worker, tell)
         except BaseException as mistake:  # noqa: BLE001
             mistakes.append(mistake)

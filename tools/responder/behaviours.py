@@ -63,15 +63,17 @@ class Deaf(Behaviour):
 
 
 class FallsSilent(Behaviour):
-    """Takes Calls and says nothing from the first FSSTAT of NFS 3 on: on the connection of that, and on those that come
-    after it, so many in all."""
+    """Takes Calls and answers none but NULL from the first FSSTAT of NFS 3 on: on the connection of that, and on those that
+    come after it, so many in all."""
 
     def __init__(self, count: int) -> None:
         self._left = count
         self._silent: list = []
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
-        due = self._silent or struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, FSSTAT)
+        if is_null(call):
+            return True
+        due = self._silent or is_fsstat(call)
         if due and self._left and proxy not in self._silent:
             self._left -= 1
             self._silent.append(proxy)
@@ -84,6 +86,41 @@ class Grants(Behaviour):
 
     def __init__(self, credits: int) -> None:
         self.credits = credits
+
+
+class DropsFsstats(Grants):
+    """Answers no FSSTAT of NFS 3, and breaks the connection at the first one."""
+
+    def __init__(self, credits: int) -> None:
+        super().__init__(credits)
+        self._broken = False
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        if not is_fsstat(call):
+            print("took another", flush=True)
+            return True
+        print("dropped", flush=True)
+        if not self._broken:
+            self._broken = True
+            proxy.hang_up()
+        return False
+
+
+class DropsFirst(Behaviour):
+    """Does not answer the first Call of so many connections."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._known: list = []
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        first = proxy not in self._known
+        if not first or not self._left:
+            return True
+        self._known.append(proxy)
+        self._left -= 1
+        print("dropped", flush=True)
+        return False
 
 
 class SaysLittle(Behaviour):
@@ -435,7 +472,7 @@ class Withholds(Behaviour):
 
 class WithholdsFirst(Behaviour):
     """Breaks the connection now and then when the client has several Calls under way, and withholds the first Reply on the
-    next one until a Call of its own is answered: the client has but one credit then, and all those to send again."""
+    next one but that to NULL until a Call of its own is answered: the client has all those to send again."""
 
     credits = 8
     EVERY, TIMES = 40, 3
@@ -448,6 +485,12 @@ class WithholdsFirst(Behaviour):
         self._due = 0
         self._broken = False
         self._hung_up: list = []
+        self._nulls: set[int] = set()
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        if is_null(call):
+            self._nulls.add(offer.xid)
+        return True
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         if proxy in self._hung_up:
@@ -456,7 +499,7 @@ class WithholdsFirst(Behaviour):
         self._replies += 1
         if self._replies % self.EVERY == 0 and self._replies <= self.EVERY * self.TIMES:
             self._due += 1
-        if self._broken:
+        if self._broken and offer.xid not in self._nulls:
             self._broken = False
             # The next one has found no credit by then.
             time.sleep(MOMENT)
@@ -465,7 +508,7 @@ class WithholdsFirst(Behaviour):
             if not proxy.await_answers(self.SECONDS):
                 print("waited in vain", flush=True)
         # With the one that this is the Reply of.
-        elif self._due and proxy.await_calls(self.CALLS - 1, MOMENT):
+        elif self._due and not self._broken and proxy.await_calls(self.CALLS - 1, MOMENT):
             self._due -= 1
             self._broken = True
             self._hung_up.append(proxy)
@@ -573,25 +616,34 @@ class IgnoresProbes(Behaviour):
     """Does not answer NULL of NFS, except where a client begins with it: never, or the first so many times."""
 
     def __init__(self, most: int = 1 << 32) -> None:
-        self._seen = False
+        self._begun: list = []
         self._left = most
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
-        program, _, procedure = struct.unpack_from(">3I", call, PROGRAM)
-        if program == NFS and procedure == 0 and self._seen:
+        if is_null(call) and proxy in self._begun:
             ignored = self._left > 0
             self._left -= ignored
             print("ignored" if ignored else "asked", flush=True)
             return not ignored
-        self._seen |= program == NFS and procedure != 0
+        if proxy not in self._begun and not is_null(call):
+            self._begun.append(proxy)
         return True
+
+
+def is_null(call: bytes) -> bool:
+    """Whether a Call is one of NULL."""
+    return struct.unpack_from(">I", call, PROGRAM + 8) == (0,)
+
+
+def is_fsstat(call: bytes) -> bool:
+    return struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, FSSTAT)
 
 
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
            "says-little": SaysLittle, "errs": Errs, "refuses-reads": RefusesReads, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,
+           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent, "drops-fsstats": DropsFsstats, "drops-first": DropsFirst,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles, "cuts-calls-off": CutsCallsOff,
            "withholds": Withholds, "withholds-first": WithholdsFirst,
            "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}

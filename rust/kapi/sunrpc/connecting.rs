@@ -18,6 +18,7 @@ use kernel::prelude::*;
 /// other value for that lock. It is valid: the RPC layer destroys none that is locked.
 pub(crate) struct Connecting {
     xprt: NonNull<bindings::rpc_xprt>,
+    program: (u32, u32),
     /// What the tasks are told that wait for it.
     status: Error,
 }
@@ -31,19 +32,29 @@ impl Connecting {
     ///
     /// # Safety
     ///
-    /// Both must be valid.
+    /// Both must be valid, and the task must have a client.
     pub(super) unsafe fn begin(
         xprt: NonNull<bindings::rpc_xprt>,
         task: *mut bindings::rpc_task,
     ) -> Option<Self> {
         let raw = xprt.as_ptr();
-        // SAFETY: Both are valid by the contract of this function.
-        let locked = unsafe { bindings::xprt_lock_connect(raw, task, raw.cast()) };
+        // SAFETY: Both are valid by the contract of this function, and the task has a client.
+        let (locked, program) = unsafe {
+            let client = (*task).tk_client;
+            let program = ((*client).cl_prog, (*client).cl_vers);
+            (bindings::xprt_lock_connect(raw, task, raw.cast()), program)
+        };
         // INVARIANT: Locked above.
         locked.then_some(Self {
             xprt,
+            program,
             status: ENOTCONN,
         })
+    }
+
+    /// Returns program and version of the RPC that the RPC layer connects for.
+    pub(crate) fn program(&self) -> (u32, u32) {
+        self.program
     }
 
     /// The attempt has succeeded. Any context that may take a spin lock.

@@ -197,6 +197,28 @@ impl<'a, C> Rqst<'a, C> {
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
 
+    /// Ends the RPC with an error, as if that were the Reply to its Call.
+    #[cold]
+    pub(crate) fn end_with(&self, xprt: &Xprt, error: Error) {
+        xprt.with_queue_lock(|_| {
+            // SAFETY: By the type invariant the request has a task, and its buffer is of
+            // `RpcBuffer`. The lock of the queues is held; the bit says whether it is in that for
+            // Replies, which it leaves when there is one, or the task is at its end.
+            unsafe {
+                let task = (*self.raw()).rq_task;
+                if test_bit(bindings::RPC_TASK_NEED_RECV, &raw const (*task).tk_runstate) {
+                    let buffer = (*self.raw()).rq_buffer.cast();
+                    RpcBuffer::<C>::progress_of(buffer).end_with(task, error);
+                }
+            }
+        });
+    }
+
+    /// Lets all others be sent that wait for it. False if there are none.
+    pub(crate) fn put_last(&self, xprt: &Xprt) -> bool {
+        xprt.put_last(self.raw())
+    }
+
     /// Takes one unit of the congestion window, or has it already. False when there is none.
     pub(crate) fn get_credit(&self, xprt: &Xprt) -> bool {
         // SAFETY: The transport is borrowed, the request valid by the type invariant.

@@ -33,7 +33,8 @@ pub(crate) use self::{
 use crate::kapi::{
     sunrpc::{
         class::Class,
-        rqst::RpcRqst, //
+        rqst::RpcRqst,
+        transport::SendError, //
     },
     sys::{
         address::SocketAddress,
@@ -118,7 +119,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has
     /// space. `ENOBUFS`: to be tried again later.
-    fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result;
+    fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result<(), SendError>;
     /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a
     /// spin lock.
     fn call_ended(connection: &Self::Connection, xid: u32);

@@ -34,6 +34,48 @@ use kernel::{
     time::Jiffies, //
 };
 
+/// Why a message was not sent. The RPC layer gives it to the task that sends, which need not be that
+/// of the message: there is nothing here that would end an RPC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SendError {
+    /// There is no connection, or none that it can be sent on: the caller closes it.
+    NotConnected,
+    /// It is to be sent again when [`Xprt::space`] says so.
+    NoSpace,
+    /// It is to be sent again soon: memory is short, or it is another's turn.
+    NoBuffers,
+    /// It has no unit of the congestion window, or another is sent first.
+    NoSlot,
+}
+
+impl SendError {
+    /// Returns the errno that the RPC layer knows it by.
+    pub(super) fn to_errno(self) -> c_int {
+        let error = match self {
+            Self::NotConnected => ENOTCONN,
+            Self::NoSpace => EAGAIN,
+            Self::NoBuffers => ENOBUFS,
+            Self::NoSlot => EBADSLT,
+        };
+        error.to_errno()
+    }
+}
+
+/// Any other error is the message's own.
+impl TryFrom<Error> for SendError {
+    type Error = Error;
+
+    fn try_from(error: Error) -> Result<Self> {
+        match error {
+            ENOTCONN => Ok(Self::NotConnected),
+            EAGAIN => Ok(Self::NoSpace),
+            ENOBUFS | ENOMEM => Ok(Self::NoBuffers),
+            EBADSLT => Ok(Self::NoSlot),
+            other => Err(other),
+        }
+    }
+}
+
 /// What a client transport does for the RPC layer.
 pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The transport's state of one RPC.
@@ -64,7 +106,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC layer will make no further call. May sleep.
     fn destroy(&self);
     /// The Reply to a Call that was sent on this connection is overdue. Does not sleep.
-    fn overdue(&self);
+    fn overdue(&self, call: ArcBorrow<'_, Self::Call>);
     /// Breaks the connection as if the network had, for the kernel's fault injection.
     fn inject_disconnect(&self);
 
@@ -77,13 +119,11 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC has ended.
     fn put_buffer(&self, buffer: RpcBuffer<Self::Call>);
 
-    /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
-    ///
-    /// `ENOTCONN`: to be sent again on a new connection; the caller closes this one. `EAGAIN` and
-    /// `ENOBUFS`: to be sent again later. `EBADSLT`: no credit. Other errors end the RPC.
-    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result;
-    /// Sends the Reply of a reverse request, as [`Self::send`].
-    fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result;
+    /// Sends a Call, or ends its RPC. The RPC layer has locked the transport. May sleep as the task
+    /// may.
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result<(), SendError>;
+    /// Sends the Reply of a reverse request, or drops it, as [`Self::send`].
+    fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result<(), SendError>;
 
     /// The RPC layer is going to answer reverse Calls. May sleep.
     fn reverse_enabled(&self);
@@ -100,3 +140,6 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Writes the transport's part of a mount's statistics.
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile);
 }
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;

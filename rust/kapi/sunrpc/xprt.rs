@@ -215,20 +215,32 @@ impl Xprt {
         });
     }
 
-    /// A useful answer came, or none for long: the next reconnect need not be delayed.
+    /// Puts a request that is about to be sent behind all others that wait for that. False if there
+    /// are no others.
+    #[cold]
+    pub(super) fn put_last(&self, rqst: *mut bindings::rpc_rqst) -> bool {
+        self.with_queue_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue
+            // is held, so that what is in it is a part of requests. The first one alone is sent; if
+            // that is another, this one was taken from the queue.
+            unsafe {
+                let (queue, own) = (&raw mut (*xprt).xmit_queue, &raw mut (*rqst).rq_xmit);
+                let moves = (*queue).next == own && (*queue).prev != own;
+                if moves {
+                    bindings::list_move(own, (*queue).prev);
+                }
+                moves
+            }
+        })
+    }
+
+    /// The connection was of use: the next reconnect need not be delayed.
     pub(crate) fn reset_backoff(&self) {
         if word!(self.as_raw(), reestablish_timeout) != 0 {
             // SAFETY: The transport is valid while it is borrowed. A volatile write of a word is
             // one access; the RPC layer reads it whole.
             unsafe { (&raw mut (*self.as_raw()).reestablish_timeout).write_volatile(0) };
         }
-    }
-
-    /// A useless answer came: a reconnect that follows soon upon the last one is to be delayed.
-    pub(crate) fn increase_backoff(&self) {
-        // SAFETY: The transport is valid while it is borrowed. The function changes one word, which
-        // the RPC layer reads whole.
-        unsafe { bindings::xprt_reconnect_backoff(self.as_raw(), INITIAL_BACKOFF) };
     }
 
     /// Makes the RPC layer close the connection. Any context that may take a spin lock.

@@ -19,7 +19,10 @@ use crate::kapi::{
             Rqst, //
         },
         task::Task,
-        transport::Transport,
+        transport::{
+            SendError,
+            Transport, //
+        },
         xprt::{
             Xprt,
             INITIAL_BACKOFF, //
@@ -133,7 +136,7 @@ impl<T: Transport> XprtOps<T> {
         let (Some(transport), Some(raw)) = (transport, NonNull::new(xprt)) else {
             return;
         };
-        // SAFETY: The RPC layer calls this for a task that it holds.
+        // SAFETY: The RPC layer calls this for a task that it holds, which is one of a client.
         let Some(connecting) = (unsafe { Connecting::begin(raw, task) }) else {
             // The RPC layer connects for the task that has the transport locked.
             kernel::warn_on!(true);
@@ -282,7 +285,7 @@ impl<T: Transport> XprtOps<T> {
         match result {
             Ok(()) => 0,
             Err(e) => {
-                if e == ENOTCONN {
+                if e == SendError::NotConnected {
                     // SAFETY: The caller has locked the transport, which is of `setup`.
                     unsafe { Self::close(raw_xprt) };
                 }
@@ -329,7 +332,10 @@ impl<T: Transport> XprtOps<T> {
             (was_sent_on(task, cookie), Private::<T>::transport(xprt))
         };
         if let (true, Some(transport)) = (sent_here, transport) {
-            transport.overdue();
+            // SAFETY: The request of the task has a buffer of `buf_alloc`, which it keeps until the
+            // task is at its end.
+            let call = unsafe { RpcBuffer::call_of((*(*task).tk_rqstp).rq_buffer.cast()) };
+            transport.overdue(call);
         }
     }
 

@@ -51,6 +51,12 @@ DROPPED_SECONDS = 75
 # bad messages of this transport.
 KINDS, OTHER_ERRORS, GARBLED = 9, {"another version": 1}, 7
 ANSWERED_SECONDS = 60
+# For how long a Call is dropped, again and again; and the longest that any other may take.
+DROPPING_SECONDS, GAP_SECONDS = 40, 3
+# Connections whose first Call has no answer.
+FIRST_DROPPED = 2
+# What a busy guest needs for anything.
+GUEST_SECONDS = 10
 # Lengths of each kind modulo 4, all inline.
 CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 # Calls of a server that makes so many at a time, and waits for the answers, and how many are answered at least.
@@ -318,6 +324,52 @@ def fallen_silent(cell: Cell) -> None:
             raise progress.Failure(f"{silences} silences, connections after delays of {', '.join(delays)} jiffies")
 
 
+def dropped(cell: Cell) -> None:
+    """A Call that a server never answers, on any connection, holds no other up: not on the connection that follows a broken
+    one, where it is the first to be sent again, nor on those that it costs each time that it is overdue."""
+    cell.load_modules()
+    with _responder(cell, "drops-fsstats 32"), cell.mounted(_mount(cell, SMALL, f"{HASTY},actimeo=0")):
+        cell.client("touch /mnt/t/a; rm -f /tmp/stat.pid; { setsid stat -f /mnt > /tmp/stat 2>&1 < /dev/null & "
+                    "echo $! > /tmp/stat.pid; }")
+        with progress.undoing(lambda: cell.client("read -r pid < /tmp/stat.pid; kill -9 $pid")):
+            longest, when, looks, _ = cell.client(f"/lab/gaps.py {DROPPING_SECONDS} /mnt/t/a", LONG_SECONDS).split()
+        count = int(cell.server("grep -c dropped /tmp/responder; true"))
+        progress.line(f"  {looks} looks, the longest {longest} s (at {when} s); {count} times the Call was dropped")
+        if float(longest) > GAP_SECONDS or count < 3 or cell.connects() > 1 + count:
+            raise progress.Failure(f"a look took {longest} s; {count} Calls dropped, {cell.connects()} connections made")
+
+
+def first_dropped(cell: Cell) -> None:
+    """A connection whose first Call has no answer is given up, and the next one made; that Call is no RPC's."""
+    cell.load_modules()
+    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+        before = cell.connects()
+        _switch(cell, f"drops-first {FIRST_DROPPED}")
+        cell.still_works()
+        count = int(cell.server("grep -c dropped /tmp/responder; true"))
+        if count != FIRST_DROPPED or cell.connects() != before + 1:
+            raise progress.Failure(f"{count} Calls were dropped, {cell.connects() - before} connections made that were of use")
+
+
+def killed_with_the_credit(cell: Cell) -> None:
+    """When the process is killed whose Call has the only credit, and the server never answers it, the others get their
+    turn on another connection."""
+    cell.load_modules()
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
+        with _responder(cell, "drops-fsstats 1"), cell.mounted(_mount(cell, SMALL, ",actimeo=0")):
+            cell.client("touch /mnt/t/a; rm -f /tmp/stat.pid; { setsid stat -f /mnt > /tmp/stat 2>&1 < /dev/null & "
+                        "echo $! > /tmp/stat.pid; }")
+            # On the connection that follows the broken one it has the credit.
+            cell.server("for try in $(seq 250); do test $(grep -c dropped /tmp/responder) = 2 && exit 0; sleep 0.2; done; "
+                        "cat /tmp/responder >&2; exit 1")
+            cell.client("{ setsid stat /mnt/t/a > /tmp/looked 2>&1 < /dev/null & echo $! > /tmp/look.pid; }; sleep 1; "
+                        "read -r pid < /tmp/stat.pid; kill -9 $pid")
+            # Two looks at the connection, and what a guest needs.
+            cell.client(f"read -r pid < /tmp/look.pid; for try in $(seq {5 * (2 * KEEPALIVE_SECONDS + GUEST_SECONDS)}); do "
+                        "test -e /proc/$pid || exit 0; sleep 0.2; done; cat /tmp/looked >&2; echo it waits still >&2; exit 1")
+            cell.still_works()
+
+
 def late(cell: Cell) -> None:
     """An RPC whose own time was over before there was a connection costs none: the time that it was not sent does not
     count against the one over which it is sent."""
@@ -548,6 +600,8 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
          Test("a server that refuses at once", refusing_at_once),
+         Test("a server that drops a Call for ever", dropped, (LOST, NOT_RESPONDING)),
+         Test("a server that keeps the only credit", killed_with_the_credit, (LOST, NOT_RESPONDING)),
          Test("a server that cannot answer", functools.partial(erring, "errs")),
          Test("a server that speaks another version", functools.partial(erring, "errs-version"))]
 TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "places", (), LARGE, ODD), *QUICK, SAYS_LITTLE,
@@ -559,6 +613,7 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
          Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
          Test("a server that falls silent", fallen_silent, (LOST, NOT_RESPONDING)),
+         Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING)),
          Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
          Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]

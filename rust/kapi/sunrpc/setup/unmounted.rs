@@ -3,7 +3,10 @@
 //! A transport that no client of the RPC layer uses, for tests.
 
 use super::*;
-use crate::kapi::sys::address::SocketAddress;
+use crate::kapi::{
+    sunrpc::xprt::INITIAL_BACKOFF,
+    sys::address::SocketAddress, //
+};
 use kernel::error::from_err_ptr;
 
 /// A transport that is made and destroyed as for a mount, and does nothing in between: for the RPC
@@ -70,6 +73,12 @@ impl<T: Transport> Unmounted<T> {
             *state &= !asked;
             was
         }
+    }
+
+    /// An attempt to connect has begun, and the next is to be delayed.
+    pub(crate) fn attempted(&self) {
+        // SAFETY: Valid by the type invariant. The function changes one word.
+        unsafe { bindings::xprt_reconnect_backoff(self.xprt.as_ptr(), INITIAL_BACKOFF) };
     }
 
     /// How long after the last one the next connection is to be made.

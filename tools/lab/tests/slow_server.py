@@ -1,0 +1,94 @@
+"""The tests of what one request that a healthy server is slow with does to all others: nothing."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import progress
+from guests.cell import PORT, Cell, Test
+from guests.pair import OURS
+from judges.messages import Expected
+from tests.mount import CANCELS, LOST, NOT_RESPONDING
+
+VERSION = "4.2"
+# Of the whole test, in which RPCs are overdue twice. A look at a file takes no longer than the other.
+SECONDS, GAP_SECONDS = 150, 3
+# An RPC may cost its connection each time that it is overdue.
+LOSSES = 3
+# Each has a transport of its own.
+VERSIONS = ("3", "4.0", "4.2")
+# A file system of the server's that can be frozen, below what it exports; and threads enough for what waits in it.
+BEGIN = ("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; truncate -s 64M /tmp/slow.img && mkfs.ext4 -q /tmp/slow.img && "
+         "mkdir -p /export/slow && mount -o loop /tmp/slow.img /export/slow && chmod 777 /export/slow && "
+         "exportfs -o rw,no_root_squash,insecure,fsid=7,no_subtree_check '*:/export/slow' && echo 16 > /proc/fs/nfsd/threads && "
+         "mkdir -p -m 777 /export/t && echo > /export/t/looked-at")
+END = ("exportfs -u '*:/export/slow' && exportfs -f && umount /export/slow && rmdir /export/slow && rm /tmp/slow.img && "
+       "echo 4 > /proc/fs/nfsd/threads")
+STARTS = "setsid touch /slow{version}/{name} > /tmp/touch{version} 2>&1 < /dev/null & echo $! >> /tmp/touches"
+# Nobody waits any more, and nobody has complained.
+ENDED = ("for pid in $(cat /tmp/touches); do for try in $(seq 300); do test -e /proc/$pid || break; sleep 0.2; done; "
+         "test ! -e /proc/$pid || { ps -o pid,stat,wchan,args $pid >&2; exit 1; }; done; ! grep . /tmp/touch*")
+# Of a mount, how many connections its transport has made so far.
+CONNECTS = "awk '$5 == \"{0}\" {{its = 1}} its && $1 == \"xprt:\" {{print $5; exit}}' /proc/self/mountstats"
+FROZEN = Expected(12, re.compile(r"loop\d+: .*|EXT4-fs \(loop\d+\): .*|loop: module loaded"), "a file system in a file")
+
+
+def _mounts(version: str) -> str:
+    """The commands that mount what is looked at, and what is frozen."""
+    more = ",nolock,mountproto=tcp" if version == "3" else ""
+    top = "/export" if version == "3" else "/"
+    slow = f"{top.rstrip('/')}/slow"
+    options = f"vers={version},proto=rdma,port={PORT},actimeo=0{more}"
+    return (f"mkdir -p /mnt{version} /slow{version} && mount -t nfs -o {options} server:{top} /mnt{version} && "
+            f"mount -t nfs -o {options} server:{slow} /slow{version}")
+
+
+@contextmanager
+def _mounted(cell: Cell) -> Iterator[None]:
+    """All versions mounted for the length of a block, with a file system of the server's that can be frozen."""
+    cell.load_modules()
+    cell.client("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; rm -f /tmp/touch*")
+    cell.server(BEGIN)
+    with ExitStack() as stack:
+        stack.enter_context(progress.undoing(lambda: cell.server(END)))
+        for version in VERSIONS:
+            cell.client(_mounts(version))
+            undo = f"umount /slow{version} /mnt{version}"
+            stack.enter_context(progress.undoing(lambda undo=undo: cell.client(undo)))
+        yield
+
+
+def frozen(cell: Cell) -> None:
+    """While one file system of the server is frozen, and one process of the client waits for it, files of another one are
+    there as ever. What waits is done once the file system goes on."""
+    with _mounted(cell):
+        cell.guests.prove_modules()
+        before = {version: int(cell.client(CONNECTS.format(f"/mnt{version}"))) for version in VERSIONS}
+        with progress.undoing(lambda: cell.server("fsfreeze -u /export/slow")):
+            cell.server("fsfreeze -f /export/slow")
+            cell.client("; ".join(STARTS.format(version=version, name=f"made-by-{version}") for version in VERSIONS))
+            looks = " ".join(f"/mnt{version}/t/looked-at" for version in VERSIONS)
+            said = cell.client(f"/lab/gaps.py {SECONDS} {looks}", 3 * SECONDS)
+            lost = {version: int(cell.client(CONNECTS.format(f"/mnt{version}"))) - before[version] for version in VERSIONS}
+        cell.client(ENDED)
+        cell.server("; ".join(f"test -e /export/slow/made-by-{version}" for version in VERSIONS))
+        cell.guests.prove_modules()
+    judge(said, lost, 1 + SECONDS // 60 if cell.client_module != OURS else LOSSES)
+
+
+def judge(said: str, lost: dict[str, int], most: int) -> None:
+    """Fail if a look took too long, or a mount has lost more connections than that."""
+    bad = []
+    for longest, when, looks, path in (line.split() for line in said.splitlines()):
+        version = path.split("/")[1].removeprefix("mnt")
+        progress.line(f"  NFS {version}: {looks} looks, the longest {longest} s (at {when} s); {lost[version]} connections lost")
+        if float(longest) > GAP_SECONDS:
+            bad.append(f"NFS {version}: a look took {longest} s")
+        if lost[version] > most:
+            bad.append(f"NFS {version}: {lost[version]} connections were lost")
+    if bad:
+        raise progress.Failure("; ".join(bad))
+
+
+FROZEN_BESIDE = Test("one file system frozen", frozen, (*CANCELS, LOST, NOT_RESPONDING, FROZEN))
+TESTS = [FROZEN_BESIDE]
