@@ -59,9 +59,9 @@ class Recall:
     slot: int
     highest: int
 
-    def reply(self) -> bytes:
+    def reply(self, tag: bytes = b"") -> bytes:
         """What the client says that does so."""
-        stream = rpc.accepted(self.xid).words(nfs.OK, 0, 2, CB_SEQUENCE, nfs.OK)
+        stream = rpc.accepted(self.xid).words(nfs.OK).opaque(tag).words(2, CB_SEQUENCE, nfs.OK)
         stream.bytes += self.session
         return bytes(stream.words(self.number, self.slot, self.highest, self.highest, CB_RECALL, nfs.OK).bytes)
 

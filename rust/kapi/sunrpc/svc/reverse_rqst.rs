@@ -79,9 +79,9 @@ pub(super) unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
     }
 }
 
-/// A Reply to a Call in the reverse direction of a connection came. It is discarded where it is
-/// longer than there is room, and where `accept` says that its Call was not sent. Late for its RPC
-/// it is asked all the same.
+/// A Reply to a Call in the reverse direction of a connection came. It is discarded where `accept`
+/// says that its Call was not sent, which is asked too if it is late for its RPC. Of one that is
+/// longer than there is room what fits is passed on: the client does not answer again.
 ///
 /// # Safety
 ///
@@ -104,20 +104,21 @@ pub(super) unsafe fn complete(
         // SAFETY: A request that is found stays while the queue lock is held. The head of the room
         // is memory of `buf_alloc`; of the rest this cannot be told.
         let (task, head) = unsafe { ((*rqst).rq_task, (*rqst).rq_rcv_buf.head[0]) };
-        if reply.len() > head.iov_len || !accept() {
+        if !accept() {
             return;
         }
-        // SAFETY: There is room for all of it, which nobody else writes to: who answers holds the
+        let len = reply.len().min(head.iov_len);
+        // SAFETY: There is room for so much, which nobody else writes to: who answers holds the
         // queue lock, and takes the request from the queue before that is released.
         unsafe {
             let to = head.iov_base.cast::<u8>();
-            core::ptr::copy_nonoverlapping(reply.as_ptr(), to, reply.len());
+            core::ptr::copy_nonoverlapping(reply.as_ptr(), to, len);
             let (room, decoded) = (
                 &raw const (*rqst).rq_rcv_buf,
                 &raw mut (*rqst).rq_private_buf,
             );
             core::ptr::copy_nonoverlapping(room, decoded, 1);
-            bindings::xprt_complete_rqst(task, reply.len() as c_int);
+            bindings::xprt_complete_rqst(task, len as c_int);
         }
     });
     xprt.space();

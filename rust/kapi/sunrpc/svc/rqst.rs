@@ -121,9 +121,8 @@ impl SvcRqst<'_> {
         }
     }
 
-    /// A Reply to a Call in the reverse direction came. It is discarded where there is no room for
-    /// it, and where `accept`, which is asked before anybody knows of it, says that its Call was
-    /// not sent. That must not sleep.
+    /// A Reply to a Call in the reverse direction came. It is discarded where `accept`, which is
+    /// asked before anybody knows of it, says that its Call was not sent. That must not sleep.
     pub(crate) fn complete_reverse(
         &mut self,
         xid: u32,
