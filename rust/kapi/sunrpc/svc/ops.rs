@@ -2,6 +2,9 @@
 
 //! The calls of the RPC layer into a server transport.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use crate::kapi::{
     bindings,
     sunrpc::{
