@@ -230,10 +230,10 @@ fn refuse(
         pull::send_done(requester, connection, header.xid, None);
         return Some(header.xid);
     }
-    // Of another version little more than the XID is known. What no Call awaits can only be a Call.
-    let other = matches!(rejected.reason, DecodeError::Version(_));
+    // What does not tell its direction, and no Call awaits, can only be a Call.
+    let tells = rejected.direction.is_some() || rejected.reason.answer() == xdr::Answer::Silence;
     let role = match rejected.header {
-        Some(header) if other && !requester.credits.lock().awaits(header.xid) => Role::Responder,
+        Some(header) if !tells && !requester.credits.lock().awaits(header.xid) => Role::Responder,
         _ => Role::Requester,
     };
     if let Some(error) = rejected.error_message(role, REVERSE_SLOTS) {

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import bad_calls
 import behaviours
 import provides
 import verbs
@@ -21,7 +22,7 @@ HERE = "127.0.0.1", 2049
 
 def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
-    behaviour = (behaviours.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
+    behaviour = (behaviours.BY_NAME | bad_calls.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
     say("listening")

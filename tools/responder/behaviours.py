@@ -202,21 +202,29 @@ class Stutters(Behaviour):
 
 
 class Babbles(Behaviour):
-    """Sends something that is no message in front of each Reply."""
+    """Sends something that is no message in front of each Reply. Under the XID of no Call some of it can only be a bad Call, to
+    which there is an answer: it comes when the client has sent so often that it has memory at hand for that."""
+
+    PEACE = 30
 
     def __init__(self) -> None:
         self._count = 0
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         other = offer.xid ^ 0x5a5a5a5a
-        noises = (b"\0", b"\0" * 4, b"\xff" * 28, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, 77),
+        noises = (b"\0", b"\0" * 4, b"\xff" * 28, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, RDMA_ERROR, 99, 0, 0),
                   # Under the XID that awaits a Reply: it is none.
-                  Header(offer.xid, RDMA_DONE).encode() + message[:40],
-                  Header(other, RDMA_MSGP).encode() + bytes(40), Header(other, version=2).encode() + bytes(40),
-                  Header(other, RDMA_NOMSG).encode(), words(other, 1, 1, RDMA_MSG, 0, 1, 0xffffffff),
-                  words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20)
-        proxy.send(noises[self._count % len(noises)])
+                  Header(offer.xid, RDMA_DONE).encode() + message[:40])
+        calls = (words(other, 1, 1, 77, 0, 0, 0), Header(other, RDMA_MSGP).encode() + bytes(40),
+                 Header(other, version=2).encode() + bytes(40), Header(other, RDMA_NOMSG).encode(),
+                 words(other, 1, 1, RDMA_MSG, 0, 1, 0xffffffff), words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20)
+        all_kinds = noises if self._count < self.PEACE else noises + calls
+        noise = all_kinds[self._count % len(all_kinds)]
         self._count += 1
+        if noise in calls:
+            proxy.call_badly(other, "noise", noise)
+        else:
+            proxy.send(noise)
         time.sleep(MOMENT)
         proxy.reply(offer, message)
 
@@ -352,10 +360,6 @@ class Returns(Places):
             return super().answer(proxy, offer, chunk, rest)
         self._seen.append(offer.xid)
         super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
-
-
-# More segments than the client looks at, in a message that its Receives have room for.
-MANY = 100
 
 
 def null(xid: int) -> bytes:
@@ -538,43 +542,6 @@ class Floods(Behaviour):
         proxy.call_back([("NULL", Header(xid, RDMA_MSG, self.credits), null(xid)) for xid in xids])
 
 
-class CallsBackWithChunks(Behaviour):
-    """Sends a Call of its own that has a chunk now and then, or one of another version, of each kind in turn. Those with
-    chunks come in front of a Reply, under its XID (RFC 8167, section 2.4.1), and with a Read list they are Calls whatever
-    is wrong with them (RFC 8166, section 4.3.1)."""
-
-    # A client that has no memory at hand to answer with ends the connection. It has some again when it has sent 12 times,
-    # and has been told of it; on a busy machine others come first.
-    EVERY = 30
-
-    def __init__(self) -> None:
-        self._replies = 0
-        self._count = 0
-
-    def reply(self, proxy, offer: Header, message: bytes) -> None:
-        self._replies += 1
-        if self._replies % self.EVERY == 0:
-            forms = self._forms(offer)
-            proxy.call_back([forms[self._count % len(forms)]])
-            self._count += 1
-        proxy.reply(offer, message)
-
-    def _forms(self, offer: Header) -> list[tuple[str, Header, bytes]]:
-        call, segment = null(offer.xid), Segment(0x1234, 200, 0x100000)
-        header = Header(offer.xid, RDMA_MSG, self.credits)
-        read = replace(header, reads=[(len(call), segment)])
-        other = own_xid(offer, 0)
-        return [("Read chunk", read, call),
-                ("Position Zero Read chunk", replace(header, procedure=RDMA_NOMSG, reads=[(0, segment)]), b""),
-                ("Write chunk", replace(header, writes=[[segment]]), call),
-                ("Reply chunk", replace(header, reply=[segment]), call),
-                ("very many Read segments", replace(header, reads=[(len(call), segment)] * MANY), call),
-                ("very many Write chunks", replace(header, writes=[[]] * MANY), call),
-                ("Position off a word", replace(header, reads=[(len(call) + 1, segment)]), call),
-                ("Read chunk without a message", read, b""),
-                ("another version", Header(other, RDMA_MSG, self.credits, version=2), null(other))]
-
-
 class Garbles(Behaviour):
     """Sends something else in the place of a Reply now and then, and the Reply when the Call comes again."""
 
@@ -646,4 +613,4 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent, "drops-fsstats": DropsFsstats, "drops-first": DropsFirst,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles, "cuts-calls-off": CutsCallsOff,
            "withholds": Withholds, "withholds-first": WithholdsFirst,
-           "calls-back-with-chunks": CallsBackWithChunks, "garbles": Garbles, "ignores-probes": IgnoresProbes}
+           "garbles": Garbles, "ignores-probes": IgnoresProbes}

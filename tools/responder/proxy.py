@@ -18,6 +18,7 @@ LOOK_SECONDS = 0.5
 LAST_FRAGMENT = 1 << 31
 # What an end takes that says nothing of itself (RFC 8166, section 3.3.3).
 LEAST_BYTES = 1024
+ANSWERS_NOTHING = "an RDMA_ERROR that answers no Call of ours"
 
 
 class Proxy(Endpoint):
@@ -103,6 +104,11 @@ class Proxy(Endpoint):
             print(f"called {name}", flush=True)
         self.send_at_once([header.encode() + message for _, header, message in calls])
 
+    def call_badly(self, xid: int, name: str, message: bytes) -> None:
+        """Send what can only be a Call of our own, and what cannot be served."""
+        self._own[xid] = name
+        self.send(message)
+
     def place(self, chunk: Chunk, data: bytes) -> None:
         """Write data into a chunk, from its beginning on."""
         for segment in chunk:
@@ -143,7 +149,8 @@ class Proxy(Endpoint):
             self._behaviour.done(self, xid)
             return
         if kind == RDMA_ERROR:
-            self._told(xid, f"refused {struct.unpack_from('>I', message, 16)[0]}")
+            # A requester sends none (section 4.2.4).
+            require(self._told(xid, f"refused {struct.unpack_from('>I', message, 16)[0]}"), ANSWERS_NOTHING)
             return
         header, stream = decode(message)
         for position, chunk in _chunks(header):

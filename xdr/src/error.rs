@@ -163,9 +163,9 @@ pub struct Rejected {
 impl Rejected {
     /// What the RFC wants answered.
     ///
-    /// `role` is the part that this receiver plays where the message itself does not tell: the
-    /// end that connected is the requester, the end that accepted is the responder. A requester
-    /// discards silently whatever it finds wrong in a Reply (RFC 8166, section 4.5).
+    /// `role` is the part that this receiver plays where the message itself does not tell: it is a
+    /// requester if a Call of its own awaits a Reply of that XID. A requester discards silently
+    /// whatever it finds wrong in a Reply (RFC 8166, section 4.5).
     #[inline]
     pub const fn answer(&self, role: Role) -> Answer {
         let role = match self.direction {

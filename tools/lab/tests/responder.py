@@ -49,14 +49,14 @@ WITHHELD = 2
 DROPPED_SECONDS = 75
 # The kinds of Calls that are refused, and the error if it is not ERR_CHUNK; and of garbled Replies: all but the last are
 # bad messages of this transport.
-KINDS, OTHER_ERRORS, GARBLED = 9, {"another version": 1}, 7
-ANSWERED_SECONDS = 60
 # For how long a Call is dropped, again and again; and the longest that any other may take.
 DROPPING_SECONDS, GAP_SECONDS = 40, 3
 # Connections whose first Call has no answer.
 FIRST_DROPPED = 2
 # What a busy guest needs for anything.
 GUEST_SECONDS = 10
+KINDS, OTHER_ERRORS, GARBLED = 13, {"another version": 1}, 7
+ANSWERED_SECONDS = 90
 # Lengths of each kind modulo 4, all inline.
 CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 # Calls of a server that makes so many at a time, and waits for the answers, and how many are answered at least.
@@ -79,6 +79,8 @@ EVENTS = {"stutters": ["reply_rqst_err"], "babbles": ["reply_short_err", "reply_
           "returns": ["reply_hdr_err"], "refuses-acls": ["err_chunk"], "errs": ["err_chunk"],
           "falls-silent": ["op_connect"], "errs-version": ["err_vers"], "garbles": ["err_unrecognized"]}
 # A ring of their own.
+# What the responder ends a connection with.
+ANSWERS_NOTHING = "an RDMA_ERROR that answers no Call of ours"
 TRACE = "/sys/kernel/tracing/instances/responder"
 
 
@@ -107,14 +109,23 @@ def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
         try:
             yield
         except progress.Failure:
+            _expect_no_errors(cell)
             for line in cell.server("tail -n 20 /tmp/responder").splitlines():
                 progress.line(f"  the responder: {line}")
             raise
 
 
 def _switch(cell: Cell, behaviour: str) -> None:
+def _expect_no_errors(cell: Cell) -> None:
+    """Fail if the client has answered what is no Call (RFC 8166, section 4.2.4)."""
+    said = cell.server(f"grep '^ended: {ANSWERS_NOTHING}' /tmp/responder; true").strip()
+    if said:
+        raise progress.Failure(said)
+
+
     """Another behaviour from now on; those who are connected lose their connection."""
     cell.server(END)
+    _expect_no_errors(cell)
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
 
 
