@@ -11,7 +11,8 @@ use crate::{
         chunks,
         connection::Requester,
         loss::LossReason,
-        offer::Offer, //
+        offer::Offer,
+        settle::bad_reply, //
     },
     kapi::{
         sunrpc::PinnedRqst,
@@ -75,6 +76,14 @@ impl<'a> Answer<'a> {
 
         let part = match &reply.payload {
             ReplyPayload::Inline(part) => *part,
+            ReplyPayload::Provided(_) if !requester.pulls_replies() => {
+                let reason = "it is to be pulled, which was not agreed on";
+                bad_reply(requester, Some(reply.xid), reason);
+                return Ok(Self::Refused {
+                    error: EIO,
+                    room: false,
+                });
+            }
             ReplyPayload::Provided(chunk) => {
                 if written != 0 && chunks::pad(chunk.length() as usize) != 0 {
                     return Err("part of a word in front of a Write chunk");

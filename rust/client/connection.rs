@@ -153,8 +153,10 @@ impl Requester {
     }
 
     /// Whether that is a Reply to be pulled: no server that provides any sends Calls like that.
+    /// From another it counts for one where a Call awaits its XID, which is to end then.
     pub(super) fn is_provided(&self, call: &xdr::Call<'_>) -> bool {
-        self.pulls_replies() && matches!(call.payload, CallPayload::PositionZero(_))
+        matches!(call.payload, CallPayload::PositionZero(_))
+            && (self.pulls_replies() || self.credits.lock().awaits(call.xid))
     }
 
     /// Whether that would have been one, were it well formed.

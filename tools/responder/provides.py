@@ -189,6 +189,19 @@ class ProvidesInPieces(Provides):
     lengths = (64,) * 63
 
 
+class ProvidesUnasked(Provides):
+    """Provides long Replies though it has not said that it would, and their Calls have Reply chunks."""
+
+    private = private_data()
+    LONG = 4000
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if offer.reply and len(message) > self.LONG:
+            self.provide(proxy, offer, message)
+        else:
+            proxy.reply(offer, message)
+
+
 class ProvidesNothing(Provides):
     """Says that it provides Replies, and has no room for any."""
 
@@ -199,4 +212,5 @@ class ProvidesNothing(Provides):
 
 BY_NAME = {"provides": Provides, "provides-badly": ProvidesBadly, "provides-twice": ProvidesTwice,
            "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing, "provides-beside": ProvidesBeside,
-           "provides-what-changes": ProvidesWhatChanges, "provides-in-pieces": ProvidesInPieces}
+           "provides-what-changes": ProvidesWhatChanges, "provides-in-pieces": ProvidesInPieces,
+           "provides-unasked": ProvidesUnasked}

@@ -4,7 +4,7 @@ import functools
 
 import progress
 from guests.cell import LONG_SECONDS, Cell, Test
-from tests.responder import BAD, BAD_MESSAGES, LOST, mounted_behind
+from tests.responder import BAD, BAD_MESSAGES, FAILS_TO_LIST, LOST, mounted_behind
 from tests.mount import NOT_RESPONDING
 
 # Of long names: their list comes inline in no Reply.
@@ -120,12 +120,25 @@ def refused(cell: Cell) -> None:
             raise progress.Failure(f"{count} Replies were refused, {cell.connects()} connections made")
 
 
+def unasked(cell: Cell) -> None:
+    """A Reply that is provided, which was not agreed on, ends its RPC, and nothing else; the server is told that it is not to be
+    read any more."""
+    with mounted_behind(cell, "provides-unasked", MAKE):
+        cell.client(FAILS_TO_LIST)
+        cell.written("some", "100 5000", "--direct")
+        provided, done = said(cell, "provided"), said(cell, "done")
+        if not provided or done != provided or cell.connects() != 1 or cell.counter(BAD_MESSAGES) != provided:
+            raise progress.Failure(f"{provided} Replies provided, of {done} told, {cell.connects()} connections made, "
+                              f"{cell.counter(BAD_MESSAGES)} bad messages counted")
+
+
 IN_PIECES = Test("a server that provides Replies in many pieces", in_pieces, (LOST, NOT_RESPONDING))
 QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")), IN_PIECES,
          Test("a server that provides Replies twice", twice, (LOST, NOT_RESPONDING)),
          Test("a server that provides Replies beside Write chunks", beside),
          Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),
-         Test("a server that provides nothing", refused, (LOST, NOT_RESPONDING))]
+         Test("a server that provides nothing", refused, (LOST, NOT_RESPONDING)),
+         Test("a server that provides Replies unasked", unasked, (BAD,))]
 # What costs a connection: the next one comes later each time.
 TESTS = [*QUICK, Test("a server that provides Replies that change", changing, (LOST, BAD, NOT_RESPONDING)),
          Test("a server that provides Replies badly", spoilt, (LOST, BAD, NOT_RESPONDING))]

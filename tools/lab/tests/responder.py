@@ -62,6 +62,7 @@ CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 # Calls of a server that makes so many at a time, and waits for the answers, and how many are answered at least.
 IN_TURN, LEAST_ANSWERED = 4, 12
 READERS, READS_OF_EACH = 16, 40
+FAILS_TO_LIST = "! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }"
 RUN = ("{{ PYTHONPATH=/lab/raw setsid python3 -B /lab/responder {0} {1} {2} > /tmp/responder 2>&1 < /dev/null & "
        "echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
@@ -78,9 +79,9 @@ UNSENT = Expected(10, re.compile(r"RPC: Could not send backchannel reply error: 
 EVENTS = {"stutters": ["reply_rqst_err"], "babbles": ["reply_short_err", "reply_vers_err", "reply_hdr_err"],
           "returns": ["reply_hdr_err"], "refuses-acls": ["err_chunk"], "errs": ["err_chunk"],
           "falls-silent": ["op_connect"], "errs-version": ["err_vers"], "garbles": ["err_unrecognized"]}
-# A ring of their own.
 # What the responder ends a connection with.
 ANSWERS_NOTHING = "an RDMA_ERROR that answers no Call of ours"
+# A ring of their own.
 TRACE = "/sys/kernel/tracing/instances/responder"
 
 
@@ -108,14 +109,13 @@ def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
     with progress.undoing(lambda: cell.server(END)), _fired(cell, EVENTS.get(behaviour.split()[0], [])):
         try:
             yield
-        except progress.Failure:
             _expect_no_errors(cell)
+        except progress.Failure:
             for line in cell.server("tail -n 20 /tmp/responder").splitlines():
                 progress.line(f"  the responder: {line}")
             raise
 
 
-def _switch(cell: Cell, behaviour: str) -> None:
 def _expect_no_errors(cell: Cell) -> None:
     """Fail if the client has answered what is no Call (RFC 8166, section 4.2.4)."""
     said = cell.server(f"grep '^ended: {ANSWERS_NOTHING}' /tmp/responder; true").strip()
@@ -123,9 +123,10 @@ def _expect_no_errors(cell: Cell) -> None:
         raise progress.Failure(said)
 
 
+def _switch(cell: Cell, behaviour: str) -> None:
     """Another behaviour from now on; those who are connected lose their connection."""
-    cell.server(END)
     _expect_no_errors(cell)
+    cell.server(END)
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
 
 
@@ -407,7 +408,7 @@ def erring(behaviour: str, cell: Cell) -> None:
     cell.load_modules()
     prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
     with _responder(cell, f"{behaviour} 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
-        cell.client("! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }")
+        cell.client(FAILS_TO_LIST)
         _expect_refusals(cell, 1)
         cell.written("some", "100 2000")
         _expect_alone(cell, 1)
