@@ -316,6 +316,12 @@ mod suite {
         same("two", only_key(&call), None)?;
         let mut buffer = [0; ROOM];
         let call = decode(encode(&mut buffer, &[], None)?)?;
-        same("none", only_key(&call), None)
+        same("none", only_key(&call), None)?;
+        let mut buffer = [0; ROOM];
+        let call = decode(encode(&mut buffer, &[&[0, 60], &[0]], Some(0))?)?;
+        same("one, of no empty segment", only_key(&call), Some(1))?;
+        let mut buffer = [0; ROOM];
+        let call = decode(encode(&mut buffer, &[&[0]], Some(0))?)?;
+        same("of empty segments alone", only_key(&call), None)
     }
 }

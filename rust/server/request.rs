@@ -48,10 +48,13 @@ impl ReplyCtx {
     }
 }
 
-/// The key of the client's if there is just one in all chunks: then the Send can invalidate it.
+/// The key of the client's if there is just one in all chunks: then the Send can invalidate it. An
+/// empty segment (RFC 8166, section 3.4.3) names no memory, and need not have the key of any.
 pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
     let mut first = None;
-    let mut is_first = |segment: Segment| *first.get_or_insert(segment.handle) == segment.handle;
+    let mut is_first = |segment: Segment| {
+        segment.length == 0 || *first.get_or_insert(segment.handle) == segment.handle
+    };
     let only = call.reads.segments().all(|read| is_first(read.segment))
         && call
             .writes
