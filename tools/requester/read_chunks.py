@@ -1,18 +1,20 @@
 """Read lists: several Read chunks, in any order, of any shape (RFC 8166, sections 3.4.5 and 4.3.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import nfs
 from bench import Bench
 from case import Case, Difference
 from failure import same
 from header import RDMA_NOMSG, Header, Segment
-from nfs import Message
+from nfs import Message, Operation
 from rpc import Stream, padding
 
 
 # Of the service, each with memory of its own; and some.
 THREADS = 8
+# An operation of NFS 4, and a type of file (RFC 7530, sections 16.4 and 3.2).
+CREATE, LINK = 6, 5
 
 
 def data(seed: int, length: int) -> bytes:
@@ -232,36 +234,51 @@ def symlinks(bench: Bench) -> None:
     target = data(24, 1001).hex().encode()[:1001]
     for long in (False, True):
         bench.remove("made")
-        xid = bench.xid()
-        call = nfs.v3_symlink(bench.directory, "made", target)(xid)
-        reads, inline = listed(bench, call, 0, [500]), call.without(call.items)
-        if long:
-            reads += [(0, segment) for segment in bench.arena.holding(inline, [77])]
-            inline = b""
-        header = Header(xid, RDMA_NOMSG if long else 0, reads=reads)
-        answer = bench.ask(header.encode() + inline).message
-        start = Header(xid, credits=bench.credits).encode() + bytes(nfs.rpc.accepted(xid).words(0).bytes)
-        same("beginning of the Reply", answer[:len(start)], start)
-        bench.arena.check()
-        handle = bench.handle(nfs.put(bench.directory), nfs.lookup("made"))
-        bench.exchange(nfs.compound(nfs.put(handle), nfs.readlink(target)))
+        taken_out(bench, nfs.v3_symlink(bench.directory, "made", target), long)
+        must_lead(bench, "made", target)
+
+
+def links_4(bench: Bench) -> None:
+    """The same of a CREATE of NFS 4 (RFC 8267, section 6.1)."""
+    target = data(43, 1001).hex().encode()[:1001]
+    # No attributes are set.
+    create = Operation(CREATE, lambda stream: stream.words(LINK).item(target).opaque(b"made").words(0, 0))
+    message = nfs.compound(nfs.put(bench.directory), create)
+    for long in (False, True):
+        bench.remove("made")
+        taken_out(bench, message.call, long, message.reply)
+        must_lead(bench, "made", target)
 
 
 def writes_3(bench: Bench) -> None:
     """Data of a WRITE of NFS 3 in a Read chunk (RFC 8267, section 4), with a Position Zero Read chunk and without."""
     for seed, long in ((41, False), (42, True)):
-        piece, xid = data(seed, 3001), bench.xid()
-        call = nfs.v3_write(bench.target.handle, 0, piece)(xid)
-        reads, inline = listed(bench, call, 0, [500]), call.without(call.items)
-        if long:
-            reads += [(0, segment) for segment in bench.arena.holding(inline, [77])]
-            inline = b""
-        answer = bench.ask(Header(xid, RDMA_NOMSG if long else 0, reads=reads).encode() + inline).message
-        start = Header(xid, credits=bench.credits).encode() + bytes(nfs.rpc.accepted(xid).words(0).bytes)
-        same("beginning of the Reply", answer[:len(start)], start)
-        bench.arena.check()
+        piece = data(seed, 3001)
+        taken_out(bench, nfs.v3_write(bench.target.handle, 0, piece), long)
         must_hold(bench, piece)
         bench.arena.clear()
+
+
+def taken_out(bench: Bench, call: Callable[[int], Stream], long: bool = False,
+              reply: Callable[[int], Stream] = lambda xid: nfs.rpc.accepted(xid).words(nfs.OK)) -> None:
+    """Make a Call whose item is in a Read chunk, and the rest in a Position Zero Read chunk if it is long; fail unless its Reply
+    begins so."""
+    xid = bench.xid()
+    stream = call(xid)
+    reads, inline = listed(bench, stream, 0, [500]), stream.without(stream.items)
+    if long:
+        reads += [(0, segment) for segment in bench.arena.holding(inline, [77])]
+        inline = b""
+    answer = bench.ask(Header(xid, RDMA_NOMSG if long else 0, reads=reads).encode() + inline).message
+    start = Header(xid, credits=bench.credits).encode() + bytes(reply(xid).bytes)
+    same("beginning of the Reply", answer[:len(start)], start)
+    bench.arena.check()
+
+
+def must_lead(bench: Bench, link: str, target: bytes) -> None:
+    """Fail unless a symbolic link has this target."""
+    handle = bench.handle(nfs.put(bench.directory), nfs.lookup(link))
+    bench.exchange(nfs.compound(nfs.put(handle), nfs.readlink(target)))
 
 
 REFUSED = r"\[00000004 00000002\]"
@@ -280,4 +297,5 @@ CASES = [Case("two Read chunks", two_chunks, NO_PADDING), Case("Read chunk betwe
          Case("64 segments in a Read chunk", many_segments), Case("65 segments in a Read chunk", too_many_segments),
          Case("all segments of a Read list", whole_list), Case("large Read chunk", large),
          Case("symbolic links by Read chunk", symlinks, NO_PADDING),
+         Case("link of NFS 4 by Read chunk", links_4, NO_PADDING),
          Case("NFS 3 WRITE by Read chunk", writes_3, NO_PADDING)]

@@ -1,5 +1,7 @@
 """Write lists (RFC 8166, section 4.3.2; RFC 8267, section 6.4.1)."""
 
+from collections.abc import Callable
+
 import nfs
 from bench import Bench
 from case import Case, Difference
@@ -171,18 +173,23 @@ def version_3(bench: Bench) -> None:
                 (lambda xid: nfs.v3_call(xid, nfs.V3_READLINK, lambda stream: stream.opaque(bench.links[1].handle)),
                  bench.links[1].content)]
     for call, content in requests:
-        # The first one may change the time of the last access.
-        bench.v3(call)
-        plain = bench.v3(call)
-        end = Stream().opaque(content).bytes
-        same("end of the Reply", plain[-len(end):], bytes(end))
-        xid, place = bench.xid(), chunk(bench, 1, 999, 3000)
-        found = bench.ask(Header(xid, writes=[place]).encode() + call(xid).bytes).message
-        bench.arena.put(place, content)
-        expected = Header(xid, RDMA_MSG, bench.credits, writes=[filled(place, len(content))]).encode()
-        expected += nfs.rpc.accepted(xid).words(0).bytes + plain[:4 - len(end)]
-        same("Reply", found, expected)
-        bench.arena.check()
+        placed_as_inline(bench, call, content)
+
+
+def placed_as_inline(bench: Bench, call: Callable[[int], Stream], content: bytes) -> None:
+    """Fail unless this is what a Call of NFS 2 or 3 has in a Write chunk, and the rest is as without one."""
+    # The first one may change the time of the last access.
+    bench.v3(call)
+    plain = bench.v3(call)
+    end = Stream().opaque(content).bytes
+    same("end of the Reply", plain[-len(end):], bytes(end))
+    xid, place = bench.xid(), chunk(bench, 1, 999, 3000)
+    found = bench.ask(Header(xid, writes=[place]).encode() + call(xid).bytes).message
+    bench.arena.put(place, content)
+    expected = Header(xid, RDMA_MSG, bench.credits, writes=[filled(place, len(content))]).encode()
+    expected += nfs.rpc.accepted(xid).words(0).bytes + plain[:4 - len(end)]
+    same("Reply", found, expected)
+    bench.arena.check()
 
 
 def failed_version_3(bench: Bench) -> None:
