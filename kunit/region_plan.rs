@@ -98,7 +98,24 @@ mod suite {
             "of the smallest regions",
             RegionPlan::new(16, 0)?.aligned(),
             16,
-        )
+        )?;
+        for allowed in 19..=257 {
+            let plan = RegionPlan::new(512, allowed)?;
+            claim(plan.message() <= 16, "so does a whole message")?;
+        }
+        // More than each server has to take (RFC 8267, section 6.4.2): of a payload anywhere, of a
+        // whole message, and of one whose pieces do not join.
+        for (device, allowed, payload, message, bounced) in [
+            (16, 0, 17, 19, 23),
+            (512, 17, 16, 18, 22),
+            (512, 18, 15, 17, 21),
+        ] {
+            let plan = RegionPlan::new(device, allowed)?;
+            same("of a payload", plan.payload, payload)?;
+            same("of a message", plan.message(), message)?;
+            same("bounced", plan.bounced().message(), bounced)?;
+        }
+        Ok(())
     }
 
     #[test]
