@@ -12,7 +12,7 @@ from guests.machine import CLIENT, SERVER
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
           "iwarp_rdma.opcode", "_ws.malformed")
-RDMA_MSG, RDMA_NOMSG, RDMA_DONE = 0, 1, 3
+RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE = range(4)
 # NFS, without the NULL procedure, which has no credential.
 CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
 RPCSEC_GSS, INTEGRITY = 6, 2
@@ -102,6 +102,7 @@ def judge_agreement(path: Path, may_pull: bool, may_provide: bool) -> None:
     found = [count > 0 for count in counts]
     if found != [may_pull, may_provide] or sum(counts) != captured.count(PULLS):
         raise progress.Failure(f"in {path} {counts[0]} clients may pull and {counts[1]} servers may provide")
+    _must_not_be_reserved(path, read(path))
 
 
 def judge_pulled(path: Path) -> None:
@@ -149,7 +150,22 @@ def _well_formed(path: Path) -> list[Message]:
     if malformed:
         raise progress.Failure(f"tshark finds {len(malformed)} malformed messages in {path}: frames "
                           f"{', '.join(malformed[:10])}")
+    _must_not_be_reserved(path, messages)
     return messages
+
+
+def _must_not_be_reserved(path: Path, messages: list[Message]) -> None:
+    """Fail if a message has a procedure that nobody may send."""
+    found = reserved(messages, path.read_bytes())
+    if found:
+        raise progress.Failure(f"messages in {path} have a reserved procedure: frames {', '.join(found[:10])}")
+
+
+def reserved(messages: list[Message], captured: bytes) -> list[str]:
+    """The frames of messages whose procedure is reserved (RFC 8166, sections 4.6.1 and 4.6.2): RDMA_MSGP, and RDMA_DONE where not
+    both ends have said in what was captured that Replies are pulled."""
+    agreed = all(PULLS + bytes((flags, 0, 0)) in captured for flags in (MAY_PULL, MAY_PROVIDE))
+    return [each.frame for each in messages if each.kind == RDMA_MSGP or each.kind == RDMA_DONE and not agreed]
 
 
 def _protection(line: str) -> str:

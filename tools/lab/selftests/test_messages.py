@@ -50,6 +50,12 @@ class Capture(unittest.TestCase):
         self.assertTrue(capture._message(f"7;0;0;0;0;;;0x04;;{text}").malformed)
         self.assertTrue(capture._message("7;0;0;1;0;;;0x04;;[Malformed Packet: RPCoRDMA]").malformed)
 
+    def test_procedures_that_are_reserved(self) -> None:
+        found = [capture._message(f"{frame};{procedure};0;0;0;;;0x04;;") for frame, procedure in enumerate(range(5))]
+        one, both = capture.PULLS + b"\1\0\0", capture.PULLS + b"\1\0\0 " + capture.PULLS + b"\2\0\0"
+        self.assertEqual(capture.reserved(found, one), ["2", "3"])
+        self.assertEqual(capture.reserved(found, both), ["2"])
+
 
     def test_protection_is_that_of_the_credential(self) -> None:
         self.assertEqual(capture._protection("6,6;3"), "RPCSEC_GSS service 3")
