@@ -12,6 +12,7 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
         max_cqe: completions,
         registers: true,
         max_region_pages: 512,
+        max_regions: 65536,
         max_rdma_reads: 1,
         max_rdma_reads_begun: 1,
         max_read_elements: 1,

@@ -50,6 +50,25 @@ mod suite {
     }
 
     #[test]
+    fn not_all_regions_are_for_what_is_provided() -> Result {
+        for regions in [1, 10_000, u32::MAX, 0] {
+            let device = DeviceLimits {
+                max_regions: regions,
+                ..drivers::limits(8192, 8192)
+            };
+            let sizes = Sizes::new(&device, 0, 64, MESSAGE).map_err(|_| EINVAL)?;
+            let provides = sizes.providing(&device, MESSAGE).provides.ok_or(EINVAL)?;
+            let all = provides.regions_of_all;
+            claim(all >= provides.regions, "enough for one")?;
+            let part = (regions / 4).max(provides.regions);
+            claim(regions == 0 || all <= part, "a part of the device's")?;
+            let pages = all as usize * provides.region.pages as usize / (PAGE_SIZE / 32);
+            claim(pages <= total_pages() / 64, "a part of the memory")?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn what_is_missing() -> Result {
         let short = drivers::limits(256, 4096);
         let needed = longest_chain(MESSAGE, 1) + 1;

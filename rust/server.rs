@@ -3,6 +3,7 @@
 //! The responder: a server transport for nfsd.
 
 mod accept;
+mod all_pulls;
 mod backlog;
 mod connection;
 mod drops;

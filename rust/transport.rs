@@ -10,6 +10,7 @@ mod forced;
 mod padding;
 mod posting;
 pub(crate) mod provided;
+pub(crate) mod provided_total;
 pub(crate) mod providing;
 pub(crate) mod queues;
 pub(crate) mod region_plan;

@@ -180,6 +180,7 @@ impl Connection {
             queue,
             poison,
             pace,
+            all_pulls,
         } = new;
         events.attach(handle.clone())?;
         let device = id.limits()?;
@@ -216,7 +217,7 @@ impl Connection {
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
         let drops = drops::judge(&qp, queue.clone(), pace)?;
-        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides));
+        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides, all_pulls));
         Ok(Self {
             pulls: pulls.transpose()?,
             drops,

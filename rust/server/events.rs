@@ -15,6 +15,7 @@ use crate::{
         trace::svcrdma_device_removal, //
     },
     server::{
+        all_pulls::AllPulls,
         backlog::Backlog,
         drops::Pace,
         poison::Poison, //
@@ -44,6 +45,7 @@ pub(super) struct Pending {
     pub(super) queue: Arc<OwnedQueue>,
     pub(super) poison: Arc<Poison>,
     pub(super) pace: Arc<Pace>,
+    pub(super) all_pulls: Arc<AllPulls>,
 }
 
 /// Who lets the id of a connection go that is lost.

@@ -30,6 +30,7 @@ use crate::{
         trace::svcrdma_initdepth_err, //
     },
     server::{
+        all_pulls::AllPulls,
         backlog::Backlog,
         drops::Pace,
         events::{
@@ -73,6 +74,7 @@ struct Door {
     queue: Arc<OwnedQueue>,
     poison: Arc<Poison>,
     pace: Arc<Pace>,
+    all_pulls: Arc<AllPulls>,
     backlog: Arc<Backlog<Pending>>,
     #[pin]
     again: SpinLock<ListenRetry>,
@@ -105,6 +107,7 @@ impl Door {
             queue: self.queue.clone(),
             poison: self.poison.clone(),
             pace: self.pace.clone(),
+            all_pulls: self.all_pulls.clone(),
         };
         self.backlog.push(ticket, new);
         self.handle.connection_pending();
@@ -186,6 +189,7 @@ impl Listener {
     pub(super) fn new(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
         let (poison, pace) = (Poison::new()?, Pace::new()?);
+        let all_pulls = AllPulls::new()?;
         let most = total_pages() / SHARE_OF_MEMORY;
         let backlog = Backlog::new(most, PATIENCE, queue.clone())?;
         let (theirs, works) = (backlog.clone(), queue.clone());
@@ -195,6 +199,7 @@ impl Listener {
                 queue: works,
                 poison,
                 pace,
+                all_pulls,
                 backlog: theirs,
                 again <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_again"),
             }),

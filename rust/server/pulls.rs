@@ -26,13 +26,20 @@ use crate::{
         },
         trace, //
     },
-    server::sizes::Provides,
+    server::{
+        all_pulls::{
+            AllPulls,
+            Provider, //
+        },
+        sizes::Provides, //
+    },
     transport::{
         endpoint::{
             Endpoint,
             Handler, //
         },
-        provided::ProvidedLimits, //
+        provided::ProvidedLimits,
+        provided_total::ProvidedShare, //
     },
 };
 use kernel::{
@@ -41,12 +48,31 @@ use kernel::{
     time::Jiffies, //
 };
 
+/// Regions that were not used for so long, or twice as long, go back.
+const QUIET: Jiffies = 60 * HZ;
+
 /// What a connection has whose client pulls.
 pub(super) struct Pulls<H: Handler> {
     pub(super) limits: ProvidedLimits,
     /// For how long a Reply is provided.
     time: Jiffies,
     overdue: DelayedWork<Overdue<H>>,
+    quiet: DelayedWork<Quiet<H>>,
+    all: Arc<AllPulls>,
+    /// That of the queue pair.
+    number: u64,
+}
+
+impl<H: Handler> Provider for Endpoint<H> {
+    fn first_end(&self) -> Option<Jiffies> {
+        self.first_provided_end()
+    }
+
+    fn withdraw(&self, end: Jiffies) -> usize {
+        let bytes = self.withdraw_early(end, |xid| trace::svcrdma_pull_overdue(|| xid));
+        count_all(Counter::PullsOverdue, usize::from(bytes.is_some()));
+        bytes.unwrap_or(0)
+    }
 }
 
 /// Takes back what was provided for too long.
@@ -65,28 +91,57 @@ impl<H: Handler> WorkItem for Overdue<H> {
     }
 }
 
+/// Takes regions from the device that are not used any more.
+struct Quiet<H: Handler>(Arc<Endpoint<H>>);
+
+impl<H: Handler> WorkItem for Quiet<H> {
+    fn run(&self, timer: Timer<'_>) {
+        if self.0.trim_regions() {
+            timer.queue(QUIET);
+        }
+    }
+}
+
 impl<H: Handler> Pulls<H> {
-    /// For a client that may have so much provided at once. May sleep.
+    /// For a client that may have so much provided at once, beside what `all` have. May sleep.
     pub(super) fn new(
         qp: &Arc<Endpoint<H>>,
         queue: Arc<OwnedQueue>,
         provides: Provides,
+        all: Arc<AllPulls>,
     ) -> Result<Self> {
         let overdue = DelayedWork::new(
-            queue,
+            queue.clone(),
             work_class!(c"svcrdma_pulls"),
             Overdue(qp.clone()),
             GFP_KERNEL,
         )?;
+        let quiet = DelayedWork::new(
+            queue,
+            work_class!(c"svcrdma_quiet"),
+            Quiet(qp.clone()),
+            GFP_KERNEL,
+        )?;
+        all.add(qp.number(), qp.clone())?;
         Ok(Self {
             limits: ProvidedLimits {
                 replies: provides.replies,
                 regions: provides.all_regions,
                 bytes: svc_sysctl::reliable_reply_bytes() as usize,
+                regions_of_all: provides.regions_of_all,
             },
             time: svc_sysctl::reliable_reply_timeout() as Jiffies * HZ,
             overdue,
+            quiet,
+            all,
+            number: qp.number(),
         })
+    }
+
+    /// The share of a Reply, for which so many bytes are held, of what all clients may have
+    /// provided. `EMSGSIZE` if nothing is left. May sleep.
+    pub(super) fn share(&self, bytes: usize) -> Result<ProvidedShare> {
+        self.all.share(bytes)
     }
 
     /// When the time of a Reply is over that is provided now.
@@ -99,5 +154,12 @@ impl<H: Handler> Pulls<H> {
         count(Counter::Pulls);
         count_all(Counter::PullBytes, bytes);
         self.overdue.queue(self.time);
+        self.quiet.queue(QUIET);
+    }
+}
+
+impl<H: Handler> Drop for Pulls<H> {
+    fn drop(&mut self) {
+        self.all.remove(self.number);
     }
 }

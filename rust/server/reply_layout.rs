@@ -310,7 +310,8 @@ impl<'a> ReplyLayout<'a> {
         let (qp, limits, xid) = (&connection.qp, &pulls.limits, self.ctx.xid);
         let result = rqst.take_result()?;
         // What goes into Write chunks is kept with it.
-        let mut provided = qp.provide(xid, result.memory(), pulls.end(), limits)?;
+        let share = pulls.share(result.memory())?;
+        let mut provided = qp.provide(xid, share, pulls.end(), limits)?;
         let pieces = ExtentIter::of_message(result)?;
         self.stream(|offset, n| {
             let mut part = pieces.first(offset.saturating_add(n));

@@ -7,9 +7,12 @@
 mod tests;
 
 use crate::{
-    kapi::ib::{
-        DeviceLimits,
-        RegionSize, //
+    kapi::{
+        ib::{
+            DeviceLimits,
+            RegionSize, //
+        },
+        sys::memory::total_pages, //
     },
     server::grant,
     transport::{
@@ -37,6 +40,12 @@ pub(super) const CHUNKS: usize = 16;
 const ELEMENTS: u32 = 30;
 /// Work requests that the send queue holds at least, where the device has so many.
 const SENDS: u32 = 128;
+/// Of the device's regions, one in so many may be made for what all clients have provided.
+const SHARE_OF_REGIONS: u32 = 4;
+/// Of the machine's memory, one in so many pages may be taken by those.
+const SHARE_OF_MEMORY: usize = 64;
+/// Bytes of a region for each page that it can cover: those of its list here.
+const BYTES_PER_PAGE: usize = 32;
 
 /// Elements and queues.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +67,8 @@ pub(super) struct Provides {
     pub(super) regions: u32,
     /// Regions of all.
     pub(super) all_regions: u32,
+    /// And of all clients together.
+    pub(super) regions_of_all: u32,
 }
 
 impl Sizes {
@@ -118,6 +129,14 @@ impl Provides {
         // A payload that is placed leaves a gap.
         let most = usual.saturating_add(plan.gaps(CHUNKS as u32));
         let regions = most.min(SEGMENTS as u32);
+        let bytes = plan.pages().max(1) as usize * BYTES_PER_PAGE;
+        let by_memory = total_pages() / SHARE_OF_MEMORY * PAGE_SIZE / bytes;
+        let by_memory = u32::try_from(by_memory).unwrap_or(u32::MAX);
+        let by_device = match device.max_regions {
+            // It does not say.
+            0 => u32::MAX,
+            regions => regions / SHARE_OF_REGIONS,
+        };
         Some(Self {
             replies,
             region: RegionSize {
@@ -127,6 +146,7 @@ impl Provides {
             regions,
             // As many again may wait to be invalidated.
             all_regions: usual.saturating_mul(2 * replies).max(regions),
+            regions_of_all: by_device.min(by_memory).max(regions),
         })
         .filter(|_| replies != 0)
     }

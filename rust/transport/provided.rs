@@ -3,12 +3,15 @@
 //! Replies that the peer pulls: memory of this end that it may read, until it says that it has done
 //! so, or the time for that is over (`Documentation/reliable-reply.rst`).
 
-use crate::kapi::{
-    ib::{
-        InvalidatedKey,
-        Regions, //
+use crate::{
+    kapi::{
+        ib::{
+            InvalidatedKey,
+            Regions, //
+        },
+        sys::time::is_before, //
     },
-    sys::time::is_before, //
+    transport::provided_total::ProvidedShare, //
 };
 use kernel::{
     alloc::flags::__GFP_NOWARN,
@@ -23,7 +26,7 @@ pub(crate) struct Provided {
     pub(super) number: u32,
     pub(super) regions: Regions,
     /// Memory that is kept for it.
-    pub(super) bytes: usize,
+    pub(super) share: ProvidedShare,
     /// When its time is over.
     pub(super) end: Jiffies,
     /// Its regions are being invalidated by this end, or are to be.
@@ -46,6 +49,8 @@ pub(crate) struct ProvidedLimits {
     pub(crate) regions: u32,
     /// Bytes of memory that is kept for all of them.
     pub(crate) bytes: usize,
+    /// Regions of all peers together.
+    pub(crate) regions_of_all: u32,
 }
 
 /// All of an endpoint, by XID.
@@ -62,6 +67,10 @@ pub(super) struct ProvidedTable {
     all: usize,
     replies: u32,
     bytes: usize,
+    /// What there is of regions, in use or idle.
+    regions: Option<ProvidedShare>,
+    /// How many were idle ever since it was asked for that.
+    least_idle: usize,
 }
 
 impl ProvidedTable {
@@ -93,7 +102,32 @@ impl ProvidedTable {
         self.end(provided);
         // INVARIANT: It was let in, and is so no more.
         self.all = self.all.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(provided.bytes);
+        self.bytes = self.bytes.saturating_sub(provided.share.bytes());
+    }
+
+    /// A region was made.
+    pub(super) fn add_region(&mut self, region: ProvidedShare) {
+        match &mut self.regions {
+            Some(regions) => regions.add_regions(region),
+            regions => *regions = Some(region),
+        }
+    }
+
+    /// A region is no more.
+    pub(super) fn put_region(&mut self) {
+        if let Some(regions) = &mut self.regions {
+            regions.put_region();
+        }
+    }
+
+    /// One was taken of those that were idle, which so many are still.
+    pub(super) fn idle_left(&mut self, idle: usize) {
+        self.least_idle = self.least_idle.min(idle);
+    }
+
+    /// How many regions were idle ever since this was called last, and so many are now.
+    pub(super) fn long_idle(&mut self, idle: usize) -> usize {
+        core::mem::replace(&mut self.least_idle, idle).min(idle)
     }
 
     /// One that was let in was posted, or comes back.
@@ -162,13 +196,21 @@ impl ProvidedTable {
         ends.reduce(|a, b| if is_before(b, a) { b } else { a })
     }
 
-    /// Marks one as withdrawn that is chosen and not that yet. Returns its number and its XID.
-    pub(super) fn withdraw(&mut self, chosen: impl Fn(&Provided) -> bool) -> Option<(u32, u32)> {
+    /// Marks one as withdrawn that is chosen and not that yet. Returns what is to be posted for
+    /// that, its XID, and how many bytes are kept for it.
+    pub(super) fn withdraw(
+        &mut self,
+        chosen: impl Fn(&Provided) -> bool,
+    ) -> Option<(Withdrawal, u32, usize)> {
         let mut table = self.table.iter_mut();
         let one = table.find(|provided| !provided.withdrawn && chosen(provided))?;
         one.withdrawn = true;
         self.replies = self.replies.saturating_sub(1);
-        Some((one.number, one.xid))
+        let withdrawal = Withdrawal {
+            number: one.number,
+            registered: one.regions.registered().len(),
+        };
+        Some((withdrawal, one.xid, one.share.bytes()))
     }
 }
 

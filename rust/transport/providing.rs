@@ -29,6 +29,7 @@ use crate::{
             ProvidedLimits,
             Withdrawal, //
         },
+        provided_total::ProvidedShare,
         trace::segment, //
     },
 };
@@ -42,33 +43,33 @@ use xdr::Segment;
 pub(crate) struct Providing<'a, H: Handler> {
     provided: Option<KBox<Provided>>,
     segments: KVec<Segment>,
-    /// Regions of all Replies, at most.
-    all_regions: u32,
+    limits: ProvidedLimits,
     /// What is mapped is posted, or given back, before the tear-down takes it from the device.
     poster: Poster<'a>,
     endpoint: &'a Endpoint<H>,
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Begins to provide a Reply, for which `bytes` bytes are kept, and which the peer may read
-    /// until `end`. One of the same XID is withdrawn. `EMSGSIZE` if that is more than `limits`
+    /// Begins to provide a Reply, for which the bytes of `share` are kept, and which the peer may
+    /// read until `end`. One of the same XID is withdrawn. `EMSGSIZE` if that is more than `limits`
     /// allow. May sleep.
     pub(crate) fn provide(
         &self,
         xid: u32,
-        bytes: usize,
+        share: ProvidedShare,
         end: Jiffies,
         limits: &ProvidedLimits,
     ) -> Result<Providing<'_, H>> {
         self.withdraw_where(|provided| provided.xid == xid, |_| ());
         let poster = self.enter()?;
         let most = self.config().regions_per_call as usize;
+        let bytes = share.bytes();
         let mut provided = KBox::new(
             Provided {
                 xid,
                 number: 0,
                 regions: Regions::new(most, GFP_KERNEL)?,
-                bytes,
+                share,
                 end,
                 withdrawn: false,
             },
@@ -82,25 +83,54 @@ impl<H: Handler> Endpoint<H> {
         Ok(Providing {
             provided: Some(provided),
             segments,
-            all_regions: limits.regions,
+            limits: *limits,
             poster,
             endpoint: self,
         })
     }
 
-    /// A region that covers nothing, of `most`. `EMSGSIZE` if all of these are in use. May sleep to
-    /// make one.
-    fn region_to_provide(&self, most: u32) -> Result<Region<Idle>> {
+    /// A region that covers nothing, for a Reply that has that share. `EMSGSIZE` if all that there
+    /// may be are in use. May sleep to make one.
+    fn region_to_provide(
+        &self,
+        share: &ProvidedShare,
+        limits: &ProvidedLimits,
+    ) -> Result<Region<Idle>> {
         let mut may_be_made = true;
         loop {
-            if let Some(region) = self.lock().get_region() {
+            let mut queue = self.lock();
+            if let Some(region) = queue.get_region() {
+                let left = queue.idle_regions();
+                queue.provided.idle_left(left);
                 return Ok(region);
             }
+            drop(queue);
             if !may_be_made {
                 return Err(EMSGSIZE);
             }
-            may_be_made = self.grow_regions(1, most)? != 0;
+            let one = share.take_region(limits.regions_of_all)?;
+            may_be_made = self.grow_regions(1, limits.regions)? != 0;
+            if may_be_made {
+                self.lock().provided.add_region(one);
+            }
         }
+    }
+
+    /// Takes those regions from the device that were idle ever since this was called last. Returns
+    /// whether any are left. May sleep.
+    pub(crate) fn trim_regions(&self) -> bool {
+        let mut queue = self.lock();
+        let idle = queue.idle_regions();
+        let surplus = queue.provided.long_idle(idle);
+        drop(queue);
+        for _ in 0..surplus {
+            let Some(region) = self.lock().give_up_region() else {
+                break;
+            };
+            self.dealloc_mr(region);
+            self.lock().provided.put_region();
+        }
+        self.lock().has_regions()
     }
 
     /// The peer has pulled the Reply of that XID, or does not want it; of one that is not there, or
@@ -140,31 +170,42 @@ impl<H: Handler> Endpoint<H> {
         (withdrawn, provided.next_end().or_else(later))
     }
 
-    /// Takes back those that are chosen, by the invalidation of their regions. Returns how many.
+    /// When the time of the first one is over, if there is one.
+    pub(crate) fn first_provided_end(&self) -> Option<Jiffies> {
+        self.lock().provided.next_end()
+    }
+
+    /// Takes back one whose time is over at `end` or before, though it is not yet. Returns how many
+    /// bytes are kept for it, and `tell` is told its XID. Does not sleep.
+    pub(crate) fn withdraw_early(&self, end: Jiffies, tell: impl FnOnce(u32)) -> Option<usize> {
+        self.withdraw_one(|provided| !is_before(end, provided.end), tell)
+    }
+
+    /// Takes back those that are chosen. Returns how many.
     fn withdraw_where(
         &self,
         chosen: impl Fn(&Provided) -> bool,
         mut tell: impl FnMut(u32),
     ) -> usize {
         let mut withdrawn = 0;
-        loop {
-            let mut queue = self.lock();
-            let Some((number, xid)) = queue.provided.withdraw(&chosen) else {
-                return withdrawn;
-            };
+        while self.withdraw_one(&chosen, &mut tell).is_some() {
             withdrawn += 1;
-            let regions = queue.provided.withdrawn_regions(number);
-            let registered = regions.map_or(0, |regions| regions.registered().len());
-            drop(queue);
-            tell(xid);
-            if self
-                .post_or_queue(Withdrawal { number, registered })
-                .is_err()
-            {
-                // The connection is going, and with that all regions.
-                return withdrawn;
-            }
         }
+        withdrawn
+    }
+
+    /// Takes back one that is chosen, by the invalidation of its regions, if there is one. Returns
+    /// how many bytes are kept for it.
+    fn withdraw_one(
+        &self,
+        chosen: impl Fn(&Provided) -> bool,
+        tell: impl FnOnce(u32),
+    ) -> Option<usize> {
+        let (withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
+        tell(xid);
+        // If the connection is going, all regions do.
+        let _ = self.post_or_queue(withdrawal);
+        Some(bytes)
     }
 
     /// The local invalidations of one that was withdrawn have ended, well if that is `done`; after
@@ -200,7 +241,9 @@ impl<'a, H: Handler> Providing<'a, H> {
             if provided.regions.avail() == 0 {
                 return Err(EMSGSIZE);
             }
-            let region = self.endpoint.region_to_provide(self.all_regions)?;
+            let region = self
+                .endpoint
+                .region_to_provide(&provided.share, &self.limits)?;
             let what = (&mut *pieces, Access::RemoteRead, provided.xid);
             match provided.regions.map(region, &self.poster, what) {
                 Ok(key) => self

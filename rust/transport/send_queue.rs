@@ -263,6 +263,18 @@ impl<C> SendQueue<C> {
         }
     }
 
+    /// Takes the idle region that was not used for longest, which is to be no more.
+    pub(super) fn give_up_region(&mut self) -> Option<Region<Idle>> {
+        let region = self.idle.remove(0).ok()?;
+        self.regions -= 1;
+        Some(region)
+    }
+
+    /// Whether there are regions, idle or not.
+    pub(super) fn has_regions(&self) -> bool {
+        self.regions != 0
+    }
+
     /// How many regions are idle.
     pub(super) fn idle_regions(&self) -> usize {
         self.idle.len()

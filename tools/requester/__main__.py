@@ -25,7 +25,7 @@ PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Re
          "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES,
          "reverse Calls": reverse_calls.CASES, "given-up Calls": reverse_calls.GIVEN_UP,
          "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
-         "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING}
+         "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED}
 
 
 def main() -> int:

@@ -34,6 +34,8 @@ GAPS, PLACED_PAGES, AROUND = 7, 48, 5 * 4096
 # Who has as much provided at once as there may be, and pages of the server's own in one Reply; and how many more each asks for
 # then. The file says that it is so.
 HOLDERS, OWN_PAGES, MORE, HELD = 8, 30, 1250, Path("/tmp/pulls.held")
+# Who has something provided at once, and how many Replies of a quarter of a MiB each.
+CROWD, EACH = 64, 15
 
 
 class Puller:
@@ -382,6 +384,27 @@ def held(bench: Bench) -> None:
         puller.close()
 
 
+def crowded(bench: Bench) -> None:
+    """Many clients, each with less provided than it may have, and all with more than the server has for all of them: those that
+    were provided first are taken back, and nobody is refused."""
+    asked = nfs.compound(*aligned(bench, 1, OWN_PAGES), *read(bench, 0, 4096 * OWN_PAGES))
+    pullers = [Puller(bench) for _ in range(CROWD)]
+    for puller in pullers:
+        puller.exchange(asked)
+    pause()
+    provided = [[(xid, puller.provided(xid)) for xid in (puller.call(asked) for _ in range(EACH))] for puller in pullers]
+    pause()
+    xid, newest = provided[-1][-1]
+    same("Reply", pullers[-1].pull(newest), bytes(asked.reply(xid).bytes))
+    pullers[0].is_over(provided[0][0][1])
+    for puller in pullers[1:]:
+        puller.works()
+        puller.close()
+    # The server lets connections go by and by.
+    time.sleep(TIME)
+    pause()
+
+
 def pause() -> None:
     """Until somebody has looked at the server, and removes the file."""
     HELD.touch()
@@ -395,3 +418,4 @@ CASES = [Case("agreement", said), Case("Reply that is pulled", pulled), Case("Re
          Case("pulled twice, or another's", unknown),
          Case("key of another Reply", foreign_key), Case("never pulled", too_many), Case("left with them", left)]
 LATE, HOLDING = [Case("pulled too late", too_late)], [Case("as much as there may be", held)]
+CROWDED = [Case("as much as all may have", crowded)]

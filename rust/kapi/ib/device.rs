@@ -30,6 +30,8 @@ pub(crate) struct DeviceLimits {
     pub(crate) registers: bool,
     /// Pages that one memory region can cover.
     pub(crate) max_region_pages: u32,
+    /// Memory regions of all its users.
+    pub(crate) max_regions: u32,
     /// RDMA Reads that the device can serve at once on one connection.
     pub(crate) max_rdma_reads: u8,
     /// RDMA Reads that the device can begin at once on one connection.
@@ -65,6 +67,7 @@ impl DeviceLimits {
             max_qp_wr: limit(attrs.max_qp_wr),
             max_cqe: limit(attrs.max_cqe),
             max_region_pages: attrs.max_fast_reg_page_list_len,
+            max_regions: limit(attrs.max_mr),
             max_rdma_reads: u8::try_from(reads).unwrap_or(u8::MAX),
             // Drivers do not agree on which of the two is which.
             max_rdma_reads_begun: u8::try_from(reads.min(limit(attrs.max_qp_init_rd_atom)))

@@ -302,7 +302,8 @@ impl Mr {
     ///
     /// # Safety
     ///
-    /// No queue pair that names it may be left, nor anybody who may cover memory with it.
+    /// No queue pair that names it may be left, or it must cover nothing; nor may anybody be left
+    /// who may cover memory with it.
     pub(super) unsafe fn deregister(
         &self,
         tell: impl FnOnce(Covered),

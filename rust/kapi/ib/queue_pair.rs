@@ -4,6 +4,7 @@
 
 mod completions;
 mod event;
+mod regions;
 mod tear_down;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -45,10 +46,6 @@ use crate::kapi::{
             Receives,
             RecvBuf,
             RecvQueue, //
-        },
-        region::{
-            Idle,
-            Region, //
         },
         ring::{
             Handlers,
@@ -359,28 +356,6 @@ impl<C: Consumer> QueuePair<C> {
         Ok(queues)
     }
 
-    /// Whether the device has regions of the size that is wanted shows when it makes one.
-    fn try_region(&self, hw: &QpResources<C::Cm>, size: RegionSize) -> Result {
-        let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
-        // SAFETY: Both are valid, and stay so until the end of this function.
-        let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
-        // SAFETY: Nobody else knows of it.
-        unsafe { self.deregister_unused(&mr) };
-        Ok(())
-    }
-
-    /// Takes a region from the device that was never used. May sleep.
-    ///
-    /// # Safety
-    ///
-    /// As [`Mr::deregister`].
-    unsafe fn deregister_unused(&self, mr: &Mr) {
-        // SAFETY: The caller promises what that asks for.
-        if let Err((covered, e)) = unsafe { mr.deregister(drop) } {
-            self.consumer.deregistered(covered, Err(e));
-        }
-    }
-
     /// Opens the queues. On an error dropping `self` undoes it.
     fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result {
         let mut guard = self.hardware.lock();
@@ -479,39 +454,6 @@ impl<C: Consumer> QueuePair<C> {
             Some(hw) => hw.id().disconnect(),
             None => Err(ENOTCONN),
         }
-    }
-
-    /// Makes a region. May sleep.
-    pub(crate) fn alloc_mr(&self) -> Result<Region<Idle>> {
-        self.make_mr(self.sizes.region.ok_or(EOPNOTSUPP)?)
-    }
-
-    /// Makes a region of a single page. May sleep.
-    pub(crate) fn alloc_small_mr(&self) -> Result<Region<Idle>> {
-        self.make_mr(RegionSize {
-            pages: 1,
-            sg_gaps: false,
-        })
-    }
-
-    fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
-        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the
-        // memory back that is waited for here.
-        let poster = self.enter()?;
-        let objects = (poster.objects().pd, poster.objects().device);
-        // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
-        // table; it waits for posters before it begins to let them go.
-        let mr = unsafe { Mr::new(objects, self.number(), size) }?;
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
-        let listed = self.send.lock().regions.push(mr.clone(), flags);
-        if let Err(e) = listed {
-            // Not under the lock: it may sleep.
-            // SAFETY: Nobody else knows of it.
-            unsafe { self.deregister_unused(&mr) };
-            return Err(e.into());
-        }
-        // SAFETY: It was made above, and has no other token.
-        Ok(unsafe { Region::new(mr) })
     }
 
     /// Makes a transfer of at most `parts` parts. May sleep. `ENOTCONN` when the tear-down has

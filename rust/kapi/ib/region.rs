@@ -179,6 +179,11 @@ impl Region<Idle> {
         }
     }
 
+    /// Gives up the right to use it.
+    pub(super) fn into_mr(self) -> Arc<Mr> {
+        self.mr
+    }
+
     /// Covers as many of the pieces as fit into one region, and takes them from `pieces`.
     ///
     /// The peer's address space for it starts at `tag` in the upper half, so that no address of the

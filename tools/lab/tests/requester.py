@@ -17,12 +17,16 @@ from tests.mount import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
-PULLS, LATE, HELD = "pulls", "late pulls", "held pulls"
+PULLS, LATE, HELD, CROWDED = "pulls", "late pulls", "held pulls", "crowded pulls"
 # Clients of the last of them, bytes of Replies that each may have provided, and what a region of memory costs beside that: with
 # the software devices its list of pages.
 HOLDERS, HELD_BYTES, REGION_BYTES = 8, 4 << 20, 8192
+# Clients of the other, Replies of each, and the parts of the server's memory that are for all Replies, and for their regions.
+CROWD, EACH, PART, REGIONS_PART = 64, 15, 16, 64
 # Seconds that a Reply is provided at most, and bytes of those of one client.
 KNOBS = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && echo {} > reliable_reply_bytes"
+# Memory regions of the server's device.
+REGIONS = "rdma resource show mr | wc -l"
 # The program says by this file that it waits.
 WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
          "sleep 1; done; exit 1")
@@ -137,10 +141,32 @@ def _knobs(cell: Cell) -> contextlib.AbstractContextManager[None]:
     return progress.undoing(lambda: cell.server(KNOBS.format(60, 16 << 20)))
 
 
-def _held(cell: Cell) -> None:
+def crowded(cell: Cell) -> None:
+    """What is provided to many clients together costs the server no more than the user guide says, and goes with them."""
+    if cell.server_module == OURS:
+        with _knobs(cell):
+            cell.server(KNOBS.format(600, HELD_BYTES))
+            _crowded(cell)
+
+
+def _crowded(cell: Cell) -> None:
+    size, memory = map(int, cell.server("cat /proc/sys/sunrpc/svc_rdma/max_req_size; "
+                                        "awk '/^MemTotal:/ {print $2}' /proc/meminfo").split())
+    before = int(cell.server(REGIONS))
+    used, kept = _measured(cell, CROWDED)
+    most = (memory << 10) // PART + (memory << 10) // REGIONS_PART + CROWD * EACH * 2 * size
+    progress.line(f"  {CROWD} clients have {used >> 10} KiB provided of {most >> 10}, and {kept >> 10} KiB when they have gone")
+    if not most // 4 < used <= most:
+        raise progress.Failure(f"{used} bytes are provided to all clients, which may have {most}")
+    if kept > most // 4:
+        raise progress.Failure(f"{kept} bytes are still used when all have gone")
+    cell.server(f"for try in $(seq 250); do test $({REGIONS}) -le {before} && exit 0; sleep 0.2; done; {REGIONS} >&2; exit 1")
+
+
+def _measured(cell: Cell, name: str) -> tuple[int, int]:
+    """Bytes that the server uses more than in the beginning: with all that a part has it provide, and in the end."""
     client, server = cell.guests.client, cell.guests.server
-    requests, size = map(int, cell.server("cd /proc/sys/sunrpc/svc_rdma && cat max_requests max_req_size").split())
-    program, free = client.start(COMMAND.format(cell.server_module, HELD)), []
+    program, free = client.start(COMMAND.format(cell.server_module, name)), []
     try:
         for _ in ("nothing", "all", "nothing again"):
             cell.client(WAITS.format(LONG_SECONDS), LONG_SECONDS)
@@ -148,8 +174,14 @@ def _held(cell: Cell) -> None:
             cell.client("rm /tmp/pulls.held")
     finally:
         cell.client("rm -f /tmp/pulls.held")
-        judge(client.wait(program, LONG_SECONDS, HELD))
+        judge(client.wait(program, LONG_SECONDS, name))
     used, kept = (free[0] - later for later in free[1:])
+    return used, kept
+
+
+def _held(cell: Cell) -> None:
+    requests, size = map(int, cell.server("cd /proc/sys/sunrpc/svc_rdma && cat max_requests max_req_size").split())
+    used, kept = _measured(cell, HELD)
     around = requests * (size + 6 * REGION_BYTES)
     progress.line(f"  {HOLDERS} clients have {used >> 10} KiB provided, and {kept >> 10} KiB when they have said that it was pulled")
     if not HOLDERS * HELD_BYTES // 2 < used <= HOLDERS * (HELD_BYTES + around):
@@ -172,4 +204,5 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
-            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]
+            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT)),
+            Test(CROWDED, crowded, (LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD)))]

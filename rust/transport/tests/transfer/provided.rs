@@ -6,7 +6,10 @@
 use crate::{
     kapi::{
         ib::{
-            fake::numbers::INV,
+            fake::{
+                numbers::INV,
+                Request, //
+            },
             InvalidatedKey,
             Regions, //
         },
@@ -18,6 +21,10 @@ use crate::{
             Provided,
             ProvidedLimits,
             ProvidedTable, //
+        },
+        provided_total::{
+            ProvidedShare,
+            ProvidedTotal, //
         },
         providing::Providing,
         tests::transfer::*, //
@@ -33,12 +40,18 @@ const LIMITS: ProvidedLimits = ProvidedLimits {
     replies: 2,
     regions: 2 * REGIONS as u32,
     bytes: 2 * BYTES,
+    regions_of_all: u32::MAX,
 };
 const TIME: Jiffies = 1000;
 
+/// So much of what all have, of which there is enough.
+fn share(bytes: usize) -> Result<ProvidedShare> {
+    ProvidedTotal::take(&ProvidedTotal::new(usize::MAX)?, bytes)
+}
+
 /// A Reply of all pages, which is not posted yet.
 fn providing(bench: &Bench, xid: u32, end: Jiffies) -> Result<Providing<'_, Keeper>> {
-    let mut provided = bench.qp.provide(xid, BYTES, end, &LIMITS)?;
+    let mut provided = bench.qp.provide(xid, share(BYTES)?, end, &LIMITS)?;
     let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
     provided.add(&mut pieces)?;
     Ok(provided)
@@ -73,11 +86,16 @@ fn without_memory(number: u32) -> Result<KBox<Provided>> {
         xid: number,
         number,
         regions: Regions::new(0, GFP_KERNEL)?,
-        bytes: 0,
+        share: share(0)?,
         end: 0,
         withdrawn: false,
     };
     Ok(KBox::new(provided, GFP_KERNEL)?)
+}
+
+/// How many regions the device has.
+fn regions(bench: &Bench) -> usize {
+    bench.device.count(Request::AllocMr) - bench.device.count(Request::DeregMr)
 }
 
 /// Whether the memory of so many Replies is held.
@@ -146,7 +164,9 @@ mod suite {
     #[test]
     fn a_region_alone_needs_nothing_more() -> Result {
         let bench = Bench::new()?;
-        let mut provided = bench.qp.provide(XID, PAGE_SIZE, jiffies(), &LIMITS)?;
+        let mut provided = bench
+            .qp
+            .provide(XID, share(PAGE_SIZE)?, jiffies(), &LIMITS)?;
         let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
         provided.add(&mut pieces)?;
         drop(pieces);
@@ -185,7 +205,10 @@ mod suite {
     #[test]
     fn no_more_than_there_may_be() -> Result {
         let bench = Bench::new()?;
-        let refused = |bytes| bench.qp.provide(XID + 9, bytes, jiffies(), &LIMITS).err();
+        let refused = |bytes| {
+            let share = share(bytes).ok()?;
+            bench.qp.provide(XID + 9, share, jiffies(), &LIMITS).err()
+        };
         provided(&bench, XID)?;
         same("bytes", refused(BYTES + 1), Some(EMSGSIZE))?;
         same("as many bytes", refused(BYTES), None)?;
@@ -206,16 +229,76 @@ mod suite {
             ..LIMITS
         };
         provided(&bench, XID)?;
-        let mut second = bench.qp.provide(XID + 1, BYTES, jiffies(), &limits)?;
+        let mut second = bench
+            .qp
+            .provide(XID + 1, share(BYTES)?, jiffies(), &limits)?;
         let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
         same("added", second.add(&mut pieces), Err(EMSGSIZE))?;
         drop((second, pieces));
         bench.qp.pulled(XID, None)?;
         bench.device.complete_sends(REGIONS)?;
-        let mut third = bench.qp.provide(XID + 2, BYTES, jiffies(), &limits)?;
+        let mut third = bench
+            .qp
+            .provide(XID + 2, share(BYTES)?, jiffies(), &limits)?;
         let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
         same("added", third.add(&mut pieces), Ok(()))?;
         drop((third, pieces));
+        bench.end()
+    }
+
+    #[test]
+    fn what_all_have_is_counted_too() -> Result {
+        let bench = Bench::new()?;
+        let total = ProvidedTotal::new(2 * BYTES)?;
+        let limits = ProvidedLimits {
+            regions_of_all: REGIONS as u32,
+            ..LIMITS
+        };
+        let other = ProvidedTotal::take(&total, BYTES)?;
+        let other_region = other.take_region(1)?;
+        let share = ProvidedTotal::take(&total, BYTES)?;
+        same(
+            "no more",
+            ProvidedTotal::take(&total, 1).err(),
+            Some(EMSGSIZE),
+        )?;
+        let mut provided = bench.qp.provide(XID, share, jiffies(), &limits)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
+        same("added", provided.add(&mut pieces), Err(EMSGSIZE))?;
+        drop(other_region);
+        same("added", provided.add(&mut pieces), Ok(()))?;
+        drop((provided, pieces));
+        claim(ProvidedTotal::take(&total, BYTES).is_ok(), "it goes back")?;
+        let refused = other.take_region(REGIONS as u32).err();
+        same("idle ones count", refused, Some(EMSGSIZE))?;
+        bench.end()?;
+        claim(other.take_region(1).is_ok(), "they go with the connection")
+    }
+
+    #[test]
+    fn regions_that_are_not_used_go_back() -> Result {
+        let bench = Bench::new()?;
+        let made = regions(&bench);
+        provided(&bench, XID)?;
+        bench.qp.pulled(XID, None)?;
+        bench.device.complete_sends(REGIONS)?;
+        same("made", regions(&bench), made + REGIONS)?;
+        claim(bench.qp.trim_regions(), "they were used just now")?;
+        same("kept", regions(&bench), made + REGIONS)?;
+        // One is used.
+        let mut provided = bench
+            .qp
+            .provide(XID, share(PAGE_SIZE)?, jiffies(), &LIMITS)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
+        provided.add(&mut pieces)?;
+        drop((provided, pieces));
+        claim(bench.qp.trim_regions(), "one is left")?;
+        same("kept", regions(&bench), made + 1)?;
+        claim(!bench.qp.trim_regions(), "none is left")?;
+        same("kept", regions(&bench), made)?;
+        // More can be made.
+        drop(providing(&bench, XID, jiffies())?);
+        same("made", regions(&bench), made + REGIONS)?;
         bench.end()
     }
 
