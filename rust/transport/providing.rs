@@ -203,8 +203,12 @@ impl<H: Handler> Endpoint<H> {
     ) -> Option<usize> {
         let (withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
         tell(xid);
-        // If the connection is going, all regions do.
-        let _ = self.post_or_queue(withdrawal);
+        match self.post_or_queue(withdrawal) {
+            // If the connection is going, all regions do.
+            Ok(()) | Err(ENOTCONN) => (),
+            // Else it has to, or the peer would reach the Reply for as long as there is one.
+            Err(_) => self.post_failed(),
+        }
         Some(bytes)
     }
 

@@ -43,6 +43,8 @@ const LIMITS: ProvidedLimits = ProvidedLimits {
     regions_of_all: u32::MAX,
 };
 const TIME: Jiffies = 1000;
+/// More than can be posted and wait, one region each.
+const MANY: u32 = CONFIG.send_entries + CONFIG.send_buffers + CONFIG.provided + 3;
 
 /// So much of what all have, of which there is enough.
 fn share(bytes: usize) -> Result<ProvidedShare> {
@@ -423,6 +425,33 @@ mod suite {
         bench.qp.pulled(XID, None)?;
         bench.device.complete_sends(REGIONS)?;
         holds(&bench, 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn one_that_cannot_be_taken_back_ends_the_connection() -> Result {
+        let bench = Bench::new()?;
+        let many = ProvidedLimits {
+            replies: MANY,
+            regions: MANY,
+            bytes: MANY as usize * PAGE_SIZE,
+            ..LIMITS
+        };
+        for xid in 0..MANY {
+            let mut provided = bench.qp.provide(xid, share(PAGE_SIZE)?, jiffies(), &many)?;
+            let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
+            provided.add(&mut pieces)?;
+            drop(pieces);
+            let buffer = bench.qp.send_buffer()?;
+            buffer.provide(50, Some(TAG), None, None, provided)?;
+            bench.device.complete_sends(2)?;
+        }
+        bench.told(&[], &[])?;
+        // There is not room for so many to wait.
+        let (withdrawn, _) = bench.qp.withdraw_overdue(jiffies(), |_| ());
+        same("withdrawn", withdrawn, MANY as usize)?;
+        let failures = bench.qp.handler().told.lock().failures.len();
+        claim(failures != 0, "its user is told")?;
         bench.end()
     }
 
