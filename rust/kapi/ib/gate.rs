@@ -33,6 +33,8 @@ pub(super) struct Objects {
     pub(super) target: Target,
     pub(super) pd: NonNull<bindings::ib_pd>,
     pub(super) device: NonNull<bindings::ib_device>,
+    /// Of the connection, if there is one.
+    pub(super) id: Option<NonNull<bindings::rdma_cm_id>>,
     /// The core registers memory for every RDMA Read and Write.
     pub(super) registers_always: bool,
 }

@@ -64,9 +64,12 @@ use crate::kapi::{
     page::TransferMemory,
     sys::completion::Completion, //
 };
-use core::ops::{
-    Deref,
-    DerefMut, //
+use core::{
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    ptr::NonNull, //
 };
 use kernel::{
     new_mutex, new_spinlock,
@@ -377,6 +380,7 @@ impl<C: Consumer> QueuePair<C> {
             target,
             pd: hw.pd().ok_or(ENODEV)?,
             device: hw.id().device()?,
+            id: NonNull::new(hw.id().as_raw()),
             registers_always,
         };
         // A queue pair comes up once.

@@ -155,6 +155,21 @@ impl<C: Consumer> QueuePair<C> {
         let this = unsafe { &*context.cast::<Self>().cast_const() };
         // SAFETY: The device calls this with an event that is valid for the time of the call.
         let event = unsafe { QpEvent::new(event) };
+        if event.is_established() {
+            this.tell_established();
+        }
         this.consumer.event(&event);
+    }
+
+    /// Tells the connection manager that the peer is ready, whose own word for that may be late, or
+    /// lost: then it would be a while until it is sent again. Any context.
+    fn tell_established(&self) {
+        let Ok(poster) = self.enter() else { return };
+        if let Some(id) = poster.objects().id {
+            let event = bindings::ib_event_type_IB_EVENT_COMM_EST;
+            // SAFETY: The id is valid as long as there is the poster. This takes spin locks, with
+            // interrupts off, and does not sleep. It fails where the manager knows already.
+            unsafe { bindings::rdma_notify(id.as_ptr(), event) };
+        }
     }
 }

@@ -37,6 +37,11 @@ impl QpEvent<'_> {
         )
     }
 
+    /// Whether a message has come in before the connection manager was told that the peer is ready.
+    pub(super) fn is_established(&self) -> bool {
+        self.0.event == bindings::ib_event_type_IB_EVENT_COMM_EST
+    }
+
     /// Which device says so.
     pub(crate) fn device(&self) -> DeviceName {
         // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and
