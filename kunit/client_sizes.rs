@@ -47,7 +47,7 @@ mod suite {
             // One that begins within a page, in one segment.
             let elements = pulls.transfers.elements * pulls.longest_read;
             claim(device.iwarp || PAYLOAD_PAGES < elements, "its pages")?;
-            let calls = 2 * 2 * (sizes.plan.rpc() + 1);
+            let calls = 2 * longest_call(sizes.plan.rpc());
             let beside = sizes.queues.sends.saturating_sub(pulls.longest_read);
             claim(calls < beside, "beside a Call and another")?;
         }

@@ -21,7 +21,10 @@ use crate::{
             RegionPlan,
             PAYLOAD_PAGES, //
         },
-        send_queue::UNSIGNALED_RUN,
+        send_queue::{
+            longest_call,
+            UNSIGNALED_RUN, //
+        },
         unfit::Unfit, //
     },
 };
@@ -68,7 +71,7 @@ impl Sizes {
         // A Call as a rule: a Send, and the registration and invalidation of a payload. And once,
         // the longest.
         let usual = 1 + 2 * plan.aligned();
-        let longest = 4 * (plan.rpc() + 1);
+        let longest = 2 * longest_call(plan.rpc());
         let wish = Wish {
             longest,
             usual: usual

@@ -33,8 +33,19 @@ use kernel::{
 /// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more
 /// would cost memory, fewer a wakeup more often.
 pub(crate) const UNSIGNALED_RUN: u32 = 12;
+/// Sends of those who do not hold the transport, while a Call is being made that has seen room:
+/// one that asks whether the server is there, and one from the handler of received messages.
+const OTHER_SENDS: u32 = 2;
 /// Replies with RDMA Writes that may still be on their way when the device calls them done.
 const LATEST_WRITES: usize = 4;
+
+/// Room that a Call of up to so many registrations wants to see: for these and their
+/// invalidations, the Send, and what others send meanwhile.
+pub(crate) fn longest_call(registrations: u32) -> u32 {
+    registrations
+        .saturating_mul(2)
+        .saturating_add(1 + OTHER_SENDS)
+}
 
 /// Who waits for local invalidations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,7 +156,7 @@ impl<C> From<Withdrawal> for SqPost<C> {
 pub(crate) struct SendQueue<C> {
     /// The last number that was given to a buffer or a transfer.
     last_id: u32,
-    /// Requests of the longest Call: its registrations, their invalidations, and the Send.
+    /// Room for the longest Call, by [`longest_call`].
     pub(super) longest_call: u32,
     /// Requests of the longest RDMA Reads of a requester, none if it has none.
     pub(super) longest_read: u32,
@@ -183,7 +194,7 @@ impl<C> SendQueue<C> {
         };
         Ok(Self {
             last_id: 0,
-            longest_call: registrations.saturating_add(1).saturating_mul(2),
+            longest_call: longest_call(registrations),
             longest_read,
             reserved: 0,
             pending: Fifo::with_capacity(pending)?,

@@ -212,9 +212,9 @@ mod suite {
 
     #[test]
     fn no_room_for_the_longest_call() -> Result {
-        // The longest: 3 registrations, as many invalidations, a Send; and one more to be safe.
+        // The longest: 3 registrations, as many invalidations, a Send; and two Sends of others.
         let mut bench = Bench::new(16, 3, 16)?;
-        bench.sends(9)?;
+        bench.sends(8)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
         claim(
             bench.endpoint.lock().get_pooled().is_none(),
@@ -223,6 +223,26 @@ mod suite {
         let _ = bench.retire(1);
         bench.post(0, 100)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
+        bench.end()
+    }
+
+    #[test]
+    fn others_leave_the_room_that_a_call_has_seen() -> Result {
+        let mut bench = Bench::new(16, 3, 16)?;
+        while bench.post(0, 100).is_ok() {}
+        // So much that there is just room.
+        let _ = bench.retire(1);
+        let mut regions = bench.mapped(3)?;
+        let call = bench.endpoint.send_buffer()?;
+        let others = [bench.endpoint.send_buffer()?, bench.endpoint.send_buffer()?];
+        for other in others {
+            other.post_message(100, nobody)?;
+        }
+        let posted = call.post(100, &mut regions, nobody);
+        bench.endpoint.unmap(&mut regions);
+        bench.calls.push(regions, GFP_KERNEL)?;
+        same("Call", posted, Ok(()))?;
+        let _ = bench.retire_all();
         bench.end()
     }
 
