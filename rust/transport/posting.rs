@@ -63,6 +63,9 @@ impl<H: Handler> Sending<'_, H> {
     pub(super) fn get_call_buffer(&mut self) -> Result<Option<DmaBuffer>> {
         let beside = match self.longest_read {
             0 => 0,
+            // It may be the word to the server that has given back the Call's credit: that goes
+            // first, though there may be room for the Call already.
+            _ if self.has_pending() && self.ring().is_open() => return Err(EAGAIN),
             longest => longest + self.longest_call,
         };
         self.get_buffer_beside(beside)

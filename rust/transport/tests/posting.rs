@@ -31,6 +31,7 @@ use crate::{
     },
     transport::{
         bring_up,
+        completions::make_room,
         endpoint::*,
         send_queue::{
             Waiter,
@@ -475,6 +476,28 @@ mod suite {
         same("the last", last.opcode, SEND)?;
         bench.device.complete_sends(left)?;
         drop(bench.endpoint.call_buffer()?);
+        bench.end()
+    }
+
+    #[test]
+    fn a_call_stays_behind_what_waits_though_there_is_room() -> Result {
+        let bench = Bench::new(24, 1, 8)?;
+        bench.read_until_one_waits()?;
+        let word = bench.endpoint.unrestricted_send_buffer()?;
+        word.reply(16, None, None, None, false)?;
+        // The RDMA Reads have ended, and nobody has looked yet at what waits.
+        while bench.device.sends() != 0 {
+            let posted = bench.device.take_send()?;
+            drop(bench.endpoint.take_reading(posted.entry));
+        }
+        drop(bench.endpoint.send_buffer()?);
+        let call = bench.endpoint.call_buffer().map(|_| ());
+        same("Call", call, Err(EAGAIN))?;
+        make_room(bench.endpoint.lock());
+        let left = bench.device.sends();
+        same("the word", bench.device.send(left - 1)?.opcode, SEND)?;
+        drop(bench.endpoint.call_buffer()?);
+        bench.device.complete_sends(left)?;
         bench.end()
     }
 
