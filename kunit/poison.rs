@@ -64,6 +64,19 @@ mod suite {
     }
 
     #[test]
+    fn nobody_has_those_of_others_go() -> Result {
+        let poison = Poison::new()?;
+        let (client, other) = (SocketAddress::for_test(1), SocketAddress::for_test(2));
+        poison.mark(&client, 5);
+        for xid in 0..2 * MOST as u32 {
+            poison.mark(&other, xid);
+        }
+        poison.mark(&client, 6);
+        claim(poison.take(&client, 5, 0), "the first")?;
+        claim(poison.take(&client, 6, 0), "the last")
+    }
+
+    #[test]
     fn the_oldest_go_first() -> Result {
         let poison = Poison::new()?;
         let client = SocketAddress::for_test(1);

@@ -33,7 +33,8 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Marks that are kept; the oldest go first.
+/// Marks that are kept. Of the client that has most of them the oldest goes first, so that no client
+/// has those of others go.
 const MOST: usize = 32;
 /// How long a mark counts. The client sends the Call again as soon as it has a new connection, or
 /// never, if nobody waits for it any more; and another Call of that host may have the same XID one
@@ -52,7 +53,19 @@ struct Mark {
     made: Jiffies,
 }
 
-/// Who was alone when a client's connections were lost of late.
+/// Which mark is to go: the oldest of a client that has most of them.
+fn superfluous(marks: &[Mark]) -> usize {
+    let same = |one: &Mark| {
+        marks
+            .iter()
+            .filter(|mark| mark.client.is_same_host(&one.client))
+    };
+    let all = marks.iter().enumerate().rev();
+    all.max_by_key(|(_, one)| same(one).count())
+        .map_or(0, |(at, _)| at)
+}
+
+/// Who was alone when a client's connections were lost of late: one for each client.
 struct Suspect {
     client: SocketAddress,
     xid: u32,
@@ -93,7 +106,7 @@ impl Poison {
             return;
         }
         if marks.len() >= MOST {
-            let _ = marks.remove(0);
+            let _ = marks.remove(superfluous(&marks));
         }
         let _ = marks.push_within_capacity(Mark {
             client: *client,
