@@ -176,7 +176,12 @@ fn attempt(
             let calls = queues.messages;
             Requester::new(shared.clone(), name, loss, cm, calls, *plan)
         },
-        |unfit| log::warn(format_args!("the device that leads to {address} {unfit}")),
+        |unfit| {
+            log::warn_about(
+                &address,
+                format_args!("the device that leads to {address} {unfit}"),
+            );
+        },
     )?;
     let up = bring_up(shared, &connection, cm, &device).and_then(|()| {
         negotiated(&connection.handler().thresholds(), own, peer);

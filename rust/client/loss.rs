@@ -173,7 +173,10 @@ impl LossNotifier {
             return;
         }
         let address = &self.address;
-        log::info(format_args!("connection to {address} lost: {reason}"));
+        log::inform_about(
+            address,
+            format_args!("connection to {address} lost: {reason}"),
+        );
         self.first.complete_all();
         if self.enabled.load(Relaxed) {
             self.xprt.force_disconnect();

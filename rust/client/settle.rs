@@ -41,10 +41,14 @@ pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     requester.shared.stats.bad_replies.add(1);
     let address = requester.loss.address();
     match xid {
-        Some(xid) => log::warn(format_args!(
-            "bad message from {address} with XID {xid:#010x}: {reason}"
-        )),
-        None => log::warn(format_args!("bad message from {address}: {reason}")),
+        Some(xid) => log::warn_about(
+            address,
+            format_args!("bad message from {address} with XID {xid:#010x}: {reason}"),
+        ),
+        None => log::warn_about(
+            address,
+            format_args!("bad message from {address}: {reason}"),
+        ),
     }
 }
 

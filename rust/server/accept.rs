@@ -16,7 +16,7 @@ use crate::{
             address::SocketAddress,
             log::{
                 debug_server,
-                warn, //
+                warn_about, //
             },
             svc_sysctl, //
         },
@@ -145,9 +145,10 @@ fn endpoint(
         |unfit| {
             // The peer has gone already, and the device is not at fault.
             if !events.is_over() {
-                warn(format_args!(
-                    "connection from {peer} refused: the device {unfit}"
-                ));
+                warn_about(
+                    &peer,
+                    format_args!("connection from {peer} refused: the device {unfit}"),
+                );
             }
         },
     )

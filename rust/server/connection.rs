@@ -18,7 +18,7 @@ use crate::{
                 count_all,
                 Counter, //
             },
-            log::warn,
+            log::warn_about,
             workqueue::Hasten, //
         },
         trace, //
@@ -341,7 +341,7 @@ impl Handler for Responder {
         // A connection that just ends is no news; the adapter's own word for it is the flush.
         if !failure.wc().is_flush() {
             let (peer, words) = (&self.peer, failure.wc().words());
-            warn(format_args!("connection from {peer} lost: {words}"));
+            warn_about(peer, format_args!("connection from {peer} lost: {words}"));
         }
         if let Some(xid) = failure.faulting_xid() {
             self.poison.mark(&self.peer, xid);

@@ -10,7 +10,7 @@
 
 use crate::{
     kapi::sys::{
-        log::warn,
+        log::warn_about,
         time::{
             self,
             HZ, //
@@ -88,9 +88,10 @@ impl WorkItem for Judge {
             return;
         }
         let peer = responder.peer();
-        warn(format_args!(
-            "connection from {peer} closed: all credits are with dropped requests"
-        ));
+        warn_about(
+            peer,
+            format_args!("connection from {peer} closed: all credits are with dropped requests"),
+        );
         responder.close();
     }
 }

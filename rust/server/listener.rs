@@ -12,7 +12,10 @@ use crate::{
         sunrpc::SvcHandle,
         sys::{
             address::SocketAddress,
-            log::warn,
+            log::{
+                warn,
+                warn_about, //
+            },
             memory::total_pages,
             net::{
                 Net,
@@ -126,11 +129,14 @@ impl ListenHandler for Door {
         match self.let_in(request) {
             Err(EBUSY) => {
                 let most = self.backlog.most();
-                warn(format_args!(
-                    "connection from {peer} refused: {most} wait for an nfsd thread already"
-                ));
+                warn_about(
+                    &peer,
+                    format_args!(
+                        "connection from {peer} refused: {most} wait for an nfsd thread already"
+                    ),
+                );
             }
-            Err(e) => warn(format_args!("connection from {peer} refused: {e:?}")),
+            Err(e) => warn_about(&peer, format_args!("connection from {peer} refused: {e:?}")),
             Ok(()) => (),
         }
     }

@@ -10,7 +10,7 @@ use crate::{
             SvcRqst, //
         },
         sys::{
-            log::warn,
+            log::warn_about,
             time::jiffies, //
         },
     },
@@ -109,9 +109,10 @@ pub(super) fn ended(connection: &Connection, xid: u32) {
     let over = connection.qp.handler().reverse.lock().ended(xid, jiffies());
     if over {
         let peer = &connection.addresses.1;
-        warn(format_args!(
-            "connection from {peer} closed: the client answers no calls"
-        ));
+        warn_about(
+            peer,
+            format_args!("connection from {peer} closed: the client answers no calls"),
+        );
         connection.close();
     }
 }
