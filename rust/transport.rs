@@ -8,6 +8,7 @@ pub(crate) mod credits;
 pub(crate) mod endpoint;
 mod forced;
 mod padding;
+mod patience;
 mod posting;
 pub(crate) mod provided;
 pub(crate) mod provided_total;

@@ -18,6 +18,7 @@ use crate::{
             Handler,
             WcError, //
         },
+        patience::Patience,
         posting::{
             PostOutcome,
             Work, //
@@ -177,13 +178,22 @@ impl<H: Handler> RwBuilder<'_, H> {
 
     /// Adds `len` bytes of the memory, from `offset`, and as many at the front of the peer's
     /// segment. `EMSGSIZE` when there is no room for it, or not so much memory; `EAGAIN` when the
-    /// device needs regions for it, and all are in use. May sleep.
+    /// device needs regions for it, and all are in use. May sleep; of a responder also while memory
+    /// is short for a moment.
     pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
         let mut at = (segment.handle, segment.offset);
+        let mut patience = Patience::of(H::ROLE);
         while len != 0 {
             let part = match self.turn {
-                None => self.add_part(offset, len, at)?,
-                Some(_) => self.add_when_free(offset, len, at)?,
+                None => self.add_part(offset, len, at),
+                Some(_) => self.add_when_free(offset, len, at),
+            };
+            let part = match part {
+                Ok(part) => part,
+                Err(e) => {
+                    patience.wait(e)?;
+                    continue;
+                }
             };
             // The peer's addresses may end anywhere.
             at.1 = at.1.wrapping_add(part as u64);

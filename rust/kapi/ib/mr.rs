@@ -392,7 +392,8 @@ impl NotMapped {
 }
 
 impl Mr {
-    /// Covers as many of the pieces as fit, and takes them from `pieces`; see [`Region::map`].
+    /// Covers as many of the pieces as fit, and takes them from `pieces`, but none after an error;
+    /// see [`Region::map`].
     ///
     /// # Safety
     ///
@@ -414,8 +415,11 @@ impl Mr {
         // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile.
         // The mark is of these pieces.
         unsafe {
-            if let Some(bytes) = self.place(pieces, access)? {
+            let placed = self.place(pieces, access);
+            if !matches!(placed, Ok(None)) {
                 pieces.go_back(mark);
+            }
+            if let Some(bytes) = placed? {
                 self.place_less(pieces, bytes, access)?;
             }
         }

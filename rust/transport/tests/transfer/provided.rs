@@ -331,6 +331,18 @@ mod suite {
     }
 
     #[test]
+    fn memory_that_is_short_for_a_moment_is_waited_for() -> Result {
+        let bench = Bench::new()?;
+        let mut provided = bench.qp.provide(XID, share(BYTES)?, jiffies(), &LIMITS)?;
+        let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
+        bench.device.refuse(Request::MapMr, 0);
+        provided.add(&mut pieces)?;
+        same("bytes", provided.bytes(), BYTES)?;
+        drop((provided, pieces));
+        bench.end()
+    }
+
+    #[test]
     fn one_that_is_not_posted_leaves_nothing() -> Result {
         let bench = Bench::new()?;
         for _ in 0..5 {
