@@ -73,6 +73,20 @@ mod suite {
     }
 
     #[test]
+    fn memory_that_was_taken_back_is_a_reason() -> Result {
+        let mount = Unmounted::new()?;
+        let loss = loss(&mount)?;
+        let killed = |failure| matches!(loss.reason(failure), LossReason::Killed);
+        claim(!killed(WcError::flushed()), "nothing was taken back")?;
+        loss.memory_taken_back();
+        claim(!killed(WcError::not_posted()), "it is another's fault")?;
+        claim(killed(WcError::flushed()), "the server has used it")?;
+        let long_ago = time::jiffies().wrapping_sub(USED_STILL);
+        loss.taken_back.store(long_ago, Relaxed);
+        claim(!killed(WcError::flushed()), "that was long ago")
+    }
+
+    #[test]
     fn a_short_life_is_followed_by_a_delay_that_grows() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
         let delay_after = |lived: Jiffies, messages, reason| {

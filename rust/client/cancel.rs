@@ -64,6 +64,9 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             .regions()
             .map(|regions| connection.invalidate(regions, call.into(), Waiter::Task, || task.id()));
         drop(state);
+        if posted.is_some() {
+            connection.handler().loss.memory_taken_back();
+        }
         if let Some(Ok(())) = posted {
             // In time or not: what the regions say counts.
             let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);

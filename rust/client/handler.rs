@@ -11,10 +11,7 @@ use crate::{
             Requester, //
         },
         fence,
-        loss::{
-            LossNotifier,
-            LossReason, //
-        },
+        loss::LossNotifier,
         pull,
         reply,
         reverse, //
@@ -95,7 +92,7 @@ impl Handler for Requester {
     }
 
     fn failed(&self, failure: WcError) {
-        self.loss.report(LossReason::Failed(failure));
+        self.loss.report(self.loss.reason(failure));
     }
 
     fn disconnected(&self, told: Result) {

@@ -21,7 +21,7 @@ use crate::{
             time::{
                 self,
                 HZ, //
-            }, //
+            },
         },
     },
     transport::endpoint::WcError, //
@@ -44,6 +44,8 @@ use kernel::{
 pub(crate) enum LossReason {
     /// A work request failed.
     Failed(WcError),
+    /// The same, after memory of an RPC that nobody waits for was taken back.
+    Killed,
     /// The connection manager says so.
     Event(CmEventKind),
     /// A Reply is overdue.
@@ -77,6 +79,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed(failure) => failure.wc().words(),
+            Self::Killed => "a request was killed while the server used its memory",
             Self::Event(CmEventKind::Disconnected) => "the server has closed it",
             Self::Event(CmEventKind::DeviceRemoval) => "the device is being removed",
             Self::Event(CmEventKind::AddressChange) => "the address has moved",
@@ -102,6 +105,10 @@ impl fmt::Display for LossReason {
 const USEFUL_LIFE: Jiffies = 5 * HZ;
 const USEFUL_MESSAGES: u32 = 8;
 
+/// For how long memory that was taken back is the reason that a connection ends: the adapter ends it
+/// where the server still reads or writes there.
+const USED_STILL: Jiffies = 10 * HZ;
+
 /// Tells the RPC layer, and the log, once that a connection has to be given up. The RPC layer is
 /// told nothing of one that is not up yet: the attempt fails.
 #[pin_data]
@@ -112,6 +119,8 @@ pub(crate) struct LossNotifier {
     /// When it came up.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
+    /// When memory was taken back last of an RPC without a Reply; 0 if never.
+    taken_back: Atomic<Jiffies>,
     /// The server has answered the first Call, or the connection is lost.
     #[pin]
     first: Completion,
@@ -127,6 +136,7 @@ impl LossNotifier {
                 enabled: Atomic::new(false),
                 since: Atomic::new(0),
                 reported: Atomic::new(false),
+                taken_back: Atomic::new(0),
                 first <- Completion::new(),
             }),
             GFP_KERNEL,
@@ -165,6 +175,21 @@ impl LossNotifier {
         if self.reported.load(Relaxed) {
             self.xprt.force_disconnect();
         }
+    }
+
+    /// Memory is taken back that the server may be using: its RPC has no Reply.
+    pub(super) fn memory_taken_back(&self) {
+        self.taken_back.store(time::jiffies().max(1), Relaxed);
+    }
+
+    /// Why a work request failed.
+    pub(crate) fn reason(&self, failure: WcError) -> LossReason {
+        let then = self.taken_back.load(Relaxed);
+        // It is the server's request that fails, and those of this end are flushed.
+        if failure.wc().is_flush() && then != 0 && time::since(then) < USED_STILL {
+            return LossReason::Killed;
+        }
+        LossReason::Failed(failure)
     }
 
     /// The RPC layer is to close the connection. Any context that may take a spin lock.

@@ -339,9 +339,19 @@ impl Handler for Responder {
 
     fn failed(&self, failure: WcError) {
         // A connection that just ends is no news; the adapter's own word for it is the flush.
-        if !failure.wc().is_flush() {
-            let (peer, words) = (&self.peer, failure.wc().words());
-            warn_about(peer, format_args!("connection from {peer} lost: {words}"));
+        let (peer, wc, words) = (&self.peer, failure.wc(), failure.wc().words());
+        match failure.faulting_xid() {
+            Some(xid) if wc.is_remote_access() => warn_about(
+                peer,
+                format_args!(
+                    "connection from {peer} lost: the memory of request {xid:#010x} is not to be \
+                     used, or not any more since that was killed ({words})"
+                ),
+            ),
+            _ if !wc.is_flush() => {
+                warn_about(peer, format_args!("connection from {peer} lost: {words}"));
+            }
+            _ => (),
         }
         if let Some(xid) = failure.faulting_xid() {
             self.poison.mark(&self.peer, xid);

@@ -115,8 +115,14 @@ impl WcError {
     }
 
     /// The device did not take it.
-    pub(super) fn not_posted() -> Self {
+    pub(crate) fn not_posted() -> Self {
         Self::new(Wc::NOT_POSTED)
+    }
+
+    /// The connection had ended before.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn flushed() -> Self {
+        Self::new(Wc::FLUSHED)
     }
 
     /// How it ended.

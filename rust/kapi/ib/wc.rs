@@ -63,6 +63,11 @@ impl Wc {
         )
     }
 
+    /// Whether the peer does not let its memory be used.
+    pub(crate) fn is_remote_access(self) -> bool {
+        self.status == bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR
+    }
+
     /// As the verbs number it.
     pub(crate) fn status(self) -> u32 {
         self.status
