@@ -78,8 +78,8 @@ fn try_one(
     };
     let mut pulls = requester.pulls.lock();
     let (unposted, next) = match (error, unposted) {
-        // What is under way gives its regions back, and has this one tried again.
-        (EAGAIN, Some(provided)) => match pulls.wait(&begun, provided) {
+        // What is under way gives regions or memory back, and has this one tried again.
+        (EAGAIN | ENOMEM, Some(provided)) => match pulls.wait(&begun, provided) {
             Ok(next) => return next,
             Err(provided) => (Some(provided), pulls.end()),
         },
@@ -163,8 +163,7 @@ fn start(
     provided: ProvidedReply,
 ) -> Result<(), (Error, Option<ProvidedReply>)> {
     let xid = provided.rqst.call().state.lock().xid;
-    // Who frees memory waits for Replies, and those for this handler: it must not wait for memory.
-    let _scope = MemoryScope::enter(true);
+    let _scope = connection.handler().shared.memory_scope();
     let prepared = prepare(connection, &provided);
     let len = prepared.as_ref().map_or(0, |(_, len, _)| *len);
     let result = prepared.as_ref().map(|_| ()).map_err(|e| *e);
@@ -224,6 +223,9 @@ fn prepare<'a>(
     };
     let parts = chunk.segment_count();
     let mut transfer = connection.transfer(TransferKind::Read, memory, parts)?;
+    // Who frees memory waits for Replies, and those for this handler: what the core allocates must
+    // not wait for memory either. There was some just now without the kernel's reserves.
+    let _scope = MemoryScope::enter(true);
     SegmentCursor::new(chunk.segments()).add(&mut transfer, 0, len)?;
     let key = chunk.segments().next().map(|segment| segment.handle);
     Ok((transfer, len, key))
@@ -278,7 +280,7 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
 }
 
 /// Tells the server that a Reply was pulled, or is not wanted. It has a Receive for that, so that
-/// no credit is needed. Without memory for it the connection ends.
+/// no credit is needed. Without a buffer for it, nor memory for one, the connection ends.
 pub(super) fn send_done(
     requester: &Requester,
     connection: &Connection,
@@ -286,7 +288,7 @@ pub(super) fn send_done(
     key: Option<u32>,
 ) {
     let key = key.filter(|_| requester.invalidates_remotely());
-    let _scope = MemoryScope::enter(true);
+    let _scope = requester.shared.memory_scope();
     let sent = connection
         .unrestricted_send_buffer()
         .and_then(|mut buffer| {

@@ -30,7 +30,8 @@ mod wc;
 pub(crate) use self::{
     buffer::{
         Direction,
-        DmaBuffer, //
+        DmaBuffer,
+        Maker, //
     },
     cm::{
         AcceptParams,

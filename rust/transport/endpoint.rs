@@ -9,6 +9,7 @@ use crate::{
             Direction,
             DmaBuffer,
             Invalidated,
+            Maker,
             Poster,
             QpEvent,
             QpSizes,
@@ -225,8 +226,9 @@ impl<H: Handler> Endpoint<H> {
         poster: &Poster<'_>,
         len: usize,
         direction: Direction,
+        maker: Maker,
     ) -> Result<DmaBuffer> {
-        DmaBuffer::new(poster, len, direction).inspect_err(|e| trace::no_buffer(H::ROLE, *e))
+        DmaBuffer::new(poster, len, direction, maker).inspect_err(|e| trace::no_buffer(H::ROLE, *e))
     }
 
     /// Makes receive buffers until there are `want`. May sleep.
@@ -239,7 +241,7 @@ impl<H: Handler> Endpoint<H> {
         let poster = self.enter()?;
         for _ in 0..missing {
             let size = self.config().receive_size;
-            let buffer = self.make_buffer(&poster, size, Direction::FromDevice)?;
+            let buffer = self.make_buffer(&poster, size, Direction::FromDevice, Maker::Task)?;
             if self.add_receive(buffer).is_err() {
                 // Somebody else has made them.
                 break;

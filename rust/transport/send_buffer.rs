@@ -8,6 +8,7 @@ use crate::{
             Access,
             Direction,
             DmaBuffer,
+            Maker,
             Poster,
             Regions, //
         },
@@ -49,28 +50,28 @@ impl<H: Handler> Endpoint<H> {
     #[inline(always)]
     pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().get_buffer()?;
-        self.given_or_made(buffer)
+        self.given_or_made(buffer, Maker::Task)
     }
 
     /// The same for a Call, which leaves room for what comes back by itself.
     #[inline(always)]
     pub(crate) fn call_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().get_call_buffer()?;
-        self.given_or_made(buffer)
+        self.given_or_made(buffer, Maker::Task)
     }
 
-    /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. May
-    /// sleep to make one; errors as those of [`Self::send_buffer`].
+    /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. Does
+    /// not wait for memory to make one; errors as those of [`Self::send_buffer`].
     pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().take_buffer()?;
-        self.given_or_made(buffer)
+        self.given_or_made(buffer, Maker::Handler)
     }
 
     #[inline(always)]
-    fn given_or_made(&self, buffer: Option<DmaBuffer>) -> Result<SendBuffer<'_, H>> {
+    fn given_or_made(&self, buffer: Option<DmaBuffer>, maker: Maker) -> Result<SendBuffer<'_, H>> {
         let buffer = match buffer {
             Some(buffer) => buffer,
-            None => self.make_send_buffer()?,
+            None => self.make_send_buffer(maker)?,
         };
         Ok(SendBuffer {
             buffer: Some(buffer),
@@ -89,12 +90,12 @@ impl<H: Handler> Endpoint<H> {
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
     #[cold]
-    fn make_send_buffer(&self) -> Result<DmaBuffer> {
+    fn make_send_buffer(&self, maker: Maker) -> Result<DmaBuffer> {
         let _scope = self.handler().memory_scope();
         let size = self.config().send_size;
         let made = self
             .enter()
-            .and_then(|poster| self.make_buffer(&poster, size, Direction::ToDevice));
+            .and_then(|poster| self.make_buffer(&poster, size, Direction::ToDevice, maker));
         match made {
             Ok(mut buffer) => {
                 buffer.id = self.lock().next_id();

@@ -36,7 +36,10 @@ use kernel::{
     prelude::*,
     sync::MutexGuard, //
 };
-use xdr::Segment;
+use xdr::{
+    Role,
+    Segment, //
+};
 
 /// A transfer that is not posted yet.
 pub(crate) struct RwBuilder<'a, H: Handler> {
@@ -49,7 +52,9 @@ pub(crate) struct RwBuilder<'a, H: Handler> {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep.
+    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep, but of a
+    /// requester does not wait for memory: it pulls in handlers, and those who free memory wait for
+    /// these.
     pub(crate) fn transfer(
         &self,
         kind: TransferKind,
@@ -58,7 +63,12 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<RwBuilder<'_, H>> {
         let memory = memory.into();
         let elements = RwCtx::elements_for(&memory, parts);
-        let transfer = self.alloc_rw_ctx(kind, memory, parts).inspect_err(|e| {
+        let flags = match H::ROLE {
+            Role::Requester => GFP_NOWAIT | __GFP_NOWARN,
+            Role::Responder => GFP_KERNEL,
+        };
+        let transfer = self.alloc_rw_ctx(kind, memory, parts, flags);
+        let transfer = transfer.inspect_err(|e| {
             if *e == ENOMEM {
                 trace::no_transfer(H::ROLE, self.cqs().0, elements);
             }

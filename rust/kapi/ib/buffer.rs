@@ -20,10 +20,26 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// How buffers are allocated: the task's memory scope narrows it down. Not to be retried for ever,
-/// since the sender may be the one who is to write dirty memory out.
-const FLAGS: bindings::gfp_t =
-    bindings::GFP_KERNEL | bindings::__GFP_ZERO | bindings::__GFP_NORETRY | bindings::__GFP_NOWARN;
+/// How buffers are allocated: the task's memory scope narrows it down.
+const FLAGS: bindings::gfp_t = bindings::__GFP_ZERO | bindings::__GFP_NOWARN;
+
+/// Who makes a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// One who may wait for memory; not for ever, since it may be who is to write dirty memory out.
+    Task,
+    /// One whom those wait for who free memory.
+    Handler,
+}
+
+impl Maker {
+    fn flags(self) -> bindings::gfp_t {
+        match self {
+            Self::Task => FLAGS | bindings::GFP_KERNEL | bindings::__GFP_NORETRY,
+            Self::Handler => FLAGS | bindings::GFP_NOWAIT,
+        }
+    }
+}
 
 /// Which way data may flow between a buffer and the device.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +75,7 @@ impl Direction {
 /// # Invariants
 ///
 /// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box
-/// of the kernel's could not be told [`FLAGS`].)
+/// of the kernel's could not be told [`Maker::flags`].)
 pub(crate) struct DmaBuffer(NonNull<Mapped>);
 
 /// What is known of a buffer.
@@ -109,15 +125,20 @@ impl DerefMut for DmaBuffer {
 
 impl DmaBuffer {
     /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now, `EINVAL`
-    /// for none. May sleep, as the memory scope of the task allows.
-    pub(crate) fn new(poster: &Poster<'_>, len: usize, direction: Direction) -> Result<Self> {
+    /// for none. May sleep, as the maker and the memory scope of the task allow.
+    pub(crate) fn new(
+        poster: &Poster<'_>,
+        len: usize,
+        direction: Direction,
+        maker: Maker,
+    ) -> Result<Self> {
         if len == 0 {
             return Err(EINVAL);
         }
         let (counted, device) = (poster.keep_device()?, poster.objects().device);
         // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
         // meant to be sent or was not received is ever seen.
-        let data = unsafe { bindings::kmalloc(len, FLAGS) };
+        let data = unsafe { bindings::kmalloc(len, maker.flags()) };
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
         // SAFETY: The device is valid, since it is kept; the memory is `len` bytes of lowmem.
         let addr = unsafe {
@@ -149,7 +170,7 @@ impl DmaBuffer {
             _counted: counted,
         };
         // SAFETY: Allocating has no further requirement.
-        let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), FLAGS) };
+        let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), maker.flags()) };
         let Some(room) = NonNull::new(room.cast::<Mapped>()) else {
             // SAFETY: It goes out of scope, and nobody else has seen it.
             unsafe { mapped.undo() };

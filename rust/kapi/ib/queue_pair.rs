@@ -72,6 +72,7 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
+    alloc::Flags,
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
@@ -460,15 +461,16 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Makes a transfer of at most `parts` parts. May sleep. `ENOTCONN` when the tear-down has
-    /// begun, `EINVAL` for RDMA Reads into memory that others have, too.
+    /// Makes a transfer of at most `parts` parts. May sleep, as `flags` say. `ENOTCONN` when the
+    /// tear-down has begun, `EINVAL` for RDMA Reads into memory that others have, too.
     pub(crate) fn alloc_rw_ctx(
         &self,
         kind: TransferKind,
         memory: TransferMemory,
         parts: usize,
+        flags: Flags,
     ) -> Result<KBox<RwCtx>> {
-        RwCtx::new(&self.gate, kind, memory, parts)
+        RwCtx::new(&self.gate, kind, memory, (parts, flags))
     }
 
     /// How many more receive buffers are wanted for `want` to be there in all.

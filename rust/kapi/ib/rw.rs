@@ -28,6 +28,7 @@ use core::{
     num::NonZero, //
 };
 use kernel::{
+    alloc::Flags,
     error::to_result,
     page::PAGE_SIZE,
     prelude::*, //
@@ -103,13 +104,13 @@ impl From<Error> for NotAdded {
 }
 
 impl RwCtx {
-    /// For `parts` calls of [`Self::add`], of that queue pair. May sleep.
+    /// For `parts` calls of [`Self::add`], of that queue pair. May sleep, as `flags` say.
     #[inline]
     pub(super) fn new(
         gate: &Gate,
         kind: TransferKind,
         memory: TransferMemory,
-        parts: usize,
+        (parts, flags): (usize, Flags),
     ) -> Result<KBox<Self>> {
         if kind == TransferKind::Read && !memory.is_writable() {
             return Err(EINVAL);
@@ -123,8 +124,8 @@ impl RwCtx {
             false => unsafe { longest_element(target, kind) },
         };
         let elements = Self::elements_for(&memory, parts);
-        let elements = KVVec::with_capacity(elements, GFP_KERNEL)?;
-        let parts = KVVec::with_capacity(parts.saturating_add(RUN_ENDS), GFP_KERNEL)?;
+        let elements = KVVec::with_capacity(elements, flags)?;
+        let parts = KVVec::with_capacity(parts.saturating_add(RUN_ENDS), flags)?;
         // INVARIANT: There are no parts, and room for all that `add` takes.
         let transfer = init!(Self {
             parts,
@@ -137,7 +138,7 @@ impl RwCtx {
             memory,
             counted: Some(counted),
         }? Error);
-        KBox::init(transfer, GFP_KERNEL)
+        KBox::init(transfer, flags)
     }
 
     /// How many elements there is room for, for so many parts.

@@ -5,7 +5,10 @@
 
 use crate::{
     kapi::ib::{
-        buffer::Direction,
+        buffer::{
+            Direction,
+            Maker, //
+        },
         fake::{
             self,
             Balance,
@@ -56,7 +59,12 @@ impl Bench {
 
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
-        let buffer = DmaBuffer::new(&self.domain.enter()?, SIZE, Direction::FromDevice)?;
+        let buffer = DmaBuffer::new(
+            &self.domain.enter()?,
+            SIZE,
+            Direction::FromDevice,
+            Maker::Task,
+        )?;
         Ok(self.queue.add(buffer).is_ok())
     }
 

@@ -5,7 +5,10 @@
 
 use crate::{
     kapi::ib::{
-        buffer::Direction,
+        buffer::{
+            Direction,
+            Maker, //
+        },
         fake::{
             self,
             Balance,
@@ -56,7 +59,7 @@ impl Bench {
     }
 
     fn buffer(&self) -> Result<DmaBuffer> {
-        DmaBuffer::new(&self.domain.enter()?, 64, Direction::ToDevice)
+        DmaBuffer::new(&self.domain.enter()?, 64, Direction::ToDevice, Maker::Task)
     }
 
     /// Posts Sends of so many bytes in one chain of `n` at most; each owns its length.
