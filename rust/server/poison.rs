@@ -55,13 +55,14 @@ struct Mark {
 
 /// Which mark is to go: the oldest of a client that has most of them.
 fn superfluous(marks: &[Mark]) -> usize {
-    let same = |one: &Mark| {
-        marks
+    let of_its_client = |one: &Mark| {
+        let its = marks
             .iter()
-            .filter(|mark| mark.client.is_same_host(&one.client))
+            .filter(|mark| mark.client.is_same_host(&one.client));
+        its.count()
     };
     let all = marks.iter().enumerate().rev();
-    all.max_by_key(|(_, one)| same(one).count())
+    all.max_by_key(|(_, one)| of_its_client(one))
         .map_or(0, |(at, _)| at)
 }
 
@@ -106,7 +107,8 @@ impl Poison {
             return;
         }
         if marks.len() >= MOST {
-            let _ = marks.remove(superfluous(&marks));
+            let at = superfluous(&marks);
+            let _ = marks.remove(at);
         }
         let _ = marks.push_within_capacity(Mark {
             client: *client,
