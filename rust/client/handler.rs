@@ -92,6 +92,9 @@ impl Handler for Requester {
     }
 
     fn failed(&self, failure: WcError) {
+        if let Some(xid) = failure.faulting_xid() {
+            pull::refused(self, xid);
+        }
         self.loss.report(self.loss.reason(failure));
     }
 

@@ -185,7 +185,7 @@ fn start(
         written,
         key,
     });
-    transfer.read(None, call.clone()).map_err(|e| {
+    transfer.read(Some(xid), call.clone()).map_err(|e| {
         let unposted = call.state.lock().pulling.take();
         let unposted = unposted.map(|pulling| ProvidedReply {
             rqst: pulling.rqst,
@@ -231,6 +231,16 @@ fn prepare<'a>(
     Ok((transfer, len, key))
 }
 
+/// The server refuses the RDMA Reads that it has asked for with its Reply to this XID: that is no Reply
+/// to the RPC. The same may be found out before their memory comes back, or afterwards.
+#[cold]
+pub(super) fn refused(requester: &Requester, xid: u32) {
+    match requester.shared.xprt.find(xid) {
+        Ok(rqst) => unusable(requester, rqst),
+        Err(_) => requester.pulls.lock().refuse(xid),
+    }
+}
+
 /// RDMA Reads have ended, well or not: their memory is not the device's any more.
 pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call, ok: bool) {
     let mut state = call.state.lock();
@@ -241,6 +251,8 @@ pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call,
         trace::pulled(&pulling.rqst, xid, pulling.len, result);
         if ok {
             pulled(requester, connection, xid, pulling);
+        } else if requester.pulls.lock().was_refused(xid) {
+            unusable(requester, pulling.rqst);
         }
     }
     let next = requester.pulls.lock().end();

@@ -38,6 +38,8 @@ pub(crate) struct Pulls<T = ProvidedReply> {
     begun: u64,
     /// Those for which there were no regions of the device's: only some need any.
     waiting: Fifo<T>,
+    /// The XID of one that the server has refused, if its memory is not back yet.
+    refused: Option<u32>,
 }
 
 impl<T> Pulls<T> {
@@ -47,6 +49,7 @@ impl<T> Pulls<T> {
             under_way: 0,
             begun: 0,
             waiting: Fifo::with_capacity(calls as usize)?,
+            refused: None,
         })
     }
 
@@ -79,6 +82,16 @@ impl<T> Pulls<T> {
             0 => self.waiting.pop(),
             _ => None,
         })
+    }
+
+    /// The server has refused the RDMA Reads of one: the first, since the connection ends with it.
+    pub(super) fn refuse(&mut self, xid: u32) {
+        self.refused.get_or_insert(xid);
+    }
+
+    /// Whether that is the one that was refused.
+    pub(super) fn was_refused(&self, xid: u32) -> bool {
+        self.refused == Some(xid)
     }
 
     /// Those that wait, at the end of the connection.

@@ -202,6 +202,19 @@ class ProvidesUnasked(Provides):
             proxy.reply(offer, message)
 
 
+class ProvidesNowhere(Provides):
+    """Provides each long Reply, whatever is offered for it, by keys that nobody has."""
+
+    LONG = 4000
+
+    def reply(self, proxy, offer: Header, message: bytes) -> None:
+        if len(message) <= self.LONG:
+            return proxy.reply(offer, message)
+        header = self.kept(proxy, offer, message)
+        reads = [(position, replace(segment, handle=segment.handle ^ 0xff)) for position, segment in header.reads]
+        self.send(proxy, replace(header, reads=reads))
+
+
 class ProvidesNothing(Provides):
     """Says that it provides Replies, and has no room for any."""
 
@@ -213,4 +226,4 @@ class ProvidesNothing(Provides):
 BY_NAME = {"provides": Provides, "provides-badly": ProvidesBadly, "provides-twice": ProvidesTwice,
            "provides-too-much": ProvidesTooMuch, "provides-nothing": ProvidesNothing, "provides-beside": ProvidesBeside,
            "provides-what-changes": ProvidesWhatChanges, "provides-in-pieces": ProvidesInPieces,
-           "provides-unasked": ProvidesUnasked}
+           "provides-unasked": ProvidesUnasked, "provides-nowhere": ProvidesNowhere}

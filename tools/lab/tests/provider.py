@@ -120,6 +120,18 @@ def refused(cell: Cell) -> None:
             raise progress.Failure(f"{count} Replies were refused, {cell.connects()} connections made")
 
 
+def nowhere(cell: Cell) -> None:
+    """A server that provides Replies where nothing is to be read, whatever was offered for them, ends the RPC with the second
+    one: it is not asked for ever."""
+    with mounted_behind(cell, "provides-nowhere", MAKE):
+        cell.client(FAILS_TO_LIST)
+        provided, anew = said(cell, "provided"), cell.connects() - 1
+        progress.line(f"  {provided} Replies were provided; {anew} more connections")
+        if provided != 2 or anew > 2:
+            raise progress.Failure(f"{provided} Replies provided, {anew} more connections")
+        cell.written("some", "100 2000", "--direct")
+
+
 def unasked(cell: Cell) -> None:
     """A Reply that is provided, which was not agreed on, ends its RPC, and nothing else; the server is told that it is not to be
     read any more."""
@@ -138,6 +150,7 @@ QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provi
          Test("a server that provides Replies beside Write chunks", beside),
          Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),
          Test("a server that provides nothing", refused, (LOST, NOT_RESPONDING)),
+         Test("a server that provides Replies nowhere", nowhere, (BAD, LOST)),
          Test("a server that provides Replies unasked", unasked, (BAD,))]
 # What costs a connection: the next one comes later each time.
 TESTS = [*QUICK, Test("a server that provides Replies that change", changing, (LOST, BAD, NOT_RESPONDING)),
