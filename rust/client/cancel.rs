@@ -9,23 +9,16 @@ use crate::{
             Phase, //
         },
         connection_slot::ConnectionSlot,
-        loss::LossReason, //
+        loss::LossReason,
+        pins::FENCE_TIMEOUT, //
     },
     kapi::{
         sunrpc::Task,
-        sys::time::HZ,
         trace, //
     },
     transport::send_queue::Waiter, //
 };
-use kernel::{
-    sync::ArcBorrow,
-    time::Jiffies, //
-};
-
-/// How long the local invalidation of a cancelled RPC's regions may take. It comes after the Sends
-/// in front of it, and a connection on which those do not get out is of no use.
-const FENCE_TIMEOUT: Jiffies = 5 * HZ;
+use kernel::sync::ArcBorrow;
 
 /// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
 /// sleep.

@@ -15,12 +15,16 @@ use crate::{
             LossNotifier,
             LossReason, //
         },
+        pins::Pins,
         pulls::Pulls,
         reverse_calls::ReverseCalls,
         xprt_state::XprtState, //
     },
     kapi::{
-        sys::workqueue::Hasten,
+        sys::{
+            time,
+            workqueue::Hasten, //
+        },
         trace, //
     },
     transport::{
@@ -71,6 +75,9 @@ pub(crate) struct Requester {
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
     pub(super) pulls: SpinLock<Pulls>,
+    /// Of RPCs that the tear-down, or the device, may keep too long.
+    #[pin]
+    pub(super) pins: SpinLock<Pins>,
     /// The server provides Replies for us to pull; it wants a key of each to be invalidated.
     server_provides: Atomic<bool>,
     invalidates: Atomic<bool>,
@@ -104,6 +111,7 @@ impl Requester {
         let pulls = Pulls::new(max_calls)?;
         let rpcs = shared.xprt.max_requests() as usize;
         let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
+        let pins = Pins::new(rpcs)?;
         Ok(pin_init!(Self {
             shared,
             id,
@@ -115,6 +123,7 @@ impl Requester {
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),
+            pins <- new_spinlock!(pins, "rpcrdma_pins"),
             server_provides: Atomic::new(false),
             invalidates: Atomic::new(false),
             put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
@@ -206,13 +215,49 @@ impl Requester {
         core::mem::take(&mut *self.put_off.lock())
     }
 
+    /// The request of an RPC is held from now on, until [`Self::let_go`]. Not with its state
+    /// locked.
+    pub(super) fn hold(&self, call: Arc<Call>) {
+        self.pins.lock().add(call, time::jiffies());
+    }
+
+    /// The request of an RPC is not held any more. Not with its state locked.
+    pub(super) fn let_go(&self, call: &Call) {
+        self.pins.lock().remove(call);
+    }
+
+    /// Why the connection is to end for an RPC whose request is held, if it is. Any context that
+    /// may take a spin lock.
+    pub(super) fn held_too_long(&self) -> Option<LossReason> {
+        self.pins.lock().overdue(time::jiffies())
+    }
+
+    /// Whether there are RPCs to look after.
+    pub(super) fn is_busy(&self) -> bool {
+        self.credits.lock().is_any() || self.pins.lock().is_any()
+    }
+
+    /// A Call was sent: what was not looked at often, since there were no RPCs, is from now on.
+    #[inline]
+    pub(super) fn busy(&self) {
+        if self.watch.was_idle() {
+            self.look();
+        }
+    }
+
+    /// Has the connection looked at now.
+    #[cold]
+    fn look(&self) {
+        if let Some(keep_alive) = self.keep_alive.as_ref() {
+            keep_alive.hasten();
+        }
+    }
+
     /// Has the connection ended for RPCs that wait for its tear-down, beside the notifier. Any
     /// context.
     pub(super) fn end_for_put_off(&self) {
         self.putting_off.store(true, Relaxed);
-        if let Some(keep_alive) = self.keep_alive.as_ref() {
-            keep_alive.hasten();
-        }
+        self.look();
     }
 
     /// Whether RPCs wait for its tear-down.

@@ -67,6 +67,7 @@ pub(super) fn fence(
 ) {
     requester.shared.stats.local_invalidations.add(1);
     let call: Arc<Call> = rqst.call().into();
+    requester.hold(call.clone());
     let mut state = call.state.lock();
     let CallState { offer, waiting, .. } = &mut *state;
     let (rqst, _) = waiting.insert((rqst, outcome));
@@ -109,6 +110,7 @@ pub(crate) fn invalidated(
         call.fenced.complete_all();
     }
     drop(state);
+    requester.let_go(&call);
     match (waiting, fenced) {
         (Some((rqst, Outcome::Provided { message, written })), true) => {
             let provided = ProvidedReply {

@@ -12,7 +12,8 @@ use crate::{
         connection::Connection,
         connection_slot::ConnectionSlot,
         keep_alive_state::ProbeAction,
-        loss::LossReason, //
+        loss::LossReason,
+        pins::FENCE_TIMEOUT, //
     },
     kapi::{
         sys::{
@@ -46,14 +47,26 @@ impl WorkItem for KeepAlive {
         let Some(connection) = self.0.get() else {
             return;
         };
-        if connection.handler().has_put_off() {
+        let requester = connection.handler();
+        let held = requester.held_too_long();
+        if requester.has_put_off() || held.is_some() {
+            if let Some(reason) = held {
+                requester.loss.report(reason);
+            }
             // Not only by the RPC layer, which an RPC that waits for this may keep from it. The
             // loss is reported, and that has the transport closed.
             connection.shutdown();
             return;
         }
         watch(&connection);
-        timer.queue(KeepAlive::next_check());
+        // In this order, so that who sends meanwhile sees it, or is seen.
+        requester.watch.set_idle(true);
+        let busy = requester.is_busy();
+        if busy {
+            requester.watch.set_idle(false);
+        }
+        let next = KeepAlive::next_check();
+        timer.queue(if busy { next.min(FENCE_TIMEOUT) } else { next });
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct KeepAliveState {
     asked: Atomic<Jiffies>,
     /// For how long the credits in use have been with Calls that nobody waits for.
     stalled: Atomic<Jiffies>,
+    /// There were no RPCs at the last look.
+    idle: Atomic<bool>,
 }
 
 impl KeepAliveState {
@@ -41,6 +43,7 @@ impl KeepAliveState {
             silent: Atomic::new(0),
             asked: Atomic::new(0),
             stalled: Atomic::new(0),
+            idle: Atomic::new(false),
         }
     }
 
@@ -50,6 +53,17 @@ impl KeepAliveState {
         if !self.heard.load(Relaxed) {
             self.heard.store(true, Relaxed);
         }
+    }
+
+    /// There are no RPCs, or were none a moment ago: [`Self::was_idle`] tells who sends the next.
+    pub(super) fn set_idle(&self, idle: bool) {
+        self.idle.store(idle, Relaxed);
+    }
+
+    /// Whether there were no RPCs at the last look; this is not asked again before the next one.
+    #[inline]
+    pub(super) fn was_idle(&self) -> bool {
+        self.idle.load(Relaxed) && self.idle.xchg(false, Relaxed)
     }
 
     /// The time since this was last called. For the work item.

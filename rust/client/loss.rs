@@ -105,8 +105,8 @@ impl fmt::Display for LossReason {
 const USEFUL_LIFE: Jiffies = 5 * HZ;
 const USEFUL_MESSAGES: u32 = 8;
 
-/// For how long memory that was taken back is the reason that a connection ends: the adapter ends it
-/// where the server still reads or writes there.
+/// For how long memory that was taken back is the reason that a connection ends: the adapter ends
+/// it where the server still reads or writes there.
 const USED_STILL: Jiffies = 10 * HZ;
 
 /// Tells the RPC layer, and the log, once that a connection has to be given up. The RPC layer is

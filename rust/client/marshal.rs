@@ -75,6 +75,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) 
         requester.credits.lock().put(rqst.xid());
         return Err(e);
     }
+    requester.busy();
     // The credit of an RPC without a Reply would never come back.
     if rqst.reply_expected() {
         Ok(())

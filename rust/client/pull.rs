@@ -163,7 +163,8 @@ fn start(
     provided: ProvidedReply,
 ) -> Result<(), (Error, Option<ProvidedReply>)> {
     let xid = provided.rqst.call().state.lock().xid;
-    let _scope = connection.handler().shared.memory_scope();
+    let requester = connection.handler();
+    let _scope = requester.shared.memory_scope();
     let prepared = prepare(connection, &provided);
     let len = prepared.as_ref().map_or(0, |(_, len, _)| *len);
     let result = prepared.as_ref().map(|_| ()).map_err(|e| *e);
@@ -178,6 +179,7 @@ fn start(
         written,
     } = provided;
     let call: Arc<Call> = rqst.call().into();
+    requester.hold(call.clone());
     // It may end at once.
     call.state.lock().pulling = Some(Pulling {
         rqst,
@@ -186,6 +188,7 @@ fn start(
         key,
     });
     transfer.read(Some(xid), call.clone()).map_err(|e| {
+        requester.let_go(&call);
         let unposted = call.state.lock().pulling.take();
         let unposted = unposted.map(|pulling| ProvidedReply {
             rqst: pulling.rqst,
@@ -231,8 +234,8 @@ fn prepare<'a>(
     Ok((transfer, len, key))
 }
 
-/// The server refuses the RDMA Reads that it has asked for with its Reply to this XID: that is no Reply
-/// to the RPC. The same may be found out before their memory comes back, or afterwards.
+/// The server refuses the RDMA Reads that it has asked for with its Reply to this XID: that is no
+/// Reply to the RPC. The same may be found out before their memory comes back, or afterwards.
 #[cold]
 pub(super) fn refused(requester: &Requester, xid: u32) {
     match requester.shared.xprt.find(xid) {
@@ -246,6 +249,7 @@ pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call,
     let mut state = call.state.lock();
     let (pulling, xid) = (state.pulling.take(), state.xid);
     drop(state);
+    requester.let_go(call);
     if let Some(pulling) = pulling {
         let result = if ok { Ok(()) } else { Err(EIO) };
         trace::pulled(&pulling.rqst, xid, pulling.len, result);

@@ -173,9 +173,14 @@ impl Credits {
         self.unanswered.abandon(xid);
     }
 
-    /// Whether there are Calls under way of which nobody waits for any: where the server has dropped
-    /// those, their credits are lost as long as there is the connection, and none times out. Dropped
-    /// probes alone are of no account, as long as there are other credits.
+    /// Returns whether there are Calls under way.
+    pub(crate) fn is_any(&self) -> bool {
+        self.used() != 0
+    }
+
+    /// Whether there are Calls under way of which nobody waits for any: where the server has
+    /// dropped those, their credits are lost as long as there is the connection, and none times
+    /// out. Dropped probes alone are of no account, as long as there are other credits.
     pub(crate) fn is_stalled(&self) -> bool {
         let calls = self.unanswered.len();
         let lost = calls > self.dropped as usize || calls >= self.grant as usize;

@@ -198,7 +198,7 @@ def cells() -> list[Worker]:
     others = Worker(replace(client_debugged(), name="other-devices"), [
         *(Plan("siw", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
-        Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE, provider.IN_PIECES]),
+        Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE, provider.IN_PIECES, provider.NEVER_READ]),
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.MAPPING, *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS,
              [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),

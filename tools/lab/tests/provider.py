@@ -4,6 +4,7 @@ import functools
 
 import progress
 from guests.cell import LONG_SECONDS, Cell, Test
+from tests.keep_alive import KEEPALIVE
 from tests.responder import BAD, BAD_MESSAGES, FAILS_TO_LIST, LOST, mounted_behind
 from tests.mount import NOT_RESPONDING
 
@@ -13,6 +14,11 @@ MAKE = f"mkdir none many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs tou
 # So many short Replies of a kind, and the client does not expect the next to be long.
 FORGET = "for n in $(seq 12); do echo 3 > /proc/sys/vm/drop_caches; ls /mnt/t/none; done"
 NOT_READY = "/sys/class/infiniband/rxe0/ports/1/hw_counters/retry_rnr_exceeded_err"
+# A ring of its own.
+TRACE = "/sys/kernel/tracing/instances/provider"
+DELAY_SECONDS = 2
+# Two looks at what a killed process waits for, and what a guest needs.
+GONE_SECONDS = 25
 # What is wrong with Replies that are provided badly: so many kinds.
 KINDS = 11
 
@@ -144,7 +150,28 @@ def unasked(cell: Cell) -> None:
                               f"{cell.counter(BAD_MESSAGES)} bad messages counted")
 
 
+def never_read(cell: Cell) -> None:
+    """A process that is killed while its Reply is pulled from a server of which nothing comes any more is gone soon, whatever
+    the adapter makes of that, and though the server is never asked whether it is there."""
+    with cell.tunable(KEEPALIVE, 0), mounted_behind(cell, "provides", MAKE):
+        cell.client("echo 3 > /proc/sys/vm/drop_caches")
+        with progress.undoing(lambda: cell.server("tc qdisc delete dev eth0 root")):
+            # What the server sends is on its way for so long that it can be taken away.
+            cell.server(f"tc qdisc replace dev eth0 root handle 1: netem delay {DELAY_SECONDS}s limit 100000")
+            cell.client(f"rmdir {TRACE} 2> /dev/null; mkdir {TRACE} && echo 1 > {TRACE}/events/rpcrdma/xprtrdma_pull/enable && "
+                        "{ setsid ls /mnt/t/many > /tmp/ls 2>&1 < /dev/null & echo $! > /tmp/ls.pid; }; "
+                        f"for try in $(seq 1000); do grep -q ': xprtrdma_pull: ' {TRACE}/trace && exit 0; sleep 0.1; done; "
+                        "cat /tmp/ls >&2; exit 1")
+            cell.server("tc qdisc replace dev eth0 root handle 2: netem loss 100%")
+            cell.client("read -r pid < /tmp/ls.pid; kill -9 $pid; "
+                        f"for try in $(seq {5 * GONE_SECONDS}); do test -e /proc/$pid || exit 0; sleep 0.2; done; "
+                        "cat /proc/$pid/stack /proc/$pid/status >&2; exit 1")
+        cell.client(f"rmdir {TRACE}")
+        listed(cell)
+
+
 IN_PIECES = Test("a server that provides Replies in many pieces", in_pieces, (LOST, NOT_RESPONDING))
+NEVER_READ = Test("a server that goes silent while it is read", never_read, (LOST, NOT_RESPONDING))
 QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")), IN_PIECES,
          Test("a server that provides Replies twice", twice, (LOST, NOT_RESPONDING)),
          Test("a server that provides Replies beside Write chunks", beside),
@@ -153,5 +180,5 @@ QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provi
          Test("a server that provides Replies nowhere", nowhere, (BAD, LOST)),
          Test("a server that provides Replies unasked", unasked, (BAD,))]
 # What costs a connection: the next one comes later each time.
-TESTS = [*QUICK, Test("a server that provides Replies that change", changing, (LOST, BAD, NOT_RESPONDING)),
+TESTS = [*QUICK, NEVER_READ, Test("a server that provides Replies that change", changing, (LOST, BAD, NOT_RESPONDING)),
          Test("a server that provides Replies badly", spoilt, (LOST, BAD, NOT_RESPONDING))]
