@@ -96,8 +96,8 @@ impl WorkItem for Judge {
     }
 }
 
-/// Makes the work item of a new connection, which is to run each time that a Call was dropped and no
-/// credit is left. May sleep.
+/// Makes the work item of a new connection, which is to run each time that a Call was dropped and
+/// no credit is left. May sleep.
 pub(super) fn judge(
     qp: &Arc<Endpoint<Responder>>,
     queue: Arc<OwnedQueue>,

@@ -33,8 +33,8 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Marks that are kept. Of the client that has most of them the oldest goes first, so that no client
-/// has those of others go.
+/// Marks that are kept. Of the client that has most of them the oldest goes first, so that no
+/// client has those of others go.
 const MOST: usize = 32;
 /// How long a mark counts. The client sends the Call again as soon as it has a new connection, or
 /// never, if nobody waits for it any more; and another Call of that host may have the same XID one
@@ -55,14 +55,14 @@ struct Mark {
 
 /// Which mark is to go: the oldest of a client that has most of them.
 fn superfluous(marks: &[Mark]) -> usize {
-    let of_its_client = |one: &Mark| {
-        let its = marks
+    let crowd = |one: &Mark| {
+        let theirs = marks
             .iter()
             .filter(|mark| mark.client.is_same_host(&one.client));
-        its.count()
+        theirs.count()
     };
     let all = marks.iter().enumerate().rev();
-    all.max_by_key(|(_, one)| of_its_client(one))
+    all.max_by_key(|(_, one)| crowd(one))
         .map_or(0, |(at, _)| at)
 }
 

@@ -34,8 +34,8 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Why a message was not sent. The RPC layer gives it to the task that sends, which need not be that
-/// of the message: there is nothing here that would end an RPC.
+/// Why a message was not sent. The RPC layer gives it to the task that sends, which need not be
+/// that of the message: there is nothing here that would end an RPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SendError {
     /// There is no connection, or none that it can be sent on: the caller closes it.

@@ -74,14 +74,9 @@ fn admits(peer: &SocketAddress) -> bool {
     match slot.map_or(Some(0), |slot| slot.admit(host, period)) {
         None => return false,
         Some(0) => (),
-        Some(n) => left_out(format_args!("{n} lines about {peer} were left out")),
+        Some(n) => pr_info!("{}\n", format_args!("{n} lines about {peer} were left out")),
     }
     true
-}
-
-#[cold]
-fn left_out(line: Arguments<'_>) {
-    pr_info!("{line}\n");
 }
 
 /// Prints a line about a peer at level "warning".

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import progress
+from guests import roots
 from guests.cell import PORT, Cell, Test
 from guests.pair import OURS
 from judges.messages import Expected
@@ -18,19 +20,34 @@ LOSSES = 3
 # Each has a transport of its own.
 VERSIONS = ("3", "4.0", "4.2")
 # A file system of the server's that can be frozen, below what it exports; and threads enough for what waits in it.
-BEGIN = ("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; truncate -s 64M /tmp/slow.img && mkfs.ext4 -q /tmp/slow.img && "
+BEGIN = ("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; cp /lab/slow.img /tmp && modprobe loop && "
          "mkdir -p /export/slow && mount -o loop /tmp/slow.img /export/slow && chmod 777 /export/slow && "
          "exportfs -o rw,no_root_squash,insecure,fsid=7,no_subtree_check '*:/export/slow' && echo 16 > /proc/fs/nfsd/threads && "
          "mkdir -p -m 777 /export/t && echo > /export/t/looked-at")
 END = ("exportfs -u '*:/export/slow' && exportfs -f && umount /export/slow && rmdir /export/slow && rm /tmp/slow.img && "
        "echo 4 > /proc/fs/nfsd/threads")
-STARTS = "setsid touch /slow{version}/{name} > /tmp/touch{version} 2>&1 < /dev/null & echo $! >> /tmp/touches"
+STARTS = "setsid touch /slow{version}/{name} > /tmp/touch{version} 2>&1 < /dev/null & echo $! >> /tmp/waiting.pids"
 # Nobody waits any more, and nobody has complained.
-ENDED = ("for pid in $(cat /tmp/touches); do for try in $(seq 300); do test -e /proc/$pid || break; sleep 0.2; done; "
-         "test ! -e /proc/$pid || { ps -o pid,stat,wchan,args $pid >&2; exit 1; }; done; ! grep . /tmp/touch*")
+ENDED = ("for pid in $(cat /tmp/waiting.pids); do for try in $(seq 300); do test -e /proc/$pid || break; sleep 0.2; done; "
+         "test ! -e /proc/$pid || { ps -o pid,stat,wchan,args $pid >&2; exit 1; }; done; ! grep . /tmp/touch[34]*")
 # Of a mount, how many connections its transport has made so far.
 CONNECTS = "awk '$5 == \"{0}\" {{its = 1}} its && $1 == \"xprt:\" {{print $5; exit}}' /proc/self/mountstats"
 FROZEN = Expected(12, re.compile(r"loop\d+: .*|EXT4-fs \(loop\d+\): .*|loop: module loaded"), "a file system in a file")
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What came of the looks at a file of a mount."""
+
+    version: str
+    count: int
+    longest: float
+    when: float
+
+    @classmethod
+    def read(cls, line: str) -> "Looks":
+        longest, when, count, path = line.split()
+        return cls(path.split("/")[1].removeprefix("mnt"), int(count), float(longest), float(when))
 
 
 def _mounts(version: str) -> str:
@@ -47,7 +64,11 @@ def _mounts(version: str) -> str:
 def _mounted(cell: Cell) -> Iterator[None]:
     """All versions mounted for the length of a block, with a file system of the server's that can be frozen."""
     cell.load_modules()
-    cell.client("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; rm -f /tmp/touch*")
+    cell.client("echo 0 > /proc/sys/kernel/hung_task_timeout_secs; rm -f /tmp/touch* /tmp/waiting.pids")
+    # The guests have no program for that.
+    image = cell.guests.server.share / "slow.img"
+    roots.tool_root().run(["mke2fs", "-q", "-F", "-t", "ext4", str(image), "16M"], cell.guests.run / "slow.log",
+                          "the file system that is to be frozen could not be made")
     cell.server(BEGIN)
     with ExitStack() as stack:
         stack.enter_context(progress.undoing(lambda: cell.server(END)))
@@ -67,25 +88,23 @@ def frozen(cell: Cell) -> None:
         with progress.undoing(lambda: cell.server("fsfreeze -u /export/slow")):
             cell.server("fsfreeze -f /export/slow")
             cell.client("; ".join(STARTS.format(version=version, name=f"made-by-{version}") for version in VERSIONS))
-            looks = " ".join(f"/mnt{version}/t/looked-at" for version in VERSIONS)
-            said = cell.client(f"/lab/gaps.py {SECONDS} {looks}", 3 * SECONDS)
+            paths = " ".join(f"/mnt{version}/t/looked-at" for version in VERSIONS)
+            said = cell.client(f"/lab/gaps.py {SECONDS} {paths}", 3 * SECONDS)
             lost = {version: int(cell.client(CONNECTS.format(f"/mnt{version}"))) - before[version] for version in VERSIONS}
+        looks = [Looks.read(line) for line in said.splitlines()]
+        for each in looks:
+            progress.line(f"  NFS {each.version}: {each.count} looks, the longest {each.longest} s (at {each.when} s); "
+                          f"{lost[each.version]} connections lost")
         cell.client(ENDED)
         cell.server("; ".join(f"test -e /export/slow/made-by-{version}" for version in VERSIONS))
         cell.guests.prove_modules()
-    judge(said, lost, 1 + SECONDS // 60 if cell.client_module != OURS else LOSSES)
+    judge(looks, lost, 1 + SECONDS // 60 if cell.client_module != OURS else LOSSES)
 
 
-def judge(said: str, lost: dict[str, int], most: int) -> None:
+def judge(looks: list[Looks], lost: dict[str, int], most: int) -> None:
     """Fail if a look took too long, or a mount has lost more connections than that."""
-    bad = []
-    for longest, when, looks, path in (line.split() for line in said.splitlines()):
-        version = path.split("/")[1].removeprefix("mnt")
-        progress.line(f"  NFS {version}: {looks} looks, the longest {longest} s (at {when} s); {lost[version]} connections lost")
-        if float(longest) > GAP_SECONDS:
-            bad.append(f"NFS {version}: a look took {longest} s")
-        if lost[version] > most:
-            bad.append(f"NFS {version}: {lost[version]} connections were lost")
+    bad = [f"NFS {each.version}: a look took {each.longest} s" for each in looks if each.longest > GAP_SECONDS]
+    bad += [f"NFS {version}: {count} connections were lost" for version, count in lost.items() if count > most]
     if bad:
         raise progress.Failure("; ".join(bad))
 
