@@ -120,11 +120,12 @@ impl<T: Service> ReverseOps<T> {
         let (private, theirs) = (xprt.cast::<Private<T>>(), link.clone());
         // SAFETY: There is room for our part, of which there is no value of before.
         unsafe { (&raw mut (*private).data).write(Some((link, module))) };
-        // There is one for the life of the connection. Others may know of it from here on: nothing
-        // may fail any more.
-        // SAFETY: A transport of this function.
-        unsafe { theirs.publish(xprt) }.inspect_err(|_| {
-            // SAFETY: It was not published, so that nobody else knows of it.
+        // There is one for the life of the connection. Service threads may know of it from here on:
+        // nothing may fail any more.
+        let raw = NonNull::new(xprt).ok_or(ENOMEM)?;
+        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
+        unsafe { theirs.link(raw) }.inspect_err(|_| {
+            // SAFETY: It was not linked, so that nobody else knows of it.
             drop(unsafe { (*private).data.take() });
         })?;
         Ok(fresh)
@@ -157,7 +158,7 @@ impl<T: Service> ReverseOps<T> {
         unsafe {
             let data = (*xprt.cast::<Private<T>>()).data.take();
             if let Some((link, _)) = &data {
-                link.unpublish(xprt);
+                link.unlink(xprt);
             }
             fresh::free(xprt);
             // Last of all the reference to this module.
@@ -180,8 +181,8 @@ impl<T: Service> ReverseOps<T> {
             let xprt = (*rqst).rq_xprt;
             (xprt, (*xprt.cast::<Private<T>>()).data.as_ref())
         };
-        let Some(connection) = data.and_then(|(link, _)| link.connection()) else {
-            // It may have been made when the connection was going already.
+        let Some(connection) = data.and_then(|(link, _)| link.caller()) else {
+            // It may not have been known to the RPC layer when that closed the connection.
             // SAFETY: The transport is valid, and locked by the caller.
             unsafe { bindings::xprt_disconnect_done(xprt) };
             return ENOTCONN.to_errno();

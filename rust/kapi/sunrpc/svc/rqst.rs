@@ -10,14 +10,11 @@ use crate::kapi::{
         ReadPages, //
     },
     sunrpc::svc::{
-        link,
+        link::ReverseXprt,
         reverse_rqst, //
     },
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
@@ -60,22 +57,22 @@ impl Argument {
 /// # Invariants
 ///
 /// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument, as
-/// long as this lives. Its transport stays as long as the thread is at work for it.
+/// long as this lives. `reverse` is that of its connection.
 pub(crate) struct SvcRqst<'a> {
     raw: NonNull<bindings::svc_rqst>,
-    _thread: PhantomData<&'a ()>,
+    reverse: &'a ReverseXprt,
 }
 
-impl SvcRqst<'_> {
+impl<'a> SvcRqst<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::svc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(
+        raw: NonNull<bindings::svc_rqst>,
+        reverse: &'a ReverseXprt,
+    ) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            raw,
-            _thread: PhantomData,
-        }
+        Self { raw, reverse }
     }
 
     /// The pages for the argument.
@@ -107,18 +104,12 @@ impl SvcRqst<'_> {
         MsgPages::new(list?, len)
     }
 
-    /// The reverse transport of the connection, if there is one.
-    fn reverse(&self) -> Option<NonNull<bindings::rpc_xprt>> {
-        // SAFETY: The request is valid, and its transport stays, by the type invariant.
-        NonNull::new(unsafe { link::published((*self.raw.as_ptr()).rq_xprt) })
-    }
-
     /// A Call in the reverse direction that was sent cannot be served, says the client.
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
-        if let Some(xprt) = self.reverse() {
-            // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse_rqst::fail(xprt.as_ptr(), xid) };
-        }
+        self.reverse.with(|xprt| {
+            // SAFETY: It is a reverse transport, and stays for the call.
+            unsafe { reverse_rqst::fail(xprt.as_raw(), xid) };
+        });
     }
 
     /// A Reply to a Call in the reverse direction came. It is discarded where there is no room for
@@ -130,10 +121,10 @@ impl SvcRqst<'_> {
         reply: &[u8],
         accept: impl FnOnce() -> bool,
     ) {
-        if let Some(xprt) = self.reverse() {
-            // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse_rqst::complete(xprt.as_ptr(), xid, reply, accept) };
-        }
+        self.reverse.with(|xprt| {
+            // SAFETY: It is a reverse transport, and stays for the call.
+            unsafe { reverse_rqst::complete(xprt.as_raw(), xid, reply, accept) };
+        });
     }
 
     /// Describes the argument to the RPC layer, and returns its length.
