@@ -201,7 +201,7 @@ impl Transport for ClientXprt {
     #[inline]
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
         let connection = self.slot.get().ok_or(ENOTCONN)?;
-        let result = marshal::send(&connection, xprt, &rqst);
+        let result = marshal::send(&connection, xprt, rqst);
         if result == Err(EAGAIN) || result == Err(ENOBUFS) {
             let requester = connection.handler();
             if requester.regions_short() {

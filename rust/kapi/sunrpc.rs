@@ -10,11 +10,13 @@ mod buffer;
 mod class;
 mod connecting;
 mod display;
+mod encoded;
 mod fresh;
 mod handle;
 mod private;
 mod progress;
 mod registered;
+mod room;
 mod rqst;
 mod setup;
 mod svc;
@@ -26,12 +28,15 @@ mod xprt_handle;
 mod xprt_ops;
 
 pub(crate) use self::{
-    buffer::RpcBuffer,
+    buffer::{
+        NotFound,
+        RpcBuffer, //
+    },
     class::Class,
     connecting::Connecting,
+    encoded::Encoded,
     registered::Registered,
     rqst::{
-        NotFound,
         PinnedRqst,
         ReverseRqst,
         RpcRqst,
@@ -51,7 +56,6 @@ pub(crate) use self::{
     },
     task::Task,
     transport::Transport,
-    xdr_buf::XdrBuf,
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };

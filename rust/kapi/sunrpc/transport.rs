@@ -79,6 +79,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
 
     /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
     ///
+    /// No Reply to it is found before it is said to be sent.
+    ///
     /// `ENOTCONN`: to be sent again on a new connection; the caller closes this one. `EAGAIN` and
     /// `ENOBUFS`: to be sent again later. `EBADSLT`: no credit. Other errors end the RPC.
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result;

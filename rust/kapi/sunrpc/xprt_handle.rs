@@ -6,11 +6,9 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         backchannel::Backchannel,
+        buffer::NotFound,
         handle::HandleInner,
-        rqst::{
-            NotFound,
-            PinnedRqst, //
-        },
+        rqst::PinnedRqst,
         xprt::Xprt, //
     },
 };

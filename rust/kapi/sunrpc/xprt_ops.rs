@@ -273,11 +273,8 @@ impl<T: Transport> XprtOps<T> {
         } else {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
-            let rqst = unsafe {
-                RpcBuffer::<T::Call>::progress_of((*rqst).rq_buffer.cast()).begin();
-                Rqst::from_raw(raw)
-            };
-            transport.send(xprt, rqst)
+            let rqst = unsafe { Rqst::begin(raw) };
+            rqst.and_then(|rqst| transport.send(xprt, rqst))
         };
         match result {
             Ok(()) => 0,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: one at a time has the Reply of an RPC, whatever a server sends.
+//! Protects: one at a time has the Reply of an RPC, and nobody while its Call is being sent, whatever
+//! a server sends.
 
 use crate::{
     kapi::sunrpc::buffer::*,
-    kunit::claim, //
+    kunit::{
+        claim,
+        same, //
+    },
 };
 
 #[kunit_tests(rpcrdma_claim)]
@@ -17,14 +21,27 @@ mod suite {
         let data = buffer.into_raw();
         // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
         let take = || unsafe { RpcBuffer::<u32>::claim(data) };
+        let early = take();
+        // SAFETY: The bytes are of a buffer that nobody else has.
+        unsafe { RpcBuffer::<u32>::progress_of(data) }.sent();
         let (first, second) = (take(), take());
+        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
+        let again = || unsafe { RpcBuffer::<u32>::withdraw(data) };
+        let held = again();
         // SAFETY: The bytes are of a buffer that nobody else has, and the claim was made above.
         unsafe { RpcBuffer::<u32>::unclaim(data) };
         let third = take();
+        // SAFETY: As above.
+        unsafe { RpcBuffer::<u32>::unclaim(data) };
+        let (free, late) = (again(), take());
         // SAFETY: The bytes are not used afterwards.
         drop(unsafe { RpcBuffer::<u32>::from_raw(data) });
-        claim(first, "the first has it")?;
-        claim(!second, "the second does not")?;
-        claim(third, "the next has it")
+        same("before it is sent", early, Err(NotFound::Unsent))?;
+        same("the first", first, Ok(()))?;
+        same("the second", second, Err(NotFound::Answered))?;
+        claim(!held, "it is not sent again while it is answered")?;
+        same("the next", third, Ok(()))?;
+        claim(free, "it is sent again")?;
+        same("while it is", late, Err(NotFound::Unsent))
     }
 }

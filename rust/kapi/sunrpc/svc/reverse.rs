@@ -194,7 +194,7 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
         let message = unsafe {
-            reverse_rqst::progress_of(rqst).begin();
+            reverse_rqst::progress_of(rqst).sent();
             RpcRqst::from_raw(raw)
         };
         match T::call(&connection, &message) {
