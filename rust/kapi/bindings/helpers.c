@@ -429,6 +429,26 @@ void rpcrdma_rs_module_put(void)
 	module_put(THIS_MODULE);
 }
 
+/* Whether anybody has a reference but who loads it, or runs its KUnit suites. */
+bool rpcrdma_rs_module_is_used(void)
+{
+#if defined(MODULE) && defined(CONFIG_MODULE_UNLOAD)
+	bool loading = THIS_MODULE->state == MODULE_STATE_COMING;
+
+#ifdef CONFIG_RPCRDMA_KUNIT_TEST
+	loading |= THIS_MODULE->mem[MOD_INIT_TEXT].size != 0;
+#endif
+	return module_refcount(THIS_MODULE) > loading;
+#else
+	return false;
+#endif
+}
+
+void rpcrdma_rs_synchronize_rcu_tasks(void)
+{
+	synchronize_rcu_tasks();
+}
+
 /* Swapping */
 
 void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)

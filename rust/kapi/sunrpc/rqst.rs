@@ -38,6 +38,7 @@ use core::{
 use kernel::{
     prelude::*,
     sync::{
+        rcu,
         Arc,
         ArcBorrow, //
     },
@@ -502,6 +503,9 @@ impl<C> PinnedRqst<C> {
     #[inline(always)]
     unsafe fn let_go(&self, last: impl FnOnce(*mut bindings::rpc_task)) {
         let rqst = self.raw();
+        // The task may end as soon as it is unpinned, and its reference to the transport be the
+        // last: but `xprt_free()` waits for this before it frees the lock.
+        let _transport_stays = rcu::read_lock();
         self.xprt().with_queue_lock(|_| {
             // SAFETY: Valid by the type invariant, until it is unpinned below. The claim is ours,
             // and the lock that it goes by is held.

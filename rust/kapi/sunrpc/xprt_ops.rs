@@ -129,10 +129,11 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let transport = unsafe { Private::<T>::transport(xprt) };
-        let (Some(transport), Some(raw)) = (transport, NonNull::new(xprt)) else {
+        let data = unsafe { Private::<T>::data(xprt) };
+        let (Some(data), Some(raw)) = (data, NonNull::new(xprt)) else {
             return;
         };
+        data.shared.beside.set_made();
         // SAFETY: The RPC layer calls this for a task that it holds.
         let Some(connecting) = (unsafe { Connecting::begin(raw, task) }) else {
             // The RPC layer connects for the task that has the transport locked.
@@ -150,7 +151,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The transport is valid, and locked: nobody changes the address.
         let address = SocketAddress::new(unsafe { (*xprt).addr });
         trace::xprtrdma_op_connect(|| (address, delay));
-        transport.connect(delay, address, connecting);
+        data.transport.connect(delay, address, connecting);
     }
 
     /// Ends the connection. From autoclose or a sender, with the transport locked; may sleep.
@@ -446,7 +447,7 @@ impl<T: Transport> XprtOps<T> {
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
         let slots = 2 * transport.reverse_slots() as usize;
-        match data.shared.beside.setup(slots) {
+        match data.shared.beside.backchannel.setup(slots) {
             Ok(()) => {
                 // SAFETY: The RPC layer calls this with a transport that it holds.
                 let xprt = unsafe { Xprt::from_raw(xprt) };
@@ -489,7 +490,7 @@ impl<T: Transport> XprtOps<T> {
         if let Some(data) = data {
             // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
             // is done with it.
-            let (connection, answered) = unsafe { data.shared.beside.put(rqst) };
+            let (connection, answered) = unsafe { data.shared.beside.backchannel.put(rqst) };
             data.transport.reverse_ended(connection, !answered);
         }
         // SAFETY: The reference was taken for the request, and is used no more.
@@ -505,7 +506,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: Called with a transport of ours.
         if let Some(data) = unsafe { Private::<T>::data(xprt) } {
             data.transport.reverse_disabled();
-            data.shared.beside.destroy();
+            data.shared.beside.backchannel.destroy();
         }
     }
 }

@@ -23,7 +23,10 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net::Net,
+        net::{
+            Net,
+            NetRef, //
+        },
         stable::StableBytes,
         workqueue::{
             init_plain_work,
@@ -66,7 +69,7 @@ enum Kind<T: Service> {
 struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    common: Pin<KBox<Common<()>>>,
+    common: Pin<KBox<Common<NetRef>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -111,7 +114,8 @@ impl<T: Service> SvcOps<T> {
                 xprt: unsafe { core::mem::zeroed() },
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
-                common: Common::new(())?,
+                // SAFETY: The namespace is valid by the contract of this function.
+                common: Common::new(unsafe { Net::from_raw(net) }.hold())?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },

@@ -161,7 +161,7 @@ impl<T: Service> ReverseOps<T> {
                 link.unlink(xprt);
             }
             fresh::free(xprt);
-            // Last of all the reference to this module.
+            // Last of all the reference to this module, whose end waits until this has returned.
             drop(data);
         }
     }
