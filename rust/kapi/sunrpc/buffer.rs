@@ -66,6 +66,16 @@ impl<C> RpcBuffer<C> {
         size.saturating_sub(size_of::<Prefix<C>>())
     }
 
+    /// Where the Reply begins that is behind a Call of so many bytes. Its adapter may write there
+    /// while the processor writes to what is in front, so that they share no cache line. None if it
+    /// is nowhere.
+    pub(super) fn reply_offset(call: usize) -> Option<usize> {
+        let prefix = size_of::<Prefix<C>>();
+        let end = prefix.checked_add(call)?;
+        let aligned = end.checked_next_multiple_of(bindings::ARCH_DMA_MINALIGN as usize)?;
+        aligned.checked_sub(prefix)
+    }
+
     /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
     pub(crate) fn new(len: usize, call: Arc<C>) -> Result<Self> {
         let prefix = Self::allocate(len)?;

@@ -189,8 +189,11 @@ impl<T: Transport> XprtOps<T> {
         };
         // SAFETY: The request is the task's, which calls.
         let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
+        let Some(reply_offset) = RpcBuffer::<T::Call>::reply_offset(call) else {
+            return ENOMEM.to_errno();
+        };
         let grown = transport.get_buffer().and_then(|mut buffer| {
-            match buffer.grow(call.saturating_add(reply)) {
+            match buffer.grow(reply_offset.saturating_add(reply)) {
                 Ok(()) => Ok(buffer),
                 Err(e) => {
                     transport.put_buffer(buffer);
@@ -204,7 +207,7 @@ impl<T: Transport> XprtOps<T> {
                 // SAFETY: The request is the task's, which calls.
                 unsafe {
                     (*rqst).rq_buffer = data.cast::<c_void>();
-                    (*rqst).rq_rbuffer = data.wrapping_add(call).cast();
+                    (*rqst).rq_rbuffer = data.wrapping_add(reply_offset).cast();
                 }
                 0
             }

@@ -16,6 +16,18 @@ mod suite {
     use super::*;
 
     #[test]
+    fn what_the_adapter_writes_is_apart() -> Result {
+        let line = bindings::ARCH_DMA_MINALIGN as usize;
+        let prefix = size_of::<Prefix<u32>>();
+        for call in [0, 1, 4, line, 1000, 4096] {
+            let offset = RpcBuffer::<u32>::reply_offset(call).ok_or(EINVAL)?;
+            same("offset", (prefix + offset) % line, 0)?;
+            claim(offset >= call && offset - call < line, "next to the Call")?;
+        }
+        same("nowhere", RpcBuffer::<u32>::reply_offset(usize::MAX), None)
+    }
+
+    #[test]
     fn one_at_a_time() -> Result {
         let buffer = RpcBuffer::new(64, Arc::new(0u32, GFP_KERNEL)?)?;
         let data = buffer.into_raw();

@@ -27,7 +27,7 @@ impl<T: Transport> Unmounted<T> {
         let mut args = bindings::xprt_create {
             net: &raw mut bindings::init_net,
             dstaddr: address.as_raw().cast_mut(),
-            addrlen: address.len(),
+            addrlen: address.ip_len().ok_or(EINVAL)?,
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.

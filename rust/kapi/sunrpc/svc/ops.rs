@@ -243,13 +243,19 @@ impl<T: Service> SvcOps<T> {
             }
         };
         let local = T::local_address(&listener);
+        let Some(len) = local.ip_len() else {
+            drop(listener);
+            // SAFETY: Fresh.
+            unsafe { Self::abandon(private) };
+            return Err(EAFNOSUPPORT);
+        };
         // SAFETY: Fresh; service threads do not know of it before this returns, although events
         // may mark it: it is busy until then.
         unsafe {
             let place = private.as_ptr();
             (&raw mut (*place).kind).write(Kind::Listener(listener));
             let xprt = place.cast::<bindings::svc_xprt>();
-            bindings::svc_xprt_set_local(xprt, local.as_raw(), local.len());
+            bindings::svc_xprt_set_local(xprt, local.as_raw(), len);
             bindings::svc_xprt_set_listener(xprt);
             Ok(xprt)
         }
@@ -305,12 +311,12 @@ impl<T: Service> SvcOps<T> {
             }
         };
         let (local, remote) = T::addresses(&connection);
-        if !local.is_ip() || !remote.is_ip() {
+        let (Some(local_len), Some(remote_len)) = (local.ip_len(), remote.ip_len()) else {
             drop(connection);
             // SAFETY: Fresh.
             unsafe { Self::abandon(private) };
             return Err(EAFNOSUPPORT);
-        }
+        };
         // SAFETY: Fresh; service threads do not know of it before this returns.
         unsafe {
             let place = private.as_ptr();
@@ -318,8 +324,8 @@ impl<T: Service> SvcOps<T> {
             // The tear-down clears it before the memory goes.
             (*place).link.set(connection.clone(), private.cast());
             (&raw mut (*place).kind).write(Kind::Connection(connection));
-            bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
-            bindings::svc_xprt_set_client(new, remote.as_raw(), remote.len());
+            bindings::svc_xprt_set_local(new, local.as_raw(), local_len);
+            bindings::svc_xprt_set_client(new, remote.as_raw(), remote_len);
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
             Ok(new)
         }
@@ -409,9 +415,9 @@ impl<T: Service> SvcOps<T> {
             }? Error),
             GFP_KERNEL,
         )?;
-        let bytes = context.message.as_ref().map_or(&[][..], T::Message::bytes);
+        let bytes = context.message.as_ref().ok_or(EINVAL)?.memory();
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
-        // the argument forgotten.
+        // the argument forgotten; nobody looks at it before that.
         let len = unsafe { rqst.set_argument(bytes, argument) };
         // SAFETY: The thread runs us; the transport is valid.
         unsafe {
