@@ -174,7 +174,7 @@ fn whole_words(head: usize, base: usize, paged: usize, tail: usize, len: usize) 
     room.expect(&message)
 }
 
-#[kunit_tests(rpcrdma_xdr_buf)]
+#[kunit_tests(rpcrdma_room)]
 mod suite {
     use super::*;
 
