@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/ratelimit.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -429,15 +430,12 @@ void rpcrdma_rs_module_put(void)
 	module_put(THIS_MODULE);
 }
 
-/* Whether anybody has a reference but who loads it, or runs its KUnit suites. */
+/* Whether anybody has a reference but who loads it. */
 bool rpcrdma_rs_module_is_used(void)
 {
 #if defined(MODULE) && defined(CONFIG_MODULE_UNLOAD)
 	bool loading = THIS_MODULE->state == MODULE_STATE_COMING;
 
-#ifdef CONFIG_RPCRDMA_KUNIT_TEST
-	loading |= THIS_MODULE->mem[MOD_INIT_TEXT].size != 0;
-#endif
 	return module_refcount(THIS_MODULE) > loading;
 #else
 	return false;
