@@ -502,7 +502,7 @@ impl<E: CmHandler> CmId<E> {
             )
         };
         // There are no switches here, whose port is 0.
-        if port == 0 || port > u32::from(ports) {
+        if port == 0 || port > ports {
             return Err(ENODEV);
         }
         Ok((device, port))
