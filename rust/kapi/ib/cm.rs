@@ -168,8 +168,9 @@ impl ConnectRequest<'_> {
 /// Receives connection requests.
 pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// A peer wants to connect. Called by the connection manager's work queue, one at a time; may
-    /// sleep. A request that is not adopted is refused. An id that was adopted must not be destroyed
-    /// here, nor be waited for: that waits for this. So nothing should fail after [`adopt`].
+    /// sleep. A request that is not adopted is refused. An id that was adopted must not be
+    /// destroyed here, nor be waited for: that waits for this. So nothing should fail after
+    /// [`adopt`].
     ///
     /// [`adopt`]: ConnectRequest::adopt
     fn request(&self, request: &ConnectRequest<'_>);

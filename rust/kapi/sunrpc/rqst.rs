@@ -135,8 +135,8 @@ impl<'a, C> Rqst<'a, C> {
     ///
     /// # Safety
     ///
-    /// `raw` must be as the type invariant of [`RpcRqst`] says, of a transport whose state of an RPC
-    /// is a `C`, its buffer of [`RpcBuffer`], and nobody else may send it.
+    /// `raw` must be as the type invariant of [`RpcRqst`] says, of a transport whose state of an
+    /// RPC is a `C`, its buffer of [`RpcBuffer`], and nobody else may send it.
     #[inline]
     pub(super) unsafe fn begin(raw: NonNull<bindings::rpc_rqst>) -> Result<Self> {
         // SAFETY: The contract of this function has that of the other ones in it.
@@ -176,7 +176,7 @@ impl<'a, C> Rqst<'a, C> {
         let this = ManuallyDrop::new(self);
         this.note_sent();
         this.progress().sent();
-        // SAFETY: As for `RpcRqst::task`: it stays until the transport has sent the request.
+        // SAFETY: The request has a task, which stays until the transport has sent the request.
         unsafe { Task::from_raw((*this.raw()).rq_task) }
     }
 

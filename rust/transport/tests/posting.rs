@@ -420,7 +420,9 @@ mod suite {
         let posted = bench.device.sends();
         let rkey = regions.registered().first().ok_or(EINVAL)?.rkey();
         let key = InvalidatedKey::test(rkey, bench.endpoint.number());
-        let freed = bench.endpoint.remotely_invalidated(&mut regions, key, nobody);
+        let freed = bench
+            .endpoint
+            .remotely_invalidated(&mut regions, key, nobody);
         same("whether one waits", freed, Some(true))?;
         // Who has the lock of an RPC may be told now, and no other RPC may be looked at.
         same("posted", bench.device.sends(), posted)?;

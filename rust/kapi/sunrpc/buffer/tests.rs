@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: one at a time has the Reply of an RPC, and nobody while its Call is being sent, whatever
-//! a server sends.
+//! Protects: one at a time has the Reply of an RPC, and nobody while its Call is being sent,
+//! whatever a server sends.
 
 use crate::{
     kapi::sunrpc::buffer::*,
@@ -43,7 +43,7 @@ mod suite {
         // SAFETY: The bytes are of a buffer that nobody else has, and the claim was made above.
         unsafe { RpcBuffer::<u32>::unclaim(data) };
         let third = take();
-        // SAFETY: As above.
+        // SAFETY: The bytes are of a buffer that nobody else has, and the third has claimed it.
         unsafe { RpcBuffer::<u32>::unclaim(data) };
         let (free, late) = (again(), take());
         // SAFETY: The bytes are not used afterwards.

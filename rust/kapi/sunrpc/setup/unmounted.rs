@@ -35,7 +35,7 @@ impl<T: Transport> Unmounted<T> {
         let xprt = NonNull::new(xprt).ok_or(ENOMEM)?;
         // SAFETY: Made above, and known to nobody else.
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };
-        // SAFETY: As above.
+        // SAFETY: It was set up, and is not destroyed.
         if let Some(data) = unsafe { Private::<T>::data(xprt.as_ptr()) } {
             // What is locked is not closed, so that nothing needs to be initialised for that.
             data.shared.beside.set_made();

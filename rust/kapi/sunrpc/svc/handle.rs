@@ -75,7 +75,8 @@ impl SvcHandle {
         if self.is_dead() {
             return;
         }
-        // SAFETY: As for `announce`.
+        // SAFETY: The transport is valid, and its namespace, by the type invariant, which says what
+        // of its service is looked at.
         unsafe { bindings::svc_xprt_deferred_close(self.raw()) };
     }
 }

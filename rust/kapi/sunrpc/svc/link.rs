@@ -87,18 +87,18 @@ unsafe impl Send for Linked {}
 #[pin_data]
 pub(super) struct ReverseXprt {
     #[pin]
-    xprt: SpinLock<Option<Linked>>,
+    linked: SpinLock<Option<Linked>>,
 }
 
 impl ReverseXprt {
     fn new() -> impl PinInit<Self> {
-        pin_init!(Self { xprt <- new_spinlock!(None, "svcrdma_reverse") })
+        pin_init!(Self { linked <- new_spinlock!(None, "svcrdma_reverse") })
     }
 
     /// Runs `f`, which must not sleep, with the transport, if there is one. It is not freed
     /// meanwhile, whatever the RPC layer does with it.
     pub(super) fn with(&self, f: impl FnOnce(&Xprt)) {
-        if let Some(reverse) = &*self.xprt.lock() {
+        if let Some(reverse) = &*self.linked.lock() {
             // SAFETY: Valid by the type invariant as long as the lock is held.
             f(unsafe { Xprt::from_raw(reverse.0.as_ptr()) });
         }
@@ -160,7 +160,7 @@ impl<C> BcLink<C> {
     /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold
     /// for longer, forgets it.
     pub(super) fn clear(&self) {
-        let reverse = self.reverse.xprt.lock();
+        let reverse = self.reverse.linked.lock();
         if let Some(reverse) = &*reverse {
             // SAFETY: Valid by the type invariant, and the lock is held.
             unsafe { (&raw mut (*reverse.0.as_ptr()).bc_xprt).write(core::ptr::null_mut()) };
@@ -172,7 +172,7 @@ impl<C> BcLink<C> {
 
     /// The connection, for a Call. None where it ends, or is gone.
     pub(super) fn caller(&self) -> Option<Arc<C>> {
-        let reverse = self.reverse.xprt.lock();
+        let reverse = self.reverse.linked.lock();
         let forward = self.forward.lock();
         let forward = forward.as_ref().filter(|forward| !forward.detached)?;
         // What calls was made.
@@ -199,7 +199,7 @@ impl<C> BcLink<C> {
     /// `xprt` must be a transport of `ReverseOps::new_xprt`, known to nobody else, and not be freed
     /// before [`Self::unlink`] has returned.
     pub(super) unsafe fn link(&self, xprt: NonNull<bindings::rpc_xprt>) -> Result {
-        let mut reverse = self.reverse.xprt.lock();
+        let mut reverse = self.reverse.linked.lock();
         let forward = self.forward.lock();
         let forward = forward.as_ref().ok_or(ENOTCONN)?;
         if forward.detached {
@@ -220,7 +220,7 @@ impl<C> BcLink<C> {
     /// The transport goes, perhaps before anybody has used it: nobody looks at it any more when
     /// this returns.
     pub(super) fn unlink(&self, xprt: *mut bindings::rpc_xprt) {
-        let mut reverse = self.reverse.xprt.lock();
+        let mut reverse = self.reverse.linked.lock();
         let Some(linked) = reverse.take_if(|linked| core::ptr::eq(linked.0.as_ptr(), xprt)) else {
             return;
         };

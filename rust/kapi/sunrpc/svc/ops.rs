@@ -399,12 +399,10 @@ impl<T: Service> SvcOps<T> {
         item: T::RecvItem,
     ) -> Result<c_int> {
         let raw = NonNull::new(rqstp).ok_or(EINVAL)?;
-        // SAFETY: The thread runs us. The transport, which is the first part of a `Private<T>`,
-        // stays as long as it is at work for it, and its link does not change.
-        let mut rqst = unsafe {
-            let link = &(*xprt.cast::<Private<T>>()).link;
-            SvcRqst::from_raw(raw, link.reverse())
-        };
+        let private = xprt.cast::<Private<T>>();
+        // SAFETY: The thread runs us. What the transport is the first part of stays as long as the
+        // thread is at work for it, and its link does not change.
+        let mut rqst = unsafe { SvcRqst::from_raw(raw, (*private).link.reverse()) };
         let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
             return Ok(0);
         };

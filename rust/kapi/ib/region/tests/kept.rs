@@ -21,7 +21,11 @@ impl Bench {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
         let kept = unsafe { Kept::pages(entries) }?;
-        self.map_with(region, (Some(kept), Some(NonNull::from(covers))), Access::RemoteRead)
+        self.map_with(
+            region,
+            (Some(kept), Some(NonNull::from(covers))),
+            Access::RemoteRead,
+        )
     }
 
     fn map_with(
