@@ -34,7 +34,6 @@ use crate::kapi::{
         Class,
         Payload,
         RpcRqst,
-        SendError,
         Service,
         SvcClass,
         SvcHandle,
@@ -143,7 +142,7 @@ impl Service for Server {
         &REVERSE
     }
 
-    fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result<(), SendError> {
+    fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
         reverse::call(connection, message)
     }
 

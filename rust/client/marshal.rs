@@ -37,8 +37,8 @@ use crate::{
         ib::Poster,
         page::ExtentIter,
         sunrpc::{
+            Encoded,
             Rqst,
-            XdrBuf,
             Xprt, //
         },
         trace, //
@@ -54,7 +54,7 @@ use xdr::{
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
 /// Errors as [`crate::kapi::sunrpc::Transport::send`].
-pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) -> Result {
+pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
     // A Call is sent once on a connection: a second one would upset the credits, and the server
     // might execute it twice (RFC 8166, section 3.3.1).
     if rqst.connect_cookie() == xprt.connect_cookie() {
@@ -67,17 +67,17 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) 
     if !rqst.get_credit(xprt) {
         return Err(EBADSLT);
     }
-    rqst.receive_buf().fill_sparse_pages()?;
 
     let requester = connection.handler();
-    let wanted = requester.get_credit(rqst.xid())?;
+    let (xid, reply_expected) = (rqst.xid(), rqst.reply_expected());
+    let wanted = requester.get_credit(xid)?;
     if let Err(e) = send_with_credit(connection, xprt, rqst, wanted) {
-        requester.credits.lock().put(rqst.xid());
+        requester.credits.lock().put(xid);
         return Err(e);
     }
     requester.busy();
     // The credit of an RPC without a Reply would never come back.
-    if rqst.reply_expected() {
+    if reply_expected {
         Ok(())
     } else {
         Err(ENOTCONN)
@@ -87,7 +87,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: &Rqst<'_, Call>) 
 fn send_with_credit(
     connection: &Connection,
     xprt: &Xprt,
-    rqst: &Rqst<'_, Call>,
+    rqst: Rqst<'_, Call>,
     wanted_receives: Option<u32>,
 ) -> Result {
     let requester = connection.handler();
@@ -101,14 +101,14 @@ fn send_with_credit(
     let call = rqst.call();
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
-    let (call_len, room) = (rqst.send_buf().len(), room(requester, rqst, &mut state));
+    let (call_len, room) = (rqst.send_buf().len(), room(requester, &rqst, &mut state));
     if chunks::fit_inline(call_len, room, &requester.thresholds()) {
-        let len = encode(requester, rqst, buffer.bytes())
-            .inspect_err(|e| not_encoded(requester, xprt, rqst, *e))?;
-        rqst.note_sent();
+        let len = encode(requester, &rqst, buffer.bytes())
+            .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for the lock.
+        let task = rqst.sent();
         state.phase = Phase::Sent(requester.id);
-        let posted = buffer.post_message(len, || rqst.task().id());
+        let posted = buffer.post_message(len, || task.id());
         return posted.map_err(|_| ENOTCONN);
     }
     // Regions are posted, or given back, before the tear-down takes them from the device.
@@ -118,19 +118,19 @@ fn send_with_credit(
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
     let what = (&mut *offer, room);
-    let encoded = encode_with_chunks(requester, rqst, what, (&mut buffer, &poster));
+    let encoded = encode_with_chunks(requester, &rqst, what, (&mut buffer, &poster));
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
-            rqst.note_sent();
+            let task = rqst.sent();
             state.phase = Phase::Sent(requester.id);
             buffer
-                .post(len, &mut offer.regions, || rqst.task().id())
+                .post(len, &mut offer.regions, || task.id())
                 .map_err(|_| ENOTCONN)
         }
         Err(e) => {
             connection.unmap(&mut offer.regions);
-            not_encoded(requester, xprt, rqst, e);
+            not_encoded(requester, xprt, &rqst, e);
             Err(e)
         }
     };
@@ -290,8 +290,8 @@ fn map_results(
     let (stats, reply) = (&requester.shared.stats, rqst.receive_buf());
     let (mut pieces, chunk) = match results {
         Results::Inline => return Ok(()),
-        Results::WriteChunk => (reply.page_pieces()?, Chunk::Write),
-        Results::ReplyChunk => (reply.pieces()?, Chunk::Reply),
+        Results::WriteChunk => (reply.page_pieces(), Chunk::Write),
+        Results::ReplyChunk => (reply.pieces(), Chunk::Reply),
     };
     let mut bytes = pieces.remaining();
     add_chunk((buffer, poster), rqst, offer, &mut pieces, chunk)?;
@@ -341,7 +341,7 @@ fn map_arguments(
 /// Copies what of a Call follows the header. Returns how much that is.
 fn copy_inline(
     requester: &Requester,
-    call: &XdrBuf<'_>,
+    call: &Encoded<'_>,
     shape: &Shape,
     arguments: Arguments,
     body: &mut [u8],
@@ -365,7 +365,7 @@ fn copy_inline(
 }
 
 /// Copies `len` bytes of the message from `offset`.
-fn copy(message: &XdrBuf<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
+fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
     message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
     Ok(len)
 }

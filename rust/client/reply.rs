@@ -351,7 +351,11 @@ fn answered(
         verdict,
         malformed,
         foreign,
+        room,
     } = look(requester, connection, message, &rqst, xid, content);
+    if room {
+        connection.make_room();
+    }
     if malformed && matches!(verdict, Verdict::Ignore) {
         bad_reply(requester, Some(xid), "not well formed");
     }
@@ -381,6 +385,8 @@ struct Looked {
     malformed: bool,
     /// It came with a key that is not the RPC's.
     foreign: bool,
+    /// Somebody waits for room in the send queue that there is now.
+    room: bool,
 }
 
 /// Looks at what came in a message for an RPC.
@@ -408,6 +414,7 @@ fn look(
             // It may have been one of the Call's regions that are being taken back, or, of an
             // earlier connection, were.
             foreign: message.has_invalidated() && state.phase == Phase::Idle,
+            room: false,
         };
     };
     if let Some(credits) = credits {
@@ -415,15 +422,16 @@ fn look(
     }
     let checked = content.check(requester, rqst, offer, message);
     let malformed = checked.is_err();
-    let foreign = message.take_invalidated().is_some_and(|key| {
+    let freed = message.take_invalidated().map(|key| {
         let task = || rqst.task().id();
-        !connection.remotely_invalidated(&mut offer.regions, key, task)
+        connection.remotely_invalidated(&mut offer.regions, key, task)
     });
     let verdict = judge(requester, message, rqst, &mut state, credits, checked);
     Looked {
         verdict,
         malformed,
-        foreign,
+        foreign: freed == Some(None),
+        room: freed.flatten() == Some(true),
     }
 }
 

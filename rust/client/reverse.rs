@@ -18,10 +18,7 @@ use crate::{
     },
     kapi::{
         ib::RecvBuf,
-        sunrpc::{
-            ReverseRqst,
-            SendError, //
-        },
+        sunrpc::ReverseRqst,
         trace, //
     },
 };
@@ -155,18 +152,12 @@ pub(super) fn end(requester: &Requester) {
 }
 
 /// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
-pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result<(), SendError> {
+pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
+    let requester = connection.handler();
     // A Reply belongs to the connection of its Call; the server sends that again on a new one.
-    if rqst.connection() != connection.handler().id.0 {
+    if rqst.connection() != requester.id.0 {
         return Ok(());
     }
-    // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
-    post_reply(connection, rqst)
-        .map_err(|e| SendError::try_from(e).unwrap_or(SendError::NotConnected))
-}
-
-fn post_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
-    let requester = connection.handler();
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
     let mut buffer = requester.reply_buffer(connection)?;
     let reply = rqst.send_buf();

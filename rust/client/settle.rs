@@ -80,7 +80,9 @@ pub(super) fn unawaited(
     if credits.is_some() && !probe {
         trace::unexpected(requester, message.bytes());
     }
-    if message.has_invalidated() && unknown && !back {
+    // Of one that was not sent it may be a key that is about to be registered.
+    let unsent = why == NotFound::Unsent;
+    if message.has_invalidated() && (unsent || (unknown && !back)) {
         foreign_key(requester, xid);
     }
     match credits {

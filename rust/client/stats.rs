@@ -3,7 +3,7 @@
 //! The counters of a mount, and its line in `/proc/self/mountstats`.
 
 use crate::kapi::sunrpc::{
-    XdrBuf,
+    Encoded,
     Xprt, //
 };
 use kernel::{
@@ -70,7 +70,7 @@ pub(crate) struct Stats {
 impl Stats {
     /// A Call is copied into a Send.
     #[inline]
-    pub(crate) fn pulled_up(&self, call: &XdrBuf<'_>) {
+    pub(crate) fn pulled_up(&self, call: &Encoded<'_>) {
         let pulled = call.len().saturating_sub(call.head_len());
         self.pullup_bytes.add(pulled as u64);
     }

@@ -11,7 +11,6 @@ use crate::{
         call::Call,
         cancel::fence_unanswered,
         connect::Connector,
-        connection::Connection,
         connection_slot::ConnectionSlot,
         idle_buffers::IdleBuffers,
         keep_alive::KeepAlive,
@@ -29,7 +28,6 @@ use crate::{
             ReverseRqst,
             RpcBuffer,
             Rqst,
-            SendError,
             Task,
             Transport,
             Xprt,
@@ -78,29 +76,6 @@ impl ClientXprt {
     /// What its parts share.
     pub(super) fn state(&self) -> &Arc<XprtState> {
         &self.state
-    }
-}
-
-impl ClientXprt {
-    /// A Call was not sent: it is to be sent again, or its own RPC ends.
-    #[cold]
-    fn not_sent(
-        &self,
-        connection: &Connection,
-        xprt: &Xprt,
-        rqst: &Rqst<'_, Call>,
-        error: Error,
-    ) -> Result<(), SendError> {
-        if connection.handler().regions_short() {
-            self.region_maker.queue(0);
-        }
-        match SendError::try_from(error) {
-            Ok(error) => Err(error),
-            Err(own) => {
-                rqst.end_with(xprt, own);
-                Ok(())
-            }
-        }
     }
 }
 
@@ -214,16 +189,17 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result<(), SendError> {
-        let connection = self.slot.get().ok_or(SendError::NotConnected)?;
-        match marshal::send(&connection, xprt, &rqst) {
-            Ok(()) => Ok(()),
-            Err(e) => self.not_sent(&connection, xprt, &rqst, e),
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
+        let connection = self.slot.get().ok_or(ENOTCONN)?;
+        let sent = marshal::send(&connection, xprt, rqst);
+        if sent.is_err() && connection.handler().regions_short() {
+            self.region_maker.queue(0);
         }
+        sent
     }
 
-    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result<(), SendError> {
-        let connection = self.slot.get().ok_or(SendError::NotConnected)?;
+    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
+        let connection = self.slot.get().ok_or(ENOTCONN)?;
         reverse::send_reply(&connection, &rqst)
     }
 

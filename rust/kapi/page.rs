@@ -156,13 +156,16 @@ impl Extent {
 ///
 /// All runs name memory that is valid for `'a`, or as long as this is there if `kept` keeps it; and
 /// as long as there is a reference to `kept` and `covers` counts any, if there are these. `covers`
-/// is valid for `'a`, and as long as it counts any.
+/// is valid for `'a`, and as long as it counts any. Where it is `writable`, nobody else has the
+/// memory as long.
 pub(crate) struct ExtentIter<'a> {
     runs: [Extent; 3],
     /// What keeps memory that its owner does not keep for so long.
     kept: Option<Arc<Kept>>,
     /// Where the owner counts the regions that he waits for.
     covers: Option<NonNull<Covers>>,
+    /// It is room: what is written there spoils nothing that others have.
+    writable: bool,
     _memory: PhantomData<&'a ()>,
 }
 
@@ -201,7 +204,22 @@ impl ExtentIter<'_> {
             runs: [linear(head), paged, linear(tail)],
             kept,
             covers,
+            writable: false,
             _memory: PhantomData,
+        }
+    }
+
+    /// The same as room for a peer, or an adapter, to write.
+    ///
+    /// # Safety
+    ///
+    /// As long as [`Self::new`] wants the memory to be valid, nobody else may have it.
+    #[inline]
+    pub(super) unsafe fn to_write(self) -> Self {
+        // INVARIANT: As the contract of this function says.
+        Self {
+            writable: true,
+            ..self
         }
     }
 
@@ -210,8 +228,11 @@ impl ExtentIter<'_> {
     pub(crate) fn scratch() -> Result<Self> {
         let (kept, bytes) = Kept::scratch()?;
         let none = (core::ptr::null(), 0);
-        // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages.
-        Ok(unsafe { Self::new(bytes, (core::ptr::null(), 0, 0), none, (Some(kept), None)) })
+        // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages. Nobody
+        // else has it.
+        Ok(unsafe {
+            Self::new(bytes, (core::ptr::null(), 0, 0), none, (Some(kept), None)).to_write()
+        })
     }
 
     /// What is left, to go back to.
@@ -234,6 +255,12 @@ impl ExtentIter<'_> {
     #[inline]
     pub(super) fn is_kept(&self) -> bool {
         self.covers.is_some() || self.kept.is_some()
+    }
+
+    /// Whether it is room, which a peer or an adapter may write to.
+    #[inline]
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable
     }
 
     /// What a region has to have as long as it covers a part of it.
@@ -261,6 +288,7 @@ impl ExtentIter<'_> {
             runs,
             kept: self.kept.clone(),
             covers: self.covers,
+            writable: self.writable,
             _memory: PhantomData,
         }
     }

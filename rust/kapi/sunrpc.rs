@@ -10,11 +10,13 @@ mod buffer;
 mod class;
 mod connecting;
 mod display;
+mod encoded;
 mod fresh;
 mod handle;
 mod private;
 mod progress;
 mod registered;
+mod room;
 mod rqst;
 mod setup;
 mod svc;
@@ -26,12 +28,15 @@ mod xprt_handle;
 mod xprt_ops;
 
 pub(crate) use self::{
-    buffer::RpcBuffer,
+    buffer::{
+        NotFound,
+        RpcBuffer, //
+    },
     class::Class,
     connecting::Connecting,
+    encoded::Encoded,
     registered::Registered,
     rqst::{
-        NotFound,
         PinnedRqst,
         ReverseRqst,
         RpcRqst,
@@ -50,11 +55,7 @@ pub(crate) use self::{
         SvcRqst, //
     },
     task::Task,
-    transport::{
-        SendError,
-        Transport, //
-    },
-    xdr_buf::XdrBuf,
+    transport::Transport,
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };

@@ -325,7 +325,7 @@ impl<'a> ReplyLayout<'a> {
         let transfer = match self.places_nothing() {
             true => None,
             false => {
-                let memory = KeptExtents::to_send(&pieces)?;
+                let memory = KeptExtents::new(&pieces)?;
                 let transfer = qp.transfer(TransferKind::Write, memory, self.placed_parts())?;
                 Some(self.place(transfer)?)
             }

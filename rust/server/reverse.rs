@@ -6,7 +6,6 @@ use crate::{
     kapi::{
         sunrpc::{
             RpcRqst,
-            SendError,
             SvcRqst, //
         },
         sys::{
@@ -26,21 +25,21 @@ use xdr::{
 };
 
 /// Sends a Call. From an RPC task; may sleep.
-pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result<(), SendError> {
+pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section
     // 5.3), and has no answer. After an error nfsd would make it again at once, for ever.
     let len = MIN_HEADER + message.send_buf().len();
     if len > connection.longest_inline(true) {
         return Ok(());
     }
-    let sent = get_credit(connection, message).and_then(|()| {
-        send(connection, message, len).inspect_err(|_| {
-            let credits = &connection.qp.handler().reverse;
-            credits.lock().answered(message.xid(), None);
-            message.xprt().space();
-        })
-    });
-    sent.map_err(|e| SendError::try_from(e).unwrap_or(SendError::NotConnected))
+    get_credit(connection, message)?;
+    let sent = send(connection, message, len);
+    if sent.is_err() {
+        let credits = &connection.qp.handler().reverse;
+        credits.lock().answered(message.xid(), None);
+        message.xprt().space();
+    }
+    sent
 }
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has

@@ -147,30 +147,33 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The region that was remotely invalidated goes to the pool. Returns whether there was one:
-    /// false, too, if it or the key is another queue pair's.
+    /// The region that was remotely invalidated goes to the pool. None if there is none, or it or
+    /// the key is another queue pair's.
+    ///
+    /// Returns whether somebody waits for the room that was reserved for its local invalidation, of
+    /// which no completion tells: [`Self::make_room`] is to follow then.
     pub(crate) fn remotely_invalidated(
         &self,
         regions: &mut Regions,
         key: InvalidatedKey<'_>,
         task: impl Fn() -> TaskId,
-    ) -> bool {
+    ) -> Option<bool> {
         if key.owner() != self.number() {
-            return false;
+            return None;
         }
         let was = |region: &Region<Registered>| {
             trace::xprtrdma_mr_reminv(|| (task(), region.covered().into()));
         };
-        let Some(idle) = regions.invalidated_by(key, was, unmapped) else {
-            return false;
-        };
+        let idle = regions.invalidated_by(key, was, unmapped)?;
         let mut queue = self.lock();
         queue.put_region(idle, true);
-        // That was reserved room, of which no completion tells.
-        if queue.has_pending() {
-            make_room(queue);
-        }
-        true
+        Some(queue.has_pending())
+    }
+
+    /// There is room in the send queue: who waits for it comes next, or hears that the connection
+    /// is lost. Not with the lock of an RPC held.
+    pub(crate) fn make_room(&self) {
+        make_room(self.lock());
     }
 
     /// Posts the local invalidation of all registered regions, for which somebody waits.

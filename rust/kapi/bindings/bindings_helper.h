@@ -32,6 +32,7 @@ const gfp_t RPCRDMA_RS_CONST_GFP_NOIO = GFP_NOIO;
 const gfp_t RPCRDMA_RS_CONST___GFP_NORETRY = __GFP_NORETRY;
 const gfp_t RPCRDMA_RS_CONST___GFP_NOMEMALLOC = __GFP_NOMEMALLOC;
 const unsigned long RPCRDMA_RS_CONST_HZ = HZ;
+const unsigned long RPCRDMA_RS_CONST_ARCH_DMA_MINALIGN = ARCH_DMA_MINALIGN;
 const unsigned int RPCRDMA_RS_CONST_TASK_NORMAL = TASK_NORMAL;
 
 /* A constant that `kernel::bindings` has since 7.3. */

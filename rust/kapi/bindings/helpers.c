@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/ratelimit.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -427,6 +428,23 @@ void rpcrdma_rs___module_get(void)
 void rpcrdma_rs_module_put(void)
 {
 	module_put(THIS_MODULE);
+}
+
+/* Whether anybody has a reference but who loads it. */
+bool rpcrdma_rs_module_is_used(void)
+{
+#if defined(MODULE) && defined(CONFIG_MODULE_UNLOAD)
+	bool loading = THIS_MODULE->state == MODULE_STATE_COMING;
+
+	return module_refcount(THIS_MODULE) > loading;
+#else
+	return false;
+#endif
+}
+
+void rpcrdma_rs_synchronize_rcu_tasks(void)
+{
+	synchronize_rcu_tasks();
 }
 
 /* Swapping */

@@ -130,6 +130,8 @@ void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
 bool rpcrdma_rs_try_module_get(void);
 void rpcrdma_rs___module_get(void);
 void rpcrdma_rs_module_put(void);
+bool rpcrdma_rs_module_is_used(void);
+void rpcrdma_rs_synchronize_rcu_tasks(void);
 
 /* Swapping */
 void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);

@@ -6,6 +6,7 @@
  * not build. This file is only compiled to assembly: each string below becomes
  * a line of layout_generated.rs, an assertion on the binding of the same name.
  */
+#include <linux/bvec.h>
 #include <linux/completion.h>
 #include <linux/net.h>
 #include <linux/scatterlist.h>
@@ -20,6 +21,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
+#include <rdma/rw.h>
 
 /* Only the operand needs to be a constant; the assembler prints it. */
 #define SIZE(type) \
@@ -64,11 +66,13 @@ int main(void)
 	FIELD(rpc_xprt, queue_lock);
 	FIELD(rpc_xprt, reserve_lock);
 	FIELD(rpc_xprt, xid);
+	FIELD(rpc_xprt, xmit_queue);
 	FIELD(rpc_xprt, snd_task);
 	FIELD(rpc_xprt, xprt_class);
 	FIELD(rpc_xprt, main);
 #ifdef CONFIG_SUNRPC_BACKCHANNEL
 	FIELD(rpc_xprt, bc_serv);
+	FIELD(rpc_xprt, bc_xprt);
 	FIELD(rpc_xprt, bc_alloc_max);
 	FIELD(rpc_xprt, bc_alloc_count);
 	FIELD(rpc_xprt, bc_slot_count);
@@ -85,6 +89,10 @@ int main(void)
 	FIELD(rpc_rqst, rq_xid);
 	FIELD(rpc_rqst, rq_cong);
 	INNER(rpc_rqst, rq_list, "__bindgen_anon_1.rq_list");
+	FIELD(rpc_rqst, rq_xmit);
+	FIELD(rpc_rqst, rq_enc_pages);
+	FIELD(rpc_rqst, rq_enc_pages_num);
+	FIELD(rpc_rqst, rq_release_snd_buf);
 	FIELD(rpc_rqst, rq_buffer);
 	FIELD(rpc_rqst, rq_callsize);
 	FIELD(rpc_rqst, rq_rbuffer);
@@ -107,6 +115,7 @@ int main(void)
 	FIELD(rpc_task, tk_xprt);
 	FIELD(rpc_task, tk_msg);
 	FIELD(rpc_task, tk_flags);
+	FIELD(rpc_task, tk_rpc_status);
 	FIELD(rpc_task, tk_rqstp);
 	FIELD(rpc_task, tk_pid);
 
@@ -217,6 +226,8 @@ int main(void)
 	FIELD(svc_rqst, rq_xprt_ctxt);
 	FIELD(svc_rqst, rq_xid);
 	FIELD(svc_rqst, rq_prot);
+	FIELD(svc_rqst, rq_prog);
+	FIELD(svc_rqst, rq_vers);
 
 	SIZE(svc_serv);
 	FIELD(svc_serv, sv_max_mesg);
@@ -357,6 +368,13 @@ int main(void)
 	INNER(ib_mr, type, "type_");
 	FIELD(ib_mr, res);
 
+	SIZE(ib_event);
+	FIELD(ib_event, event);
+	FIELD(ib_event, element);
+
+	SIZE(rdma_rw_ctx);
+	FIELD(rdma_rw_ctx, nr_ops);
+
 	SIZE(rdma_cm_id);
 	FIELD(rdma_cm_id, device);
 	FIELD(rdma_cm_id, context);
@@ -393,6 +411,8 @@ int main(void)
 	FIELD(scatterlist, dma_address);
 	SIZE(kvec);
 	SIZE(bio_vec);
+	SIZE(bvec_iter);
+	FIELD(bvec_iter, bi_size);
 
 	return 0;
 }

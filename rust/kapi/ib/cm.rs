@@ -118,7 +118,9 @@ impl CmEvent<'_> {
 /// Receives the events of an id.
 pub(crate) trait CmHandler: Send + Sync + 'static {
     /// Called by the connection manager's work queue, one event at a time. May sleep, but must
-    /// not destroy the id or wait for somebody who does: destroying it waits for this.
+    /// not destroy the id or wait for somebody who does: destroying it waits for this. Nor must it
+    /// connect, accept or disconnect, or shut down the id's queue pair, which all wait for whoever
+    /// has the id's lock, as the caller of this has.
     fn event(&self, event: CmEvent<'_>);
 }
 
@@ -166,7 +168,11 @@ impl ConnectRequest<'_> {
 /// Receives connection requests.
 pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// A peer wants to connect. Called by the connection manager's work queue, one at a time; may
-    /// sleep. A request that is not adopted is refused.
+    /// sleep. A request that is not adopted is refused. An id that was adopted must not be
+    /// destroyed here, nor be waited for: that waits for this. So nothing should fail after
+    /// [`adopt`].
+    ///
+    /// [`adopt`]: ConnectRequest::adopt
     fn request(&self, request: &ConnectRequest<'_>);
     /// The listener is of no use any more: its device goes, or its address moves. As `request`.
     fn ended(&self);
@@ -219,7 +225,7 @@ impl<L: ListenHandler> ListenId<L> {
 
     /// The address that it listens on, with the port.
     pub(crate) fn local_address(&self) -> SocketAddress {
-        // SAFETY: The id is valid by the type invariant, and bound.
+        // SAFETY: The id is valid by the type invariant, and bound: this does not change any more.
         SocketAddress::new(unsafe { (*self.id.as_ptr()).route.addr.src_addr })
     }
 
@@ -306,8 +312,9 @@ unsafe fn create_id(
 ///
 /// `id` must be valid.
 unsafe fn peer_of(id: NonNull<bindings::rdma_cm_id>) -> SocketAddress {
-    // SAFETY: The id is valid, as the caller promises.
-    SocketAddress::new(unsafe { (*id.as_ptr()).route.addr.dst_addr })
+    // SAFETY: The id is valid, as the caller promises. While the address is being resolved it may
+    // be written, which at worst mixes it with that of before.
+    SocketAddress::new(unsafe { (&raw const (*id.as_ptr()).route.addr.dst_addr).read_volatile() })
 }
 
 /// The private data of an event.
@@ -472,22 +479,34 @@ impl<E: CmHandler> CmId<E> {
         }
     }
 
-    /// The local and the peer's address.
+    /// The local and the peer's address; unspecified before they are known.
     pub(crate) fn addresses(&self) -> (SocketAddress, SocketAddress) {
-        // SAFETY: The id is valid by the type invariant. Both are set on an id that connects.
-        unsafe {
-            let addr = &(*self.id.as_ptr()).route.addr;
-            (
-                SocketAddress::new(addr.src_addr),
-                SocketAddress::new(addr.dst_addr),
-            )
-        }
+        // SAFETY: The id is valid by the type invariant. While the address is being resolved it may
+        // be written, which at worst mixes it with that of before.
+        let local = unsafe {
+            let local = &raw const (*self.id.as_ptr()).route.addr.src_addr;
+            SocketAddress::new(local.read_volatile())
+        };
+        // SAFETY: The id is valid by the type invariant.
+        (local, unsafe { peer_of(self.id) })
     }
 
-    /// The port of the device.
-    pub(super) fn port(&self) -> u32 {
-        // SAFETY: The id is valid by the type invariant.
-        unsafe { (*self.id.as_ptr()).port_num }
+    /// The device that the id is bound to, and the port. `ENODEV` before the address is resolved.
+    pub(super) fn device_port(&self) -> Result<(NonNull<bindings::ib_device>, u32)> {
+        let device = self.device()?;
+        // SAFETY: The id is valid by the type invariant, and the device stays as long as it is
+        // bound to that. The port is written before the device, but with no order for readers.
+        let (port, ports) = unsafe {
+            (
+                (&raw const (*self.id.as_ptr()).port_num).read_volatile(),
+                (*device.as_ptr()).phys_port_cnt,
+            )
+        };
+        // There are no switches here, whose port is 0.
+        if port == 0 || port > ports {
+            return Err(ENODEV);
+        }
+        Ok((device, port))
     }
 
     /// Starts to disconnect. An error says only that there was no connection.
@@ -504,16 +523,17 @@ impl<E: CmHandler> CmId<E> {
 
     /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
     pub(crate) fn limits(&self) -> Result<DeviceLimits> {
-        let device = self.device()?.as_ptr();
-        // SAFETY: The device stays as long as the id is bound to it, and the port is the id's.
-        Ok(unsafe { DeviceLimits::of(device, self.port()) })
+        let (device, port) = self.device_port()?;
+        // SAFETY: The device stays as long as the id is bound to it, and has the port.
+        Ok(unsafe { DeviceLimits::of(device.as_ptr(), port) })
     }
 
     /// Requests that a send queue needs beside those that are asked for, so that `contexts`
     /// segments can be read from at once. `ENODEV` before the address is resolved.
     pub(crate) fn requests_beside_reads(&self, contexts: u32) -> Result<u32> {
-        let (device, port) = (self.device()?.as_ptr(), self.port());
-        // SAFETY: The device stays as long as the id is bound to it, and the port is the id's.
+        let (device, port) = self.device_port()?;
+        let device = device.as_ptr();
+        // SAFETY: The device stays as long as the id is bound to it, and has the port.
         unsafe {
             // Only these need registered sinks.
             if contexts == 0 || !bindings::rdma_protocol_iwarp(device, port) {
@@ -525,9 +545,10 @@ impl<E: CmHandler> CmId<E> {
 
     /// The device that the id is bound to; it stays as long as the id does.
     pub(super) fn device(&self) -> Result<NonNull<bindings::ib_device>> {
-        // SAFETY: The id is valid by the type invariant. The device is set before the event that
-        // reports the address as resolved, and not changed afterwards.
-        NonNull::new(unsafe { (*self.id.as_ptr()).device }).ok_or(ENODEV)
+        // SAFETY: The id is valid by the type invariant. The device is set, as a word, before the
+        // event that reports the address as resolved, and not changed afterwards.
+        let device = unsafe { (&raw const (*self.id.as_ptr()).device).read_volatile() };
+        NonNull::new(device).ok_or(ENODEV)
     }
 
     /// The id for the functions of rdma_cm.

@@ -29,11 +29,14 @@ use kernel::{
 #[cfg(CONFIG_RPCRDMA_DEBUG)]
 mod track {
     use super::dma_data_direction;
-    use kernel::prelude::*;
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     use kernel::sync::atomic::{
         Atomic,
         Relaxed, //
+    };
+    use kernel::{
+        prelude::*,
+        sync::SetOnce, //
     };
 
     /// One mapping: where it is for the device, how long, and which way data may flow.
@@ -45,9 +48,15 @@ mod track {
     }
 
     kernel::sync::global_lock! {
-        // SAFETY: Initialised by `open`, which the module's initialisation calls before anything of
-        // it can be used, and so before any mapping is made.
+        // SAFETY: Initialised by `open`, and used only where `is_open` says that this was done.
         unsafe(uninit) static BOOK: SpinLock<KVec<Entry>> = KVec::new();
+    }
+
+    /// Set when the ledger was opened.
+    static OPEN: SetOnce<()> = SetOnce::new();
+
+    fn is_open() -> bool {
+        OPEN.as_ref().is_some()
     }
 
     /// Opens the ledger.
@@ -58,6 +67,7 @@ mod track {
     pub(crate) unsafe fn open() {
         // SAFETY: This is called once, as the caller promises.
         unsafe { BOOK.init() };
+        OPEN.populate(());
     }
 
     /// Reports what is still mapped. Called once, when the module goes.
@@ -73,15 +83,21 @@ mod track {
     /// How many mappings are not undone.
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     pub(crate) fn count() -> usize {
-        BOOK.lock().len()
+        match is_open() {
+            true => BOOK.lock().len(),
+            false => 0,
+        }
     }
 
     /// How many mappings were undone that were not there.
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     pub(crate) static FAULTS: Atomic<u32> = Atomic::new(0);
 
-    /// Writes down a mapping.
+    /// Writes down a mapping, if the ledger is open.
     pub(crate) fn mapped(addr: u64, len: usize, direction: dma_data_direction) {
+        if !is_open() {
+            return;
+        }
         let entry = Entry {
             addr,
             len,
@@ -92,8 +108,11 @@ mod track {
         }
     }
 
-    /// Strikes out a mapping.
+    /// Strikes out a mapping, if the ledger is open.
     pub(crate) fn unmapped(addr: u64, len: usize, direction: dma_data_direction) {
+        if !is_open() {
+            return;
+        }
         let entry = Entry {
             addr,
             len,

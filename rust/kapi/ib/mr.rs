@@ -463,15 +463,16 @@ impl Mr {
             covered: self.not_covered(filled, address, access),
             placed,
         };
-        if filled == 0 || !pieces.is_kept() {
+        let may_write = access == Access::RemoteRead || pieces.is_writable();
+        if filled == 0 || !pieces.is_kept() || !may_write {
             return Err(refusal(EINVAL, 0, None));
         }
         let bytes = before - pieces.remaining();
         let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
         let (mr, direction) = (self.mr.as_ptr(), access.direction());
         // SAFETY: The first `filled` elements were set to memory that is valid during this call,
-        // and kept then until this region is fenced, or dead; the device is alive as long as the
-        // region is.
+        // and kept then until this region is fenced, or dead. If the device writes there, it is
+        // nobody else's. The device is alive as long as the region is.
         let mapped =
             unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
         // By value: who takes the mapping back uses the list.

@@ -370,7 +370,7 @@ impl<C: Consumer> QueuePair<C> {
             send_cq,
             recv_cq,
         } = queues;
-        let port = hw.id().port();
+        let (device, port) = hw.id().device_port()?;
         let target = Target { qp, port };
         let registers_always = match self.sizes.transfers {
             // SAFETY: The queue pair was made above, and nobody else knows it yet.
@@ -380,7 +380,7 @@ impl<C: Consumer> QueuePair<C> {
         let objects = Objects {
             target,
             pd: hw.pd().ok_or(ENODEV)?,
-            device: hw.id().device()?,
+            device,
             id: NonNull::new(hw.id().as_raw()),
             registers_always,
         };

@@ -482,8 +482,8 @@ impl RecvBuf {
 
 // SAFETY: The bytes are in a receive buffer, which does not move and is nobody else's.
 unsafe impl StableBytes for RecvBuf {
-    fn bytes(&self) -> &[u8] {
-        RecvBuf::bytes(self)
+    fn memory(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.data, self.len as usize)
     }
 }
 

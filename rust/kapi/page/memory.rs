@@ -30,6 +30,7 @@ impl ExtentIter<'static> {
             runs,
             kept: Some(kept),
             covers: None,
+            writable: false,
             _memory: PhantomData,
         })
     }
@@ -39,12 +40,13 @@ impl ExtentIter<'static> {
 ///
 /// # Invariants
 ///
-/// All runs name memory that is valid as long as `keepers` are there.
+/// All runs name memory that is valid as long as `keepers` are there, and nobody else's as long if
+/// it is `writable`.
 pub(crate) struct KeptExtents {
     runs: [Extent; 3],
     /// Only to be dropped.
     _keepers: Keepers,
-    /// What an adapter writes there spoils nothing that others have.
+    /// As with an [`ExtentIter`].
     writable: bool,
 }
 
@@ -53,7 +55,7 @@ unsafe impl Send for KeptExtents {}
 
 impl KeptExtents {
     /// What is left of `pieces`. `EINVAL` if nothing keeps it.
-    fn new(pieces: &ExtentIter<'_>, writable: bool) -> Result<Self> {
+    pub(crate) fn new(pieces: &ExtentIter<'_>) -> Result<Self> {
         if !pieces.is_kept() {
             return Err(EINVAL);
         }
@@ -61,18 +63,8 @@ impl KeptExtents {
         Ok(Self {
             runs: pieces.runs,
             _keepers: pieces.keep(),
-            writable,
+            writable: pieces.writable,
         })
-    }
-
-    /// Of a message that is sent.
-    pub(crate) fn to_send(pieces: &ExtentIter<'_>) -> Result<Self> {
-        Self::new(pieces, false)
-    }
-
-    /// Of room for a message that is received.
-    pub(in crate::kapi) fn to_receive(pieces: &ExtentIter<'_>) -> Result<Self> {
-        Self::new(pieces, true)
     }
 
     /// Bytes of it.
@@ -86,6 +78,7 @@ impl KeptExtents {
             runs: self.runs,
             kept: None,
             covers: None,
+            writable: self.writable,
             _memory: PhantomData,
         }
     }

@@ -198,8 +198,9 @@ impl Backchannel {
         let mut slot = slots.free.pop().ok_or(ENOBUFS)?;
         let rqst = slot.fill(xprt, xid, call, connection);
         // SAFETY: The request is one of this transport, and is the service's alone if it takes it:
-        // the slot is forgotten then. A service that is set is there, since `destroy` is called in
-        // `bc_destroy`, and waits for the lock.
+        // the slot is forgotten then. A service that is set is there: whoever ends it has the
+        // backchannel destroyed before, which waits for the lock, and nothing is handed over then,
+        // whether the service is still set or not.
         let taken = unsafe { xprt.enqueue_reverse_request(rqst) };
         if taken {
             core::mem::forget(slot);

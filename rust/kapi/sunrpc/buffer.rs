@@ -23,6 +23,17 @@ use kernel::{
     },
 };
 
+/// Why there is no request to answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotFound {
+    /// No RPC waits for a Reply of this XID.
+    Unknown,
+    /// One does, but its Call was not sent.
+    Unsent,
+    /// One waits, and somebody else has its Reply already.
+    Answered,
+}
+
 /// In front of the memory; a multiple of the alignment that `kmalloc` gives.
 #[repr(C, align(16))]
 struct Prefix<C> {
@@ -53,6 +64,16 @@ impl<C> RpcBuffer<C> {
     /// The bytes that an allocation of `size` bytes has room for.
     pub(crate) const fn capacity_of(size: usize) -> usize {
         size.saturating_sub(size_of::<Prefix<C>>())
+    }
+
+    /// Where the Reply begins that is behind a Call of so many bytes. Its adapter may write there
+    /// while the processor writes to what is in front, so that they share no cache line. None if it
+    /// is nowhere.
+    pub(super) fn reply_offset(call: usize) -> Option<usize> {
+        let prefix = size_of::<Prefix<C>>();
+        let end = prefix.checked_add(call)?;
+        let aligned = end.checked_next_multiple_of(bindings::ARCH_DMA_MINALIGN as usize)?;
+        aligned.checked_sub(prefix)
     }
 
     /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
@@ -112,9 +133,11 @@ impl<C> RpcBuffer<C> {
         Ok(())
     }
 
-    /// The bytes, for the RPC layer. They are freed by way of [`Self::from_raw`].
+    /// The bytes, for an RPC whose Call was not sent. They are freed by way of [`Self::from_raw`].
     pub(super) fn into_raw(self) -> *mut u8 {
         let this = core::mem::ManuallyDrop::new(self);
+        // SAFETY: Valid by the type invariant.
+        unsafe { this.prefix.as_ref() }.progress.unsent();
         this.prefix.as_ptr().wrapping_add(1).cast()
     }
 
@@ -156,17 +179,43 @@ impl<C> RpcBuffer<C> {
         unsafe { ArcBorrow::from_raw((*data.cast::<Prefix<C>>().sub(1)).call) }
     }
 
-    /// Claims the right to answer the RPC. False if somebody else has it, or the RPC has its error.
+    /// Claims the right to answer the RPC, unless somebody else has it, or the RPC has its error,
+    /// or its Call was not sent.
     ///
     /// # Safety
     ///
     /// As for [`Self::call_of`], and the lock of the transport's request queues must be held.
-    pub(super) unsafe fn claim(data: *mut u8) -> bool {
+    pub(super) unsafe fn claim(data: *mut u8) -> Result<(), NotFound> {
+        // SAFETY: The contract of this function has that of the other one in it.
+        let progress = unsafe { Self::progress_of(data) };
+        if progress.is_unsent() {
+            return Err(NotFound::Unsent);
+        }
+        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
+        // mark goes.
+        let claimed = unsafe { &mut (*data.cast::<Prefix<C>>().sub(1)).claimed };
+        if progress.has_failed() || core::mem::replace(claimed, true) {
+            return Err(NotFound::Answered);
+        }
+        Ok(())
+    }
+
+    /// The Call was sent, and is to be sent again: nobody claims the right to answer it before that
+    /// is done. False if somebody has it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::claim`].
+    #[cold]
+    pub(super) unsafe fn withdraw(data: *mut u8) -> bool {
         // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
         // mark goes.
         unsafe {
-            !Self::progress_of(data).has_failed()
-                && !core::mem::replace(&mut (*data.cast::<Prefix<C>>().sub(1)).claimed, true)
+            let claimed = (*data.cast::<Prefix<C>>().sub(1)).claimed;
+            if !claimed {
+                Self::progress_of(data).unsent();
+            }
+            !claimed
         }
     }
 

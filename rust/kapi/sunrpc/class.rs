@@ -24,6 +24,7 @@ use core::{
         c_int,
         CStr, //
     },
+    mem::offset_of,
     ptr::null, //
 };
 use kernel::{
@@ -49,6 +50,9 @@ struct Storage {
     /// Null, or of an `Arc` that lives as long as the class is registered.
     queue: *const OwnedQueue,
 }
+
+// The RPC layer finds them behind the structure.
+const _: () = assert!(offset_of!(Storage, netids) == offset_of!(bindings::xprt_class, netid));
 
 /// Makes a transport for the RPC layer.
 pub(super) type SetupFn =

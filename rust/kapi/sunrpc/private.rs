@@ -5,10 +5,10 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
-        backchannel::Backchannel,
         fresh,
         handle::Common,
-        transport::Transport, //
+        transport::Transport,
+        xprt_handle::Beside, //
     },
     sys::module::ModuleRef, //
 };
@@ -26,7 +26,7 @@ pub(super) struct Private<T> {
 pub(super) struct Data<T> {
     // First, since it has handles.
     pub(super) transport: T,
-    pub(super) shared: Pin<KBox<Common<Backchannel>>>,
+    pub(super) shared: Pin<KBox<Common<Beside>>>,
     pub(super) module: ModuleRef,
 }
 
@@ -68,12 +68,12 @@ impl<T: Transport> Private<T> {
         // The transport goes first: it holds handles, and work that uses them.
         drop(transport);
         shared.wait();
-        shared.beside.destroy();
+        shared.beside.backchannel.destroy();
         drop(shared);
         // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
         // transport.
         unsafe { fresh::free(xprt) };
-        // Last of all the reference to this module.
+        // Last of all the reference to this module, whose end waits until this has returned.
         drop(module);
     }
 }

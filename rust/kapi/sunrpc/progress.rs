@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How far an RPC is with its Call. Its task has the outcome of sending that before it waits for
-//! the Reply, and the RPC layer takes no error in between: it would be forgotten.
+//! How far an RPC is with its Call. Before that is sent nobody may answer it: who sends it has its
+//! buffers. Its task has the outcome of sending it before it waits for the Reply, and the RPC layer
+//! takes no error in between: it would be forgotten.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -11,28 +12,45 @@ use core::ffi::c_int;
 use kernel::{
     prelude::*,
     sync::atomic::{
+        Acquire,
         Atomic,
-        Relaxed, //
+        Relaxed,
+        Release, //
     },
 };
 
-/// The Call was sent, or is about to be.
+/// The Call was sent, or is posted now.
 const SENT: i32 = 0;
 /// The task waits for the Reply.
 const WAITS: i32 = 1;
+/// The Call was not sent.
+const UNSENT: i32 = 2;
 
-/// [`SENT`], [`WAITS`], or the error that the RPC ends with as soon as its task waits.
+/// [`UNSENT`], [`SENT`], [`WAITS`], or the error that the RPC ends with as soon as its task waits.
 pub(super) struct Progress(Atomic<i32>);
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self(Atomic::new(SENT))
+        Self(Atomic::new(UNSENT))
     }
 
-    /// The Call is about to be sent, so that no answer to it can have come yet.
+    /// The Call is posted now, so that no answer to it can have come yet. What was done before that
+    /// is seen by whoever answers.
     #[inline]
-    pub(super) fn begin(&self) {
-        self.0.store(SENT, Relaxed);
+    pub(super) fn sent(&self) {
+        self.0.store(SENT, Release);
+    }
+
+    /// The Call is to be sent, perhaps not for the first time.
+    #[inline]
+    pub(super) fn unsent(&self) {
+        self.0.store(UNSENT, Relaxed);
+    }
+
+    /// Whether nobody may answer the RPC: its Call was not sent.
+    #[inline]
+    pub(super) fn is_unsent(&self) -> bool {
+        self.0.load(Acquire) == UNSENT
     }
 
     /// Whether the RPC has an error already.

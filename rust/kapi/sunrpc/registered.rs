@@ -3,6 +3,7 @@
 //! The registration of a class of transports with the RPC layer.
 
 use crate::kapi::sys::{
+    module,
     single::Taken,
     workqueue::OwnedQueue, //
 };
@@ -10,7 +11,8 @@ use kernel::sync::Arc;
 
 /// What the RPC layer knows transports by, of a client or of a server.
 pub(crate) trait RpcClass: Sync + 'static {
-    /// The RPC layer makes no transport of it any more. May sleep.
+    /// Nobody finds it any more, to make a transport of it: whoever has found it has a reference to
+    /// this module as long as it uses it, and so does each transport. May sleep.
     ///
     /// # Safety
     ///
@@ -18,7 +20,8 @@ pub(crate) trait RpcClass: Sync + 'static {
     unsafe fn unregister(&self);
 }
 
-/// A class is registered while this lives.
+/// A class is registered while this lives. Its end waits for all that is of the class, and so for
+/// all that uses this module: it is that of the module.
 ///
 /// # Invariants
 ///
@@ -53,5 +56,8 @@ impl<C: RpcClass> Drop for Registered<C> {
     fn drop(&mut self) {
         // SAFETY: Registered by the type invariant.
         unsafe { self.class.unregister() };
+        // Nobody finds the class any more. But a set-up may run for who has found it, and there may
+        // be transports, where this is not the end of the module, or an initialisation that failed.
+        module::wait_until_unused();
     }
 }

@@ -4,10 +4,25 @@
 
 use crate::kapi::{
     bindings,
-    page::KeptExtents,
+    page::{
+        Covers,
+        KeptExtents, //
+    },
     sunrpc::{
         backchannel::Backchannel,
-        buffer::RpcBuffer,
+        buffer::{
+            NotFound,
+            RpcBuffer, //
+        },
+        encoded::{
+            Encoded,
+            EncodedCall, //
+        },
+        progress::Progress,
+        room::{
+            self,
+            Room, //
+        },
         task::Task,
         xdr_buf::XdrBuf,
         xprt::Xprt, //
@@ -16,12 +31,14 @@ use crate::kapi::{
 };
 use core::{
     marker::PhantomData,
+    mem::ManuallyDrop,
     ops::Deref,
     ptr::NonNull, //
 };
 use kernel::{
     prelude::*,
     sync::{
+        rcu,
         Arc,
         ArcBorrow, //
     },
@@ -74,9 +91,9 @@ impl<'a> RpcRqst<'a> {
     }
 
     /// The message to send.
-    pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
+    pub(crate) fn send_buf(&self) -> Encoded<'_> {
         // SAFETY: By the type invariant the request is valid, and what it sends stays as it is.
-        unsafe { XdrBuf::to_send(self.raw) }
+        Encoded::new(unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_snd_buf) })
     }
 
     /// Notes that the message goes out now, with its full length.
@@ -90,13 +107,17 @@ impl<'a> RpcRqst<'a> {
     }
 }
 
-/// A Call to send.
+/// A Call to send. Nobody answers it before it was [`Self::sent`], and after that whoever sends it
+/// has nothing of its messages.
 ///
 /// # Invariants
 ///
-/// The request is of a transport whose state of an RPC is a `C`, and its buffer of [`RpcBuffer`].
+/// The request is of a transport whose state of an RPC is a `C`, and its buffer of [`RpcBuffer`],
+/// which says that the Call was not sent. There is a page behind every byte of its room.
 pub(crate) struct Rqst<'a, C: 'static> {
     message: RpcRqst<'a>,
+    /// The Call was sent before, perhaps on this connection.
+    again: bool,
     _call: PhantomData<ArcBorrow<'a, C>>,
 }
 
@@ -109,16 +130,72 @@ impl<'a, C> Deref for Rqst<'a, C> {
 }
 
 impl<'a, C> Rqst<'a, C> {
+    /// Begins to send a Call. Does not sleep. `ENOBUFS` when memory is short, or while somebody has
+    /// a Reply to the Call that was sent before.
+    ///
     /// # Safety
     ///
-    /// `raw` must be as the type invariants of this and of [`RpcRqst`] say.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
-        // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            // SAFETY: The contract of this function has that of the other one in it.
-            message: unsafe { RpcRqst::from_raw(raw) },
-            _call: PhantomData,
+    /// `raw` must be as the type invariant of [`RpcRqst`] says, of a transport whose state of an
+    /// RPC is a `C`, its buffer of [`RpcBuffer`], and nobody else may send it.
+    #[inline]
+    pub(super) unsafe fn begin(raw: NonNull<bindings::rpc_rqst>) -> Result<Self> {
+        // SAFETY: The contract of this function has that of the other ones in it.
+        let (message, data, progress) = unsafe {
+            let data = (*raw.as_ptr()).rq_buffer.cast();
+            let progress = RpcBuffer::<C>::progress_of(data);
+            (RpcRqst::from_raw(raw), data, progress)
+        };
+        let again = !progress.is_unsent();
+        if again {
+            let withdrawn = message.xprt().with_queue_lock(|_| {
+                // SAFETY: The buffer is of `RpcBuffer`, and the lock is held.
+                unsafe { RpcBuffer::<C>::withdraw(data) }
+            });
+            withdrawn.then_some(()).ok_or(ENOBUFS)?;
         }
+        // INVARIANT: The Call counts as not sent, and the room is filled below.
+        let this = Self {
+            message,
+            again,
+            _call: PhantomData,
+        };
+        // SAFETY: The request is valid, and nobody else has its room.
+        unsafe {
+            room::fill(
+                this.buf(),
+                XdrBuf::from_raw(&raw mut (*this.raw()).rq_private_buf),
+            )?
+        };
+        Ok(this)
+    }
+
+    /// The Call is posted now, by this task. From here on whoever receives a Reply has its room,
+    /// and the RPC layer may let go of what was sent.
+    #[inline]
+    pub(crate) fn sent(self) -> Task<'a> {
+        let this = ManuallyDrop::new(self);
+        this.note_sent();
+        this.progress().sent();
+        // SAFETY: The request has a task, which stays until the transport has sent the request.
+        unsafe { Task::from_raw((*this.raw()).rq_task) }
+    }
+
+    fn progress(&self) -> &Progress {
+        // SAFETY: The buffer is one of `RpcBuffer` by the type invariant.
+        unsafe { RpcBuffer::<C>::progress_of((*self.raw()).rq_buffer.cast()) }
+    }
+
+    /// The buffer for the Reply.
+    fn buf(&self) -> XdrBuf<'_> {
+        // SAFETY: The request is valid by the type invariant. The RPC layer made the room before
+        // the request was sent, and leaves it alone until there is a Reply. As long as the Call
+        // counts as not sent nobody else does anything with it.
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
+    }
+
+    fn covers(&self) -> NonNull<Covers> {
+        // SAFETY: The buffer is one of `RpcBuffer` by the type invariant.
+        unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) }
     }
 
     /// The transport's state of the RPC.
@@ -130,25 +207,18 @@ impl<'a, C> Rqst<'a, C> {
 
     /// The message to send, for regions to cover.
     #[inline]
-    pub(crate) fn send_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: The buffer is one of `RpcBuffer`. The RPC layer has the memory back when the
-        // request is completed or gives its buffer back, which both is only when no region covers
-        // any of it.
-        unsafe {
-            let covers = RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast());
-            self.message.send_buf().covered(covers)
-        }
+    pub(crate) fn send_buf(&self) -> EncodedCall<'_> {
+        let (message, covers) = (self.message.send_buf(), self.covers());
+        // SAFETY: The message is the request's. The RPC layer has the memory back when the request
+        // is completed or gives its buffer back, which both is only when no region covers any of
+        // it.
+        unsafe { EncodedCall::new(message, self.message.raw, covers) }
     }
 
     /// Room for the Reply, for regions to cover.
-    pub(crate) fn receive_buf(&self) -> XdrBuf<'a> {
-        // SAFETY: The request is valid by the type invariant. The RPC layer made the room before
-        // the request was sent, and leaves it alone until there is a Reply, which is looked at only
-        // when the request was sent. As for `send_buf`.
-        unsafe {
-            let covers = RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast());
-            XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf).covered(covers)
-        }
+    pub(crate) fn receive_buf(&self) -> Room<'_> {
+        // SAFETY: By the type invariant there is a page behind every byte. As for `send_buf`.
+        unsafe { Room::new(self.buf(), self.covers()) }
     }
 
     /// The cookie of the connection on which this request was last sent.
@@ -197,23 +267,6 @@ impl<'a, C> Rqst<'a, C> {
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
 
-    /// Ends the RPC with an error, as if that were the Reply to its Call.
-    #[cold]
-    pub(crate) fn end_with(&self, xprt: &Xprt, error: Error) {
-        xprt.with_queue_lock(|_| {
-            // SAFETY: By the type invariant the request has a task, and its buffer is of
-            // `RpcBuffer`. The lock of the queues is held; the bit says whether it is in that for
-            // Replies, which it leaves when there is one, or the task is at its end.
-            unsafe {
-                let task = (*self.raw()).rq_task;
-                if test_bit(bindings::RPC_TASK_NEED_RECV, &raw const (*task).tk_runstate) {
-                    let buffer = (*self.raw()).rq_buffer.cast();
-                    RpcBuffer::<C>::progress_of(buffer).end_with(task, error);
-                }
-            }
-        });
-    }
-
     /// Lets all others be sent that wait for it. False if there are none.
     pub(crate) fn put_last(&self, xprt: &Xprt) -> bool {
         xprt.put_last(self.raw())
@@ -227,6 +280,16 @@ impl<'a, C> Rqst<'a, C> {
             xprt.let_pass();
         }
         taken
+    }
+}
+
+impl<C> Drop for Rqst<'_, C> {
+    /// The Call could not be sent now.
+    fn drop(&mut self) {
+        if self.again {
+            // The one before may still have its Reply, on a connection that is about to end.
+            self.progress().sent();
+        }
     }
 }
 
@@ -268,15 +331,6 @@ impl ReverseRqst<'_> {
     }
 }
 
-/// Why there is no request to answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NotFound {
-    /// No RPC waits for a Reply of this XID.
-    Unknown,
-    /// One waits, and somebody else has its Reply already.
-    Answered,
-}
-
 /// A request that waits for its Reply, held so that it cannot go, by the one who has the Reply.
 ///
 /// Dropping it lets it wait on, also for another Reply.
@@ -285,7 +339,8 @@ pub(crate) enum NotFound {
 ///
 /// `raw` is a valid request of a transport whose state of an RPC is a `C` in its receive queue,
 /// pinned by us. Its task, its transport and its buffer stay until it is unpinned. Its buffer is
-/// claimed, so that there is no other value for it.
+/// claimed, so that there is no other value for it, nor an [`Rqst`]. There is a page behind every
+/// byte of its room.
 pub(crate) struct PinnedRqst<C> {
     raw: NonNull<bindings::rpc_rqst>,
     _call: PhantomData<Arc<C>>,
@@ -307,12 +362,17 @@ impl<C> PinnedRqst<C> {
             let raw = NonNull::new(rqst).ok_or(NotFound::Unknown)?;
             // SAFETY: A request that is found stays while the queue lock is held, and with it its
             // buffer, which is one of `RpcBuffer`.
-            if !unsafe { RpcBuffer::<C>::claim((*rqst).rq_buffer.cast()) } {
-                return Err(NotFound::Answered);
+            unsafe { RpcBuffer::<C>::claim((*rqst).rq_buffer.cast()) }?;
+            // SAFETY: Nobody else changes its room, since it is claimed.
+            if !room::is_filled(unsafe { XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf) }) {
+                // The RPC layer has made other room since it was sent.
+                // SAFETY: It was claimed above.
+                unsafe { RpcBuffer::<C>::unclaim((*rqst).rq_buffer.cast()) };
+                return Err(NotFound::Unsent);
             }
             // SAFETY: The request is in the queue, whose lock is held.
             unsafe { bindings::xprt_pin_rqst(rqst) };
-            // INVARIANT: Claimed and pinned above.
+            // INVARIANT: Claimed and pinned above, and the room is filled.
             Ok(Self {
                 raw,
                 _call: PhantomData,
@@ -343,32 +403,43 @@ impl<C> PinnedRqst<C> {
         unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
-    /// Room for the Reply.
-    pub(crate) fn receive_buf(&self) -> XdrBuf<'_> {
+    /// The buffer for the Reply, and the copy of it that the RPC layer keeps, which must stay the
+    /// same.
+    fn bufs(&self) -> [XdrBuf<'_>; 2] {
+        let rqst = self.raw();
         // SAFETY: While the request is pinned the RPC layer leaves its buffers alone. By the type
         // invariant nobody else has it, and like the result this is not used by several threads.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
+        unsafe {
+            [&raw mut (*rqst).rq_rcv_buf, &raw mut (*rqst).rq_private_buf]
+                .map(|raw| XdrBuf::from_raw(raw))
+        }
+    }
+
+    fn covers(&self) -> NonNull<Covers> {
+        // SAFETY: The buffer stays by the type invariant.
+        unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) }
+    }
+
+    /// Room for the Reply.
+    pub(crate) fn receive_buf(&self) -> Room<'_> {
+        let [buf, _] = self.bufs();
+        // SAFETY: By the type invariant nobody else has the room, and there is a page behind every
+        // byte. The RPC layer lets go of the memory, and of the buffer, only when `buf_free` has
+        // returned, which waits until this counts none.
+        unsafe { Room::new(buf, self.covers()) }
     }
 
     /// The same as memory for RDMA Reads, for the end of which its buffer waits. Does not sleep.
     pub(crate) fn receive_memory(&self) -> Result<KeptExtents> {
-        // SAFETY: The buffer stays by the type invariant.
-        let covers = unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) };
-        // SAFETY: The RPC layer lets go of the memory, and of the buffer, only when `buf_free` has
-        // returned, which waits until this counts none.
-        let room = unsafe { self.receive_buf().covered(covers) };
-        KeptExtents::to_receive(&room.pieces()?)
+        KeptExtents::new(&self.receive_buf().pieces())
     }
 
     /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed
     /// directly into the pages.
     pub(crate) fn trim_head(&mut self, len: usize) {
-        let rqst = self.raw();
-        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone, and by the
-        // type invariant nobody else has it. The RPC layer keeps a copy that must stay the same.
-        unsafe {
-            XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).trim_head(len);
-            XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).trim_head(len);
+        for buf in self.bufs() {
+            // SAFETY: Nobody else has it.
+            unsafe { room::trim_head(buf, len) };
         }
     }
 
@@ -381,35 +452,32 @@ impl<C> PinnedRqst<C> {
         if len <= self.receive_buf().head_len() {
             return Ok(());
         }
-        let rqst = self.raw();
-        // SAFETY: While the request is pinned the RPC layer leaves its buffers alone, and by the
-        // type invariant nobody else has it; what is behind call and reply in their memory is
-        // nobody's. The RPC layer keeps a copy that must stay the same.
-        unsafe {
-            let head = (*rqst).rq_rcv_buf.head[0].iov_base.cast::<u8>();
-            let room = RpcBuffer::<C>::capacity_from((*rqst).rq_buffer.cast(), head);
-            XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf).stretch_head(len, room)?;
-            XdrBuf::from_raw(&raw mut (*rqst).rq_private_buf).stretch_head(len, room)
-        }
+        let bufs = self.bufs();
+        let [head, _] = bufs.map(|buf| buf.head().iov_base);
+        // SAFETY: The buffer stays by the type invariant.
+        let room = unsafe {
+            let data = (*self.raw()).rq_buffer.cast();
+            RpcBuffer::<C>::capacity_from(data, head.cast())
+        };
+        // SAFETY: Nobody else has them; what is behind call and reply in their memory is nobody's.
+        bufs.into_iter()
+            .try_for_each(|buf| unsafe { room::stretch_head(buf, len, room) })
     }
 
     /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply
-    /// that ends inside a word the rest of that is added.
+    /// that ends inside a word the rest of that is added; of one longer than the room nothing is
+    /// behind that.
     ///
     /// `EBUSY`, and it waits on, while a region covers memory of it: a peer could reach that (RFC
     /// 8166, section 4.4.1).
     #[inline(always)]
     pub(crate) fn complete(self, result: Result<usize>) -> Result {
         // SAFETY: The buffer stays by the type invariant.
-        let covers = unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()).as_ref() };
-        if !covers.is_none() {
+        if !unsafe { self.covers().as_ref() }.is_none() {
             return Err(self.refuse());
         }
-        let result = match result {
-            Ok(len) if len % 4 != 0 => Ok(self.receive_buf().complete_word(len)),
-            other => other,
-        };
-        let this = core::mem::ManuallyDrop::new(self);
+        let result = result.map(|len| self.receive_buf().complete_word(len));
+        let this = ManuallyDrop::new(self);
         let last = |task: *mut bindings::rpc_task| match result {
             // SAFETY: The task's request is in the receive queue, whose lock is held.
             Ok(len) => unsafe {
@@ -440,6 +508,9 @@ impl<C> PinnedRqst<C> {
     #[inline(always)]
     unsafe fn let_go(&self, last: impl FnOnce(*mut bindings::rpc_task)) {
         let rqst = self.raw();
+        // The task may end as soon as it is unpinned, and its reference to the transport be the
+        // last: but `xprt_free()` waits for this before it frees the lock.
+        let _transport_stays = rcu::read_lock();
         self.xprt().with_queue_lock(|_| {
             // SAFETY: Valid by the type invariant, until it is unpinned below. The claim is ours,
             // and the lock that it goes by is held.

@@ -11,7 +11,6 @@ pub(crate) use self::unmounted::Unmounted;
 use crate::kapi::{
     bindings,
     sunrpc::{
-        backchannel::Backchannel,
         class::Class,
         fresh::Fresh,
         handle::{
@@ -25,7 +24,10 @@ use crate::kapi::{
         registered::Registered,
         transport::Transport,
         xprt::DEFAULT_TIMEOUT,
-        xprt_handle::XprtHandle,
+        xprt_handle::{
+            Beside,
+            XprtHandle, //
+        },
         xprt_ops::XprtOps, //
     },
     sys::{
@@ -80,11 +82,12 @@ impl<T: Transport> Setup<T> {
                 bindings::xprt_set_bound(fresh.as_raw());
             }
         }
-        let shared = Common::new(Backchannel::new())?;
+        let shared = Common::new(Beside::new())?;
         let xprt = NonNull::new(fresh.as_raw()).ok_or(ENOMEM)?;
         // SAFETY: `Private::destroy` waits before it frees them, and so does this function.
         let handle = unsafe { HandleInner::new(xprt, &shared) }?;
-        // SAFETY: The RPC layer calls a class that is registered, until this returns.
+        // SAFETY: The RPC layer has looked the class up, and has a reference to the module until
+        // this returns, for which the end of the registration waits.
         let queue = unsafe { T::class().queue() }?;
         // SAFETY: The transport is being made here, with `T`.
         let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);

@@ -33,8 +33,7 @@ pub(crate) use self::{
 use crate::kapi::{
     sunrpc::{
         class::Class,
-        rqst::RpcRqst,
-        transport::SendError, //
+        rqst::RpcRqst, //
     },
     sys::{
         address::SocketAddress,
@@ -119,7 +118,7 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has
     /// space. `ENOBUFS`: to be tried again later.
-    fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result<(), SendError>;
+    fn call(connection: &Self::Connection, message: &RpcRqst<'_>) -> Result;
     /// The RPC of a Call in the reverse direction is over, in whatever way. From its task, under a
     /// spin lock.
     fn call_ended(connection: &Self::Connection, xid: u32);

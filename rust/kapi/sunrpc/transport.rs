@@ -37,8 +37,8 @@ use kernel::{
 /// Why a message was not sent. The RPC layer gives it to the task that sends, which need not be
 /// that of the message: there is nothing here that would end an RPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SendError {
-    /// There is no connection, or none that it can be sent on: the caller closes it.
+pub(super) enum SendError {
+    /// There is no connection, or none that it can be sent on, which is closed.
     NotConnected,
     /// It is to be sent again when [`Xprt::space`] says so.
     NoSpace,
@@ -119,11 +119,15 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC has ended.
     fn put_buffer(&self, buffer: RpcBuffer<Self::Call>);
 
-    /// Sends a Call, or ends its RPC. The RPC layer has locked the transport. May sleep as the task
-    /// may.
-    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result<(), SendError>;
-    /// Sends the Reply of a reverse request, or drops it, as [`Self::send`].
-    fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result<(), SendError>;
+    /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
+    ///
+    /// No Reply to it is found before it is said to be sent.
+    ///
+    /// Errors as [`SendError`] has them: to be sent again. Any other ends the RPC.
+    fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Self::Call>) -> Result;
+    /// Sends the Reply of a reverse request, as [`Self::send`]; an error that is the Reply's own
+    /// ends the connection (RFC 8166, section 4.5.4).
+    fn send_reverse_reply(&self, xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result;
 
     /// The RPC layer is going to answer reverse Calls. May sleep.
     fn reverse_enabled(&self);

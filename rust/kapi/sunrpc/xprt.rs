@@ -243,12 +243,6 @@ impl Xprt {
         }
     }
 
-    /// Makes the RPC layer close the connection. Any context that may take a spin lock.
-    pub(crate) fn force_disconnect(&self) {
-        // SAFETY: The transport is valid while it is borrowed.
-        unsafe { bindings::xprt_force_disconnect(self.as_raw()) };
-    }
-
     /// The present sender must wait for room; to be called before it looks again.
     pub(crate) fn wait_for_space(&self) {
         // SAFETY: The transport is valid while it is borrowed.

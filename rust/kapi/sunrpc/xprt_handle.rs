@@ -6,11 +6,9 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         backchannel::Backchannel,
+        buffer::NotFound,
         handle::HandleInner,
-        rqst::{
-            NotFound,
-            PinnedRqst, //
-        },
+        rqst::PinnedRqst,
         xprt::Xprt, //
     },
 };
@@ -20,11 +18,41 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Arc, //
+    },
 };
 
+/// What the handles of a transport use beside it.
+#[pin_data]
+pub(super) struct Beside {
+    #[pin]
+    pub(super) backchannel: Backchannel,
+    /// The RPC layer has made the transport, all of it, and begun to use it.
+    made: Atomic<bool>,
+}
+
+impl Beside {
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            backchannel <- Backchannel::new(),
+            made: Atomic::new(false),
+        })
+    }
+
+    /// The RPC layer uses the transport.
+    pub(super) fn set_made(&self) {
+        self.made.store(true, Release);
+    }
+}
+
 /// What its handles share.
-type Inner = HandleInner<bindings::rpc_xprt, Backchannel>;
+type Inner = HandleInner<bindings::rpc_xprt, Beside>;
 
 /// Keeps a transport of the RPC layer from being freed, without being a reference to it: the RPC
 /// layer may destroy it, and then waits for the last handle to go.
@@ -66,6 +94,17 @@ impl<C> XprtHandle<C> {
         unsafe { PinnedRqst::find(self, xid) }
     }
 
+    /// Makes the RPC layer close the connection. Any context that may take a spin lock.
+    ///
+    /// There is none before the first attempt to connect; and what closes it the RPC layer
+    /// initialises only when the transport was made here.
+    pub(crate) fn force_disconnect(&self) {
+        if self.shared.beside().made.load(Acquire) {
+            // SAFETY: The transport is valid by the type invariant, and was made.
+            unsafe { bindings::xprt_force_disconnect(self.as_raw()) };
+        }
+    }
+
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
     pub(crate) fn receive_reverse_call(
         &self,
@@ -73,7 +112,8 @@ impl<C> XprtHandle<C> {
         call: &[u8],
         connection: u64,
     ) -> Result<bool> {
-        self.shared.beside().receive(self, xid, call, connection)
+        let backchannel = &self.shared.beside().backchannel;
+        backchannel.receive(self, xid, call, connection)
     }
 }
 

@@ -30,6 +30,7 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
+        bit::test_bit,
         time, //
     },
     trace, //
@@ -132,10 +133,11 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let transport = unsafe { Private::<T>::transport(xprt) };
-        let (Some(transport), Some(raw)) = (transport, NonNull::new(xprt)) else {
+        let data = unsafe { Private::<T>::data(xprt) };
+        let (Some(data), Some(raw)) = (data, NonNull::new(xprt)) else {
             return;
         };
+        data.shared.beside.set_made();
         // SAFETY: The RPC layer calls this for a task that it holds, which is one of a client.
         let Some(connecting) = (unsafe { Connecting::begin(raw, task) }) else {
             // The RPC layer connects for the task that has the transport locked.
@@ -153,7 +155,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The transport is valid, and locked: nobody changes the address.
         let address = SocketAddress::new(unsafe { (*xprt).addr });
         trace::xprtrdma_op_connect(|| (address, delay));
-        transport.connect(delay, address, connecting);
+        data.transport.connect(delay, address, connecting);
     }
 
     /// Ends the connection. From autoclose or a sender, with the transport locked; may sleep.
@@ -191,8 +193,11 @@ impl<T: Transport> XprtOps<T> {
         };
         // SAFETY: The request is the task's, which calls.
         let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
+        let Some(reply_offset) = RpcBuffer::<T::Call>::reply_offset(call) else {
+            return ENOMEM.to_errno();
+        };
         let grown = transport.get_buffer().and_then(|mut buffer| {
-            match buffer.grow(call.saturating_add(reply)) {
+            match buffer.grow(reply_offset.saturating_add(reply)) {
                 Ok(()) => Ok(buffer),
                 Err(e) => {
                     transport.put_buffer(buffer);
@@ -206,7 +211,7 @@ impl<T: Transport> XprtOps<T> {
                 // SAFETY: The request is the task's, which calls.
                 unsafe {
                     (*rqst).rq_buffer = data.cast::<c_void>();
-                    (*rqst).rq_rbuffer = data.wrapping_add(call).cast();
+                    (*rqst).rq_rbuffer = data.wrapping_add(reply_offset).cast();
                 }
                 0
             }
@@ -276,22 +281,53 @@ impl<T: Transport> XprtOps<T> {
         } else {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
-            let rqst = unsafe {
-                RpcBuffer::<T::Call>::progress_of((*rqst).rq_buffer.cast()).begin();
-                Rqst::from_raw(raw)
-            };
-            transport.send(xprt, rqst)
+            let rqst = unsafe { Rqst::begin(raw) };
+            rqst.and_then(|rqst| transport.send(xprt, rqst))
         };
-        match result {
-            Ok(()) => 0,
-            Err(e) => {
-                if e == SendError::NotConnected {
-                    // SAFETY: The caller has locked the transport, which is of `setup`.
-                    unsafe { Self::close(raw_xprt) };
+        let error = match result {
+            Ok(()) => return 0,
+            Err(e) => match SendError::try_from(e) {
+                Ok(again) => again,
+                // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
+                Err(_) if reverse => SendError::NotConnected,
+                Err(own) => {
+                    // SAFETY: The request is one of a Call, and is being sent.
+                    unsafe { Self::end_with(raw, own) };
+                    return 0;
                 }
-                e.to_errno()
-            }
+            },
+        };
+        if error == SendError::NotConnected {
+            // SAFETY: The caller has locked the transport, which is of `setup`.
+            unsafe { Self::close(raw_xprt) };
         }
+        error.to_errno()
+    }
+
+    /// Ends the RPC of a Call that cannot be sent, as if that were the Reply to it.
+    ///
+    /// # Safety
+    ///
+    /// The request must be of a Call, with a task and a buffer of `buf_alloc`, and be sent now.
+    #[cold]
+    unsafe fn end_with(rqst: NonNull<bindings::rpc_rqst>, error: Error) {
+        let rqst = rqst.as_ptr();
+        // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
+        // contract of this function.
+        let (xprt, task, progress) = unsafe {
+            let buffer = (*rqst).rq_buffer.cast();
+            let progress = RpcBuffer::<T::Call>::progress_of(buffer);
+            (Xprt::from_raw((*rqst).rq_xprt), (*rqst).rq_task, progress)
+        };
+        xprt.with_queue_lock(|_| {
+            // SAFETY: The task is valid. The lock of the queues is held by which the bit goes: it
+            // says whether the request is in that for Replies.
+            unsafe {
+                if test_bit(bindings::RPC_TASK_NEED_RECV, &raw const (*task).tk_runstate) {
+                    progress.end_with(task, error);
+                }
+            }
+        });
     }
 
     /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
@@ -455,7 +491,7 @@ impl<T: Transport> XprtOps<T> {
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
         let slots = 2 * transport.reverse_slots() as usize;
-        match data.shared.beside.setup(slots) {
+        match data.shared.beside.backchannel.setup(slots) {
             Ok(()) => {
                 // SAFETY: The RPC layer calls this with a transport that it holds.
                 let xprt = unsafe { Xprt::from_raw(xprt) };
@@ -498,7 +534,7 @@ impl<T: Transport> XprtOps<T> {
         if let Some(data) = data {
             // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
             // is done with it.
-            let (connection, answered) = unsafe { data.shared.beside.put(rqst) };
+            let (connection, answered) = unsafe { data.shared.beside.backchannel.put(rqst) };
             data.transport.reverse_ended(connection, !answered);
         }
         // SAFETY: The reference was taken for the request, and is used no more.
@@ -514,7 +550,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: Called with a transport of ours.
         if let Some(data) = unsafe { Private::<T>::data(xprt) } {
             data.transport.reverse_disabled();
-            data.shared.beside.destroy();
+            data.shared.beside.backchannel.destroy();
         }
     }
 }

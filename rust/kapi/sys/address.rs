@@ -64,10 +64,12 @@ impl SocketAddress {
         unsafe { u32::from((*self.as_raw()).sa_family) == bindings::AF_INET6 }
     }
 
-    /// Bytes of the address, which must be of IPv4 or IPv6.
-    pub(in crate::kapi) fn len(&self) -> usize {
-        // SAFETY: By the type invariant it is a socket address.
-        unsafe { bindings::svc_addr_len(self.as_raw()) }
+    /// Bytes of the address. None if it is not of IPv4 or IPv6.
+    pub(in crate::kapi) fn ip_len(&self) -> Option<usize> {
+        // SAFETY: By the type invariant it is a socket address; of any other kind the function
+        // knows no length.
+        self.is_ip()
+            .then(|| unsafe { bindings::svc_addr_len(self.as_raw()) })
     }
 
     /// The port in host byte order; 0 where none is known.

@@ -9,8 +9,10 @@ use kernel::types::NotThreadSafe;
 
 /// While this lives, allocations of the current thread do not enter a file system to free memory.
 ///
-/// The callbacks of sunrpc run on behalf of NFS, which may be freeing memory itself. Scopes nest
-/// and must end in the reverse order, which Rust's scopes do by themselves.
+/// The callbacks of sunrpc run on behalf of NFS, which may be freeing memory itself. Scopes nest.
+/// They should end in the reverse order, as values in variables do: one that ends before another
+/// that was entered in it ends that one, too, and one that is forgotten never ends. Either lets
+/// the thread have what it should not, or not what it should, and nothing worse.
 ///
 /// # Invariants
 ///

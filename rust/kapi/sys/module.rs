@@ -3,6 +3,22 @@
 //! References to this module.
 
 use crate::kapi::bindings;
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
+};
+
+/// Waits until there is no reference to this module, and nobody is in its text any more who has
+/// given one back: who does so with a function of the module returns into that. Sleeps.
+pub(in crate::kapi) fn wait_until_unused() {
+    // SAFETY: No precondition.
+    while unsafe { bindings::module_is_used() } {
+        fsleep(Delta::from_millis(10));
+    }
+    // SAFETY: No precondition, but that it may sleep. A task that was preempted there has not
+    // waited for anything since.
+    unsafe { bindings::synchronize_rcu_tasks() };
+}
 
 /// Keeps this module loaded.
 ///

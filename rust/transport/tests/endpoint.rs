@@ -179,7 +179,7 @@ mod suite {
                 InvalidatedKey::test(key, bench.qp.number()),
                 nobody,
             );
-            claim(!found, "another key says nothing")?;
+            claim(found.is_none(), "another key says nothing")?;
         }
         for key in [keys[1], keys[0]] {
             claim(!regions.is_fenced(), "not yet")?;
@@ -188,13 +188,13 @@ mod suite {
                 InvalidatedKey::test(key, bench.qp.number()),
                 nobody,
             );
-            claim(found, "its own key does")?;
+            claim(found.is_some(), "its own key does")?;
             let found = qp.remotely_invalidated(
                 &mut regions,
                 InvalidatedKey::test(key, bench.qp.number()),
                 nobody,
             );
-            claim(!found, "but once")?;
+            claim(found.is_none(), "but once")?;
         }
         claim(regions.is_fenced(), "fenced")?;
         bench.balance.more(1)?;

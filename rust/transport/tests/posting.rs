@@ -21,6 +21,7 @@ use crate::{
         Access,
         CmEvent,
         CmHandler,
+        InvalidatedKey,
         Regions,
         SendDone,
         Wc, //
@@ -427,6 +428,28 @@ mod suite {
             queue.put_region(idle, true);
             same("reserved", queue.reserved, 0)?;
         }
+        bench.end()
+    }
+
+    #[test]
+    fn room_that_a_key_gives_is_had_when_asked_for() -> Result {
+        let mut bench = Bench::new(24, 1, 8)?;
+        let mut regions = bench.mapped(1)?;
+        let call = bench.endpoint.call_buffer()?;
+        call.post(100, &mut regions, nobody)?;
+        bench.read_until_one_waits()?;
+        let posted = bench.device.sends();
+        let rkey = regions.registered().first().ok_or(EINVAL)?.rkey();
+        let key = InvalidatedKey::test(rkey, bench.endpoint.number());
+        let freed = bench
+            .endpoint
+            .remotely_invalidated(&mut regions, key, nobody);
+        same("whether one waits", freed, Some(true))?;
+        // Who has the lock of an RPC may be told now, and no other RPC may be looked at.
+        same("posted", bench.device.sends(), posted)?;
+        bench.endpoint.make_room();
+        claim(bench.device.sends() > posted, "it is its turn")?;
+        bench.calls.push(regions, GFP_KERNEL)?;
         bench.end()
     }
 

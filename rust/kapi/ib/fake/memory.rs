@@ -96,8 +96,10 @@ impl Memory {
             (addr, len)
         };
         let paged = (self.pages.as_ptr(), paged.0, paged.1);
-        // SAFETY: All is of this memory, checked above, which the result borrows.
-        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), (None, Some(covers()))) })
+        let keepers = (None, Some(covers()));
+        // SAFETY: All is of this memory, checked above, which the result borrows. Nobody minds what
+        // is written there.
+        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), keepers).to_write() })
     }
 }
 
@@ -133,9 +135,10 @@ impl Payload {
     pub(crate) fn pieces(&self) -> ExtentIter<'_> {
         let none = (core::ptr::null(), 0);
         // SAFETY: The array has as many pages, all of which are of the memory that stays as long.
+        // Nobody minds what is written there.
         unsafe {
             let paged = (self.pages.as_ptr(), self.base, self.len);
-            ExtentIter::new(none, paged, none, (None, Some(covers())))
+            ExtentIter::new(none, paged, none, (None, Some(covers()))).to_write()
         }
     }
 }

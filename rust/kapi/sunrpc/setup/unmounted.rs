@@ -30,7 +30,7 @@ impl<T: Transport> Unmounted<T> {
         let mut args = bindings::xprt_create {
             net: &raw mut bindings::init_net,
             dstaddr: address.as_raw().cast_mut(),
-            addrlen: address.len(),
+            addrlen: address.ip_len().ok_or(EINVAL)?,
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.
@@ -38,6 +38,11 @@ impl<T: Transport> Unmounted<T> {
         let xprt = NonNull::new(xprt).ok_or(ENOMEM)?;
         // SAFETY: Made above, and known to nobody else.
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };
+        // SAFETY: It was set up, and is not destroyed.
+        if let Some(data) = unsafe { Private::<T>::data(xprt.as_ptr()) } {
+            // What is locked is not closed, so that nothing needs to be initialised for that.
+            data.shared.beside.set_made();
+        }
         // INVARIANT: Made above.
         Ok(Self {
             xprt,

@@ -5,7 +5,10 @@
 use crate::kapi::{
     bindings,
     sunrpc::handle::HandleInner,
-    sys::bit::test_bit, //
+    sys::{
+        bit::test_bit,
+        net::NetRef, //
+    },
 };
 use kernel::sync::Arc;
 
@@ -28,9 +31,11 @@ pub(super) unsafe fn is_dead(xprt: *const bindings::svc_xprt) -> bool {
 ///
 /// # Invariants
 ///
-/// The transport is valid as long as the shared part is.
+/// The transport is valid as long as the shared part is, and so is its network namespace, of which
+/// that has a reference. Of one that the RPC layer has let go, or that it was never told of,
+/// `XPT_BUSY` is set for ever: its service, which may be gone, is not looked at then.
 #[derive(Clone)]
-pub(crate) struct SvcHandle(pub(super) Arc<HandleInner<bindings::svc_xprt, ()>>);
+pub(crate) struct SvcHandle(pub(super) Arc<HandleInner<bindings::svc_xprt, NetRef>>);
 
 impl SvcHandle {
     fn raw(&self) -> *mut bindings::svc_xprt {
@@ -47,7 +52,8 @@ impl SvcHandle {
         if self.is_dead() {
             return;
         }
-        // SAFETY: The transport is valid by the type invariant.
+        // SAFETY: The transport is valid by the type invariant, and its namespace, which a trace
+        // event looks at. The service is looked at only of one that is not busy.
         unsafe {
             bindings::set_bit(flag as usize, &raw mut (*self.raw()).xpt_flags);
             bindings::svc_xprt_enqueue(self.raw());
@@ -69,7 +75,8 @@ impl SvcHandle {
         if self.is_dead() {
             return;
         }
-        // SAFETY: The transport is valid by the type invariant.
+        // SAFETY: The transport is valid, and its namespace, by the type invariant, which says what
+        // of its service is looked at.
         unsafe { bindings::svc_xprt_deferred_close(self.raw()) };
     }
 }

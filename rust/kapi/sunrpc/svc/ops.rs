@@ -26,7 +26,10 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net::Net,
+        net::{
+            Net,
+            NetRef, //
+        },
         stable::StableBytes,
         workqueue::{
             init_plain_work,
@@ -69,7 +72,7 @@ enum Kind<T: Service> {
 struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    common: Pin<KBox<Common<()>>>,
+    common: Pin<KBox<Common<NetRef>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -114,7 +117,8 @@ impl<T: Service> SvcOps<T> {
                 xprt: unsafe { core::mem::zeroed() },
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
-                common: Common::new(())?,
+                // SAFETY: The namespace is valid by the contract of this function.
+                common: Common::new(unsafe { Net::from_raw(net) }.hold())?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },
@@ -242,13 +246,19 @@ impl<T: Service> SvcOps<T> {
             }
         };
         let local = T::local_address(&listener);
+        let Some(len) = local.ip_len() else {
+            drop(listener);
+            // SAFETY: Fresh.
+            unsafe { Self::abandon(private) };
+            return Err(EAFNOSUPPORT);
+        };
         // SAFETY: Fresh; service threads do not know of it before this returns, although events
         // may mark it: it is busy until then.
         unsafe {
             let place = private.as_ptr();
             (&raw mut (*place).kind).write(Kind::Listener(listener));
             let xprt = place.cast::<bindings::svc_xprt>();
-            bindings::svc_xprt_set_local(xprt, local.as_raw(), local.len());
+            bindings::svc_xprt_set_local(xprt, local.as_raw(), len);
             bindings::svc_xprt_set_listener(xprt);
             Ok(xprt)
         }
@@ -304,12 +314,12 @@ impl<T: Service> SvcOps<T> {
             }
         };
         let (local, remote) = T::addresses(&connection);
-        if !local.is_ip() || !remote.is_ip() {
+        let (Some(local_len), Some(remote_len)) = (local.ip_len(), remote.ip_len()) else {
             drop(connection);
             // SAFETY: Fresh.
             unsafe { Self::abandon(private) };
             return Err(EAFNOSUPPORT);
-        }
+        };
         // SAFETY: Fresh; service threads do not know of it before this returns.
         unsafe {
             let place = private.as_ptr();
@@ -317,8 +327,8 @@ impl<T: Service> SvcOps<T> {
             // The tear-down clears it before the memory goes.
             (*place).link.set(connection.clone(), private.cast());
             (&raw mut (*place).kind).write(Kind::Connection(connection));
-            bindings::svc_xprt_set_local(new, local.as_raw(), local.len());
-            bindings::svc_xprt_set_client(new, remote.as_raw(), remote.len());
+            bindings::svc_xprt_set_local(new, local.as_raw(), local_len);
+            bindings::svc_xprt_set_client(new, remote.as_raw(), remote_len);
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
             Ok(new)
         }
@@ -392,8 +402,10 @@ impl<T: Service> SvcOps<T> {
         item: T::RecvItem,
     ) -> Result<c_int> {
         let raw = NonNull::new(rqstp).ok_or(EINVAL)?;
-        // SAFETY: The thread runs us.
-        let mut rqst = unsafe { SvcRqst::from_raw(raw) };
+        let private = xprt.cast::<Private<T>>();
+        // SAFETY: The thread runs us. What the transport is the first part of stays as long as the
+        // thread is at work for it, and its link does not change.
+        let mut rqst = unsafe { SvcRqst::from_raw(raw, (*private).link.reverse()) };
         let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
             return Ok(0);
         };
@@ -404,9 +416,9 @@ impl<T: Service> SvcOps<T> {
             }? Error),
             GFP_KERNEL,
         )?;
-        let bytes = context.message.as_ref().map_or(&[][..], T::Message::bytes);
+        let bytes = context.message.as_ref().ok_or(EINVAL)?.memory();
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
-        // the argument forgotten.
+        // the argument forgotten; nobody looks at it before that.
         let len = unsafe { rqst.set_argument(bytes, argument) };
         // SAFETY: The thread runs us; the transport is valid.
         unsafe {

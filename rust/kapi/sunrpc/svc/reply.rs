@@ -9,7 +9,10 @@ use crate::kapi::{
         MsgPages,
         PageList, //
     },
-    sunrpc::XdrBuf, //
+    sunrpc::{
+        encoded::Encoded,
+        xdr_buf::XdrBuf, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -84,10 +87,10 @@ impl SvcReply<'_> {
     }
 
     /// The result, to be read. It has no bytes any more once it was taken, though its length stays.
-    pub(crate) fn result(&mut self) -> XdrBuf<'_> {
+    pub(crate) fn result(&mut self) -> Encoded<'_> {
         // SAFETY: Head, pages and tail are in the thread's pages by the type invariant, and stay as
         // long as the request is borrowed here: only `take_result` takes them away.
-        unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_res) }
+        Encoded::new(unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_res) })
     }
 
     /// Takes the result out of the thread's hands. May sleep.

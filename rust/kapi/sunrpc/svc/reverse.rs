@@ -24,6 +24,7 @@ use crate::kapi::{
             },
             Service, //
         },
+        transport::SendError,
         xprt::Xprt, //
     },
     sys::module::ModuleRef, //
@@ -120,11 +121,12 @@ impl<T: Service> ReverseOps<T> {
         let (private, theirs) = (xprt.cast::<Private<T>>(), link.clone());
         // SAFETY: There is room for our part, of which there is no value of before.
         unsafe { (&raw mut (*private).data).write(Some((link, module))) };
-        // There is one for the life of the connection. Others may know of it from here on: nothing
-        // may fail any more.
-        // SAFETY: A transport of this function.
-        unsafe { theirs.publish(xprt) }.inspect_err(|_| {
-            // SAFETY: It was not published, so that nobody else knows of it.
+        // There is one for the life of the connection. Service threads may know of it from here on:
+        // nothing may fail any more.
+        let raw = NonNull::new(xprt).ok_or(ENOMEM)?;
+        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
+        unsafe { theirs.link(raw) }.inspect_err(|_| {
+            // SAFETY: It was not linked, so that nobody else knows of it.
             drop(unsafe { (*private).data.take() });
         })?;
         Ok(fresh)
@@ -157,10 +159,10 @@ impl<T: Service> ReverseOps<T> {
         unsafe {
             let data = (*xprt.cast::<Private<T>>()).data.take();
             if let Some((link, _)) = &data {
-                link.unpublish(xprt);
+                link.unlink(xprt);
             }
             fresh::free(xprt);
-            // Last of all the reference to this module.
+            // Last of all the reference to this module, whose end waits until this has returned.
             drop(data);
         }
     }
@@ -180,8 +182,8 @@ impl<T: Service> ReverseOps<T> {
             let xprt = (*rqst).rq_xprt;
             (xprt, (*xprt.cast::<Private<T>>()).data.as_ref())
         };
-        let Some(connection) = data.and_then(|(link, _)| link.connection()) else {
-            // It may have been made when the connection was going already.
+        let Some(connection) = data.and_then(|(link, _)| link.caller()) else {
+            // It may not have been known to the RPC layer when that closed the connection.
             // SAFETY: The transport is valid, and locked by the caller.
             unsafe { bindings::xprt_disconnect_done(xprt) };
             return ENOTCONN.to_errno();
@@ -193,12 +195,15 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
         let message = unsafe {
-            reverse_rqst::progress_of(rqst).begin();
+            reverse_rqst::progress_of(rqst).sent();
             RpcRqst::from_raw(raw)
         };
         match T::call(&connection, &message) {
             Ok(()) => 0,
-            Err(e) => e.to_errno(),
+            // What is the Call's own cannot be told from here to its RPC alone.
+            Err(e) => SendError::try_from(e)
+                .unwrap_or(SendError::NotConnected)
+                .to_errno(),
         }
     }
 

@@ -10,14 +10,11 @@ use crate::kapi::{
         ReadPages, //
     },
     sunrpc::svc::{
-        link,
+        link::ReverseXprt,
         reverse_rqst, //
     },
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
@@ -55,27 +52,43 @@ impl Argument {
     }
 }
 
+/// No bytes.
+const NOTHING: NonNull<[u8]> = NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
+
+/// Bytes in front of a position, and from there on; all are in front of one beyond them.
+fn split_at(bytes: NonNull<[u8]>, position: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
+    let position = position.min(bytes.len());
+    let rest = bytes.len() - position;
+    let behind = bytes.as_ptr().cast::<u8>().wrapping_add(position);
+    (
+        NonNull::slice_from_raw_parts(bytes.cast(), position),
+        NonNull::new(behind).map_or(NOTHING, |behind| {
+            NonNull::slice_from_raw_parts(behind, rest)
+        }),
+    )
+}
+
 /// A request whose argument a service thread is at work on.
 ///
 /// # Invariants
 ///
 /// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument, as
-/// long as this lives. Its transport stays as long as the thread is at work for it.
+/// long as this lives. `reverse` is that of its connection.
 pub(crate) struct SvcRqst<'a> {
     raw: NonNull<bindings::svc_rqst>,
-    _thread: PhantomData<&'a ()>,
+    reverse: &'a ReverseXprt,
 }
 
-impl SvcRqst<'_> {
+impl<'a> SvcRqst<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::svc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(
+        raw: NonNull<bindings::svc_rqst>,
+        reverse: &'a ReverseXprt,
+    ) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            raw,
-            _thread: PhantomData,
-        }
+        Self { raw, reverse }
     }
 
     /// The pages for the argument.
@@ -107,18 +120,12 @@ impl SvcRqst<'_> {
         MsgPages::new(list?, len)
     }
 
-    /// The reverse transport of the connection, if there is one.
-    fn reverse(&self) -> Option<NonNull<bindings::rpc_xprt>> {
-        // SAFETY: The request is valid, and its transport stays, by the type invariant.
-        NonNull::new(unsafe { link::published((*self.raw.as_ptr()).rq_xprt) })
-    }
-
     /// A Call in the reverse direction that was sent cannot be served, says the client.
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
-        if let Some(xprt) = self.reverse() {
-            // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse_rqst::fail(xprt.as_ptr(), xid) };
-        }
+        self.reverse.with(|xprt| {
+            // SAFETY: It is a reverse transport, and stays for the call.
+            unsafe { reverse_rqst::fail(xprt.as_raw(), xid) };
+        });
     }
 
     /// A Reply to a Call in the reverse direction came. It is discarded where `accept`, which is
@@ -129,30 +136,34 @@ impl SvcRqst<'_> {
         reply: &[u8],
         accept: impl FnOnce() -> bool,
     ) {
-        if let Some(xprt) = self.reverse() {
-            // SAFETY: It stays as long as the connection, which does by the type invariant.
-            unsafe { reverse_rqst::complete(xprt.as_ptr(), xid, reply, accept) };
-        }
+        self.reverse.with(|xprt| {
+            // SAFETY: It is a reverse transport, and stays for the call.
+            unsafe { reverse_rqst::complete(xprt.as_raw(), xid, reply, accept) };
+        });
     }
 
     /// Describes the argument to the RPC layer, and returns its length.
     ///
     /// # Safety
     ///
-    /// `bytes` must stay where they are until [`super::SvcReply::forget_argument`], or until the
-    /// RPC layer is done with the request.
-    pub(super) unsafe fn set_argument(&mut self, bytes: &[u8], argument: Argument) -> usize {
-        let (message, position, memory) = match argument {
-            Argument::Inline { offset } => (bytes.get(offset..), usize::MAX, None),
+    /// `bytes` must be memory that is the RPC layer's to change until
+    /// [`super::SvcReply::forget_argument`], or until it is done with the request.
+    pub(super) unsafe fn set_argument(
+        &mut self,
+        bytes: NonNull<[u8]>,
+        argument: Argument,
+    ) -> usize {
+        let (offset, position, memory) = match argument {
+            Argument::Inline { offset } => (offset, usize::MAX, None),
             Argument::Reduced {
                 offset,
                 position,
                 memory,
-            } => (bytes.get(offset..), position, Some(memory)),
+            } => (offset, position, Some(memory)),
             Argument::Long { memory } => return self.set_long(memory),
         };
-        let message = message.unwrap_or(&[]);
-        let (head, tail) = message.split_at(position.min(message.len()));
+        let (_, message) = split_at(bytes, offset);
+        let (head, tail) = split_at(message, position);
         let paged = match memory {
             None => 0,
             // What is behind it would be taken for it.
@@ -166,19 +177,27 @@ impl SvcRqst<'_> {
 
     fn set_long(&mut self, memory: ReadPages) -> usize {
         let length = self.give(memory);
-        let pages = self.pages().first().copied();
-        // SAFETY: The array begins with a page of the direct map, of which no more bytes are taken
-        // than it has.
-        let head = pages.map_or(&[][..], |page| unsafe {
-            let address = bindings::page_address(page).cast::<u8>();
-            core::slice::from_raw_parts(address, length.min(PAGE_SIZE))
+        // Of an argument without bytes no page was given, and the thread's may have been taken.
+        let page = self.pages().first().and_then(|page| NonNull::new(*page));
+        let head = page.and_then(|page| {
+            // SAFETY: A page of the array is valid, and of the direct map.
+            NonNull::new(unsafe { bindings::page_address(page.as_ptr()) })
         });
-        self.describe(head, 1, length - head.len(), &[])
+        let head = head.map_or(NOTHING, |address| {
+            NonNull::slice_from_raw_parts(address.cast(), length.min(PAGE_SIZE))
+        });
+        self.describe(head, 1, length - head.len(), NOTHING)
     }
 
     /// Tells the RPC layer that the argument is a head, `paged` bytes of its pages from `first` on,
     /// and a tail. Returns its length.
-    fn describe(&mut self, head: &[u8], first: usize, paged: usize, tail: &[u8]) -> usize {
+    fn describe(
+        &mut self,
+        head: NonNull<[u8]>,
+        first: usize,
+        paged: usize,
+        tail: NonNull<[u8]>,
+    ) -> usize {
         let len = head.len() + paged + tail.len();
         let rqst = self.raw.as_ptr();
         // SAFETY: Valid by the type invariant, and the running thread's.
@@ -188,11 +207,11 @@ impl SvcRqst<'_> {
         };
         // SAFETY: It is a part of the request.
         unsafe {
-            (*arg).head[0].iov_base = head.as_ptr().cast_mut().cast();
+            (*arg).head[0].iov_base = head.as_ptr().cast();
             (*arg).head[0].iov_len = head.len();
             (*arg).page_base = 0;
             (*arg).page_len = paged as u32;
-            (*arg).tail[0].iov_base = tail.as_ptr().cast_mut().cast();
+            (*arg).tail[0].iov_base = tail.as_ptr().cast();
             (*arg).tail[0].iov_len = tail.len();
             (*arg).len = len as u32;
             (*arg).buflen = len as u32;

@@ -101,7 +101,7 @@ mod suite {
             InvalidatedKey::test(key, bench.qp.number()),
             nobody,
         );
-        claim(!found, "that says nothing of the RPC's memory")?;
+        claim(found.is_none(), "that says nothing of the RPC's memory")?;
         claim(!regions.is_fenced(), "which is not fenced")?;
         bench.shut_down(2)?;
         bench.expect_dead(regions)?;

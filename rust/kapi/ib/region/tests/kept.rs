@@ -21,20 +21,25 @@ impl Bench {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
         let kept = unsafe { Kept::pages(entries) }?;
-        self.map_with(region, (Some(kept), Some(NonNull::from(covers))))
+        self.map_with(
+            region,
+            (Some(kept), Some(NonNull::from(covers))),
+            Access::RemoteRead,
+        )
     }
 
     fn map_with(
         &self,
         region: Region<Idle>,
         keepers: (Option<Arc<Kept>>, Option<NonNull<Covers>>),
+        access: Access,
     ) -> Result<Region<Mapped>> {
         let (pages, none) = (self.memory.pages().as_ptr(), (core::ptr::null(), 0));
         let paged = (pages, 100, PAGES * PAGE_SIZE - 200);
         // SAFETY: Of the pages of the memory, which is there as long as regions cover it, as the
         // count is.
         let mut pieces = unsafe { ExtentIter::new(none, paged, none, keepers) };
-        self.cover(region, &mut pieces, Access::RemoteRead, TAG)
+        self.cover(region, &mut pieces, access, TAG)
             .map_err(|(e, _)| e)
     }
 
@@ -100,16 +105,30 @@ mod suite {
         bench.expect_kept("after that", &covers, false)?;
         bench.end()
     }
+
     #[test]
     fn what_nobody_keeps_is_not_covered() -> Result {
         let (covers, bench) = (Covers::new(), Bench::new(false)?);
-        let refused = bench.map_with(bench.idle(), (None, None)).err();
+        let read = Access::RemoteRead;
+        let refused = bench.map_with(bench.idle(), (None, None), read).err();
         same("kept by nobody", refused, Some(EINVAL))?;
         bench.balance.more(0)?;
-        let counted = bench.map_with(bench.idle(), (None, Some(NonNull::from(&covers))))?;
+        let keepers = (None, Some(NonNull::from(&covers)));
+        let counted = bench.map_with(bench.idle(), keepers, read)?;
         same("counted", covers.is_none(), false)?;
         let _ = counted.unmap(drop);
         same("after that", covers.is_none(), true)?;
+        bench.end()
+    }
+
+    #[test]
+    fn what_is_lent_to_be_read_is_not_written_to() -> Result {
+        let (covers, bench) = (Covers::new(), Bench::new(false)?);
+        let keepers = (None, Some(NonNull::from(&covers)));
+        let refused = bench.map_with(bench.idle(), keepers, Access::RemoteWrite);
+        same("refused", refused.err(), Some(EINVAL))?;
+        same("after that", covers.is_none(), true)?;
+        bench.balance.more(0)?;
         bench.end()
     }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: a received message gets into the room that the consumer has for it, all of it or as
-//! much as fits, and no byte beyond; nor does a chunk cover one. Pages of an encrypted Call stay as
-//! long as a region covers them, whatever its request does.
+//! much as fits, and no byte beyond; nor does a chunk cover one, nor a byte without a page.
 
 use crate::{
-    kapi::sunrpc::xdr_buf::*,
+    kapi::sunrpc::room::*,
     kunit::{
         claim,
         same, //
@@ -16,24 +15,31 @@ use crate::{
 const GUARD: usize = 16;
 /// What is in all memory before; no message has it.
 const BEFORE: u8 = 0xaa;
-const PAGES: usize = 3;
+pub(in crate::kapi::sunrpc) const PAGES: usize = 3;
 
 /// Room for a message, with memory around each part of it.
-struct Room {
+pub(in crate::kapi::sunrpc) struct Buffer {
     head: KVec<u8>,
-    pages: KVec<*mut bindings::page>,
+    pub(in crate::kapi::sunrpc) pages: KVec<*mut bindings::page>,
     tail: KVec<u8>,
-    buf: bindings::xdr_buf,
+    pub(in crate::kapi::sunrpc) buf: bindings::xdr_buf,
+    covers: Covers,
 }
 
-impl Room {
+impl Buffer {
     /// A head, pages with where they begin, and a tail, of so many bytes.
-    fn new(head: usize, base: usize, paged: usize, tail: usize) -> Result<Self> {
+    pub(in crate::kapi::sunrpc) fn new(
+        head: usize,
+        base: usize,
+        paged: usize,
+        tail: usize,
+    ) -> Result<Self> {
         let mut room = Self {
             head: KVec::from_elem(BEFORE, head + 2 * GUARD, GFP_KERNEL)?,
             pages: KVec::with_capacity(PAGES, GFP_KERNEL)?,
             tail: KVec::from_elem(BEFORE, tail + 2 * GUARD, GFP_KERNEL)?,
             buf: bindings::xdr_buf::default(),
+            covers: Covers::new(),
         };
         for _ in 0..PAGES {
             // SAFETY: No precondition.
@@ -53,6 +59,17 @@ impl Room {
         Ok(room)
     }
 
+    /// Lets some of its pages go, for whoever receives to fill.
+    fn leave_out(&mut self, places: &[usize]) -> Result {
+        for place in places {
+            let slot = self.pages.get_mut(*place).ok_or(EINVAL)?;
+            let page = core::mem::replace(slot, core::ptr::null_mut());
+            // SAFETY: Allocated in `new`.
+            unsafe { bindings::put_page(page) };
+        }
+        Ok(())
+    }
+
     /// The bytes of one of its pages.
     fn page(&mut self, page: *mut bindings::page) -> &mut [u8] {
         // SAFETY: The page is of this room, of the direct map, and borrowed with it.
@@ -60,7 +77,7 @@ impl Room {
     }
 
     /// Checks how many references there are to each page.
-    fn expect_references(&self, expected: i32) -> Result {
+    pub(in crate::kapi::sunrpc) fn expect_references(&self, expected: i32) -> Result {
         for page in &self.pages {
             // SAFETY: The page is of this room.
             let count = unsafe { bindings::page_count(*page) };
@@ -69,9 +86,14 @@ impl Room {
         Ok(())
     }
 
-    fn receive(&mut self, message: &[u8]) -> Result<usize> {
+    fn room(&mut self) -> Room<'_> {
+        let covers = NonNull::from(&self.covers);
         // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them.
-        unsafe { XdrBuf::from_raw(&raw mut self.buf) }.receive(message)
+        unsafe { Room::new(XdrBuf::from_raw(&raw mut self.buf), covers) }
+    }
+
+    fn receive(&mut self, message: &[u8]) -> Result<usize> {
+        self.room().receive(message)
     }
 
     /// All memory, with the room in it: for each byte, whether it is a part of that.
@@ -107,17 +129,14 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Buffer {
     fn drop(&mut self) {
-        for page in &self.pages {
-            // SAFETY: Allocated in `new`.
+        for page in self.pages.iter().filter(|page| !page.is_null()) {
+            // SAFETY: Allocated in `new`, or by `fill`.
             unsafe { bindings::put_page(*page) };
         }
     }
 }
-
-/// What a request does with its pages when it is encoded anew. Here it is not.
-extern "C" fn let_go(_rqst: *mut bindings::rpc_rqst) {}
 
 fn message(len: usize) -> Result<KVec<u8>> {
     let mut message = KVec::with_capacity(len, GFP_KERNEL)?;
@@ -141,11 +160,10 @@ const ROOMS: &[(usize, usize, usize, usize)] = &[
 
 /// Receives a message of `len` bytes, and completes its last word.
 fn whole_words(head: usize, base: usize, paged: usize, tail: usize, len: usize) -> Result {
-    let mut room = Room::new(head, base, paged, tail)?;
+    let mut room = Buffer::new(head, base, paged, tail)?;
     let mut message = message(len)?;
     same("received", room.receive(&message), Ok(len))?;
-    // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them.
-    let whole = unsafe { XdrBuf::from_raw(&raw mut room.buf) }.complete_word(len);
+    let whole = room.room().complete_word(len);
     let (padded, most) = (len.next_multiple_of(4), head + paged + tail);
     let expected = if padded <= most { padded } else { len & !3 };
     same("length", whole, expected)?;
@@ -156,7 +174,7 @@ fn whole_words(head: usize, base: usize, paged: usize, tail: usize, len: usize) 
     room.expect(&message)
 }
 
-#[kunit_tests(rpcrdma_xdr_buf)]
+#[kunit_tests(rpcrdma_room)]
 mod suite {
     use super::*;
 
@@ -166,7 +184,7 @@ mod suite {
             let most = head + paged + tail;
             for len in [1, 4, head + 1, head + paged, most - 1, most] {
                 let len = len.min(most);
-                let mut room = Room::new(*head, *base, *paged, *tail)?;
+                let mut room = Buffer::new(*head, *base, *paged, *tail)?;
                 let message = message(len)?;
                 same("received", room.receive(&message), Ok(len))?;
                 room.expect(&message)?;
@@ -180,7 +198,7 @@ mod suite {
         for (head, base, paged, tail) in ROOMS {
             let most = head + paged + tail;
             for len in [most + 1, most + 4, most + GUARD, most + 2 * PAGE_SIZE] {
-                let mut room = Room::new(*head, *base, *paged, *tail)?;
+                let mut room = Buffer::new(*head, *base, *paged, *tail)?;
                 let message = message(len)?;
                 // A length that is no multiple of four is refused by the RPC layer.
                 let fits = most - most % 4;
@@ -220,7 +238,7 @@ mod suite {
             (ROOM + 1, Err(EIO)),
             (usize::MAX, Err(EIO)),
         ] {
-            let mut room = Room::new(0, 0, PAGE_SIZE, 0)?;
+            let mut room = Buffer::new(0, 0, PAGE_SIZE, 0)?;
             let start = memory.as_mut_ptr();
             room.buf.head[0].iov_base = start.cast();
             room.buf.head[0].iov_len = HEAD;
@@ -229,9 +247,8 @@ mod suite {
             room.buf.buflen = (HEAD + PAGE_SIZE + TAIL) as u32;
             // SAFETY: The memory is as long as that, and nobody else has it.
             let stretched = unsafe {
-                let mut buf = XdrBuf::from_raw(&raw mut room.buf);
-                buf.stretch_head(len, ROOM)
-                    .map(|()| (buf.head_len(), buf.tail_len()))
+                let buf = XdrBuf::from_raw(&raw mut room.buf);
+                stretch_head(buf, len, ROOM).map(|()| (buf.head().iov_len, buf.tail().iov_len))
             };
             same("head and tail", stretched, expected)?;
             let (head, tail) = expected.unwrap_or((HEAD, TAIL));
@@ -247,11 +264,11 @@ mod suite {
 
     #[test]
     fn a_head_whose_tail_is_elsewhere() -> Result {
-        let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
+        let mut room = Buffer::new(120, 0, PAGE_SIZE, 24)?;
         // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has them;
         // behind the head there is that much.
         let stretched =
-            unsafe { XdrBuf::from_raw(&raw mut room.buf).stretch_head(124, 120 + GUARD) };
+            unsafe { stretch_head(XdrBuf::from_raw(&raw mut room.buf), 124, 120 + GUARD) };
         same("stretched", stretched, Err(EIO))?;
         same("head", room.buf.head[0].iov_len, 120)
     }
@@ -259,38 +276,63 @@ mod suite {
     #[test]
     fn what_a_chunk_may_cover() -> Result {
         for (head, base, paged, tail) in ROOMS {
-            let mut room = Room::new(*head, *base, *paged, *tail)?;
-            // SAFETY: Head, pages and tail are as long as the buffer says, and nobody else has
-            // them.
-            let buf = unsafe { XdrBuf::from_raw(&raw mut room.buf) };
+            let mut room = Buffer::new(*head, *base, *paged, *tail)?;
+            let room = room.room();
             // Of the payload no byte more than there is: what is behind it may be an application's.
-            same("payload", buf.page_pieces()?.remaining(), *paged)?;
-            same("message", buf.pieces()?.remaining(), head + paged + tail)?;
+            same("payload", room.page_pieces().remaining(), *paged)?;
+            same("message", room.pieces().remaining(), head + paged + tail)?;
         }
         Ok(())
     }
 
     #[test]
-    fn pages_of_an_encrypted_call_are_kept() -> Result {
-        for (encrypted, while_covered) in [(true, 2), (false, 1)] {
-            let mut room = Room::new(120, 0, PAGE_SIZE, 24)?;
-            // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
-            let rqst: bindings::rpc_rqst = unsafe { core::mem::zeroed() };
-            let mut rqst = KBox::new(rqst, GFP_KERNEL)?;
-            rqst.rq_snd_buf = core::mem::take(&mut room.buf);
-            rqst.rq_enc_pages = room.pages.as_mut_ptr();
-            rqst.rq_enc_pages_num = PAGES as i32;
-            rqst.rq_release_snd_buf = encrypted.then_some(let_go as unsafe extern "C" fn(_));
-            let rqst = NonNull::from(&mut *rqst);
-            // SAFETY: The request stays, and the buffer is as long as it says.
-            let buf = unsafe { XdrBuf::to_send(rqst) };
-            for pieces in [XdrBuf::pieces, XdrBuf::page_pieces] {
-                let pieces = pieces(&buf)?;
-                // All of them: the tail may be in the last one.
-                room.expect_references(while_covered)?;
-                drop(pieces);
-                room.expect_references(1)?;
+    fn a_length_beyond_the_room() -> Result {
+        for (head, base, paged, tail) in ROOMS {
+            let most = (head + paged + tail).next_multiple_of(4);
+            // The padding of what just fits may be missing.
+            for (len, expected) in [
+                (most, most),
+                (most + 4, most),
+                (most + PAGE_SIZE, most),
+                (usize::MAX, most),
+            ] {
+                let mut room = Buffer::new(*head, *base, *paged, *tail)?;
+                same("length", room.room().complete_word(len), expected)?;
+                room.expect(&[])?;
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_behind_every_byte() -> Result {
+        for (base, paged, expected) in [
+            // The second is there before.
+            (0, 0, [false, true, false]),
+            (0, PAGE_SIZE, [true, true, false]),
+            (100, PAGE_SIZE, [true, true, false]),
+            (PAGE_SIZE, 2 * PAGE_SIZE, [false, true, true]),
+            (0, 3 * PAGE_SIZE, [true, true, true]),
+        ] {
+            let mut room = Buffer::new(120, base, paged, 24)?;
+            let there = room.pages.get(1).copied().ok_or(EINVAL)?;
+            room.leave_out(&[0, 2])?;
+            let mut copy = bindings::xdr_buf::default();
+            for buf in [&mut room.buf, &mut copy] {
+                buf.flags = bindings::XDRBUF_SPARSE_PAGES | bindings::XDRBUF_READ;
+            }
+            // SAFETY: Both are nobody else's, and the array reaches to the end of the pages.
+            let filled = unsafe {
+                let buf = XdrBuf::from_raw(&raw mut room.buf);
+                fill(buf, XdrBuf::from_raw(&raw mut copy)).map(|()| is_filled(buf))
+            };
+            same("filled", filled, Ok(true))?;
+            // The RPC layer compares them.
+            same("flags", room.buf.flags, bindings::XDRBUF_READ)?;
+            same("flags", copy.flags, bindings::XDRBUF_READ)?;
+            let found = room.pages.iter().map(|page| !page.is_null());
+            claim(found.eq(expected), "pages are where they are needed")?;
+            same("kept", room.pages.get(1).copied(), Some(there))?;
         }
         Ok(())
     }
@@ -298,7 +340,7 @@ mod suite {
     #[test]
     fn no_room() -> Result {
         for tail in [0, 3] {
-            let mut room = Room::new(0, 0, 0, tail)?;
+            let mut room = Buffer::new(0, 0, 0, tail)?;
             let message = message(8)?;
             same("received", room.receive(&message), Err(EIO))?;
             room.expect(&[])?;
