@@ -225,8 +225,9 @@ fn bring_up(
 
     let padding = !sysctl::pad_optimize();
     let own = PrivateData {
-        // Not every key is of one RPC alone then, as the server may think (RFC 8797, section 4.1).
-        remote_invalidation: !padding,
+        // With padding not every key is of one RPC alone, as the server may think (RFC 8797,
+        // section 4.1). Where no device looks at the key it is no proof.
+        remote_invalidation: !padding && device.checks_keys(),
         send_size: InlineSize::from_bytes(connection.config().send_size as u32),
         receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
         pulls: Pulls {

@@ -91,8 +91,9 @@ fn config(sizes: &Sizes) -> EndpointConfig {
 fn own_data(device: &DeviceLimits, config: &EndpointConfig, may_provide: bool) -> PrivateData {
     let size = InlineSize::from_bytes(config.receive_size as u32);
     PrivateData {
-        // Send With Invalidate is one of the extensions.
-        remote_invalidation: device.registers,
+        // Send With Invalidate is one of the extensions. Where no device looks at the key it is no
+        // proof.
+        remote_invalidation: device.checks_keys(),
         send_size: size,
         receive_size: size,
         pulls: xdr::Pulls {
@@ -227,7 +228,7 @@ impl Connection {
             limits: limits(max_message),
             send_threshold,
             longest_unoffered,
-            invalidate: device.registers && theirs.remote_invalidation,
+            invalidate: own.remote_invalidation && theirs.remote_invalidation,
         })
     }
 }

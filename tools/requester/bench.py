@@ -66,6 +66,11 @@ class Bench:
     def is_ours(self) -> bool:
         return self.server == OURS
 
+    @property
+    def invalidates(self) -> bool:
+        """Whether the server makes keys invalid, and says so: ours does not where devices do not look at them (iWARP)."""
+        return not self.is_ours or self.adapter.name != "siw"
+
     def differs(self, why: str) -> bool:
         """Whether the server is the in-tree one, which does here what the words say."""
         if not self.is_ours and why not in self.differences:

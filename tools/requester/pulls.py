@@ -131,7 +131,7 @@ def said(bench: Bench) -> None:
         # Where messages have a fixed length, zeros follow.
         puller = Puller(bench, private, 0 if "cannot" in what else DEPTH)
         found = puller.connection.private.rstrip(b"\0")
-        expected = (private_data(True) + (pulls(may_provide=True) if provides else b"")).rstrip(b"\0")
+        expected = (private_data(bench.invalidates) + (pulls(may_provide=True) if provides else b"")).rstrip(b"\0")
         same(f"private data of the server for {what}", found, expected)
         xid = puller.call(long(bench))
         if provides:

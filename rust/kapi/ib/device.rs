@@ -49,6 +49,14 @@ pub(crate) struct DeviceLimits {
 }
 
 impl DeviceLimits {
+    /// Whether a key that a peer has invalidated is that of a registration which the device has
+    /// worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key may
+    /// be invalidated before it is valid, and siw looks at a part of it alone.
+    #[inline]
+    pub(crate) fn checks_keys(&self) -> bool {
+        self.registers && !self.iwarp
+    }
+
     /// Reads the limits of the device.
     ///
     /// # Safety

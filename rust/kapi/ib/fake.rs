@@ -125,6 +125,20 @@ impl Device {
         Ok(Self { raw, ports, books })
     }
 
+    /// Makes one that looks at the keys which a peer invalidates. May sleep.
+    pub(crate) fn roce() -> Result<Self> {
+        let mut device = Self::new()?;
+        for port in device.ports.iter_mut() {
+            // Connections are made as before.
+            port.immutable.core_cap_flags =
+                bindings::RDMA_CORE_CAP_IW_CM | bindings::RDMA_CORE_CAP_PROT_ROCE;
+        }
+        let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+        // SAFETY: The device is valid, and nobody else knows it.
+        unsafe { (*device.raw.as_ptr()).attrs.device_cap_flags = extensions };
+        Ok(device)
+    }
+
     pub(crate) fn as_ptr(&self) -> NonNull<bindings::ib_device> {
         self.raw
     }

@@ -396,7 +396,7 @@ impl<C: Consumer> QueuePair<C> {
         unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than there can be Receives. The callback is for entries of this queue.
-        unsafe { self.recv.open(qp, lkey, recv_cq, Self::receive_done) };
+        unsafe { self.recv.open(target, lkey, recv_cq, Self::receive_done) };
         // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
         unsafe { self.gate.open(objects) };
         Ok(())

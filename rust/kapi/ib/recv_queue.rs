@@ -9,6 +9,8 @@ use crate::kapi::{
     bindings,
     ib::{
         buffer::DmaBuffer,
+        device::DeviceLimits,
+        gate::Target,
         region::InvalidatedKey, //
     },
     sys::{
@@ -48,6 +50,8 @@ pub(super) struct Receives {
     owner: u64,
     /// The number that the resource tracker has given to the completion queue.
     cq: SetOnce<u32>,
+    /// What is true of the device: [`DeviceLimits::checks_keys`].
+    checks_keys: SetOnce<bool>,
     #[pin]
     pub(super) queue: SpinLock<RecvQueue>,
     #[pin]
@@ -59,6 +63,7 @@ impl Receives {
         pin_init!(Self {
             owner,
             cq: SetOnce::new(),
+            checks_keys: SetOnce::new(),
             queue <- new_spinlock!(queue, "rpcrdma_recv_queue"),
             left <- Completion::new(),
         })
@@ -68,16 +73,19 @@ impl Receives {
     ///
     /// # Safety
     ///
-    /// As [`RecvQueue::open`].
+    /// As [`RecvQueue::open`], of the queue pair of `target`.
     pub(super) unsafe fn open(
         &self,
-        qp: *mut bindings::ib_qp,
+        Target { qp, port }: Target,
         lkey: u32,
         cq: u32,
         done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
     ) {
+        // SAFETY: The queue pair is valid, and so is its device, of which the port is one.
+        let limits = unsafe { DeviceLimits::of((*qp).device, port) };
         // A queue pair comes up once.
         self.cq.populate(cq);
+        self.checks_keys.populate(limits.checks_keys());
         // SAFETY: The caller promises what that asks for.
         unsafe { self.queue.lock().open(qp, lkey, done) };
     }
@@ -419,11 +427,16 @@ impl<'a> Received<'a> {
         self.invalidated.is_some()
     }
 
-    /// The key that the peer invalidated with this message; told once.
+    /// The key that the peer invalidated with this message; told once, and only where the device
+    /// has looked at it.
     #[inline(always)]
     pub(crate) fn take_invalidated(&self) -> Option<InvalidatedKey<'_>> {
-        let key = self.invalidated.filter(|_| !self.told.replace(true))?;
-        // SAFETY: The completion has said so, and the message is borrowed. It was not told before.
+        let key = self.invalidated?;
+        if self.owner.checks_keys.copy() != Some(true) || self.told.replace(true) {
+            return None;
+        }
+        // SAFETY: The completion has said so, and the message is borrowed. It was not told before,
+        // and the device checks keys.
         Some(unsafe { InvalidatedKey::new(key, self.owner.owner) })
     }
 

@@ -67,6 +67,10 @@ impl Invalidated {
 
 /// A key that a completed Receive said to be invalidated, for as long as that message is at hand,
 /// and once: some time later the same key may be another region's.
+///
+/// # Invariants
+///
+/// The device has worked off the registration with that key, and lets no peer use it any more.
 pub(crate) struct InvalidatedKey<'a> {
     key: u32,
     /// The number of the queue pair.
@@ -78,9 +82,12 @@ impl InvalidatedKey<'_> {
     /// # Safety
     ///
     /// The queue pair of that number must have received the key with a message that stays at hand,
-    /// and there must be no other proof of that.
+    /// on a device that [`checks_keys`], and there must be no other proof of that.
+    ///
+    /// [`checks_keys`]: super::device::DeviceLimits::checks_keys
     #[inline]
     pub(super) unsafe fn new(key: u32, owner: u64) -> Self {
+        // INVARIANT: Such a device looks at it before it says so.
         Self {
             key,
             owner,
@@ -263,7 +270,7 @@ impl Region<Registered> {
         if !self.is_invalidated_by(&key) {
             return Err(self);
         }
-        // SAFETY: The device has invalidated the key, and it was used for this registration alone.
+        // SAFETY: By the type invariant of the key, which was used for this registration alone.
         unsafe { self.mr.uncover(tell) };
         Ok(self.into_state(Idle))
     }

@@ -132,7 +132,7 @@ mod suite {
 
     #[test]
     fn messages_are_delivered() -> Result {
-        let bench = Bench::new()?;
+        let bench = Bench::on(Device::roce)?;
         bench.receives(4)?;
         bench.device.deliver(&[1, 2, 3], None)?;
         bench.device.deliver(&[], Some(0))?;
@@ -146,6 +146,19 @@ mod suite {
         same("with the device", bench.device.receives(), 4)?;
         bench.shut_down(0)?;
         bench.told(&[], &[FLUSHED; 4])?;
+        bench.end()
+    }
+
+    #[test]
+    fn keys_that_the_device_does_not_look_at() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(1)?;
+        bench.device.deliver(&[1, 2, 3], Some(0x100))?;
+        let told = bench.qp.handler().told.lock();
+        same("messages", &told.messages[..], &[(3, None)])?;
+        drop(told);
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED])?;
         bench.end()
     }
 

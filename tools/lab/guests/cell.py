@@ -77,6 +77,11 @@ class Cell:
         """The name of that kind's module."""
         return {"rxe": "rdma_rxe"}.get(self.device, self.device)
 
+    @property
+    def invalidates(self) -> bool:
+        """Whether the server makes keys of the client's invalid: none of ours asks for that, or does it, on iWARP."""
+        return self.device != "siw"
+
     def client(self, command: str, seconds: float = LONG_SECONDS) -> str:
         return self.guests.client.must(command, seconds)
 

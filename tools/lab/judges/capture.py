@@ -23,6 +23,7 @@ PULLS, MAY_PULL, MAY_PROVIDE = bytes.fromhex("72a1c35e01"), 1, 2
 PIECE, PIECE_EVERY = 64, 500
 # Sends that invalidate one of the receiver's keys: RC last and only; iWARP without and with solicited event.
 INFINIBAND_INVALIDATES, IWARP_INVALIDATES = (0x16, 0x17), (4, 6)
+INVALIDATION = "remote invalidation"
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,12 @@ def forms(messages: list[Message]) -> dict[str, int]:
         "Position Zero Read chunk": sum(m.kind == RDMA_NOMSG and m.reads > 0 and 0 in m.positions for m in messages),
         "Write chunk": sum(m.writes > 0 for m in messages),
         "Reply chunk": sum(m.replies > 0 for m in messages),
-        "remote invalidation": sum(m.invalidates for m in messages),
+        INVALIDATION: sum(m.invalidates for m in messages),
     }
 
 
-def judge(path: Path, payload: int) -> None:
-    """Fail unless every form is in the capture and no message is malformed.
+def judge(path: Path, payload: int, invalidates: bool) -> None:
+    """Fail unless every form is in the capture and no message is malformed; none may make a key invalid unless `invalidates`.
 
     A payload of so many bytes, not a multiple of four, went each way: its chunks have to be just as long, since padding
     is not part of a chunk (RFC 8166, sections 3.4.5.2 and 3.4.6.2).
@@ -67,7 +68,9 @@ def judge(path: Path, payload: int) -> None:
         lengths = {sum(message.lengths) for message in found}
         if payload not in lengths or padded in lengths:
             raise progress.Failure(f"no {form} chunk of {payload} bytes, or one with padding, in {path}: {sorted(lengths)}")
-    absent = [form for form, count in counts.items() if not count]
+    absent = [form for form, count in counts.items() if not count and (invalidates or form != INVALIDATION)]
+    if counts[INVALIDATION] and not invalidates:
+        raise progress.Failure(f"{counts[INVALIDATION]} messages make keys invalid in {path}")
     if absent:
         raise progress.Failure(f"not in the capture {path}: {', '.join(absent)}")
 

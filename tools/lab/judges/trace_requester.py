@@ -12,9 +12,10 @@ from judges.trace_events import Event, Segment, Task, Trace, unnamed
 RPC_EVENT = "sunrpc/xprt_transmit"
 # What has to fire on a mount that has carried every form of message that all versions of NFS have.
 FIRE = """op_connect connect inline_thresh createmrs post_recv post_recvs wc_receive marshal post_send wc_send mr_map
-    chunk_read chunk_write chunk_reply mr_fastreg reply decode_seg fixup mr_reminv mr_localinv wc_li wc_li_done mr_unmap
+    chunk_read chunk_write chunk_reply mr_fastreg reply decode_seg fixup mr_localinv wc_li wc_li_done mr_unmap
     disconnect""".split()
 FIRE_CALLBACK = "cb_setup cb_call cb_reply".split()
+FIRE_INVALIDATED = ["mr_reminv"]
 # What has to fire where connections break.
 FIRE_BROKEN = "op_connect connect disconnect marshal post_send reply post_recv wc_receive".split()
 # What must not fire where nothing goes wrong. A Call may have to wait for a region.
@@ -45,6 +46,8 @@ class Forms:
     payload: int
     long_call: bool
     callback: bool
+    # Of keys that the server has made invalid.
+    invalidated: bool
 
 
 @dataclass
@@ -82,12 +85,12 @@ def judge_broken(trace: Trace, peer: str, injected: bool) -> None:
 
 def complaints(trace: Trace, forms: Forms) -> Iterator[str]:
     """What is wrong, where nothing went wrong."""
-    wanted = [*FIRE, *(FIRE_CALLBACK if forms.callback else [])]
+    wanted = [*FIRE, *(FIRE_CALLBACK if forms.callback else []), *(FIRE_INVALIDATED if forms.invalidated else [])]
     silent = [name for name in wanted if not trace.named(name)]
     if silent:
         yield f"did not fire: {' '.join(silent)}"
         return
-    errors = {event.name for event in trace.named(*ERRORS)}
+    errors = {event.name for event in trace.named(*ERRORS, *([] if forms.invalidated else FIRE_INVALIDATED))}
     if errors:
         yield f"fired: {' '.join(sorted(errors))}"
     yield from _connection(trace, forms.peer)

@@ -17,14 +17,15 @@ PAIRS = (("post_recv", "wc_recv"), ("wc_recv", "decode_rqst"), ("decode_rqst", "
          ("post_send", "send_pullup"), ("post_send", "encode_wseg"))
 
 
-def judge(trace: Trace, payload: int) -> None:
-    """Fail unless all fired that had to, on a mount where `payload` bytes went each way, and they fit together."""
+def judge(trace: Trace, payload: int, invalidates: bool) -> None:
+    """Fail unless all fired that had to, on a mount where `payload` bytes went each way, and they fit together, and keys of the
+    client's were made invalid, or not."""
     trace.tell()
-    for complaint in complaints(trace, payload):
+    for complaint in complaints(trace, payload, invalidates):
         raise progress.Failure(complaint)
 
 
-def complaints(trace: Trace, payload: int) -> Iterator[str]:
+def complaints(trace: Trace, payload: int, invalidates: bool) -> Iterator[str]:
     """What is wrong."""
     silent = [name for name in FIRE if not trace.named(name)]
     if silent:
@@ -55,7 +56,7 @@ def complaints(trace: Trace, payload: int) -> Iterator[str]:
         yield f"only {in_part} segments were used in part"
     offered = {event.segment.handle for event in trace.named("decode_rseg", "decode_wseg")}
     invalidated = {event["inv_rkey"] for event in trace.named("post_send")} - {0}
-    if not invalidated:
-        yield "no key invalidated"
+    if bool(invalidated) != invalidates:
+        yield "keys invalidated" if invalidated else "no key invalidated"
     if not invalidated <= offered:
         yield f"keys invalidated that were not offered: {invalidated - offered}"

@@ -9,7 +9,7 @@ from judges.trace_requester import Forms
 
 PEER = "[192.0.2.1]:20049"
 HEADER = "# tracer: nop\n#\n# entries-in-buffer/entries-written: {0}/{1}   #P:1\n#\n"
-FORMS = Forms(PEER, payload=8000, long_call=True, callback=True)
+FORMS = Forms(PEER, payload=8000, long_call=True, callback=True, invalidated=True)
 # A mount that carries each form of message once: inline, Read chunk, Write chunk, Reply chunk, Position Zero Read
 # chunk, and a Call of the server.
 WHOLE = """\
@@ -244,17 +244,18 @@ class Requester(unittest.TestCase):
         self.assertEqual(self.complaints(WHOLE), [])
 
     def test_what_has_to_fire(self) -> None:
-        for name in (*trace_requester.FIRE, *trace_requester.FIRE_CALLBACK):
+        for name in (*trace_requester.FIRE, *trace_requester.FIRE_CALLBACK, *trace_requester.FIRE_INVALIDATED):
             lines = "\n".join(line for line in WHOLE.splitlines() if not line.startswith(f"xprtrdma_{name}:"))
             self.assertIn(f"did not fire: {name}", self.complaints(lines))
 
     def test_forms_that_are_not_wanted_everywhere(self) -> None:
         of_callback = ("cb_", "b01", "ffffffff", "received=120")
         lines = [line for line in WHOLE.splitlines() if not any(part in line for part in of_callback)]
-        self.assertEqual(self.complaints("\n".join(lines), Forms(PEER, 8000, long_call=True, callback=False)), [])
+        self.assertEqual(self.complaints("\n".join(lines), Forms(PEER, 8000, long_call=True, callback=False, invalidated=True)), [])
         long_call = changed(WHOLE, 0, "*read list", "read list")
         self.assertIn("no Call went by: *read list", self.complaints(long_call))
-        self.assertNotIn("no Call went by: *read list", self.complaints(long_call, Forms(PEER, 8000, False, True)))
+        self.assertNotIn("no Call went by: *read list", self.complaints(long_call, Forms(PEER, 8000, False, True, True)))
+        self.assertIn("fired: mr_reminv", self.complaints(WHOLE, Forms(PEER, 8000, True, True, False)))
 
     def test_errors(self) -> None:
         for name in trace_requester.ERRORS:
@@ -321,7 +322,7 @@ class Requester(unittest.TestCase):
         self.wrong("not all local invalidations", 0, "wc_li: cq.id=5 mr.id=9", "")
 
     def test_payload(self) -> None:
-        more = Forms(PEER, 8001, True, True)
+        more = Forms(PEER, 8001, True, True, True)
         self.assertTrue(any("8001 in one file" in told for told in self.complaints(WHOLE, more)))
         self.wrong("that was not offered", 0, "decode_seg: 8000@0x00000a0300000010:0x00000902",
                    "decode_seg: 8000@0x00000a0300000010:0x00000903")
@@ -365,7 +366,7 @@ class RequesterOfBroken(unittest.TestCase):
 
 class Responder(unittest.TestCase):
     def complaints(self, lines: str) -> list[str]:
-        return list(trace_responder.complaints(recorded(lines), 8000))
+        return list(trace_responder.complaints(recorded(lines), 8000, True))
 
     def test_what_fits_together_passes(self) -> None:
         self.assertEqual(self.complaints(SERVED), [])
@@ -383,6 +384,7 @@ class Responder(unittest.TestCase):
                 ("keys invalidated that were not offered", "inv_rkey=0x00000901", "inv_rkey=0x00000999")):
             told = self.complaints(changed(SERVED, 0, old, new))
             self.assertTrue(any(part in complaint for complaint in told), (part, told))
+        self.assertIn("keys invalidated", trace_responder.complaints(recorded(SERVED), 8000, False))
 
 
 if __name__ == "__main__":

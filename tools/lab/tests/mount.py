@@ -240,7 +240,7 @@ def forms(cell: Cell) -> None:
         cell.written("out", f"100 5000 {ODD_SIZE}", "--direct")
         # A long call that has nothing to reduce, and a long reply.
         cell.client("nfs4_getfacl /mnt/t/a > /tmp/acl && nfs4_setfacl -S /tmp/acl /mnt/t/b && ls -l /mnt/t/out")
-    capture.judge(path, ODD_SIZE)
+    capture.judge(path, ODD_SIZE, cell.invalidates)
 
 
 def traced(cell: Cell) -> None:
@@ -256,7 +256,7 @@ def traced(cell: Cell) -> None:
         # With more room than there is of the file.
         cell.client(f"dd if=/mnt/t/out/file-{EVEN_SIZE} of=/dev/null bs={2 * EVEN_SIZE} iflag=direct status=none")
         cell.client("ls /mnt/t/many")
-    trace_responder.judge(trace, ODD_SIZE)
+    trace_responder.judge(trace, ODD_SIZE, cell.invalidates)
 
 
 def traced_client(cell: Cell) -> None:
@@ -268,7 +268,7 @@ def traced_client(cell: Cell) -> None:
     peer = f"[{SERVER.address4}]:{PORT}"
     # As for the capture: NFS 3 has no such long Call.
     carried = trace_requester.Forms(peer, ODD_SIZE, long_call=cell.version != "3",
-                                    callback=cell.version in callback_tests.CALLED_BACK)
+                                    callback=cell.version in callback_tests.CALLED_BACK, invalidated=cell.invalidates)
     prepare = f"{MAKE_NAMES} && touch a b && {SET_ACL} a" if carried.long_call else MAKE_NAMES
     with trace_events.recorded(client, trace_requester.RPC_EVENT) as trace:
         with pull_tests.offering(cell), cell.mounted(prepare=prepare):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a device without the memory-management extensions is known as such, and is no error.
+//! Protects: a device without the memory-management extensions is known as such, and is no error;
+//! so is one that does not look at the keys which a peer invalidates.
 
 use crate::{
     kapi::ib::{
@@ -45,6 +46,24 @@ mod suite {
             same("registers", found.registers, registers)?;
             same("pages", found.max_region_pages, pages)?;
             claim(found.iwarp, "the rest is read all the same")?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn keys_that_a_peer_invalidates() -> Result {
+        let limits = limits(u64::MAX, 8)?;
+        for (iwarp, registers, checks) in [
+            (true, true, false),
+            (false, true, true),
+            (false, false, false),
+        ] {
+            let device = DeviceLimits {
+                iwarp,
+                registers,
+                ..limits
+            };
+            same("looks at keys", device.checks_keys(), checks)?;
         }
         Ok(())
     }

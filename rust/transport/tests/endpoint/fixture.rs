@@ -211,8 +211,13 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Result<Self> {
+        Self::on(Device::new)
+    }
+
+    /// One over a device that is made so.
+    pub(super) fn on(made: impl FnOnce() -> Result<Device>) -> Result<Self> {
         let balance = Balance::begin();
-        let device = Device::new()?;
+        let device = made()?;
         let gone = counter()?;
         let qp = make(device.id(silent(&gone)?)?, CONFIG, &gone)?;
         Ok(Self {
