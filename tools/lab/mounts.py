@@ -22,9 +22,9 @@ from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
-                   client_life as client_life_tests, life as life_tests, load as load_tests, memory as memory_tests,
-                   mount as mount_tests, payload as payload_tests, provider, pull as pull_tests, requester, responder,
-                   slow_server, storm as storm_tests)
+                   client_life as client_life_tests, forged_keys, life as life_tests, load as load_tests,
+                   memory as memory_tests, mount as mount_tests, payload as payload_tests, provider, pull as pull_tests,
+                   requester, responder, slow_server, storm as storm_tests)
 from totals import TOTALS
 
 SOAK_MINUTES = 30
@@ -187,6 +187,7 @@ def cells() -> list[Worker]:
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
     server = Worker(server_debugged(), [
         Plan("siw", "3", OURS, OURS, [test for test in mount_tests.FULL["3"] if test not in mount_tests.WAITING]),
+        Plan("siw", None, OURS, OURS, [requester.FORGING]),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         Plan("rxe", None, OURS, OURS, requester.tests(kernels.debug())),
@@ -198,7 +199,8 @@ def cells() -> list[Worker]:
     others = Worker(replace(client_debugged(), name="other-devices"), [
         *(Plan("siw", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
-        Plan("siw", responder.VERSION, OURS, OURS, [responder.SAYS_LITTLE, provider.IN_PIECES, provider.NEVER_READ]),
+        Plan("siw", responder.VERSION, OURS, OURS,
+             [responder.SAYS_LITTLE, provider.IN_PIECES, provider.NEVER_READ, forged_keys.TEST]),
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.MAPPING, *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS,
              [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),

@@ -8,8 +8,8 @@ from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
 from results import Results
-from tests import (client_life as client_life_tests, life as life_tests, memory as memory_tests, provider, requester,
-                   responder, storm as storm_tests)
+from tests import (client_life as client_life_tests, forged_keys, life as life_tests, memory as memory_tests, provider,
+                   requester, responder, storm as storm_tests)
 from totals import TOTALS
 
 
@@ -22,18 +22,25 @@ def run_requester() -> int:
     server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
     client = End(stock, module.build(stock), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
-    plan = Plan(device, None, whose, OURS, requester.tests(kernel) + requester.long_tests(), quiet=whose == OURS)
+    tests = requester.tests(kernel) + requester.long_tests() + ([requester.FORGING] if devices.named(device).kind == "siw" else [])
+    plan = Plan(device, None, whose, OURS, tests, quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
 
 
 def run_responder() -> int:
-    """A client of ours against a server that breaks the protocol."""
+    """A client against a server that breaks the protocol; the in-tree one where it is known what that does."""
     device = settings.choice("DEVICE", devices.NAMES)
+    whose = settings.choice("CLIENT", (OURS, IN_TREE))
     kernel = kernels.by_name(settings.choice("KERNEL", ("debug", "stock")), arch.chosen())
-    ends = (kernels.stock(kernel.arch), kernel)
-    server, client = (End(each, module.build(each), Build(mounts.MEMORY)) for each in ends)
-    return _run(Setup("responder", server, client), Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *provider.TESTS]),
-                Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS))
+    stock = kernels.stock(kernel.arch)
+    server = End(stock, module.build(stock), Build(mounts.MEMORY))
+    client = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
+    forged = [forged_keys.TEST] if devices.named(device).kind == "siw" else []
+    plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
+    if whose == OURS:
+        plans = [Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *provider.TESTS, *forged]),
+                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]
+    return _run(Setup("responder", server, client), *plans)
 
 
 def run_life() -> int:

@@ -10,6 +10,7 @@ import time
 import connections
 import drops
 import errors
+import forged_keys
 import pulls
 import read_chunks
 import reply_chunks
@@ -25,7 +26,8 @@ PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Re
          "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES,
          "reverse Calls": reverse_calls.CASES, "given-up Calls": reverse_calls.GIVEN_UP,
          "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
-         "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED}
+         "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED,
+         "forged keys": forged_keys.CASES}
 
 
 def main() -> int:

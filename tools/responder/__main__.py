@@ -5,23 +5,31 @@ Usage: python3 responder ADDRESS PORT BEHAVIOUR [NUMBER]
 Prints a line for each connection and for what it does with it, until it is killed.
 """
 
+import contextlib
 import sys
 import threading
 import time
+from typing import NoReturn
 
 import bad_calls
 import behaviours
+import iwarp
 import provides
 import verbs
 from events import Events
 from failure import Failure
+from forger import Forger
 from proxy import Proxy
 
 HERE = "127.0.0.1", 2049
+# The only one that has no device.
+FORGES = "forges"
 
 
 def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
+    if name == FORGES:
+        forge(address, int(port))
     behaviour = (behaviours.BY_NAME | bad_calls.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
@@ -30,6 +38,20 @@ def main() -> None:
         request = listener.next_request()
         if request is not None:
             threading.Thread(target=serve, args=(*request, behaviour), daemon=True).start()
+
+
+def forge(address: str, port: int) -> NoReturn:
+    """Take connections one after the other."""
+    listener = iwarp.listening(address, port)
+    say("listening")
+    while True:
+        connection, _ = listener.accept()
+        try:
+            with contextlib.closing(Forger(connection, HERE)) as forger:
+                say(f"accepted at {time.monotonic():.1f}")
+                forger.run()
+        except (Failure, OSError) as failure:
+            say(f"ended: {failure}")
 
 
 def serve(requested, private: bytes, behaviour: behaviours.Behaviour) -> None:

@@ -1,6 +1,5 @@
 """One connection of a client, whose Calls an NFS server on TCP executes."""
 
-import socket
 import struct
 import time
 from collections.abc import Callable
@@ -12,10 +11,10 @@ from failure import Failure, require
 from header import (RDMA_DONE, RDMA_ERROR, RDMA_MSG, RDMA_NOMSG, Chunk, Header, chunk_error, decode, filled, is_whole,
                     receive_size, version_error)
 from memory import Memory
+from records import Records
 from rpc import CALL, REPLY, padding
 
 LOOK_SECONDS = 0.5
-LAST_FRAGMENT = 1 << 31
 # What an end takes that says nothing of itself (RFC 8166, section 3.3.3).
 LEAST_BYTES = 1024
 ANSWERS_NOTHING = "an RDMA_ERROR that answers no Call of ours"
@@ -30,7 +29,7 @@ class Proxy(Endpoint):
         # Bytes of a message that the client can receive.
         self.threshold = receive_size(private)
         self._behaviour = behaviour
-        self._server = socket.create_connection(server)
+        self._server = Records(server)
         # The headers of the Calls that are being executed.
         self._offers: dict[int, Header] = {}
         # How many there may be: one until there was an answer (RFC 8166, section 3.3.3).
@@ -44,7 +43,7 @@ class Proxy(Endpoint):
         while True:
             self.take()
             if self._await_notice(LOOK_SECONDS, self._server.fileno()):
-                self._answered(self._record())
+                self._answered(self._server.receive())
 
     def take(self) -> None:
         """Do what is to be done with what has arrived."""
@@ -167,7 +166,7 @@ class Proxy(Endpoint):
             self._offers[header.xid] = header
             require(len(self._offers) <= self._grant, f"{len(self._offers)} Calls where {self._grant} are granted")
             require(is_whole(self._behaviour.private) or len(message) <= LEAST_BYTES, f"a message of {len(message)} bytes")
-        self._server.sendall(struct.pack(">I", LAST_FRAGMENT | len(stream)) + stream)
+        self._server.send(stream)
 
     def _answered(self, message: bytes) -> None:
         """Pass a Reply back, or a Call of the server."""
@@ -188,24 +187,6 @@ class Proxy(Endpoint):
         if name is not None:
             print(f"{what} {name}", flush=True)
         return name is not None
-
-    def _record(self) -> bytes:
-        """The next record of the server (RFC 5531, section 11)."""
-        record, last = b"", False
-        while not last:
-            mark, = struct.unpack(">I", self._exactly(4))
-            last = bool(mark & LAST_FRAGMENT)
-            record += self._exactly(mark & ~LAST_FRAGMENT)
-        return record
-
-    def _exactly(self, length: int) -> bytes:
-        data = b""
-        while len(data) < length:
-            part = self._server.recv(length - len(data))
-            if not part:
-                raise OSError("the server has closed the connection")
-            data += part
-        return data
 
 
 def _chunks(header: Header) -> list[tuple[int, Chunk]]:

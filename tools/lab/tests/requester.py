@@ -30,7 +30,7 @@ REGIONS = "rdma resource show mr | wc -l"
 # The program says by this file that it waits.
 WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
          "sleep 1; done; exit 1")
-REVERSE, LOUD, DROPS = "reverse Calls", "connections", "dropped Calls"
+REVERSE, LOUD, DROPS, FORGED = "reverse Calls", "connections", "dropped Calls", "forged keys"
 GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
 # A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
 SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
@@ -188,6 +188,10 @@ def _held(cell: Cell) -> None:
         raise progress.Failure(f"{used} bytes are provided to {HOLDERS} clients that may have {HELD_BYTES}, and {around} around them")
     if kept > HOLDERS * around:
         raise progress.Failure(f"{kept} bytes are still used when all was pulled")
+
+
+# Of iWARP alone.
+FORGING = Test(FORGED, functools.partial(part, FORGED), (LOST, LEFT))
 
 
 def long_tests() -> list[Test]:

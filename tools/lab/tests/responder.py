@@ -135,10 +135,10 @@ def _mount(cell: Cell, size: int, more: str = "") -> str:
 
 
 @contextmanager
-def mounted_behind(cell: Cell, behaviour: str, prepare: str) -> Iterator[None]:
+def mounted_behind(cell: Cell, behaviour: str, prepare: str, options: str = "") -> Iterator[None]:
     """A mount of the program, for the length of a block."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE), prepare=prepare):
+    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE, options), prepare=prepare):
         yield
 
 
