@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import bad_calls
 import behaviours
+import drops
 import iwarp
 import provides
 import verbs
@@ -30,7 +31,7 @@ def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
     if name == FORGES:
         forge(address, int(port))
-    behaviour = (behaviours.BY_NAME | bad_calls.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
+    behaviour = (behaviours.BY_NAME | bad_calls.BY_NAME | drops.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
     say("listening")

@@ -88,41 +88,6 @@ class Grants(Behaviour):
         self.credits = credits
 
 
-class DropsFsstats(Grants):
-    """Answers no FSSTAT of NFS 3, and breaks the connection at the first one."""
-
-    def __init__(self, credits: int) -> None:
-        super().__init__(credits)
-        self._broken = False
-
-    def takes(self, proxy, offer: Header, call: bytes) -> bool:
-        if not is_fsstat(call):
-            print("took another", flush=True)
-            return True
-        print("dropped", flush=True)
-        if not self._broken:
-            self._broken = True
-            proxy.hang_up()
-        return False
-
-
-class DropsFirst(Behaviour):
-    """Does not answer the first Call of so many connections."""
-
-    def __init__(self, count: int) -> None:
-        self._left = count
-        self._known: list = []
-
-    def takes(self, proxy, offer: Header, call: bytes) -> bool:
-        first = proxy not in self._known
-        if not first or not self._left:
-            return True
-        self._known.append(proxy)
-        self._left -= 1
-        print("dropped", flush=True)
-        return False
-
-
 class SaysLittle(Behaviour):
     """Has only so many bytes of private data."""
 
@@ -610,7 +575,7 @@ BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf":
            "says-little": SaysLittle, "errs": Errs, "refuses-reads": RefusesReads, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
-           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent, "drops-fsstats": DropsFsstats, "drops-first": DropsFirst,
+           "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles, "cuts-calls-off": CutsCallsOff,
            "withholds": Withholds, "withholds-first": WithholdsFirst,
            "garbles": Garbles, "ignores-probes": IgnoresProbes}

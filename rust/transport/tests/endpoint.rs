@@ -150,19 +150,6 @@ mod suite {
     }
 
     #[test]
-    fn keys_that_the_device_does_not_look_at() -> Result {
-        let bench = Bench::new()?;
-        bench.receives(1)?;
-        bench.device.deliver(&[1, 2, 3], Some(0x100))?;
-        let told = bench.qp.handler().told.lock();
-        same("messages", &told.messages[..], &[(3, None)])?;
-        drop(told);
-        bench.shut_down(0)?;
-        bench.told(&[], &[FLUSHED])?;
-        bench.end()
-    }
-
-    #[test]
     fn a_failed_receive() -> Result {
         let bench = Bench::new()?;
         bench.receives(2)?;

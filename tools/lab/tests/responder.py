@@ -49,12 +49,6 @@ WITHHELD = 2
 DROPPED_SECONDS = 75
 # The kinds of Calls that are refused, and the error if it is not ERR_CHUNK; and of garbled Replies: all but the last are
 # bad messages of this transport.
-# For how long a Call is dropped, again and again; and the longest that any other may take.
-DROPPING_SECONDS, GAP_SECONDS = 40, 3
-# Connections whose first Call has no answer.
-FIRST_DROPPED = 2
-# What a busy guest needs for anything.
-GUEST_SECONDS = 10
 KINDS, OTHER_ERRORS, GARBLED = 13, {"another version": 1}, 7
 ANSWERED_SECONDS = 90
 # Lengths of each kind modulo 4, all inline.
@@ -103,7 +97,7 @@ def _fired(cell: Cell, events: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _responder(cell: Cell, behaviour: str) -> Iterator[None]:
+def responding(cell: Cell, behaviour: str) -> Iterator[None]:
     """The program, for the length of a block; the client notices what it does."""
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
     with progress.undoing(lambda: cell.server(END)), _fired(cell, EVENTS.get(behaviour.split()[0], [])):
@@ -123,14 +117,14 @@ def _expect_no_errors(cell: Cell) -> None:
         raise progress.Failure(said)
 
 
-def _switch(cell: Cell, behaviour: str) -> None:
+def switch(cell: Cell, behaviour: str) -> None:
     """Another behaviour from now on; those who are connected lose their connection."""
     _expect_no_errors(cell)
     cell.server(END)
     cell.server(RUN.format(SERVER.address4, OTHER_PORT, behaviour))
 
 
-def _mount(cell: Cell, size: int, more: str = "") -> str:
+def mounting(cell: Cell, size: int, more: str = "") -> str:
     return cell.mount_command(option=f"proto=rdma,rsize={size},wsize={size}{more}", port=OTHER_PORT)
 
 
@@ -138,14 +132,14 @@ def _mount(cell: Cell, size: int, more: str = "") -> str:
 def mounted_behind(cell: Cell, behaviour: str, prepare: str, options: str = "") -> Iterator[None]:
     """A mount of the program, for the length of a block."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE, options), prepare=prepare):
+    with responding(cell, behaviour), cell.mounted(mounting(cell, LARGE, options), prepare=prepare):
         yield
 
 
 def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
     """It makes no difference, and costs no connection."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, size)):
+    with responding(cell, behaviour), cell.mounted(mounting(cell, size)):
         cell.written("some", sizes, "--direct")
         if cell.connects() != 1:
             raise progress.Failure(f"{cell.connects()} connections were made")
@@ -157,7 +151,7 @@ def borne(behaviour: str, size: int, sizes: str, cell: Cell) -> None:
 def left_out(cell: Cell) -> None:
     """A Reply that comes inline, and says nothing of the chunks that were offered for it, makes no difference."""
     cell.load_modules()
-    with _responder(cell, "leaves-out"), cell.mounted(_mount(cell, LARGE)):
+    with responding(cell, "leaves-out"), cell.mounted(mounting(cell, LARGE)):
         cell.written("some", FEW_SIZES, "--direct")
         if not int(cell.server("grep -c 'left out' /tmp/responder; true")):
             raise progress.Failure("no chunk was left out")
@@ -168,7 +162,7 @@ def left_out(cell: Cell) -> None:
 def cut_off(cell: Cell) -> None:
     """A Reply that ends where its data do, without the padding, makes no difference."""
     cell.load_modules()
-    with _responder(cell, "cuts-off"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "cuts-off"), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", CUT_SIZES, "--direct")
         said = cell.server("cat /tmp/responder").splitlines()
         lacking = {line.split()[-1] for line in said if line.startswith("cut off")}
@@ -181,7 +175,7 @@ def cut_off(cell: Cell) -> None:
 def verified(cell: Cell) -> None:
     """Verifiers of any length in front of data that are placed make no difference."""
     cell.load_modules()
-    with _responder(cell, "verifies"), cell.mounted(_mount(cell, LARGE)):
+    with responding(cell, "verifies"), cell.mounted(mounting(cell, LARGE)):
         cell.written("some", MANY_READS, "--direct")
         count, bad = int(cell.server("grep -c verified /tmp/responder; true")), cell.counter(BAD_MESSAGES)
         if count < VERIFIERS or cell.connects() != 1 or bad:
@@ -192,7 +186,7 @@ def verified(cell: Cell) -> None:
 def invalidated(cell: Cell) -> None:
     """A Reply that invalidates a key of another RPC costs the connection, each time; no byte is wrong."""
     cell.load_modules()
-    with _responder(cell, "invalidates-another"), cell.mounted(_mount(cell, LARGE)):
+    with responding(cell, "invalidates-another"), cell.mounted(mounting(cell, LARGE)):
         cell.written("some", MANY_READS, "--direct")
         cell.still_works()
         count = int(cell.server("grep -c invalidated /tmp/responder; true"))
@@ -206,7 +200,7 @@ def scribbled(cell: Cell) -> None:
     """A Write chunk comes back unused, and was written into, beside data that are inline: those are what was read (RFC
     8166, section 4.3.2.2)."""
     cell.load_modules()
-    with _responder(cell, "scribbles"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {SHORT}"):
+    with responding(cell, "scribbles"), cell.mounted(mounting(cell, LARGE), prepare=f"/lab/files.py make in {SHORT}"):
         name = f"file-{SHORT}"
         # With more room than there is of the file, and so for a Reply that need not fit inline.
         found = cell.client(f"dd if=/mnt/t/in/{name} bs={LARGE} iflag=direct status=none | sha256sum").split()[0]
@@ -222,9 +216,9 @@ def come_back_smaller(cell: Cell) -> None:
     """A server that says nothing of itself when it comes back gets no more than 1024 bytes inline from then on (RFC 8797,
     section 4); the responder ends a connection with longer messages."""
     cell.load_modules()
-    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL)):
         cell.written("before", FEW_SIZES, "--direct")
-        _switch(cell, "says-little 0")
+        switch(cell, "says-little 0")
         cell.still_works()
         cell.written("behind", FEW_SIZES, "--direct")
         if not int(cell.server("grep -c accepted /tmp/responder; true")):
@@ -237,7 +231,7 @@ def come_back_smaller(cell: Cell) -> None:
 def discarded(behaviour: str, cell: Cell) -> None:
     """It costs the connection, but no byte is wrong."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, LARGE)):
+    with responding(cell, behaviour), cell.mounted(mounting(cell, LARGE)):
         cell.written("some", ODD, "--direct")
         if cell.connects() == 1:
             raise progress.Failure("the connection was kept")
@@ -247,7 +241,7 @@ def padded(cell: Cell) -> None:
     """The padding that the server writes finds no memory, and what is behind that for the data stays as it is; a server
     that does not write it then is believed."""
     cell.load_modules()
-    with _responder(cell, "places"), cell.mounted(_mount(cell, LARGE), prepare=f"/lab/files.py make in {ODD}"):
+    with responding(cell, "places"), cell.mounted(mounting(cell, LARGE), prepare=f"/lab/files.py make in {ODD}"):
         before = cell.connects()
         cell.server(END)
         cell.client("rm -f /tmp/checked; { setsid /lab/files.py check /mnt/t/in --direct; echo $? > /tmp/checked; } "
@@ -255,7 +249,7 @@ def padded(cell: Cell) -> None:
         cell.server(RUN.format(SERVER.address4, OTHER_PORT, "pads"))
         # One since the server began anew, one since the padding.
         cell.await_connects(before + 2, LONG_SECONDS)
-        _switch(cell, "places")
+        switch(cell, "places")
         cell.client("for try in $(seq 600); do test -s /tmp/checked && break; sleep 0.2; done; cat /tmp/check >&2; "
                     "grep -qx 0 /tmp/checked", LONG_SECONDS)
 
@@ -263,7 +257,7 @@ def padded(cell: Cell) -> None:
 def given_room(cell: Cell) -> None:
     """Where the client has room for padding, a server that writes it costs nothing."""
     cell.load_modules()
-    with cell.tunable("rdma_pad_optimize", 0), _responder(cell, "pads"), cell.mounted(_mount(cell, LARGE)):
+    with cell.tunable("rdma_pad_optimize", 0), responding(cell, "pads"), cell.mounted(mounting(cell, LARGE)):
         before = cell.counter(WRITTEN_BYTES)
         cell.written("some", ODD, "--direct")
         connects, bad = cell.connects(), cell.counter(BAD_MESSAGES)
@@ -277,12 +271,12 @@ def given_room(cell: Cell) -> None:
 def refused(behaviour: str, said: str, cell: Cell) -> None:
     """A server that gives no connection of use is asked again after a delay that grows; the mount recovers."""
     cell.load_modules()
-    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL)):
         cell.written("before", FEW_SIZES)
         with cell.load():
-            _switch(cell, behaviour)
+            switch(cell, behaviour)
             times = _await_attempts(cell, said)
-            _switch(cell, "honest")
+            switch(cell, "honest")
             cell.still_works()
     came = " and ".join(f"{later - sooner:.1f} s" for sooner, later in zip(times, times[1:]))
     progress.line(f"  the client came again after {came}")
@@ -308,16 +302,16 @@ def attempts(text: str, said: str) -> list[float]:
 def overdue(cell: Cell) -> None:
     """A server that says nothing any more loses its connection after the RPC layer's timeout; the mount recovers."""
     cell.load_modules()
-    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL)):
         cell.written("before", FEW_SIZES)
         with cell.load():
-            _switch(cell, "deaf")
+            switch(cell, "deaf")
             deadline = cell.guests.clock.now() + OVERDUE_SECONDS
             while int(cell.server("grep -c accepted /tmp/responder; true")) < 2:
                 if cell.guests.clock.now() > deadline:
                     raise progress.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
                 time.sleep(2)
-            _switch(cell, "honest")
+            switch(cell, "honest")
             cell.still_works()
 
 
@@ -325,7 +319,7 @@ def fallen_silent(cell: Cell) -> None:
     """A server that falls silent is asked again over a new connection as soon as a Reply is overdue: it has been waited
     for already, and the RPC does not stand longer than by its own timeouts."""
     cell.load_modules()
-    with _responder(cell, f"falls-silent {SILENCES}"), cell.mounted(_mount(cell, SMALL, HASTY)):
+    with responding(cell, f"falls-silent {SILENCES}"), cell.mounted(mounting(cell, SMALL, HASTY)):
         stood = cell.client("read began rest < /proc/uptime; stat -f /mnt > /tmp/stat && read ended rest < /proc/uptime"
                             " && echo $began $ended | awk '{print $2 - $1}'", LONG_SECONDS).strip()
         cell.still_works()
@@ -336,63 +330,17 @@ def fallen_silent(cell: Cell) -> None:
             raise progress.Failure(f"{silences} silences, connections after delays of {', '.join(delays)} jiffies")
 
 
-def dropped(cell: Cell) -> None:
-    """A Call that a server never answers, on any connection, holds no other up: not on the connection that follows a broken
-    one, where it is the first to be sent again, nor on those that it costs each time that it is overdue."""
-    cell.load_modules()
-    with _responder(cell, "drops-fsstats 32"), cell.mounted(_mount(cell, SMALL, f"{HASTY},actimeo=0")):
-        cell.client("touch /mnt/t/a; rm -f /tmp/stat.pid; { setsid stat -f /mnt > /tmp/stat 2>&1 < /dev/null & "
-                    "echo $! > /tmp/stat.pid; }")
-        with progress.undoing(lambda: cell.client("read -r pid < /tmp/stat.pid; kill -9 $pid")):
-            longest, when, looks, _ = cell.client(f"/lab/gaps.py {DROPPING_SECONDS} /mnt/t/a", LONG_SECONDS).split()
-        count = int(cell.server("grep -c dropped /tmp/responder; true"))
-        progress.line(f"  {looks} looks, the longest {longest} s (at {when} s); {count} times the Call was dropped")
-        if float(longest) > GAP_SECONDS or count < 3 or cell.connects() > 1 + count:
-            raise progress.Failure(f"a look took {longest} s; {count} Calls dropped, {cell.connects()} connections made")
-
-
-def first_dropped(cell: Cell) -> None:
-    """A connection whose first Call has no answer is given up, and the next one made; that Call is no RPC's."""
-    cell.load_modules()
-    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL)):
-        before = cell.connects()
-        _switch(cell, f"drops-first {FIRST_DROPPED}")
-        cell.still_works()
-        count = int(cell.server("grep -c dropped /tmp/responder; true"))
-        if count != FIRST_DROPPED or cell.connects() != before + 1:
-            raise progress.Failure(f"{count} Calls were dropped, {cell.connects() - before} connections made that were of use")
-
-
-def killed_with_the_credit(cell: Cell) -> None:
-    """When the process is killed whose Call has the only credit, and the server never answers it, the others get their
-    turn on another connection."""
-    cell.load_modules()
-    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
-        with _responder(cell, "drops-fsstats 1"), cell.mounted(_mount(cell, SMALL, ",actimeo=0")):
-            cell.client("touch /mnt/t/a; rm -f /tmp/stat.pid; { setsid stat -f /mnt > /tmp/stat 2>&1 < /dev/null & "
-                        "echo $! > /tmp/stat.pid; }")
-            # On the connection that follows the broken one it has the credit.
-            cell.server("for try in $(seq 250); do test $(grep -c dropped /tmp/responder) = 2 && exit 0; sleep 0.2; done; "
-                        "cat /tmp/responder >&2; exit 1")
-            cell.client("{ setsid stat /mnt/t/a > /tmp/looked 2>&1 < /dev/null & echo $! > /tmp/look.pid; }; sleep 1; "
-                        "read -r pid < /tmp/stat.pid; kill -9 $pid")
-            # Two looks at the connection, and what a guest needs.
-            cell.client(f"read -r pid < /tmp/look.pid; for try in $(seq {5 * (2 * KEEPALIVE_SECONDS + GUEST_SECONDS)}); do "
-                        "test -e /proc/$pid || exit 0; sleep 0.2; done; cat /tmp/looked >&2; echo it waits still >&2; exit 1")
-            cell.still_works()
-
-
 def late(cell: Cell) -> None:
     """An RPC whose own time was over before there was a connection costs none: the time that it was not sent does not
     count against the one over which it is sent."""
     cell.load_modules()
-    with _responder(cell, "honest"), cell.mounted(_mount(cell, SMALL, f"{HASTY},retrans=0")):
+    with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL, f"{HASTY},retrans=0")):
         cell.still_works()
-        _switch(cell, "rejects")
+        switch(cell, "rejects")
         cell.client("rm -f /tmp/ended; { setsid sh -c 'stat -f /mnt > /tmp/stat 2>&1; echo $? > /tmp/ended' "
                     "> /dev/null 2>&1 < /dev/null & }")
         _await_attempts(cell, "rejected")
-        _switch(cell, "honest")
+        switch(cell, "honest")
         cell.client("for try in $(seq 600); do test -s /tmp/ended && break; sleep 0.2; done; cat /tmp/stat >&2; "
                     "grep -qx 0 /tmp/ended", LONG_SECONDS)
         times = attempts(cell.server("cat /tmp/responder"), "accepted")
@@ -407,7 +355,7 @@ def erring(behaviour: str, cell: Cell) -> None:
     """ERR_CHUNK or ERR_VERS is the end of an RPC, and of nothing else."""
     cell.load_modules()
     prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
-    with _responder(cell, f"{behaviour} 4000"), cell.mounted(_mount(cell, SMALL), prepare=prepare):
+    with responding(cell, f"{behaviour} 4000"), cell.mounted(mounting(cell, SMALL), prepare=prepare):
         cell.client(FAILS_TO_LIST)
         _expect_refusals(cell, 1)
         cell.written("some", "100 2000")
@@ -419,7 +367,7 @@ def refusing_at_once(cell: Cell) -> None:
     being sent by the same task, or the processor was needed elsewhere."""
     cell.load_modules()
     reads = READERS * READS_OF_EACH
-    with _responder(cell, "refuses-reads"), cell.mounted(_mount(cell, SMALL), prepare="head -c 4096 /dev/urandom > a"):
+    with responding(cell, "refuses-reads"), cell.mounted(mounting(cell, SMALL), prepare="head -c 4096 /dev/urandom > a"):
         ended = cell.client(f"/lab/readers.py /mnt/t/a {READERS} {READS_OF_EACH}", LONG_SECONDS).split()
         if ended != [str(reads), "EIO"]:
             raise progress.Failure(f"the READs ended so: {' '.join(ended)}")
@@ -431,7 +379,7 @@ def refusing_acls(cell: Cell) -> None:
     """ERR_CHUNK in the place of an ACL is the end of the RPC, or of the second one where the client may ask again."""
     cell.load_modules()
     name = "system.posix_acl_access" if cell.version == "3" else "system.nfs4_acl"
-    with _responder(cell, "refuses-acls"), cell.mounted(_mount(cell, SMALL), prepare="touch a"):
+    with responding(cell, "refuses-acls"), cell.mounted(mounting(cell, SMALL), prepare="touch a"):
         end = cell.client(f"/lab/xattr.py /mnt/t/a {name} 100").strip()
         if end != "EIO":
             raise progress.Failure(f"the client ends with {end}")
@@ -444,7 +392,7 @@ def refusing_acls(cell: Cell) -> None:
 def longest_acls(cell: Cell) -> None:
     """The Reply chunk of GETACL of NFS 3 has room for the longest ACLs that the client takes."""
     cell.load_modules()
-    with _responder(cell, "long-acls"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "long-acls"), cell.mounted(mounting(cell, SMALL)):
         for kind in ("access", "default"):
             end = cell.client(f"/lab/xattr.py /mnt/t system.posix_acl_{kind} 65536").strip()
             if end != str(LONGEST_ACL):
@@ -470,7 +418,7 @@ def chunks_refused(cell: Cell) -> None:
     """Calls of the server that have chunks are answered with ERR_CHUNK (RFC 8167, section 5.3), those of another version
     with ERR_VERS, and nothing more; the client's own Calls under the same XIDs are not touched."""
     cell.load_modules()
-    with _responder(cell, "calls-back-with-chunks"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "calls-back-with-chunks"), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         deadline = cell.guests.clock.now() + ANSWERED_SECONDS
         while (wrong := unrefused(cell.server("cat /tmp/responder"))) and cell.guests.clock.now() < deadline:
@@ -496,7 +444,7 @@ def unrefused(said: str) -> list[str]:
 def called_back(behaviour: str, most: int, least: int, cell: Cell) -> None:
     """The Calls of a server are answered, `least` of them, on one connection; `most` may be under way at the end."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, behaviour), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         lines = Counter(cell.server("cat /tmp/responder").splitlines())
@@ -510,7 +458,7 @@ def withheld(behaviour: str, reconnects: bool, cell: Cell) -> None:
     than credits: those of the other direction are none of them (RFC 8167, section 4.1). And where it closes the
     connection first: the next one has one credit at first, and several Calls are sent again."""
     cell.load_modules()
-    with _responder(cell, behaviour), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, behaviour), cell.mounted(mounting(cell, SMALL)):
         cell.client("/lab/files.py workers /mnt/t/workers 4 20000", LONG_SECONDS)
         cell.same("workers")
         lines = Counter(cell.server("cat /tmp/responder").splitlines())
@@ -525,7 +473,7 @@ def call_dropped(cell: Cell) -> None:
     """A Call of the server that the callback service drops costs the connection, since there is no Reply (RFC 8166, section
     4.5.4); the mount goes on."""
     cell.load_modules()
-    with _responder(cell, f"cuts-calls-off {CUT_CALLS}"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, f"cuts-calls-off {CUT_CALLS}"), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         called, connects = int(cell.server("grep -c called /tmp/responder; true")), cell.connects()
@@ -536,7 +484,7 @@ def call_dropped(cell: Cell) -> None:
 def flooded(cell: Cell) -> None:
     """More Calls at once than can be kept cost the server its connection; the mount goes on."""
     cell.load_modules()
-    with _responder(cell, f"floods {FLOOD}"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, f"floods {FLOOD}"), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         if cell.connects() == 1:
@@ -546,7 +494,7 @@ def flooded(cell: Cell) -> None:
 def garbled(cell: Cell) -> None:
     """A Reply that cannot be made out is asked for again, on another connection; no byte is wrong."""
     cell.load_modules()
-    with _responder(cell, "garbles"), cell.mounted(_mount(cell, SMALL)):
+    with responding(cell, "garbles"), cell.mounted(mounting(cell, SMALL)):
         cell.written("some", FEW_SIZES, "--direct")
         cell.still_works()
         done, connects, bad = (int(cell.server("grep -c garbled /tmp/responder; true")), cell.connects(),
@@ -560,7 +508,7 @@ def unprobed(cell: Cell) -> None:
     long as there is something else, and loses it in silence; the mount goes on."""
     cell.load_modules()
     with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
-        with _responder(cell, "ignores-probes"), cell.mounted(_mount(cell, SMALL)):
+        with responding(cell, "ignores-probes"), cell.mounted(mounting(cell, SMALL)):
             cell.written("before", FEW_SIZES)
             cell.server("for try in $(seq 250); do grep -q ignored /tmp/responder && exit 0; sleep 0.2; done; "
                         "echo the server was not asked >&2; exit 1")
@@ -577,7 +525,7 @@ def probe_dropped(cell: Cell) -> None:
     it is asked again in the next silence."""
     cell.load_modules()
     with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS):
-        with _responder(cell, "ignores-probes 1"), cell.mounted(_mount(cell, SMALL)):
+        with responding(cell, "ignores-probes 1"), cell.mounted(mounting(cell, SMALL)):
             cell.written("before", FEW_SIZES)
             time.sleep(3 * KEEPALIVE_SECONDS)
             if not int(cell.server("grep -c ignored /tmp/responder; true")):
@@ -612,8 +560,6 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
          Test("a server that writes padding into room for it", given_room),
          Test("a server that refuses at once", refusing_at_once),
-         Test("a server that drops a Call for ever", dropped, (LOST, NOT_RESPONDING)),
-         Test("a server that keeps the only credit", killed_with_the_credit, (LOST, NOT_RESPONDING)),
          Test("a server that cannot answer", functools.partial(erring, "errs")),
          Test("a server that speaks another version", functools.partial(erring, "errs-version"))]
 TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "places", (), LARGE, ODD), *QUICK, SAYS_LITTLE,
@@ -625,7 +571,6 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
          Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
          Test("a server that falls silent", fallen_silent, (LOST, NOT_RESPONDING)),
-         Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING)),
          Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
          Test("a server that garbles Replies", garbled, (LOST, BAD, NOT_RESPONDING))]

@@ -26,10 +26,7 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net::{
-            Net,
-            NetRef, //
-        },
+        net,
         stable::StableBytes,
         workqueue::{
             init_plain_work,
@@ -72,7 +69,7 @@ enum Kind<T: Service> {
 struct Private<T: Service> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    common: Pin<KBox<Common<NetRef>>>,
+    common: Pin<KBox<Common<net::NetRef>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -118,7 +115,7 @@ impl<T: Service> SvcOps<T> {
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { core::mem::zeroed() },
                 // SAFETY: The namespace is valid by the contract of this function.
-                common: Common::new(unsafe { Net::from_raw(net) }.hold())?,
+                common: Common::new(unsafe { net::Net::from_raw(net) }.hold())?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },
@@ -237,7 +234,7 @@ impl<T: Service> SvcOps<T> {
         // SAFETY: Both are valid, since they are the RPC layer's arguments.
         let (private, handle) = unsafe { Self::make(serv, net)? };
         // SAFETY: The namespace is valid for the call.
-        let listener = match T::listen(handle, unsafe { Net::from_raw(net) }, &address) {
+        let listener = match T::listen(handle, unsafe { net::Net::from_raw(net) }, &address) {
             Ok(listener) => listener,
             Err(e) => {
                 // SAFETY: Fresh.

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: the end of one RPC's local invalidations says nothing of another's, and nothing that
-//! belongs to one queue pair is posted to another, or given to its pool.
+//! belongs to one queue pair is posted to another, or given to its pool; and a key is believed only
+//! of a device that looks at it.
 
 use crate::transport::tests::endpoint::*;
 
 #[kunit_tests(rpcrdma_ownership)]
 mod suite {
     use super::*;
+
+    #[test]
+    fn keys_that_the_device_does_not_look_at() -> Result {
+        let bench = Bench::new()?;
+        bench.receives(1)?;
+        bench.device.deliver(&[1, 2, 3], Some(0x100))?;
+        let told = bench.qp.handler().told.lock();
+        same("messages", &told.messages[..], &[(3, None)])?;
+        drop(told);
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED])?;
+        bench.end()
+    }
 
     #[test]
     fn an_earlier_completion_is_no_fence() -> Result {
