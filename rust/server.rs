@@ -10,6 +10,7 @@ mod drops;
 mod events;
 mod grant;
 mod listener;
+mod pace;
 mod poison;
 mod pulls;
 mod receive;

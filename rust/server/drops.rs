@@ -11,10 +11,7 @@
 use crate::{
     kapi::sys::{
         log::warn_about,
-        time::{
-            self,
-            HZ, //
-        },
+        time::HZ,
         workqueue::{
             work_class,
             DelayedWork,
@@ -24,7 +21,10 @@ use crate::{
             WorkItem, //
         },
     },
-    server::connection::Responder,
+    server::{
+        connection::Responder,
+        pace::Pace, //
+    },
     transport::endpoint::Endpoint, //
 };
 use kernel::{
@@ -41,30 +41,6 @@ use kernel::{
 
 /// For how long nothing must have come from the client, nor be executed for it.
 const SILENCE: Jiffies = 10 * HZ;
-/// From one such end to the next, of all connections of a listener.
-const PACE: Jiffies = 60 * HZ;
-
-/// When a connection of a listener was last ended for that.
-pub(super) struct Pace(Atomic<Jiffies>);
-
-impl Pace {
-    /// None was. May sleep.
-    pub(super) fn new() -> Result<Arc<Self>> {
-        let long_ago = time::jiffies().wrapping_sub(PACE);
-        Ok(Arc::new(Self(Atomic::new(long_ago)), GFP_KERNEL)?)
-    }
-
-    /// Whether one may be ended now; that counts as done. Any context.
-    fn take(&self) -> bool {
-        let now = time::jiffies();
-        let due = now.wrapping_sub(self.0.load(Relaxed)) >= PACE;
-        if due {
-            self.0.store(now, Relaxed);
-        }
-        due
-    }
-}
-
 /// The work item that ends a connection.
 struct Judge {
     qp: Arc<Endpoint<Responder>>,

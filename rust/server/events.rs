@@ -17,7 +17,7 @@ use crate::{
     server::{
         all_pulls::AllPulls,
         backlog::Backlog,
-        drops::Pace,
+        pace::Pace,
         poison::Poison, //
     },
 };

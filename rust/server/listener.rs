@@ -35,11 +35,11 @@ use crate::{
     server::{
         all_pulls::AllPulls,
         backlog::Backlog,
-        drops::Pace,
         events::{
             Events,
             Pending, //
         },
+        pace::Pace,
         poison::Poison, //
     },
 };

@@ -26,7 +26,7 @@ def watch(path: str, begun: float, end: float, found: dict[str, tuple[float, flo
 
 
 def main(seconds: str, *paths: str) -> None:
-    begun, found = time.monotonic(), {}
+    begun, found = time.monotonic(), dict[str, tuple[float, float, int]]()
     end = begun + float(seconds)
     threads = [threading.Thread(target=watch, args=(path, begun, end, found), daemon=True) for path in paths]
     for thread in threads:

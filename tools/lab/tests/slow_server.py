@@ -1,5 +1,6 @@
 """The tests of what one request that a healthy server is slow with does to all others: nothing."""
 
+import functools
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -74,8 +75,7 @@ def _mounted(cell: Cell) -> Iterator[None]:
         stack.enter_context(progress.undoing(lambda: cell.server(END)))
         for version in VERSIONS:
             cell.client(_mounts(version))
-            undo = f"umount /slow{version} /mnt{version}"
-            stack.enter_context(progress.undoing(lambda undo=undo: cell.client(undo)))
+            stack.enter_context(progress.undoing(functools.partial(cell.client, f"umount /slow{version} /mnt{version}")))
         yield
 
 
