@@ -433,7 +433,7 @@ mod suite {
 
     #[test]
     fn room_that_a_key_gives_is_had_when_asked_for() -> Result {
-        let mut bench = Bench::new(24, 1, 8)?;
+        let mut bench = Bench::new(25, 1, 8)?;
         let mut regions = bench.mapped(1)?;
         let call = bench.endpoint.call_buffer()?;
         call.post(100, &mut regions, nobody)?;
