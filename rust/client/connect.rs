@@ -178,7 +178,7 @@ fn attempt(
         },
         |unfit| {
             log::warn_about(
-                &address,
+                address,
                 format_args!("the device that leads to {address} {unfit}"),
             );
         },

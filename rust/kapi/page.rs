@@ -215,7 +215,7 @@ impl ExtentIter<'_> {
     ///
     /// As long as [`Self::new`] wants the memory to be valid, nobody else may have it.
     #[inline]
-    pub(super) unsafe fn to_write(self) -> Self {
+    pub(super) unsafe fn for_writes(self) -> Self {
         // INVARIANT: As the contract of this function says.
         Self {
             writable: true,
@@ -231,7 +231,7 @@ impl ExtentIter<'_> {
         // SAFETY: An allocation is of the direct map, and `kept` has it; there are no pages. Nobody
         // else has it.
         Ok(unsafe {
-            Self::new(bytes, (core::ptr::null(), 0, 0), none, (Some(kept), None)).to_write()
+            Self::new(bytes, (core::ptr::null(), 0, 0), none, (Some(kept), None)).for_writes()
         })
     }
 

@@ -72,7 +72,7 @@ impl<C> RpcBuffer<C> {
     pub(super) fn reply_offset(call: usize) -> Option<usize> {
         let prefix = size_of::<Prefix<C>>();
         let end = prefix.checked_add(call)?;
-        let aligned = end.checked_next_multiple_of(bindings::ARCH_DMA_MINALIGN as usize)?;
+        let aligned = end.checked_next_multiple_of(bindings::ARCH_DMA_MINALIGN)?;
         aligned.checked_sub(prefix)
     }
 

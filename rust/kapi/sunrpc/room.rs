@@ -182,7 +182,7 @@ impl<'a> Room<'a> {
 
     fn pieces_of(&self, all: bool) -> ExtentIter<'a> {
         // SAFETY: By the type invariant.
-        unsafe { self.buf.pieces(all, (None, self.covers)).to_write() }
+        unsafe { self.buf.pieces(all, (None, self.covers)).for_writes() }
     }
 
     /// The whole room as pieces for a region.

@@ -459,9 +459,11 @@ impl<C> PinnedRqst<C> {
             let data = (*self.raw()).rq_buffer.cast();
             RpcBuffer::<C>::capacity_from(data, head.cast())
         };
-        // SAFETY: Nobody else has them; what is behind call and reply in their memory is nobody's.
-        bufs.into_iter()
-            .try_for_each(|buf| unsafe { room::stretch_head(buf, len, room) })
+        bufs.into_iter().try_for_each(|buf| {
+            // SAFETY: Nobody else has them; what is behind call and reply in their memory is
+            // nobody's.
+            unsafe { room::stretch_head(buf, len, room) }
+        })
     }
 
     /// Gives the RPC layer its result: the length of the Reply, or an error for the RPC. To a Reply

@@ -66,10 +66,11 @@ impl SocketAddress {
 
     /// Bytes of the address. None if it is not of IPv4 or IPv6.
     pub(in crate::kapi) fn ip_len(&self) -> Option<usize> {
-        // SAFETY: By the type invariant it is a socket address; of any other kind the function
-        // knows no length.
-        self.is_ip()
-            .then(|| unsafe { bindings::svc_addr_len(self.as_raw()) })
+        self.is_ip().then(|| {
+            // SAFETY: By the type invariant it is a socket address; of any other kind the function
+            // knows no length.
+            unsafe { bindings::svc_addr_len(self.as_raw()) }
+        })
     }
 
     /// The port in host byte order; 0 where none is known.

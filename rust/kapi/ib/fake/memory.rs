@@ -99,7 +99,7 @@ impl Memory {
         let keepers = (None, Some(covers()));
         // SAFETY: All is of this memory, checked above, which the result borrows. Nobody minds what
         // is written there.
-        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), keepers).to_write() })
+        Ok(unsafe { ExtentIter::new(at(head), paged, at(tail), keepers).for_writes() })
     }
 }
 
@@ -138,7 +138,7 @@ impl Payload {
         // Nobody minds what is written there.
         unsafe {
             let paged = (self.pages.as_ptr(), self.base, self.len);
-            ExtentIter::new(none, paged, none, (None, Some(covers()))).to_write()
+            ExtentIter::new(none, paged, none, (None, Some(covers()))).for_writes()
         }
     }
 }

@@ -17,7 +17,7 @@ mod suite {
 
     #[test]
     fn what_the_adapter_writes_is_apart() -> Result {
-        let line = bindings::ARCH_DMA_MINALIGN as usize;
+        let line = bindings::ARCH_DMA_MINALIGN;
         let prefix = size_of::<Prefix<u32>>();
         for call in [0, 1, 4, line, 1000, 4096] {
             let offset = RpcBuffer::<u32>::reply_offset(call).ok_or(EINVAL)?;
