@@ -177,17 +177,17 @@ class Babbles(Behaviour):
 
     def reply(self, proxy, offer: Header, message: bytes) -> None:
         other = offer.xid ^ 0x5a5a5a5a
-        noises = (b"\0", b"\0" * 4, b"\xff" * 28, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, RDMA_ERROR, 99, 0, 0),
+        noises = (b"\0", b"\0" * 4, words(other, 1, 1, RDMA_DONE), words(other, 1, 1, RDMA_ERROR, 99, 0, 0),
                   # Under the XID that awaits a Reply: it is none.
                   Header(offer.xid, RDMA_DONE).encode() + message[:40])
-        calls = (words(other, 1, 1, 77, 0, 0, 0), Header(other, RDMA_MSGP).encode() + bytes(40),
+        calls = (b"\xff" * 28, words(other, 1, 1, 77, 0, 0, 0), Header(other, RDMA_MSGP).encode() + bytes(40),
                  Header(other, version=2).encode() + bytes(40), Header(other, RDMA_NOMSG).encode(),
                  words(other, 1, 1, RDMA_MSG, 0, 1, 0xffffffff), words(other, 1, 1, RDMA_MSG, 1, 0, 1, 1, 0, 1) * 20)
         all_kinds = noises if self._count < self.PEACE else noises + calls
         noise = all_kinds[self._count % len(all_kinds)]
         self._count += 1
         if noise in calls:
-            proxy.call_badly(other, "noise", noise)
+            proxy.call_badly("noise", noise)
         else:
             proxy.send(noise)
         time.sleep(MOMENT)

@@ -103,9 +103,9 @@ class Proxy(Endpoint):
             print(f"called {name}", flush=True)
         self.send_at_once([header.encode() + message for _, header, message in calls])
 
-    def call_badly(self, xid: int, name: str, message: bytes) -> None:
-        """Send what can only be a Call of our own, and what cannot be served."""
-        self._own[xid] = name
+    def call_badly(self, name: str, message: bytes) -> None:
+        """Send what can only be a Call of our own, and cannot be served."""
+        self._own[int.from_bytes(message[:4])] = name
         self.send(message)
 
     def place(self, chunk: Chunk, data: bytes) -> None:
