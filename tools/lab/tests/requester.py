@@ -197,7 +197,8 @@ FORGING = Test(FORGED, functools.partial(part, FORGED), (LOST, LEFT))
 def long_tests() -> list[Test]:
     """What is not for every check."""
     return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED)),
-            Test(HELD, held, (LEFT,))]
+            Test(HELD, held, (LEFT,)),
+            Test(CROWDED, crowded, (LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD)))]
 
 
 def tests(kernel: Kernel) -> list[Test]:
@@ -208,5 +209,4 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
-            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT)),
-            Test(CROWDED, crowded, (LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD)))]
+            Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]
