@@ -56,18 +56,20 @@ class Forger:
             answer = self._executed(write, call)
             read, _ = self._called()
             self._key = _place(read).handle
+            print(f"beside {write.xid:#010x} with {write.reads[0][1].handle:#x}: {read.xid:#010x} with {self._key:#x}", flush=True)
             self._fail(read)
             self._reply(write, answer)
             return
         self._begin_reads(write)
         time.sleep(POSTED_SECONDS)
-        self._fail(Header(write.xid + 1), self._key + 1)
-        print("forged", flush=True)
+        expected = _next_xid(write.xid)
+        self._fail(Header(expected), self._key + 1)
+        print(f"forged beside {write.xid:#010x} with {write.reads[0][1].handle:#x}", flush=True)
         time.sleep(DONE_SECONDS)
         answer = self._execute(write, call)
         read, _ = self._called()
         place = _place(read)
-        if (read.xid, place.handle) != (write.xid + 1, self._key + 1):
+        if (read.xid, place.handle) != (expected, self._key + 1):
             print(f"missed: {read.xid:#010x} with {place.handle:#x} behind {write.xid:#010x} with {self._key:#x}", flush=True)
         self._end.write(FORGED, place.handle, place.offset)
         print("written", flush=True)
@@ -107,6 +109,12 @@ class Forger:
         header = Header(offer.xid, writes=unused, reply=offer.reply and filled(offer.reply, 0))
         whole = header.encode() + message
         self._end.send(whole if len(whole) <= self._threshold else chunk_error(offer.xid, CREDITS_WANTED))
+
+
+def _next_xid(xid: int) -> int:
+    """The one that a Linux client on a little-endian machine has next, which counts them without regard to the order of bytes."""
+    count = int.from_bytes(xid.to_bytes(4), "little") + 1 & 0xffffffff
+    return int.from_bytes(count.to_bytes(4, "little"))
 
 
 def _place(read: Header) -> Segment:
