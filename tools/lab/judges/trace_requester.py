@@ -171,9 +171,11 @@ def _sent_and_received(trace: Trace) -> Iterator[str]:
     senders = Counter(event.task for event in trace.named("post_send") if event.task.client != NO_CLIENT)
     if senders != Counter(event.task for event in trace.named("marshal")):
         yield "post_send is of other tasks than marshal"
-    answers = [event for event in trace.named("post_send") if event.task.client == NO_CLIENT]
-    if len(answers) != len(trace.named("cb_reply")):
-        yield f"{len(answers)} Sends without a client's task, and {len(trace.named('cb_reply'))} Replies to the server"
+    # Of no client are the first Call of each connection, and the Replies to Calls of the server.
+    others = [event for event in trace.named("post_send") if event.task.client == NO_CLIENT]
+    firsts, answers = (len(trace.named(name)) for name in ("connect", "cb_reply"))
+    if len(others) != firsts + answers:
+        yield f"{len(others)} Sends without a client's task, {firsts} connections, and {answers} Replies to the server"
     received = [event for event in trace.named("wc_receive") if _status(event) == 0]
     if any(event["received"] < SMALLEST_HEADER for event in received):
         yield "a message without a header was received"

@@ -19,6 +19,7 @@ xprtrdma_post_recv: cq.id=6 cid=0
 xprtrdma_post_recv: cq.id=6 cid=1
 xprtrdma_post_recvs: peer=[192.0.2.1]:20049 cq.id=6 2 new recvs, 0 active
 xprtrdma_inline_thresh: 192.0.2.2:40000 -> 192.0.2.1:20049 neg send/recv=8192/4096, calc send/recv=8164/4068
+xprtrdma_post_send: task:00000000@ffffffff cq.id=5 cid=7 (1 SGE)\x20
 xprtrdma_connect: peer=[192.0.2.1]:20049 rc=0 connection status=1
 xprtrdma_cb_setup: peer=[192.0.2.1]:20049 1 reqs
 xprtrdma_marshal: task:00000011@00000002 xid=0x00000a01 hdr=28 xdr=100/0/0 pullup/inline
@@ -249,7 +250,7 @@ class Requester(unittest.TestCase):
             self.assertIn(f"did not fire: {name}", self.complaints(lines))
 
     def test_forms_that_are_not_wanted_everywhere(self) -> None:
-        of_callback = ("cb_", "b01", "ffffffff", "received=120")
+        of_callback = ("cb_", "b01", "00000016@ffffffff", "received=120")
         lines = [line for line in WHOLE.splitlines() if not any(part in line for part in of_callback)]
         self.assertEqual(self.complaints("\n".join(lines), Forms(PEER, 8000, long_call=True, callback=False, invalidated=True)), [])
         long_call = changed(WHOLE, 0, "*read list", "read list")
