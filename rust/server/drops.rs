@@ -4,9 +4,9 @@
 //! executes already, say, for an earlier connection.
 //!
 //! The client is not told of a drop, and cannot send the Call again on this connection. One that
-//! has no other credit would wait for its own timer, and learns of the drop by the end of the
-//! connection (RFC 8166, section 4.5.4). But nothing is gained by that while nfsd is still at work
-//! on the Call, and it would be dropped again.
+//! has no other credit would wait for its own timer, with all that it has to send besides, and
+//! learns of the drop by the end of the connection (RFC 8166, section 4.5.4). But not again and
+//! again: nfsd may still be at work on the Call, and drop it each time.
 
 use crate::{
     kapi::sys::{
@@ -40,7 +40,7 @@ use kernel::{
 };
 
 /// For how long nothing must have come from the client, nor be executed for it.
-const SILENCE: Jiffies = 10 * HZ;
+const SILENCE: Jiffies = HZ;
 /// The work item that ends a connection.
 struct Judge {
     qp: Arc<Endpoint<Responder>>,
@@ -59,11 +59,11 @@ impl WorkItem for Judge {
         let silent = self.seen.xchg(calls, Relaxed) == calls;
         // A batch of so many there never is.
         let executed = self.qp.post_receive_batch(usize::MAX).unwrap_or(0);
-        if !silent || executed != 0 || !self.pace.take() {
+        let peer = responder.peer();
+        if !silent || executed != 0 || !self.pace.take(peer) {
             timer.queue(SILENCE);
             return;
         }
-        let peer = responder.peer();
         warn_about(
             peer,
             format_args!("connection from {peer} closed: all credits are with dropped requests"),

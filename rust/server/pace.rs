@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How often connections of a listener are ended since nfsd has dropped all that their clients may
-//! send.
+//! How often connections of a client are ended since nfsd has dropped all that it may send.
 
-use crate::kapi::sys::time::{
-    self,
-    HZ, //
+use crate::kapi::sys::{
+    address::SocketAddress,
+    time::{
+        self,
+        HZ, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -19,25 +21,34 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// From one such end to the next, of all connections of a listener.
+/// From one such end to the next, of a client.
 const PACE: Jiffies = 60 * HZ;
+/// Clients that are told apart, by a hash of their addresses; who shares a place waits for others.
+const PLACES: usize = 64;
 
-/// When a connection of a listener was last ended for that.
-pub(super) struct Pace(Atomic<Jiffies>);
+/// When connections of a listener's clients were last ended for that.
+pub(super) struct Pace([Atomic<Jiffies>; PLACES]);
 
 impl Pace {
     /// None was. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let long_ago = time::jiffies().wrapping_sub(PACE);
-        Ok(Arc::new(Self(Atomic::new(long_ago)), GFP_KERNEL)?)
+        let places = [const { Atomic::new(0) }; PLACES];
+        for place in &places {
+            place.store(long_ago, Relaxed);
+        }
+        Ok(Arc::new(Self(places), GFP_KERNEL)?)
     }
 
-    /// Whether one may be ended now; that counts as done. Any context.
-    pub(super) fn take(&self) -> bool {
+    /// Whether one of this client's may be ended now; that counts as done. Any context.
+    pub(super) fn take(&self, client: &SocketAddress) -> bool {
+        let Some(last) = self.0.get(client.hash() as usize % PLACES) else {
+            return false;
+        };
         let now = time::jiffies();
-        let due = now.wrapping_sub(self.0.load(Relaxed)) >= PACE;
+        let due = now.wrapping_sub(last.load(Relaxed)) >= PACE;
         if due {
-            self.0.store(now, Relaxed);
+            last.store(now, Relaxed);
         }
         due
     }

@@ -84,8 +84,8 @@ impl SocketAddress {
         self.is_ipv6() == other.is_ipv6() && self.host_bytes() == other.host_bytes()
     }
 
-    /// A hash of the host, whatever the port (FNV-1a).
-    pub(in crate::kapi) fn hash(&self) -> u32 {
+    /// Returns a hash of the host, whatever the port (FNV-1a). Any context.
+    pub(crate) fn hash(&self) -> u32 {
         let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
         self.host_bytes().iter().fold(0x811c_9dc5, mix)
     }
