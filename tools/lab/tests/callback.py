@@ -181,8 +181,8 @@ def offloaded(cell: Cell) -> None:
         _copied(cell, "first")
         before = cell.connects()
         with cell.broken(cell.debugged[0], 1, 1):
-            # Nothing has to be renewed for an hour.
-            cell.client("touch /mnt/t/broken")
+            # Nothing has to be renewed for an hour, and the Reply to the Call that breaks it may come before its end.
+            cell.client("touch /mnt/t/broken && touch /mnt/t/again")
             cell.await_connects(before + 1, LONG_SECONDS)
         # With its next Call the client is told that the server has no way back any more.
         cell.server(ONE_CONNECTION)
