@@ -15,7 +15,7 @@ from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from mounts import Worker, Outcome, Plan
 from results import Results
-from tests import mount as mount_tests
+from tests import mount as mount_tests, reports
 
 TABLE = repository.BUILD / "matrix.txt"
 # Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
@@ -63,7 +63,7 @@ def _plans() -> list[Plan]:
     if devices.named(kinds[0]).plays:
         # That server unmaps what it has read only when the request is over (svc_rdma_recv_ctxt_put()): nfsd does not find it.
         whose.remove((IN_TREE, OURS))
-    full = mount_tests.FULL
+    full = mount_tests.FULL | {"3": [*mount_tests.FULL["3"], reports.ONCE]}
 
     def fit(server: str, client: str, tests: list[Test]) -> list[Test]:
         # The in-tree module has other events, and fires them at other times; and its client does not ask.

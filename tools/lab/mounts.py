@@ -24,7 +24,7 @@ from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
                    client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, load as load_tests,
                    memory as memory_tests, mount as mount_tests, payload as payload_tests, provider, pull as pull_tests,
-                   reports, requester, responder, slow_server, storm as storm_tests)
+                   requester, responder, slow_server, storm as storm_tests)
 from totals import TOTALS
 
 SOAK_MINUTES = 30
@@ -182,7 +182,7 @@ def cells() -> list[Worker]:
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
         Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK,
-             *dropped_calls.QUICK, *provider.QUICK, reports.ONCE]),
+             *dropped_calls.QUICK, *provider.QUICK]),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])

@@ -15,7 +15,7 @@ def done_once(cell: Cell) -> None:
     with cell.mounted():
         before = cell.connects()
         cell.client("mkdir /mnt/t/once")
-        with cell.broken(cell.guests.client, INTERVAL):
+        with cell.broken(cell.debugged[0], INTERVAL):
             times = int(cell.client(f"/lab/once.py /mnt/t/once {SECONDS} {LEAST_TIMES}", LONG_SECONDS))
         broken = cell.connects() - before
         progress.line(f"  {times} times, with {broken} broken connections")
