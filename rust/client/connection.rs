@@ -15,7 +15,10 @@ use crate::{
             LossNotifier,
             LossReason, //
         },
-        pins::Pins,
+        pins::{
+            Pins,
+            FENCE_TIMEOUT, //
+        },
         pulls::Pulls,
         reverse_calls::ReverseCalls,
         xprt_state::XprtState, //
@@ -46,6 +49,7 @@ use kernel::{
         SetOnce,
         SpinLock, //
     },
+    time::Jiffies, //
 };
 
 use xdr::{
@@ -241,15 +245,15 @@ impl Requester {
     #[inline]
     pub(super) fn busy(&self) {
         if self.watch.was_idle() {
-            self.look();
+            self.look(FENCE_TIMEOUT);
         }
     }
 
-    /// Has the connection looked at now.
+    /// Has the connection looked at in `delay` jiffies.
     #[cold]
-    fn look(&self) {
+    fn look(&self, delay: Jiffies) {
         if let Some(keep_alive) = self.keep_alive.as_ref() {
-            keep_alive.hasten();
+            keep_alive.hasten(delay);
         }
     }
 
@@ -257,7 +261,7 @@ impl Requester {
     /// context.
     pub(super) fn end_for_put_off(&self) {
         self.putting_off.store(true, Relaxed);
-        self.look();
+        self.look(0);
     }
 
     /// Whether RPCs wait for its tear-down.

@@ -178,7 +178,7 @@ impl<T: Send + Unpin + 'static> Backlog<T> {
         let _ = queue.given_up.insert(node);
         drop(queue);
         if let Some(reaper) = &*self.reaper.lock() {
-            reaper.hasten();
+            reaper.hasten(0);
         }
     }
 

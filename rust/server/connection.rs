@@ -552,7 +552,7 @@ impl Connection {
         drop(grant);
         self.make_receives(wanted);
         if !goes_on {
-            self.drops.hasten();
+            self.drops.hasten(0);
         }
     }
 

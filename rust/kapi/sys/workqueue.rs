@@ -120,16 +120,15 @@ pub(crate) struct DelayedWork<T: WorkItem>(Pin<KBox<Inner<T>>>);
 
 /// Work that can be wanted sooner, whatever it works on.
 pub(crate) trait Hasten: Send + Sync + 'static {
-    /// Queues the work to run at once, whenever it was to. Any context.
-    fn hasten(&self);
+    /// Queues the work to run in `delay` jiffies, whenever it was to. Any context.
+    fn hasten(&self, delay: Jiffies);
 }
 
 impl<T: WorkItem> Hasten for DelayedWork<T> {
-    fn hasten(&self) {
+    fn hasten(&self, delay: Jiffies) {
+        let (queue, work) = (self.0.queue.wq.as_ptr(), self.0.work.get());
         // SAFETY: By the type invariant of `Inner` the work is initialised, and this is its queue.
-        unsafe {
-            bindings::mod_delayed_work_on(UNBOUND, self.0.queue.wq.as_ptr(), self.0.work.get(), 0)
-        };
+        unsafe { bindings::mod_delayed_work_on(UNBOUND, queue, work, delay) };
     }
 }
 
