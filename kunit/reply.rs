@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protects: a server that answers badly is not asked again at once, one that answers well is, and
-//! a credit comes back with either.
+//! Protects: no Reply ends the delay of the next connection, and a credit comes back with a bad
+//! one, too.
 
 use super::*;
 use crate::{

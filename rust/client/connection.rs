@@ -79,9 +79,9 @@ pub(crate) struct Requester {
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
     pub(super) pulls: SpinLock<Pulls>,
-    /// Of RPCs that the tear-down, or the device, may keep too long.
+    /// RPCs whose requests are held, and since when.
     #[pin]
-    pub(super) pins: SpinLock<Pins>,
+    pins: SpinLock<Pins>,
     /// The server provides Replies for us to pull; it wants a key of each to be invalidated.
     server_provides: Atomic<bool>,
     invalidates: Atomic<bool>,

@@ -238,7 +238,7 @@ impl Responder {
     /// Whether the Call is one whose own fault broke the connection before.
     #[inline]
     pub(super) fn is_poisonous(&self, xid: u32) -> bool {
-        self.poison.is_any() && { self.poison.take(&self.peer, xid, self.calls()) }
+        self.poison.is_any() && self.poison.take(&self.peer, xid, self.calls())
     }
 
     /// RDMA Reads are about to be prepared.

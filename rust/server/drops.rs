@@ -41,6 +41,7 @@ use kernel::{
 
 /// For how long nothing must have come from the client, nor be executed for it.
 const SILENCE: Jiffies = HZ;
+
 /// The work item that ends a connection.
 struct Judge {
     qp: Arc<Endpoint<Responder>>,
