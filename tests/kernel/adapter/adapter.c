@@ -5,6 +5,7 @@
 
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -48,6 +49,8 @@ static int begin(struct adapter *adapter)
 struct adapter *adapter_create(struct ib_device *device, const struct ib_device_ops *below,
 			       bool (*is_ready)(struct ib_device *device, u32 qpn))
 {
+	/* Events are told with its lock held, and who hears them may take locks that memory is mapped under. */
+	static struct lock_class_key queue_pairs_key;
 	struct adapter *adapter;
 	int err;
 
@@ -60,6 +63,7 @@ struct adapter *adapter_create(struct ib_device *device, const struct ib_device_
 	xa_init_flags(&adapter->queues, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&adapter->unsignaled, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&adapter->queue_pairs, XA_FLAGS_LOCK_IRQ);
+	lockdep_set_class(&adapter->queue_pairs.xa_lock, &queue_pairs_key);
 	atomic64_set(&adapter->next, FIRST_PAGE);
 	adapter->below = below;
 	adapter->is_ready = is_ready;
