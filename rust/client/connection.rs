@@ -245,12 +245,21 @@ impl Requester {
     #[inline]
     pub(super) fn busy(&self) {
         if self.watch.was_idle() {
-            self.look(FENCE_TIMEOUT);
+            self.look_often();
+        }
+    }
+
+    /// Has the connection looked at as those with RPCs are.
+    #[cold]
+    fn look_often(&self) {
+        self.look(FENCE_TIMEOUT);
+        // That may have put off what was wanted at once.
+        if self.has_put_off() {
+            self.look(0);
         }
     }
 
     /// Has the connection looked at in `delay` jiffies.
-    #[cold]
     fn look(&self, delay: Jiffies) {
         if let Some(keep_alive) = self.keep_alive.as_ref() {
             keep_alive.hasten(delay);

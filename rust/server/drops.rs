@@ -61,8 +61,12 @@ impl WorkItem for Judge {
         // A batch of so many there never is.
         let executed = self.qp.post_receive_batch(usize::MAX).unwrap_or(0);
         let peer = responder.peer();
-        if !silent || executed != 0 || !self.pace.take(peer) {
+        if !silent || executed != 0 {
             timer.queue(SILENCE);
+            return;
+        }
+        if let Err(left) = self.pace.take(peer) {
+            timer.queue(left);
             return;
         }
         warn_about(

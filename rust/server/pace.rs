@@ -40,16 +40,17 @@ impl Pace {
         Ok(Arc::new(Self(places), GFP_KERNEL)?)
     }
 
-    /// Whether one of this client's may be ended now; that counts as done. Any context.
-    pub(super) fn take(&self, client: &SocketAddress) -> bool {
+    /// Has one of this client's ended now, or says after how many jiffies it may be. Any context.
+    pub(super) fn take(&self, client: &SocketAddress) -> Result<(), Jiffies> {
         let Some(last) = self.0.get(client.hash() as usize % PLACES) else {
-            return false;
+            return Err(PACE);
         };
         let now = time::jiffies();
-        let due = now.wrapping_sub(last.load(Relaxed)) >= PACE;
-        if due {
-            last.store(now, Relaxed);
+        let since = now.wrapping_sub(last.load(Relaxed));
+        if let Some(left @ 1..) = PACE.checked_sub(since) {
+            return Err(left);
         }
-        due
+        last.store(now, Relaxed);
+        Ok(())
     }
 }
