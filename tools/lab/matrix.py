@@ -42,10 +42,12 @@ def run() -> int:
 
     workers = []
     for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
-        plans = [plan for plan in chosen if not plan.arm64 and _debugs_client(plan) == client]
+        plans = [plan for plan in chosen if not plan.arm64 and not plan.disk and _debugs_client(plan) == client]
         if plans:
             # With all debugging options it would take twice as long; those are what `make check` is for.
             workers.append(Worker(setup(kernels.light()), plans))
+    if plans := [plan for plan in chosen if plan.disk]:
+        workers.append(Worker(mounts.server_with_disk(kernels.light()), plans))
     for ends in ARM64:
         if plans := [plan for plan in chosen if plan.arm64 == ends]:
             workers.append(Worker(mounts.arm64(ends), plans))
@@ -83,7 +85,8 @@ def _plans() -> list[Plan]:
 
     emulated = [Plan(device, version, OURS, OURS, [*mount_tests.SMOKE[version], *OF_ARM64], arm64=ends)
                 for ends, mounted in ARM64.items() for device, version in mounted if device in kinds]
-    return plain + emulated + [
+    on_disk = [Plan(kinds[0], version, OURS, OURS, tests, disk=True) for version, tests in reports.WITH_DISK.items()]
+    return plain + emulated + on_disk + [
         Plan(device, version, server, client, fit_secured(version, server, client, security), security)
         for device, version, server, client in secured for security in mount_tests.SECURITIES]
 

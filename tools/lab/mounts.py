@@ -56,6 +56,8 @@ class Plan:
     quiet: bool = True
     # The ends that are arm64 machines.
     arm64: tuple[str, ...] = ()
+    # Whether the server's files are on a disk.
+    disk: bool = False
 
     @property
     def name(self) -> str:
@@ -67,7 +69,8 @@ class Plan:
         machines = " arm64" if self.arm64 else ""
         if len(self.arm64) == 1:
             machines += f" {self.arm64[0]}"
-        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}"
+        disk = " disk" if self.disk else ""
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}"
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,11 @@ def server_rebooting(device: str) -> Setup:
     """With a server that may lose its power, and a second processor at the client."""
     return Setup(f"storm-{device}", _end(kernels.stock(), Build(MEMORY, disk=True)),
                  _end(kernels.debug(), Build(MEMORY, processors=2, reconnects=True)))
+
+
+def server_with_disk(kernel: Kernel) -> Setup:
+    """With a server whose files are on a disk, which can be written and read past the cache."""
+    return Setup("mount-disk", _end(kernel, Build(MEMORY, disk=True)), _end(kernels.stock()))
 
 
 def nothing_debugged() -> Setup:

@@ -1,11 +1,45 @@
 """Tests of what users of NFS over RDMA have reported of this transport or of others, and what passes here."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import progress
-from guests.cell import LONG_SECONDS, Cell, Test
+from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
+from judges.messages import Expected
+from tests import callback as callback_tests
 from tests.mount import LOST, NOT_RESPONDING
+from tests.payload import LARGE
 
 # So many Calls from one broken connection to the next, so many of these, and for how long, at least.
 INTERVAL, LEAST_BROKEN, SECONDS, LEAST_TIMES = 10, 200, 30, 250
+
+# How nfsd reads and writes: past the page cache, or through it without keeping anything there. Of the first there are events.
+DROP, PAST = 1, 2
+THIS_WAY = "cd /sys/kernel/debug/nfsd && echo {0} > io_cache_read && echo {0} > io_cache_write"
+# The first has nfsd read as usual, too.
+AS_USUAL = "cd /sys/kernel/debug/nfsd && echo 0 > disable-splice-read && echo 0 > io_cache_write"
+PAST_EVENTS = ("nfsd_read_direct", "nfsd_write_direct")
+# What the other end is told by, after a restart.
+STATD = "pgrep -x rpc.statd > /dev/null || rpc.statd"
+CLIENT_STATD = ("mountpoint -q /var/lib/nfs || { mount -t tmpfs state /var/lib/nfs && mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak; }; "
+                f"pgrep -x rpcbind > /dev/null || rpcbind -w; {STATD}")
+HOLD = ("{{ setsid python3 -IS -c \"import fcntl, time; file = open('{0}', 'r+'); fcntl.lockf(file, fcntl.LOCK_EX); "
+        "print('held', flush=True); time.sleep(3600)\" > /tmp/lock 2>&1 < /dev/null & echo $! > /tmp/lock.pid; }}")
+HELD = "for try in $(seq 300); do grep -qx held /tmp/lock && exit 0; sleep 0.2; done; cat /tmp/lock >&2; exit 1"
+NOT_HELD = "sleep 2; ! grep held /tmp/lock"
+LET_GO = "kill $(cat /tmp/lock.pid)"
+REFUSED = ("! python3 -IS -c \"import fcntl; fcntl.lockf(open('{0}', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)\" 2> /tmp/refused && "
+           "grep -q BlockingIOError /tmp/refused")
+LOCKED, LOCKED_THERE = "/mnt/t/locked", "/export/t/locked"
+KNOWN = f'grep -q ":$(stat -c %i {LOCKED_THERE}) " /proc/locks'
+CLAIMED = f"for try in $(seq 300); do {KNOWN} && exit 0; sleep 0.2; done; cat /proc/locks >&2; exit 1"
+# Kept by the client for longer than the test takes: a delegated file's bytes are written when it has to be.
+DIRTY_BYTES = 123_456
+WRITE = (f"{{ setsid python3 -IS -c \"import os, time; file = os.open('/mnt/t/dirty', os.O_RDWR | os.O_CREAT); "
+         f"os.write(file, bytes({DIRTY_BYTES})); print('held', flush=True); time.sleep(3600)\" > /tmp/lock 2>&1 < /dev/null & "
+         "echo $! > /tmp/lock.pid; }")
+ASKED = "nfsd_cb_getattr_done"
 
 
 def done_once(cell: Cell) -> None:
@@ -23,4 +57,81 @@ def done_once(cell: Cell) -> None:
             raise progress.Failure(f"only {broken} connections were broken")
 
 
+def read_and_written_past_the_cache(cell: Cell) -> None:
+    """nfsd reads and writes past the page cache of the server, or keeps nothing there."""
+    cell.load_modules()
+    for mode in (DROP, PAST):
+        with cell.mounted(), _past_the_cache(cell, mode), callback_tests.recorded(cell, *PAST_EVENTS) as lines:
+            for name, sizes, how in (("odd", f"{FEW_SIZES} {LARGE}", "--direct --odd"),
+                                     ("even", f"{FEW_SIZES} {LARGE}", "--direct"), ("cached", FEW_SIZES, "")):
+                cell.written(name, sizes, how)
+                # Of what nfsd has written itself nothing has to be read.
+                cell.server("/lab/files.py forget")
+                cell.same(name, how)
+        found = callback_tests.counts(lines)
+        progress.line(f"  {mode}: {dict(found)}")
+        if any(bool(found[event]) != (mode == PAST) for event in PAST_EVENTS):
+            raise progress.Failure(f"io_cache_read and io_cache_write are {mode}, but events were: {dict(found)}")
+
+
+@contextmanager
+def _past_the_cache(cell: Cell, mode: int) -> Iterator[None]:
+    """This way for the length of a block."""
+    with progress.undoing(lambda: cell.server(AS_USUAL)):
+        cell.server(THIS_WAY.format(mode))
+        yield
+
+
+def locked(cell: Cell) -> None:
+    """A lock of NFS 3 is respected at the other end, whoever has it. The client has it again when nfsd has been started
+    anew, which forgets it."""
+    cell.load_modules()
+    cell.server(STATD)
+    cell.client(CLIENT_STATD)
+    with cell.mounted(cell.mount_command().replace(",nolock", ""), prepare="touch locked && chmod 666 locked"):
+        cell.server(callback_tests.NO_GRACE)
+        cell.client(HOLD.format(LOCKED))
+        with progress.undoing(lambda: cell.client(LET_GO)):
+            cell.client(HELD)
+            cell.server(REFUSED.format(LOCKED_THERE))
+            cell.guests.stop_serving()
+            cell.server(f"! {KNOWN}")
+            cell.load_modules()
+            cell.server(f"sm-notify -f && {CLAIMED}")
+            cell.server(REFUSED.format(LOCKED_THERE))
+        cell.server(HOLD.format(LOCKED_THERE))
+        with progress.undoing(lambda: cell.server(LET_GO)):
+            cell.server(HELD)
+            cell.server(callback_tests.NO_GRACE)
+            cell.client(HOLD.format(LOCKED))
+            cell.client(NOT_HELD)
+        with progress.undoing(lambda: cell.client(LET_GO)):
+            cell.client(HELD)
+
+
+def asked_for_size(cell: Cell) -> None:
+    """Another client that wants to know how long a file is learns what its writer has, who keeps it to himself: the server
+    asks him (CB_GETATTR)."""
+    cell.load_modules()
+    with cell.mounted():
+        cell.server(callback_tests.NO_GRACE)
+        cell.server(callback_tests.UP)
+        cell.server("mkdir -p /tmp/other && mount -t nfs -o vers=4.2,proto=tcp,actimeo=0 localhost:/ /tmp/other")
+        with progress.undoing(lambda: cell.server("umount /tmp/other")):
+            cell.client(WRITE)
+            with progress.undoing(lambda: cell.client(LET_GO)), callback_tests.recorded(cell, ASKED) as lines:
+                cell.client(HELD)
+                said = cell.server("stat -c %s /tmp/other/t/dirty /export/t/dirty").split()
+    if callback_tests.counts(lines)[ASKED] == 0 or said != [str(DIRTY_BYTES), "0"]:
+        raise progress.Failure(f"the other client sees, and the server has: {' and '.join(said)} bytes; events: {lines}")
+
+
+# Whose nfsd begins anew.
+AGAIN = Expected(20, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to reclaim.*|starting .* grace period.*)|"
+                                r"lockd: .*|EXT4-fs \(vdb\): .*"), "nfsd is stopped and started")
 ONCE = Test("done once over broken connections", done_once, (LOST, NOT_RESPONDING))
+PAST_CACHE = Test("past the server's cache", read_and_written_past_the_cache, (AGAIN,))
+LOCKS = Test("locks of both ends", locked, (LOST, NOT_RESPONDING, AGAIN))
+SIZE = Test("size of what is not written yet", asked_for_size, (AGAIN,))
+# By the version that is mounted; of a server with a disk.
+WITH_DISK = {"3": [PAST_CACHE, LOCKS], "4.2": [PAST_CACHE, SIZE]}
