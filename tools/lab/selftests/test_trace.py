@@ -17,9 +17,11 @@ xprtrdma_op_connect: peer=[192.0.2.1]:20049 delay=0
 xprtrdma_createmrs: peer=[192.0.2.1]:20049 created 4 MRs
 xprtrdma_post_recv: cq.id=6 cid=0
 xprtrdma_post_recv: cq.id=6 cid=1
-xprtrdma_post_recvs: peer=[192.0.2.1]:20049 cq.id=6 2 new recvs, 0 active
+xprtrdma_post_recv: cq.id=6 cid=2
+xprtrdma_post_recvs: peer=[192.0.2.1]:20049 cq.id=6 3 new recvs, 0 active
 xprtrdma_inline_thresh: 192.0.2.2:40000 -> 192.0.2.1:20049 neg send/recv=8192/4096, calc send/recv=8164/4068
 xprtrdma_post_send: task:00000000@ffffffff cq.id=5 cid=7 (1 SGE)\x20
+xprtrdma_wc_receive: cq.id=6 cid=2 status=SUCCESS (0/0x0) received=52
 xprtrdma_connect: peer=[192.0.2.1]:20049 rc=0 connection status=1
 xprtrdma_cb_setup: peer=[192.0.2.1]:20049 1 reqs
 xprtrdma_marshal: task:00000011@00000002 xid=0x00000a01 hdr=28 xdr=100/0/0 pullup/inline
