@@ -184,6 +184,7 @@ fn attempt(
         },
     )?;
     let up = bring_up(shared, &connection, cm, &device).and_then(|()| {
+        loss.connected();
         negotiated(&connection.handler().thresholds(), own, peer);
         exchange(&connection)
     });

@@ -9,7 +9,10 @@
 
 use crate::{
     client::{
-        connection::Connection,
+        connection::{
+            Connection,
+            Requester, //
+        },
         connection_slot::ConnectionSlot,
         keep_alive_state::ProbeAction,
         loss::LossReason,
@@ -59,14 +62,7 @@ impl WorkItem for KeepAlive {
             return;
         }
         watch(&connection);
-        // In this order, so that who sends meanwhile sees it, or is seen.
-        requester.watch.set_idle(true);
-        let busy = requester.is_busy();
-        if busy {
-            requester.watch.set_idle(false);
-        }
-        let next = KeepAlive::next_check();
-        timer.queue(if busy { next.min(FENCE_TIMEOUT) } else { next });
+        timer.queue(next_look(requester));
     }
 }
 
@@ -75,6 +71,21 @@ impl KeepAlive {
     pub(super) fn next_check() -> Jiffies {
         interval().map_or(MAX_INTERVAL, |interval| interval.min(MAX_INTERVAL))
     }
+}
+
+/// After how long a connection is looked at again: soon where there are RPCs.
+fn next_look(requester: &Requester) -> Jiffies {
+    let next = KeepAlive::next_check();
+    if next <= FENCE_TIMEOUT {
+        return next;
+    }
+    // In this order, so that who sends meanwhile sees it, or is seen.
+    requester.watch.set_idle(true);
+    if requester.is_busy() {
+        requester.watch.set_idle(false);
+        return FENCE_TIMEOUT;
+    }
+    next
 }
 
 /// After how long a silence the server is asked; none if never.

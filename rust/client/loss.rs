@@ -116,7 +116,7 @@ pub(crate) struct LossNotifier {
     xprt: XprtHandle<Call>,
     address: SocketAddress,
     enabled: Atomic<bool>,
-    /// When it came up.
+    /// When there was a connection; 0 before that.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
     /// When memory was taken back last of an RPC without a Reply; 0 if never.
@@ -167,9 +167,13 @@ impl LossNotifier {
         }
     }
 
+    /// There is a connection: its loss is news. That an attempt fails the RPC layer is told.
+    pub(super) fn connected(&self) {
+        self.since.store(time::jiffies().max(1), Relaxed);
+    }
+
     /// The connection is up.
     pub(crate) fn enable(&self) {
-        self.since.store(time::jiffies(), Relaxed);
         // Both this and `report` write first and look then, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
@@ -198,10 +202,12 @@ impl LossNotifier {
             return;
         }
         let address = &self.address;
-        log::inform_about(
-            address,
-            format_args!("connection to {address} lost: {reason}"),
-        );
+        if self.since.load(Relaxed) != 0 {
+            log::inform_about(
+                address,
+                format_args!("connection to {address} lost: {reason}"),
+            );
+        }
         self.first.complete_all();
         if self.enabled.load(Relaxed) {
             self.xprt.force_disconnect();

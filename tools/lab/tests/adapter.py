@@ -32,6 +32,9 @@ FAULTY_SECONDS = 120
 CLOSED_SECONDS = 30
 # It takes two or three connections.
 LISTED_SECONDS = 120
+# What the client has still to say goes by a new connection, for which it waits the longer the sooner the one before ended.
+GONE = ("for try in $(seq 300); do ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma > /dev/null 2>&1 || exit 0; sleep 0.2; "
+        "done; ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-*; exit 1")
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
 
 
@@ -132,6 +135,7 @@ def unfenced(cell: Cell) -> None:
             raise progress.Failure("no connection was lost")
         if calls != sent:
             raise progress.Failure(f"{calls} RPCs were sent {sent} times")
+    cell.client(GONE)
 
 
 def on_device(cell: Cell) -> None:
