@@ -31,6 +31,9 @@ NOT_HELD = "sleep 2; ! grep held /tmp/lock"
 LET_GO = "kill $(cat /tmp/lock.pid)"
 REFUSED = ("! python3 -IS -c \"import fcntl; fcntl.lockf(open('{0}', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)\" 2> /tmp/refused && "
            "grep -q BlockingIOError /tmp/refused")
+# Whom to tell after it is forgotten when lockd ends in good order, and not when a server loses its power.
+KEEP = "rm -rf /tmp/sm && cp -a /var/lib/nfs/sm /tmp/sm && ls -A /tmp/sm | grep -q ."
+TELL = "cp -a /tmp/sm/. /var/lib/nfs/sm && sm-notify -f"
 LOCKED, LOCKED_THERE = "/mnt/t/locked", "/export/t/locked"
 KNOWN = f'grep -q ":$(stat -c %i {LOCKED_THERE}) " /proc/locks'
 CLAIMED = f"for try in $(seq 300); do {KNOWN} && exit 0; sleep 0.2; done; cat /proc/locks >&2; exit 1"
@@ -94,10 +97,11 @@ def locked(cell: Cell) -> None:
         with progress.undoing(lambda: cell.client(LET_GO)):
             cell.client(HELD)
             cell.server(REFUSED.format(LOCKED_THERE))
+            cell.server(KEEP)
             cell.guests.stop_serving()
             cell.server(f"! {KNOWN}")
             cell.load_modules()
-            cell.server(f"sm-notify -f && {CLAIMED}")
+            cell.server(f"{TELL} && {CLAIMED}")
             cell.server(REFUSED.format(LOCKED_THERE))
         cell.server(HOLD.format(LOCKED_THERE))
         with progress.undoing(lambda: cell.server(LET_GO)):
