@@ -115,8 +115,10 @@ const USED_STILL: Jiffies = 10 * HZ;
 pub(crate) struct LossNotifier {
     xprt: XprtHandle<Call>,
     address: SocketAddress,
+    /// There is a connection, or was.
+    connected: Atomic<bool>,
     enabled: Atomic<bool>,
-    /// When there was a connection; 0 before that.
+    /// When it came up.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
     /// When memory was taken back last of an RPC without a Reply; 0 if never.
@@ -133,6 +135,7 @@ impl LossNotifier {
             pin_init!(Self {
                 xprt,
                 address,
+                connected: Atomic::new(false),
                 enabled: Atomic::new(false),
                 since: Atomic::new(0),
                 reported: Atomic::new(false),
@@ -169,11 +172,12 @@ impl LossNotifier {
 
     /// There is a connection: its loss is news. That an attempt fails the RPC layer is told.
     pub(super) fn connected(&self) {
-        self.since.store(time::jiffies().max(1), Relaxed);
+        self.connected.store(true, Relaxed);
     }
 
     /// The connection is up.
     pub(crate) fn enable(&self) {
+        self.since.store(time::jiffies(), Relaxed);
         // Both this and `report` write first and look then, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
@@ -202,7 +206,7 @@ impl LossNotifier {
             return;
         }
         let address = &self.address;
-        if self.since.load(Relaxed) != 0 {
+        if self.connected.load(Relaxed) {
             log::inform_about(
                 address,
                 format_args!("connection to {address} lost: {reason}"),
