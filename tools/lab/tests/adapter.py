@@ -34,7 +34,7 @@ CLOSED_SECONDS = 30
 LISTED_SECONDS = 120
 # What the client has still to say goes by a new connection, for which it waits the longer the sooner the one before ended.
 GONE = ("for try in $(seq 300); do ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma > /dev/null 2>&1 || exit 0; sleep 0.2; "
-        "done; ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-*; exit 1")
+        "done; ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-* >&2; exit 1")
 SHORT = "/sys/kernel/tracing/events/rpcrdma/svcrdma_dma_map_rw_err/enable"
 
 
