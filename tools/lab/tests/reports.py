@@ -19,6 +19,21 @@ THIS_WAY = "cd /sys/kernel/debug/nfsd && echo {0} > io_cache_read && echo {0} > 
 # The first has nfsd read as usual, too.
 AS_USUAL = "cd /sys/kernel/debug/nfsd && echo 0 > disable-splice-read && echo 0 > io_cache_write"
 PAST_EVENTS = ("nfsd_read_direct", "nfsd_write_direct")
+# Whom lockd's other end is told by, after a restart.
+STATD = "pgrep -x rpc.statd > /dev/null || rpc.statd"
+CLIENT_STATD = ("mountpoint -q /var/lib/nfs || { mount -t tmpfs state /var/lib/nfs && mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak; }; "
+                f"pgrep -x rpcbind > /dev/null || rpcbind -w; {STATD}")
+# lockd forgets whom to tell when it ends in good order, and not when a server loses its power.
+KEEP = "rm -rf /tmp/sm && cp -a /var/lib/nfs/sm /tmp/sm && ls -A /tmp/sm | grep -q ."
+TELL = "cp -a /tmp/sm/. /var/lib/nfs/sm && mkdir -p /var/lib/nfs/sm.bak && sm-notify -f"
+LOCKED, LOCKED_THERE = "/mnt/t/locked", "/export/t/locked"
+LOCK = ("rm -f /tmp/held; {{ setsid python3 -IS -c \"import fcntl, time; file = open('{0}', 'r+'); fcntl.lockf(file, fcntl.LOCK_EX); "
+        "print('held', flush=True); time.sleep(3600)\" > /tmp/held 2>&1 < /dev/null & echo $! > /tmp/held.pid; }}")
+NOT_HELD = "sleep 2; ! grep held /tmp/held"
+REFUSED = ("! python3 -IS -c \"import fcntl; fcntl.lockf(open('{0}', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)\" 2> /tmp/refused && "
+           "grep -q BlockingIOError /tmp/refused")
+KNOWN = f'grep -q ":$(stat -c %i {LOCKED_THERE}) " /proc/locks'
+CLAIMED = f"for try in $(seq 300); do {KNOWN} && exit 0; sleep 0.2; done; cat /proc/locks >&2; exit 1"
 HELD = "for try in $(seq 300); do grep -qx held /tmp/held && exit 0; sleep 0.2; done; cat /tmp/held >&2; exit 1"
 # Kept by the client for longer than the test takes: a delegated file's bytes are written when it has to be.
 DIRTY_BYTES = 123_456
@@ -71,6 +86,34 @@ def _past_the_cache(cell: Cell, mode: int) -> Iterator[None]:
         yield
 
 
+def locked(cell: Cell) -> None:
+    """A lock of NFS 3 is respected at the other end, whoever has it. The client has it again when nfsd has been started
+    anew, which forgets it."""
+    cell.load_modules()
+    cell.server(STATD)
+    cell.client(CLIENT_STATD)
+    with cell.mounted(cell.mount_command().replace(",nolock", ""), prepare="touch locked && chmod 666 locked"):
+        cell.server(callback_tests.NO_GRACE)
+        cell.client(LOCK.format(LOCKED))
+        with progress.undoing(lambda: cell.client(callback_tests.LET_GO)):
+            cell.client(HELD)
+            cell.server(REFUSED.format(LOCKED_THERE))
+            cell.server(KEEP)
+            cell.guests.stop_serving()
+            cell.server(f"! {KNOWN}")
+            cell.load_modules()
+            cell.server(f"{TELL} && {CLAIMED}")
+            cell.server(REFUSED.format(LOCKED_THERE))
+        cell.server(LOCK.format(LOCKED_THERE))
+        with progress.undoing(lambda: cell.server(callback_tests.LET_GO)):
+            cell.server(HELD)
+            cell.server(callback_tests.NO_GRACE)
+            cell.client(LOCK.format(LOCKED))
+            cell.client(NOT_HELD)
+        with progress.undoing(lambda: cell.client(callback_tests.LET_GO)):
+            cell.client(HELD)
+
+
 def asked_for_size(cell: Cell) -> None:
     """Another client that wants to know how long a file is learns what its writer has, who keeps it to himself: the server
     asks him (CB_GETATTR)."""
@@ -92,6 +135,7 @@ def asked_for_size(cell: Cell) -> None:
 BEGUN = (callback_tests.RESTARTED, DISK)
 ONCE = Test("done once over broken connections", done_once, (LOST, NOT_RESPONDING))
 PAST_CACHE = Test("past the server's cache", read_and_written_past_the_cache, BEGUN)
+LOCKS = Test("locks of both ends", locked, (LOST, NOT_RESPONDING, *BEGUN))
 SIZE = Test("size of what is not written yet", asked_for_size, BEGUN)
 # By the version that is mounted; of a server with a disk.
-WITH_DISK = {"3": [PAST_CACHE], "4.2": [PAST_CACHE, SIZE]}
+WITH_DISK = {"3": [PAST_CACHE, LOCKS], "4.2": [PAST_CACHE, SIZE]}
