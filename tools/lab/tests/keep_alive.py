@@ -17,6 +17,8 @@ BAD_XIDS = 8
 DEATH_SECONDS = {"rxe": 5, "siw": 60}
 # What a busy machine's guests need for anything, of their own time.
 SLOW_SECONDS = 15
+# By then a question has come: a look comes at least each thirty seconds, whatever else there is.
+QUESTION_SECONDS = 120
 # For how long there is traffic: a client that asked in spite of it would do so several times.
 TRAFFIC_SECONDS = 4 * KEEPALIVE_SECONDS
 # With fewer there was none.
@@ -146,7 +148,7 @@ def _counts_no_question(cell: Cell) -> None:
 
 def _await_question(cell: Cell) -> None:
     """Wait until nfsd has executed one NULL Call more."""
-    before, deadline = _asked(cell), cell.guests.clock.now() + LONG_SECONDS
+    before, deadline = _asked(cell), cell.guests.clock.now() + QUESTION_SECONDS
     while _asked(cell) == before:
         if cell.guests.clock.now() > deadline:
             raise progress.Failure("the server was not asked in silence")
