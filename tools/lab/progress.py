@@ -120,7 +120,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
 def main_guard(function) -> int:
     """Run a command; a Failure becomes its message and exit status 1. Being told to end is being interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(number, signal.default_int_handler)
     try:
         return function()
     except Failure as failure:
