@@ -4,7 +4,10 @@
 //! does not answer in time is given up, and not before.
 
 use super::*;
-use crate::kunit::same;
+use crate::kunit::{
+    claim,
+    same, //
+};
 use kernel::prelude::*;
 
 const INTERVAL: Jiffies = 3 * HZ;
@@ -40,6 +43,24 @@ mod suite {
             same("heard", next(&watch), ProbeAction::Wait)?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_server_in_doubt_is_asked_at_once_and_given_up_soon() -> Result {
+        let watch = KeepAliveState::new();
+        watch.doubt();
+        // It says something, or has since the last look.
+        same("heard", next_after(&watch, 1), ProbeAction::Wait)?;
+        claim(!watch.is_doubted(), "it is there")?;
+        watch.doubt();
+        let never = |passed| watch.next_action(passed, None);
+        same("in doubt", never(1), ProbeAction::Ask)?;
+        watch.asked();
+        same("asked", never(DOUBT_TIMEOUT - 1), ProbeAction::Wait)?;
+        same("no answer", never(1), ProbeAction::GiveUp)?;
+        watch.heard();
+        same("an answer", never(1), ProbeAction::Wait)?;
+        claim(!watch.is_doubted(), "it is there after all")
     }
 
     #[test]

@@ -102,13 +102,17 @@ mod suite {
         let first = delay_after(0, 1, LossReason::BadMessage)?;
         claim(first > 0, "the first delay")?;
         let few = USEFUL_MESSAGES - 1;
-        let second = delay_after(HZ, few, LossReason::Overdue)?;
-        same("when it was overdue", second, 2 * first)?;
-        for reason in [LossReason::BadMessage, LossReason::Overdue] {
-            same("after a long life", delay_after(USEFUL_LIFE, 1, reason)?, 0)?;
-        }
-        let busy = delay_after(0, USEFUL_MESSAGES, LossReason::BadMessage)?;
-        same("after a busy life", busy, 0)
+        let closed = || LossReason::Event(CmEventKind::Disconnected);
+        same("of few words", delay_after(HZ, few, closed())?, 2 * first)?;
+        let bad = delay_after(0, u32::MAX - 1, LossReason::BadMessage)?;
+        same("that broke the protocol", bad, 4 * first)?;
+        let long = delay_after(USEFUL_LIFE, 1, closed())?;
+        same("after a long life", long, 0)?;
+        let busy = USEFUL_MESSAGES;
+        same("after a busy life", delay_after(0, busy, closed())?, 0)?;
+        claim(delay_after(0, 1, closed())? > 0, "there is a delay again")?;
+        let overdue = delay_after(0, 1, LossReason::Overdue)?;
+        same("when a Reply was overdue", overdue, 0)
     }
 
     #[test]

@@ -39,6 +39,20 @@ mod suite {
     }
 
     #[test]
+    fn one_that_is_not_wanted_any_more_is_found_among_those_that_wait() -> Result {
+        let mut pulls = Pulls::<u32>::new(4)?;
+        pulls.begin();
+        for one in 1..4 {
+            let begun = pulls.begin();
+            same("waits", pulls.wait(&begun, one), Ok(None))?;
+        }
+        same("even", pulls.take_one(|one| one % 2 == 0), Some(2))?;
+        same("another", pulls.take_one(|one| one % 2 == 0), None)?;
+        same("the first", pulls.end(), Some(1))?;
+        same("the last", pulls.end(), Some(3))
+    }
+
+    #[test]
     fn two_that_were_in_each_others_way_are_both_tried() -> Result {
         let mut pulls = Pulls::<u32>::new(4)?;
         let (first, second) = (pulls.begin(), pulls.begin());

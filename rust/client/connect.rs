@@ -91,7 +91,7 @@ impl WorkItem for Connector {
                 let requester = connection.handler();
                 requester.looked_after_by(self.keep_alive.clone());
                 self.slot.begin(connection);
-                self.keep_alive.queue(KeepAlive::next_check());
+                self.keep_alive.queue(KeepAlive::first_check());
                 connecting.succeeded();
                 // They may have been enabled, and Calls have come, before that.
                 if self.slot.state.reverse_enabled() {

@@ -259,6 +259,12 @@ impl Requester {
         }
     }
 
+    /// A Reply is overdue, which may be for the server's death: it is asked, if it is silent.
+    pub(super) fn doubt(&self) {
+        self.watch.doubt();
+        self.look(0);
+    }
+
     /// Has the connection looked at in `delay` jiffies.
     fn look(&self, delay: Jiffies) {
         if let Some(keep_alive) = self.keep_alive.as_ref() {

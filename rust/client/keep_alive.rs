@@ -16,7 +16,8 @@ use crate::{
         connection_slot::ConnectionSlot,
         keep_alive_state::ProbeAction,
         loss::LossReason,
-        pins::FENCE_TIMEOUT, //
+        pins::FENCE_TIMEOUT,
+        pull, //
     },
     kapi::{
         sys::{
@@ -62,11 +63,17 @@ impl WorkItem for KeepAlive {
             return;
         }
         watch(&connection);
+        pull::drop_killed(requester, &connection);
         timer.queue(next_look(requester));
     }
 }
 
 impl KeepAlive {
+    /// When the server is to be looked at first: RPCs may have waited for the connection.
+    pub(super) fn first_check() -> Jiffies {
+        Self::next_check().min(FENCE_TIMEOUT)
+    }
+
     /// When the server is to be looked at next.
     pub(super) fn next_check() -> Jiffies {
         interval().map_or(MAX_INTERVAL, |interval| interval.min(MAX_INTERVAL))
@@ -106,8 +113,11 @@ fn watch(connection: &Connection) {
     }
     match watch.next_action(passed, interval()) {
         ProbeAction::Wait => (),
-        // Otherwise later: a Call has the only credit, and a timeout of its own.
         ProbeAction::Ask if ask(connection).is_ok() => watch.asked(),
+        ProbeAction::Ask | ProbeAction::GiveUp if watch.is_doubted() => {
+            requester.loss.report(LossReason::Overdue);
+        }
+        // It is asked later: a Call has the only credit, and a timeout of its own.
         ProbeAction::Ask => (),
         ProbeAction::GiveUp => requester.loss.report(LossReason::Silent),
     }

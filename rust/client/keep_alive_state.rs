@@ -17,10 +17,16 @@ use kernel::{
 /// How long the server may take to answer a probe: as long as RPCs wait unless the mount says
 /// otherwise.
 const PROBE_TIMEOUT: Jiffies = 60 * HZ;
+/// The same where a Reply is overdue: its RPC has waited for so long already.
+const DOUBT_TIMEOUT: Jiffies = 10 * HZ;
 
-/// What was heard of the server on one connection. All but the first is the work item's alone.
+/// What was heard of the server on one connection. What no other context is said to write is the
+/// work item's alone.
 pub(crate) struct KeepAliveState {
+    /// A message came; written by completion handlers.
     heard: Atomic<bool>,
+    /// A Reply is overdue, and nothing was heard since; written by RPC tasks.
+    doubted: Atomic<bool>,
     /// When it was last looked at.
     looked: Atomic<Jiffies>,
     /// For how long nothing was heard.
@@ -29,7 +35,7 @@ pub(crate) struct KeepAliveState {
     asked: Atomic<Jiffies>,
     /// For how long the credits in use have been with Calls that nobody waits for.
     stalled: Atomic<Jiffies>,
-    /// There were no RPCs at the last look.
+    /// There were no RPCs at the last look; written by senders.
     idle: Atomic<bool>,
 }
 
@@ -39,6 +45,7 @@ impl KeepAliveState {
         Self {
             // A new connection is proof enough.
             heard: Atomic::new(true),
+            doubted: Atomic::new(false),
             looked: Atomic::new(time::jiffies()),
             silent: Atomic::new(0),
             asked: Atomic::new(0),
@@ -53,6 +60,16 @@ impl KeepAliveState {
         if !self.heard.load(Relaxed) {
             self.heard.store(true, Relaxed);
         }
+    }
+
+    /// A Reply is overdue. Any context.
+    pub(super) fn doubt(&self) {
+        self.doubted.store(true, Relaxed);
+    }
+
+    /// Whether one is, and nothing was heard of the server since.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubted.load(Relaxed)
     }
 
     /// There are no RPCs, or were none a moment ago: [`Self::was_idle`] tells who sends the next.
@@ -73,25 +90,32 @@ impl KeepAliveState {
     }
 
     /// So much time has passed since this was last called: what is to be done. A server that was
-    /// silent for `interval` is to be asked; where there is none, never.
+    /// silent for `interval`, or is in doubt, is to be asked.
     pub(super) fn next_action(&self, passed: Jiffies, interval: Option<Jiffies>) -> ProbeAction {
         if self.heard.xchg(false, Relaxed) {
             self.silent.store(0, Relaxed);
             self.asked.store(0, Relaxed);
+            self.doubted.store(false, Relaxed);
             return ProbeAction::Wait;
         }
+        let doubted = self.is_doubted();
         let silent = self.silent.load(Relaxed).saturating_add(passed);
         self.silent.store(silent, Relaxed);
         let asked = self.asked.load(Relaxed);
         if asked != 0 {
             let asked = asked.saturating_add(passed);
             self.asked.store(asked, Relaxed);
-            if asked > PROBE_TIMEOUT {
+            let most = if doubted {
+                DOUBT_TIMEOUT
+            } else {
+                PROBE_TIMEOUT
+            };
+            if asked > most {
                 ProbeAction::GiveUp
             } else {
                 ProbeAction::Wait
             }
-        } else if interval.is_some_and(|interval| silent >= interval) {
+        } else if doubted || interval.is_some_and(|interval| silent >= interval) {
             ProbeAction::Ask
         } else {
             ProbeAction::Wait

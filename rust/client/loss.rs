@@ -100,8 +100,22 @@ impl fmt::Display for LossReason {
     }
 }
 
+impl LossReason {
+    /// Returns how many messages are to have come by the connection for it to have been of use.
+    fn useful_messages(&self) -> u32 {
+        match self {
+            // It has lived for as long as the RPC has waited, and the server may be well.
+            Self::Overdue => 0,
+            // The next one would end like that, too.
+            Self::Failed(failure) if !failure.wc().is_flush() => u32::MAX,
+            Self::BadMessage | Self::TooManyCalls => u32::MAX,
+            _ => USEFUL_MESSAGES,
+        }
+    }
+}
+
 /// A connection that lived for so long, or by which so many messages came, was of use: the next one
-/// is made without delay. Else the delay grows, whatever the connection was lost for.
+/// is made without delay. Else the delay grows.
 const USEFUL_LIFE: Jiffies = 5 * HZ;
 const USEFUL_MESSAGES: u32 = 8;
 
@@ -121,6 +135,8 @@ pub(crate) struct LossNotifier {
     /// When it came up.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
+    /// How many messages make the connection one of use.
+    useful_messages: Atomic<u32>,
     /// When memory was taken back last of an RPC without a Reply; 0 if never.
     taken_back: Atomic<Jiffies>,
     /// The server has answered the first Call, or the connection is lost.
@@ -139,6 +155,7 @@ impl LossNotifier {
                 enabled: Atomic::new(false),
                 since: Atomic::new(0),
                 reported: Atomic::new(false),
+                useful_messages: Atomic::new(USEFUL_MESSAGES),
                 taken_back: Atomic::new(0),
                 first <- Completion::new(),
             }),
@@ -205,6 +222,8 @@ impl LossNotifier {
         if self.reported.xchg(true, Full) {
             return;
         }
+        self.useful_messages
+            .store(reason.useful_messages(), Relaxed);
         let address = &self.address;
         if self.connected.load(Relaxed) {
             log::inform_about(
@@ -222,8 +241,9 @@ impl LossNotifier {
     /// come by it.
     pub(crate) fn disable(&self, messages: u32) {
         self.reported.store(true, Relaxed);
+        let busy = messages >= self.useful_messages.load(Relaxed);
         let long = || time::since(self.since.load(Relaxed)) >= USEFUL_LIFE;
-        if self.enabled.load(Relaxed) && (messages >= USEFUL_MESSAGES || long()) {
+        if self.enabled.load(Relaxed) && (busy || long()) {
             self.xprt.reset_backoff();
         }
     }

@@ -3,7 +3,7 @@
 //! Replies that the server provides in memory of its own, since they are too long for what was
 //! offered: they are pulled, and the server is told (`Documentation/reliable-reply.rst`).
 //!
-//! All of it runs in completion handlers.
+//! All of it runs in completion handlers, but for [`drop_killed`].
 
 use crate::{
     client::{
@@ -104,6 +104,17 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
         first.map(|segment| segment.handle),
     );
     requester.credits.lock().put(xid);
+}
+
+/// Those that wait for their turn, and were killed meanwhile, are not pulled. From the work item.
+pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
+    let killed = |provided: &ProvidedReply| provided.rqst.task().is_killed();
+    loop {
+        let Some(provided) = requester.pulls.lock().take_one(killed) else {
+            return;
+        };
+        unwanted(requester, connection, provided);
+    }
 }
 
 /// The Reply of an RPC cannot be pulled.

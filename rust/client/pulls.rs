@@ -84,6 +84,19 @@ impl<T> Pulls<T> {
         })
     }
 
+    /// Takes one that waits and of which that is true.
+    pub(super) fn take_one(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let mut taken = None;
+        for _ in 0..self.waiting.len() {
+            match self.waiting.pop()? {
+                one if taken.is_none() && is_wanted(&one) => taken = Some(one),
+                // There is room, since it came from there.
+                one => _ = self.waiting.push(one),
+            }
+        }
+        taken
+    }
+
     /// The server has refused the RDMA Reads of one: the first, since the connection ends with it.
     pub(super) fn refuse(&mut self, xid: u32) {
         self.refused.get_or_insert(xid);

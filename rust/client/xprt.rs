@@ -151,10 +151,15 @@ impl Transport for ClientXprt {
         self.buffers.clear();
     }
 
-    fn overdue(&self, call: ArcBorrow<'_, Call>) {
+    fn overdue(&self, call: ArcBorrow<'_, Call>, retransmits: bool) {
         call.note_overdue();
-        if let Some(connection) = self.slot.get() {
-            connection.handler().loss.report(LossReason::Overdue);
+        let Some(connection) = self.slot.get() else {
+            return;
+        };
+        match retransmits {
+            true => connection.handler().loss.report(LossReason::Overdue),
+            // A server of NFS 4 drops no Call while the connection lives (RFC 8881, section 2.9.2).
+            false => connection.handler().doubt(),
         }
     }
 

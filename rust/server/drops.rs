@@ -11,7 +11,10 @@
 use crate::{
     kapi::sys::{
         log::warn_about,
-        time::HZ,
+        time::{
+            self,
+            HZ, //
+        },
         workqueue::{
             work_class,
             DelayedWork,
@@ -40,7 +43,7 @@ use kernel::{
 };
 
 /// For how long nothing must have come from the client, nor be executed for it.
-const SILENCE: Jiffies = HZ;
+const SILENCE: Jiffies = 2 * HZ;
 
 /// The work item that ends a connection.
 struct Judge {
@@ -48,6 +51,8 @@ struct Judge {
     pace: Arc<Pace>,
     /// Messages that had been received when it was last looked at.
     seen: Atomic<u32>,
+    /// When others were seen for the first time.
+    since: Atomic<Jiffies>,
 }
 
 impl WorkItem for Judge {
@@ -57,14 +62,15 @@ impl WorkItem for Judge {
             return;
         }
         let calls = responder.calls();
-        let silent = self.seen.xchg(calls, Relaxed) == calls;
-        // A batch of so many there never is.
-        let executed = self.qp.post_receive_batch(usize::MAX).unwrap_or(0);
-        let peer = responder.peer();
-        if !silent || executed != 0 {
+        if self.seen.xchg(calls, Relaxed) != calls {
+            self.since.store(time::jiffies(), Relaxed);
+        }
+        let silent = time::since(self.since.load(Relaxed)) >= SILENCE;
+        if !silent || self.qp.kept_receives() != 0 {
             timer.queue(SILENCE);
             return;
         }
+        let peer = responder.peer();
         if let Err(left) = self.pace.take(peer) {
             timer.queue(left);
             return;
@@ -88,6 +94,7 @@ pub(super) fn judge(
         qp: qp.clone(),
         pace,
         seen: Atomic::new(0),
+        since: Atomic::new(time::jiffies()),
     };
     let class = work_class!(c"svcrdma_drops");
     let work = DelayedWork::<Judge>::new(queue, class, Ok::<_, Error>(judge), GFP_KERNEL)?;

@@ -13,33 +13,53 @@ import time
 PAUSE_SECONDS = 0.5
 
 
-def watch(path: str, begun: float, end: float, found: dict[str, tuple[float, float, int]]) -> None:
-    longest, when, looks = 0.0, 0.0, 0
-    while (before := time.monotonic()) < end:
-        # The attributes that the client has kept are not what is asked for.
-        os.stat(path)
-        took, looks = time.monotonic() - before, looks + 1
-        if took > longest:
-            longest, when = took, before - begun
-        found[path] = (longest, when, looks)
-        time.sleep(PAUSE_SECONDS)
+class Watcher(threading.Thread):
+    """Looks at one file until it is told to end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(daemon=True)
+        self.path = path
+        # Of the looks that have ended; seconds, and when the longest began.
+        self.looks, self.longest, self.when = 0, 0.0, 0.0
+        # When the present or the last one began.
+        self.began = time.monotonic()
+        self.ends = threading.Event()
+
+    def run(self) -> None:
+        while not self.ends.is_set():
+            self.began = time.monotonic()
+            # The attributes that the client has kept are not what is asked for.
+            os.stat(self.path)
+            self.looks += 1
+            self._note()
+            self.ends.wait(PAUSE_SECONDS)
+
+    def _note(self) -> None:
+        took = time.monotonic() - self.began
+        if took > self.longest:
+            self.longest, self.when = took, self.began
+
+    def told(self, begun: float) -> str:
+        """Says what came of it. A look that does not end in a second counts for as long as it has taken."""
+        self.ends.set()
+        self.join(1)
+        if self.is_alive():
+            self._note()
+        return f"{self.longest:.2f} {self.when - begun:.0f} {self.looks} {self.path}"
 
 
 def main(seconds: str, *paths: str) -> None:
-    begun, found = time.monotonic(), dict[str, tuple[float, float, int]]()
-    end = begun + float(seconds)
-    threads = [threading.Thread(target=watch, args=(path, begun, end, found), daemon=True) for path in paths]
-    for thread in threads:
-        thread.start()
-    # One that stands has had a look for all that time.
-    for thread, path in zip(threads, paths):
-        thread.join(max(0.0, end + 2 - time.monotonic()))
-        if thread.is_alive():
-            longest, when, looks = found.get(path, (0.0, 0.0, 0))
-            found[path] = (max(longest, time.monotonic() - end), when, looks)
-    for path in paths:
-        longest, when, looks = found[path]
-        print(f"{longest:.2f} {when:.0f} {looks} {path}")
+    begun = time.monotonic()
+    watchers = [Watcher(path) for path in paths]
+    for watcher in watchers:
+        watcher.start()
+    time.sleep(float(seconds))
+    # Each was at it to the end: a look that fails ends the thread.
+    dead = [watcher.path for watcher in watchers if not watcher.is_alive()]
+    if dead:
+        sys.exit(f"looks failed at: {' '.join(dead)}")
+    for watcher in watchers:
+        print(watcher.told(begun))
 
 
 if __name__ == "__main__":

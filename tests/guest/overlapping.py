@@ -19,6 +19,7 @@ MINE = b"\xa5" * READ_BYTES
 def main() -> None:
     read, write = (os.open(path, flags | os.O_DIRECT) for path, flags in zip(sys.argv[1:3], (os.O_RDONLY, os.O_WRONLY)))
     data, memory = mmap.mmap(-1, WRITE_BYTES), mmap.mmap(-1, READ_BYTES)
+    kept = True
     for _ in range(int(sys.argv[3])):
         memory[:] = bytes(READ_BYTES)
         writer = threading.Thread(target=os.pwritev, args=(write, [data], 0))
@@ -30,7 +31,8 @@ def main() -> None:
             pass
         memory[:] = MINE
         writer.join()
-    print("kept" if memory[:] == MINE else "changed")
+        kept = kept and memory[:] == MINE
+    print("kept" if kept else "changed")
 
 
 main()

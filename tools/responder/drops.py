@@ -13,7 +13,6 @@ class DropsFsstats(Grants):
 
     def takes(self, proxy, offer: Header, call: bytes) -> bool:
         if not is_fsstat(call):
-            print("took another", flush=True)
             return True
         print("dropped", flush=True)
         if not self._broken:

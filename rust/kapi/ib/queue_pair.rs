@@ -502,6 +502,11 @@ impl<C: Consumer> QueuePair<C> {
         self.post_free_receives(self.recv.queue.lock(), batch)
     }
 
+    /// Returns how many received messages are being kept. Any context that may take a spin lock.
+    pub(crate) fn kept_receives(&self) -> u32 {
+        self.recv.queue.lock().kept
+    }
+
     /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
     #[inline]
     pub(crate) fn return_receive(&self, message: RecvBuf, batch: usize) -> Result<u32> {

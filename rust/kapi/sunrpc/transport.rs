@@ -106,7 +106,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC layer will make no further call. May sleep.
     fn destroy(&self);
     /// The Reply to a Call that was sent on this connection is overdue. Does not sleep.
-    fn overdue(&self, call: ArcBorrow<'_, Self::Call>);
+    ///
+    /// `retransmits` is false for one that is sent again on another connection only (NFS 4).
+    fn overdue(&self, call: ArcBorrow<'_, Self::Call>, retransmits: bool);
     /// Breaks the connection as if the network had, for the kernel's fault injection.
     fn inject_disconnect(&self);
 

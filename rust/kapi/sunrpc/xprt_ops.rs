@@ -371,7 +371,9 @@ impl<T: Transport> XprtOps<T> {
             // SAFETY: The request of the task has a buffer of `buf_alloc`, which it keeps until the
             // task is at its end.
             let call = unsafe { RpcBuffer::call_of((*(*task).tk_rqstp).rq_buffer.cast()) };
-            transport.overdue(call);
+            // SAFETY: The task is valid for the call; these flags stay as they are.
+            let flags = u32::from(unsafe { (*task).tk_flags });
+            transport.overdue(call, flags & bindings::RPC_TASK_NO_RETRANS_TIMEOUT == 0);
         }
     }
 

@@ -13,7 +13,7 @@ from tests.storm import DISK
 # So many Calls from one broken connection to the next, so many of these, and for how long, at least.
 INTERVAL, LEAST_BROKEN, SECONDS, LEAST_TIMES = 10, 200, 30, 250
 
-# How nfsd reads and writes: past the page cache, or through it without keeping anything there. Of the first there are events.
+# How nfsd reads and writes: through the page cache without keeping anything there, or past it, of which there are events.
 DROP, PAST = 1, 2
 THIS_WAY = "cd /sys/kernel/debug/nfsd && echo {0} > io_cache_read && echo {0} > io_cache_write"
 # The first has nfsd read as usual, too.
