@@ -46,15 +46,18 @@ pub(crate) struct DeviceLimits {
     pub(crate) bounces: bool,
     /// An iWARP device: it does not say which request it was when the peer refused one.
     pub(crate) iwarp: bool,
+    /// An InfiniBand or a RoCE device.
+    ib_or_roce: bool,
 }
 
 impl DeviceLimits {
     /// Whether a key that a peer has invalidated is that of a registration which the device has
     /// worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key may
-    /// be invalidated before it is valid, and siw looks at a part of it alone.
+    /// be invalidated before it is valid, and siw looks at a part of it alone. Of other protocols
+    /// this is not known.
     #[inline]
     pub(crate) fn checks_keys(&self) -> bool {
-        self.registers && !self.iwarp
+        self.registers && self.ib_or_roce
     }
 
     /// Reads the limits of the device.
@@ -89,6 +92,8 @@ impl DeviceLimits {
             bounces: unsafe { longest_piece(device.cast_mut()) }.get() == 1,
             // SAFETY: The device is valid and has that port, as the caller promises.
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
+            // SAFETY: As above.
+            ib_or_roce: unsafe { bindings::rdma_ib_or_roce(device, port) },
         }
     }
 }

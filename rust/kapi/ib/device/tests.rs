@@ -53,13 +53,14 @@ mod suite {
     #[test]
     fn keys_that_a_peer_invalidates() -> Result {
         let limits = limits(u64::MAX, 8)?;
-        for (iwarp, registers, checks) in [
-            (true, true, false),
-            (false, true, true),
-            (false, false, false),
+        same("iWARP", limits.checks_keys(), false)?;
+        for (ib_or_roce, registers, checks) in [
+            (false, true, false),
+            (true, true, true),
+            (true, false, false),
         ] {
             let device = DeviceLimits {
-                iwarp,
+                ib_or_roce,
                 registers,
                 ..limits
             };
