@@ -283,7 +283,8 @@ impl<H: Handler> Sending<'_, H> {
     #[inline(always)]
     fn most_requests(&self) -> usize {
         match H::ROLE {
-            Role::Requester => self.longest_read as usize,
+            // An RDMA_DONE is a single one.
+            Role::Requester => self.longest_read.max(1) as usize,
             Role::Responder => {
                 let capacity = self.ring().capacity();
                 capacity.saturating_sub(UNSIGNALED_RUN as usize)

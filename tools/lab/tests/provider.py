@@ -8,6 +8,7 @@ from tests.keep_alive import KEEPALIVE
 from tests.responder import BAD, BAD_MESSAGES, FAILS_TO_LIST, LOST, mounted_behind
 from tests.mount import NOT_RESPONDING
 
+RELIABLE_REPLY = "rdma_reliable_reply"
 # Of long names: their list comes inline in no Reply.
 NAMES = 300
 MAKE = f"mkdir none many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch)"
@@ -140,14 +141,15 @@ def nowhere(cell: Cell) -> None:
 
 def unasked(cell: Cell) -> None:
     """A Reply that is provided, which was not agreed on, ends its RPC, and nothing else; the server is told that it is not to be
-    read any more."""
-    with mounted_behind(cell, "provides-unasked", MAKE):
-        cell.client(FAILS_TO_LIST)
-        cell.written("some", "100 5000", "--direct")
-        provided, done = said(cell, "provided"), said(cell, "done")
-        if not provided or done != provided or cell.connects() != 1 or cell.counter(BAD_MESSAGES) != provided:
-            raise progress.Failure(f"{provided} Replies provided, of {done} told, {cell.connects()} connections made, "
-                              f"{cell.counter(BAD_MESSAGES)} bad messages counted")
+    read any more. A client that would never agree does the same."""
+    for agrees in (1, 0):
+        with cell.tunable(RELIABLE_REPLY, agrees), mounted_behind(cell, "provides-unasked", MAKE):
+            cell.client(FAILS_TO_LIST)
+            cell.written("some", "100 5000", "--direct")
+            provided, done = said(cell, "provided"), said(cell, "done")
+            if not provided or done != provided or cell.connects() != 1 or cell.counter(BAD_MESSAGES) != provided:
+                raise progress.Failure(f"{provided} Replies provided, of {done} told, {cell.connects()} connections made, "
+                                       f"{cell.counter(BAD_MESSAGES)} bad messages counted")
 
 
 def never_read(cell: Cell) -> None:
