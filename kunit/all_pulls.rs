@@ -107,6 +107,28 @@ mod suite {
     }
 
     #[test]
+    fn receives_are_a_part_of_it_and_take_nothing_back() -> Result {
+        let all = AllPulls::of_bytes(MOST)?;
+        let one = Fake::new(&all, 1)?;
+        one.provide(&all, 1)?;
+        let mut receives = all.share_of_receives();
+        receives.grow(MOST - BYTES)?;
+        receives.grow(BYTES)?;
+        same(
+            "more",
+            receives.grow(MOST - BYTES + 1).err(),
+            Some(EMSGSIZE),
+        )?;
+        one.expect_ended(&[])?;
+        let share = || all.share(BYTES).err();
+        // Which takes the one back.
+        same("a place", share(), None)?;
+        one.expect_ended(&[1])?;
+        drop(receives);
+        same("all of it", all.share(MOST).err(), None)
+    }
+
+    #[test]
     fn who_has_gone_is_not_asked() -> Result {
         let all = AllPulls::of_bytes(MOST)?;
         let (gone, here) = (Fake::new(&all, 1)?, Fake::new(&all, 2)?);

@@ -23,6 +23,7 @@ use crate::{
         trace, //
     },
     server::{
+        all_pulls::AllPulls,
         connection::{
             Connection,
             Responder, //
@@ -124,7 +125,7 @@ fn endpoint(
     (max_message, client_pulls): (usize, bool),
     events: &Arc<Events>,
     poison: &Arc<Poison>,
-    handle: &SvcHandle,
+    (handle, all_pulls): (&SvcHandle, &AllPulls),
 ) -> Result<Arc<Endpoint<Responder>>> {
     let added = id.requests_beside_reads(SEGMENTS as u32)?;
     let peer = id.addresses().1;
@@ -141,7 +142,8 @@ fn endpoint(
         },
         |sizes| {
             let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
-            Responder::new(handle, events, peer, poison, !device.iwarp, sizes)
+            let more = (!device.iwarp, all_pulls.share_of_receives());
+            Responder::new(handle, events, peer, poison, more, sizes)
         },
         |unfit| {
             // The peer has gone already, and the device is not at fault.
@@ -193,7 +195,7 @@ impl Connection {
         let reads_back = pulls.min(device.max_rdma_reads);
         let client_pulls = theirs.pulls.may_pull && reads_back != 0 && svc_sysctl::reliable_reply();
         let what = (max_message, client_pulls);
-        let qp = endpoint(id, device, what, &events, &poison, &handle)?;
+        let qp = endpoint(id, device, what, &events, &poison, (&handle, &all_pulls))?;
         let config = qp.config();
         let receives = qp.handler().wanted_receives();
         qp.grow_receives(receives)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The Replies that all clients of a listener are to pull, together: each client has its limits,
-//! but there may be many, and anybody may be one.
+//! The Replies that all clients of a listener are to pull, and the Receives that are posted for
+//! them, together: each client has its limits, but there may be many, and anybody may be one.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/all_pulls.rs"]
@@ -28,7 +28,8 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Of the machine's pages, one in so many may be held for Replies that clients are to pull.
+/// Of the machine's pages, one in so many may be held for Replies that clients are to pull, and for
+/// Receives.
 const SHARE_OF_MEMORY: usize = 16;
 
 /// Who provides Replies to a client.
@@ -82,6 +83,12 @@ impl AllPulls {
     pub(super) fn share(&self, bytes: usize) -> Result<ProvidedShare> {
         self.take_back(self.total.excess(bytes));
         ProvidedTotal::take(&self.total, bytes)
+    }
+
+    /// What a connection has of it for its Receives. They do not come back before its end, so that
+    /// no Reply is taken back for them.
+    pub(super) fn share_of_receives(&self) -> ProvidedShare {
+        ProvidedShare::none(self.total.clone())
     }
 
     fn take_back(&self, bytes: usize) {

@@ -51,6 +51,7 @@ use crate::{
             Handler,
             WcError, //
         },
+        provided_total::ProvidedShare,
         providing::Providing,
         reverse_credits::ReverseCredits,
         send_buffer::SendBuffer,
@@ -117,6 +118,9 @@ pub(crate) struct Responder {
     provides: Option<Provides>,
     #[pin]
     wanted: SpinLock<Wanted>,
+    /// What it has for them of the memory for all clients.
+    #[pin]
+    share: SpinLock<ProvidedShare>,
     /// Messages received so far, up to `u32::MAX`.
     calls: Atomic<u32>,
     #[pin]
@@ -130,13 +134,14 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// For a new connection of these sizes; whether its device `names_faults`. May sleep.
+    /// For a new connection of these sizes; whether its device `names_faults`, and its share of the
+    /// memory for all. May sleep.
     pub(super) fn new(
         handle: SvcHandle,
         events: Arc<Events>,
         peer: SocketAddress,
         poison: Arc<Poison>,
-        names_faults: bool,
+        (names_faults, share): (bool, ProvidedShare),
         sizes: &Sizes,
     ) -> Result<impl PinInit<Self>> {
         let grant = Grant::new(sizes.queues.messages);
@@ -152,6 +157,7 @@ impl Responder {
             names_faults,
             provides,
             wanted <- new_spinlock!(wanted, "svcrdma_wanted"),
+            share <- new_spinlock!(share, "svcrdma_share"),
             calls: Atomic::new(0),
             waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
             grant <- new_mutex!(grant, "svcrdma_grant"),
@@ -513,8 +519,13 @@ impl Connection {
         granted
     }
 
-    /// Posts as many Receives as are needed. May sleep.
+    /// Posts as many Receives as are needed. `EMSGSIZE` if there is no memory for so many with what
+    /// other clients have. May sleep.
     fn post_wanted_receives(&self) -> Result {
+        let handler = self.qp.handler();
+        let size = self.qp.config().receive_size;
+        let bytes = (handler.wanted_receives() as usize).saturating_mul(size);
+        handler.share.lock().grow(bytes)?;
         self.qp.grow_receives(self.qp.handler().wanted_receives())?;
         self.tell_posted(self.qp.post_receive_batch(1))?;
         Ok(())

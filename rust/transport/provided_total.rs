@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What all peers of a server have provided, together: each has its limits, but there may be many.
+//! What all peers of a server have it provide, and post, together: each has its limits, but there
+//! may be many.
 
 use kernel::{
     new_spinlock,
@@ -54,22 +55,35 @@ impl ProvidedTotal {
 
     /// Takes so many bytes of what there is. `EMSGSIZE` if that is more than is left.
     pub(crate) fn take(this: &Arc<Self>, bytes: usize) -> Result<ProvidedShare> {
-        let mut used = this.used.lock();
-        let all = used.bytes.saturating_add(bytes);
-        if all > this.most {
-            return Err(EMSGSIZE);
-        }
-        used.bytes = all;
-        drop(used);
-        Ok(ProvidedShare {
-            total: this.clone(),
-            bytes,
-            regions: 0,
-        })
+        let mut share = ProvidedShare::none(this.clone());
+        share.grow(bytes)?;
+        Ok(share)
     }
 }
 
 impl ProvidedShare {
+    /// Nothing of it yet.
+    pub(crate) fn none(total: Arc<ProvidedTotal>) -> Self {
+        Self {
+            total,
+            bytes: 0,
+            regions: 0,
+        }
+    }
+
+    /// Makes it one of so many bytes at least. `EMSGSIZE` if that is more than is left.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result {
+        let mut used = self.total.used.lock();
+        let all = used.bytes.saturating_add(bytes.saturating_sub(self.bytes));
+        if all > self.total.most {
+            return Err(EMSGSIZE);
+        }
+        used.bytes = all;
+        drop(used);
+        self.bytes = self.bytes.max(bytes);
+        Ok(())
+    }
+
     /// How many bytes it is.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
