@@ -22,6 +22,7 @@ mod reverse;
 mod sizes;
 mod trace;
 mod waiting;
+mod wanted;
 
 use self::{
     connection::Connection,

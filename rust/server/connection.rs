@@ -44,6 +44,7 @@ use crate::{
             ReadTicket,
             Waiting, //
         },
+        wanted::Wanted, //
     },
     transport::{
         endpoint::{
@@ -83,27 +84,6 @@ use xdr::{
 
 /// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
 pub(super) const CREDITS_UNSET: u32 = 0;
-
-/// The Receives that a connection has to have.
-#[derive(Clone, Copy)]
-struct Wanted {
-    /// By the grant.
-    granted: u32,
-    /// How many times the client may still say that it has pulled a Reply, for which it needs no
-    /// credit.
-    unsaid: u32,
-}
-
-impl Wanted {
-    fn receives(&self) -> u32 {
-        self.granted.saturating_add(self.unsaid)
-    }
-
-    /// It has said so once, or need not.
-    fn said(&mut self) {
-        self.unsaid = self.unsaid.saturating_sub(1);
-    }
-}
 
 /// The responder's part of a connection.
 #[pin_data]
@@ -146,7 +126,7 @@ impl Responder {
     ) -> Result<impl PinInit<Self>> {
         let grant = Grant::new(sizes.queues.messages);
         let (granted, provides) = (grant.receives(), sizes.provides);
-        let wanted = Wanted { granted, unsaid: 0 };
+        let wanted = Wanted::new(granted);
         let waiting = Waiting::new(sizes.queues.receives as usize)?;
         let reverse = ReverseCredits::new(grant::REVERSE)?;
         Ok(pin_init!(Self {

@@ -92,7 +92,7 @@ impl DeviceLimits {
             bounces: unsafe { longest_piece(device.cast_mut()) }.get() == 1,
             // SAFETY: The device is valid and has that port, as the caller promises.
             iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
-            // SAFETY: As above.
+            // SAFETY: The device is valid and has that port, as the caller promises.
             ib_or_roce: unsafe { bindings::rdma_ib_or_roce(device, port) },
         }
     }
