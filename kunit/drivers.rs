@@ -20,6 +20,7 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
         sg_gaps: false,
         bounces: false,
         iwarp: false,
+        ib_or_roce: true,
     }
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, DeviceLimits)> {
             max_send_elements: elements,
             max_read_elements: read,
             iwarp: *iwarp,
+            ib_or_roce: !*iwarp,
             ..limits(requests, completions)
         };
         (*name, device)

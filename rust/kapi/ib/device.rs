@@ -47,7 +47,7 @@ pub(crate) struct DeviceLimits {
     /// An iWARP device: it does not say which request it was when the peer refused one.
     pub(crate) iwarp: bool,
     /// An InfiniBand or a RoCE device.
-    ib_or_roce: bool,
+    pub(crate) ib_or_roce: bool,
 }
 
 impl DeviceLimits {
