@@ -215,8 +215,11 @@ impl Xprt {
         });
     }
 
-    /// Puts a request that is about to be sent behind all others that wait for that. False if there
-    /// are no others.
+    /// Puts a request that is about to be sent behind all others that wait for that and are counted
+    /// in the window. False if there are no others.
+    ///
+    /// Those that are counted stay in front, as the RPC layer has them: it lets nobody send while
+    /// the first one waits for the window, and that opens when one that is counted has its Reply.
     #[cold]
     pub(super) fn put_last(&self, rqst: *mut bindings::rpc_rqst) -> bool {
         self.with_queue_lock(|xprt| {
@@ -225,11 +228,22 @@ impl Xprt {
             // that is another, this one was taken from the queue.
             unsafe {
                 let (queue, own) = (&raw mut (*xprt).xmit_queue, &raw mut (*rqst).rq_xmit);
-                let moves = (*queue).next == own && (*queue).prev != own;
-                if moves {
-                    bindings::list_move(own, (*queue).prev);
+                if (*queue).next != own || (*rqst).rq_cong == 0 {
+                    return false;
                 }
-                moves
+                let mut last = own;
+                loop {
+                    let next = (*last).next;
+                    let other = container_of!(next, bindings::rpc_rqst, rq_xmit);
+                    if next == queue || (*other).rq_cong == 0 {
+                        break;
+                    }
+                    last = next;
+                }
+                if last != own {
+                    bindings::list_move(own, last);
+                }
+                last != own
             }
         })
     }
