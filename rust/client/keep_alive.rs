@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The periodic look at a connection: for what waits for an event that need not come, and for a
-//! server that has died without a word (RFC 8267, section 6.7.2).
+//! The periodic look at a connection: for credits that do not come back, memory that is not
+//! invalidated, and a server that has died without a word (RFC 8267, section 6.7.2).
 //!
 //! Where nothing was heard of the server for a while, it is sent a NULL Call, for which a credit is
 //! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that

@@ -54,13 +54,13 @@ pub(crate) enum LossReason {
     NoAnswer,
     /// The server did not answer when it was asked whether it is there.
     Silent,
-    /// All credits are with Calls that nobody waits for any more.
+    /// Nobody waits for any of the Calls that have credits.
     NoCredits,
-    /// Regions could not be taken back from the server.
+    /// Regions could not be taken back from the server, or not in time.
     NotFenced,
     /// The adapter takes nothing to send.
     NotPosted,
-    /// What the server provides for an RPC is more than the device can read at once.
+    /// What the server provides is more than the device can read at once, or was not read in time.
     NotPulled,
     /// Receives could not be posted.
     NoReceives,

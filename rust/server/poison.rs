@@ -33,8 +33,8 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Marks that are kept. Of the client that has most of them the oldest goes first, so that no
-/// client has those of others go.
+/// Marks that are kept. Of the client that has most of them the oldest goes first, so that one
+/// client cannot evict the marks of others.
 const MOST: usize = 32;
 /// How long a mark counts. The client sends the Call again as soon as it has a new connection, or
 /// never, if nobody waits for it any more; and another Call of that host may have the same XID one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a responder has while memory, or room to bounce it, is short for a moment: a connection
-//! that is lost for that is made again, and all is sent again, which takes more of both.
+//! How a responder tries again where memory, or room to bounce it, is short for a moment: a
+//! connection that is lost for that is made again, and all is sent again, which takes more of both.
 
 use kernel::{
     prelude::*,

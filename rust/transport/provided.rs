@@ -125,7 +125,7 @@ impl ProvidedTable {
         self.least_idle = self.least_idle.min(idle);
     }
 
-    /// How many regions were idle ever since this was called last, and so many are now.
+    /// Returns how many regions were idle all the time since the last call; `idle` are now.
     pub(super) fn long_idle(&mut self, idle: usize) -> usize {
         core::mem::replace(&mut self.least_idle, idle).min(idle)
     }

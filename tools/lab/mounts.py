@@ -158,7 +158,7 @@ def rounds(minutes: int) -> list[Round]:
                                             Plan("rxe", responder.VERSION, OURS, OURS,
                                                  [mount_tests.DEAD, client_tests.BESIDE_TCP,
                                                   client_tests.MANY_CONNECTIONS, *responder.TESTS]),
-                                            Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]),
+                                            Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]),
                    Worker(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
                                             Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])]),
             Round("mounts", [Worker(client_debugged(), ours(mount_tests.SOAK)),

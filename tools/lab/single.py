@@ -39,7 +39,7 @@ def run_responder() -> int:
     plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
     if whose == OURS:
         plans = [Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
-                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS)]
+                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]
     return _run(Setup("responder", server, client), *plans)
 
 

@@ -62,6 +62,19 @@ class Deaf(Behaviour):
         return False
 
 
+class Mute(Behaviour):
+    """Answers the first Call of each connection, which is the transport's own, and says nothing to the others."""
+
+    def __init__(self) -> None:
+        self._begun: list = []
+
+    def takes(self, proxy, offer: Header, call: bytes) -> bool:
+        begins = proxy not in self._begun
+        if begins:
+            self._begun.append(proxy)
+        return begins
+
+
 class FallsSilent(Behaviour):
     """Takes Calls and answers none but NULL from the first FSSTAT of NFS 3 on: on the connection of that, and on those that
     come after it, so many in all."""
@@ -571,7 +584,7 @@ def is_fsstat(call: bytes) -> bool:
     return struct.unpack_from(">3I", call, PROGRAM) == (NFS, 3, FSSTAT)
 
 
-BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "grants": Grants,
+BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "mute": Mute, "grants": Grants,
            "says-little": SaysLittle, "errs": Errs, "refuses-reads": RefusesReads, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
            "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,

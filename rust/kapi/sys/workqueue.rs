@@ -118,7 +118,7 @@ pub(crate) trait WorkItem: Send + Sync + Sized + 'static {
 /// Dropping it cancels it, and waits for the end if it is running: sleeps.
 pub(crate) struct DelayedWork<T: WorkItem>(Pin<KBox<Inner<T>>>);
 
-/// Work that can be wanted sooner, whatever it works on.
+/// Work that can be wanted at another time, whatever it works on.
 pub(crate) trait Hasten: Send + Sync + 'static {
     /// Queues the work to run in `delay` jiffies, whenever it was to. Any context.
     fn hasten(&self, delay: Jiffies);

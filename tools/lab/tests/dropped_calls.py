@@ -1,15 +1,21 @@
 """Our responder on raw verbs as one that does not answer some Calls, ever (tools/responder/drops.py)."""
 
+import re
+
 import progress
-from guests.cell import LONG_SECONDS, Cell, Test
+from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
+from judges.messages import Expected
 from tests.keep_alive import KEEPALIVE, KEEPALIVE_SECONDS
 from tests.mount import NOT_RESPONDING
-from tests.responder import HASTY, LOST, SMALL, mounting, responding, switch
+from tests.responder import HASTY, LOST, SMALL, await_accepted, mounting, responding, switch
 
 # For how long a Call is dropped, again and again; and the longest that any other may take.
 DROPPING_SECONDS, GAP_SECONDS = 40, 3
 # Connections whose first Call has no answer.
 FIRST_DROPPED = 2
+# As many RPCs wait as the server has granted.
+ALL_WAIT = Expected(1000, re.compile(r"nfs: server \S+ (not responding, (still trying|timed out)|OK)|\w+: \d+ callbacks suppressed"),
+                    "the server is silent")
 # What a busy guest needs for anything.
 GUEST_SECONDS = 10
 
@@ -60,6 +66,21 @@ def killed_with_the_credit(cell: Cell) -> None:
             cell.still_works()
 
 
+def mute(cell: Cell) -> None:
+    """A server that answers nothing, not even when it is asked since a Reply of NFS 4 is overdue, loses its connection; the mount
+    recovers."""
+    cell.load_modules()
+    with cell.tunable(KEEPALIVE, 0), responding(cell, "honest"), cell.mounted(mounting(cell, SMALL, HASTY)):
+        cell.written("before", FEW_SIZES)
+        with cell.load():
+            switch(cell, "mute")
+            await_accepted(cell, 2)
+            switch(cell, "honest")
+            cell.still_works()
+
+
 QUICK = [Test("a server that drops a Call for ever", dropped, (LOST, NOT_RESPONDING)),
          Test("a server that keeps the only credit", killed_with_the_credit, (LOST, NOT_RESPONDING))]
 TESTS = [*QUICK, Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING))]
+# With a session.
+SESSIONS = [Test("a server that goes mute", mute, (LOST, ALL_WAIT))]

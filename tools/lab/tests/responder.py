@@ -300,19 +300,24 @@ def attempts(text: str, said: str) -> list[float]:
 
 
 def overdue(cell: Cell) -> None:
-    """A server that says nothing any more loses its connection after the RPC layer's timeout; the mount recovers."""
+    """A connection whose server answers nothing, not even the first Call, is given up; the mount recovers."""
     cell.load_modules()
     with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL)):
         cell.written("before", FEW_SIZES)
         with cell.load():
             switch(cell, "deaf")
-            deadline = cell.guests.clock.now() + OVERDUE_SECONDS
-            while int(cell.server("grep -c accepted /tmp/responder; true")) < 2:
-                if cell.guests.clock.now() > deadline:
-                    raise progress.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
-                time.sleep(2)
+            await_accepted(cell, 2)
             switch(cell, "honest")
             cell.still_works()
+
+
+def await_accepted(cell: Cell, times: int) -> None:
+    """Wait until the responder has accepted so many connections."""
+    deadline = cell.guests.clock.now() + OVERDUE_SECONDS
+    while int(cell.server("grep -c accepted /tmp/responder; true")) < times:
+        if cell.guests.clock.now() > deadline:
+            raise progress.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
+        time.sleep(2)
 
 
 def fallen_silent(cell: Cell) -> None:
