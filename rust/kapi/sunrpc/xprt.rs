@@ -231,15 +231,7 @@ impl Xprt {
                 if (*queue).next != own || (*rqst).rq_cong == 0 {
                     return false;
                 }
-                let mut last = own;
-                loop {
-                    let next = (*last).next;
-                    let other = container_of!(next, bindings::rpc_rqst, rq_xmit);
-                    if next == queue || (*other).rq_cong == 0 {
-                        break;
-                    }
-                    last = next;
-                }
+                let last = last_counted(queue, own);
                 if last != own {
                     bindings::list_move(own, last);
                 }
@@ -298,5 +290,31 @@ impl Xprt {
             requests: word!(xprt, stat.req_u),
             backlog: word!(xprt, stat.bklog_u),
         }
+    }
+}
+
+/// The last of the requests that come one after the other behind `own`, each of them counted in the
+/// window; or that itself.
+///
+/// # Safety
+///
+/// `own` must be in `queue`, which is one of requests; the lock of that must be held.
+unsafe fn last_counted(
+    queue: *mut bindings::list_head,
+    own: *mut bindings::list_head,
+) -> *mut bindings::list_head {
+    let mut last = own;
+    loop {
+        // SAFETY: What is in the queue, and is not its head, is a part of a request, and stays
+        // there while the lock is held.
+        let (next, is_counted) = unsafe {
+            let next = (*last).next;
+            let rqst = container_of!(next, bindings::rpc_rqst, rq_xmit);
+            (next, next != queue && (*rqst).rq_cong != 0)
+        };
+        if !is_counted {
+            return last;
+        }
+        last = next;
     }
 }
