@@ -318,3 +318,6 @@ unsafe fn last_counted(
         last = next;
     }
 }
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
