@@ -114,6 +114,7 @@ pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
             return;
         };
         unwanted(requester, connection, provided);
+        requester.shared.xprt.space();
     }
 }
 

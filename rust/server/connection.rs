@@ -503,10 +503,10 @@ impl Connection {
     /// other clients have. May sleep.
     fn post_wanted_receives(&self) -> Result {
         let handler = self.qp.handler();
-        let size = self.qp.config().receive_size;
-        let bytes = (handler.wanted_receives() as usize).saturating_mul(size);
+        let wanted = handler.wanted_receives();
+        let bytes = (wanted as usize).saturating_mul(self.qp.config().receive_size);
         handler.share.lock().grow(bytes)?;
-        self.qp.grow_receives(self.qp.handler().wanted_receives())?;
+        self.qp.grow_receives(wanted)?;
         self.tell_posted(self.qp.post_receive_batch(1))?;
         Ok(())
     }
@@ -523,6 +523,7 @@ impl Connection {
             return Err(EMSGSIZE);
         }
         self.post_wanted_receives()
+            .inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))
     }
 
     /// What is granted must be posted.

@@ -267,7 +267,8 @@ impl<'a, C> Rqst<'a, C> {
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
 
-    /// Lets all others be sent that wait for it. False if there are none.
+    /// Lets all others be sent that wait for it and are counted in the window. False if there are
+    /// none.
     pub(crate) fn put_last(&self, xprt: &Xprt) -> bool {
         xprt.put_last(self.raw())
     }
