@@ -1,13 +1,15 @@
 """Our responder on raw verbs as one that does not answer some Calls, ever (tools/responder/drops.py)."""
 
+import functools
 import re
+import time
 
 import progress
 from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
 from judges.messages import Expected
 from tests.keep_alive import KEEPALIVE, KEEPALIVE_SECONDS
 from tests.mount import NOT_RESPONDING
-from tests.responder import HASTY, LOST, SMALL, await_accepted, mounting, responding, switch
+from tests.responder import HASTY, LOST, OVERDUE_SECONDS, SMALL, mounting, responding, switch
 
 # For how long a Call is dropped, again and again; and the longest that any other may take.
 DROPPING_SECONDS, GAP_SECONDS = 40, 3
@@ -66,21 +68,31 @@ def killed_with_the_credit(cell: Cell) -> None:
             cell.still_works()
 
 
-def mute(cell: Cell) -> None:
-    """A server that answers nothing, not even when it is asked since a Reply of NFS 4 is overdue, loses its connection; the mount
-    recovers."""
+def silent(behaviour: str, cell: Cell) -> None:
+    """A server that answers nothing, or nothing but the first Call of a connection, loses it, though the client asks none of
+    its own accord; the mount recovers."""
     cell.load_modules()
     with cell.tunable(KEEPALIVE, 0), responding(cell, "honest"), cell.mounted(mounting(cell, SMALL, HASTY)):
         cell.written("before", FEW_SIZES)
         with cell.load():
-            switch(cell, "mute")
-            await_accepted(cell, 2)
+            switch(cell, behaviour)
+            _await_accepted(cell, 2)
             switch(cell, "honest")
             cell.still_works()
 
 
+def _await_accepted(cell: Cell, times: int) -> None:
+    """Wait until the responder has accepted so many connections."""
+    deadline = cell.guests.clock.now() + OVERDUE_SECONDS
+    while int(cell.server("grep -c accepted /tmp/responder; true")) < times:
+        if cell.guests.clock.now() > deadline:
+            raise progress.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
+        time.sleep(2)
+
+
 QUICK = [Test("a server that drops a Call for ever", dropped, (LOST, NOT_RESPONDING)),
          Test("a server that keeps the only credit", killed_with_the_credit, (LOST, NOT_RESPONDING))]
-TESTS = [*QUICK, Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING))]
+TESTS = [*QUICK, Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING)),
+         Test("a server that is deaf", functools.partial(silent, "deaf"), (LOST, NOT_RESPONDING))]
 # With a session.
-SESSIONS = [Test("a server that goes mute", mute, (LOST, ALL_WAIT))]
+SESSIONS = [Test("a server that goes mute", functools.partial(silent, "mute"), (LOST, ALL_WAIT))]

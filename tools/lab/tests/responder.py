@@ -299,27 +299,6 @@ def attempts(text: str, said: str) -> list[float]:
     return [float(time) for time in re.findall(rf"^{said} at ([0-9.]+)$", text, re.MULTILINE)]
 
 
-def overdue(cell: Cell) -> None:
-    """A connection whose server answers nothing, not even the first Call, is given up; the mount recovers."""
-    cell.load_modules()
-    with responding(cell, "honest"), cell.mounted(mounting(cell, SMALL)):
-        cell.written("before", FEW_SIZES)
-        with cell.load():
-            switch(cell, "deaf")
-            await_accepted(cell, 2)
-            switch(cell, "honest")
-            cell.still_works()
-
-
-def await_accepted(cell: Cell, times: int) -> None:
-    """Wait until the responder has accepted so many connections."""
-    deadline = cell.guests.clock.now() + OVERDUE_SECONDS
-    while int(cell.server("grep -c accepted /tmp/responder; true")) < times:
-        if cell.guests.clock.now() > deadline:
-            raise progress.Failure(f"the client keeps a connection without answer for {OVERDUE_SECONDS} s")
-        time.sleep(2)
-
-
 def fallen_silent(cell: Cell) -> None:
     """A server that falls silent is asked again over a new connection as soon as a Reply is overdue: it has been waited
     for already, and the RPC does not stand longer than by its own timeouts."""
@@ -574,7 +553,6 @@ TESTS = [_borne("makes no mistake", "honest"), _borne("uses Write chunks", "plac
          Test("a server that ignores being asked once", probe_dropped),
          Test("a server that hangs up", functools.partial(refused, "hangs-up", "accepted"), (LOST, NOT_RESPONDING)),
          Test("a server that rejects", functools.partial(refused, "rejects", "rejected"), (LOST, NOT_RESPONDING)),
-         Test("a server that is deaf", overdue, (LOST, NOT_RESPONDING)),
          Test("a server that falls silent", fallen_silent, (LOST, NOT_RESPONDING)),
          Test("a server that is late", late, (LOST, NOT_RESPONDING)),
          # Not with a session: nfsd keeps no Reply to a READ or WRITE, and says so when that is asked for again.
