@@ -14,7 +14,7 @@ import repository
 from bench import tools as bench_tools
 from guests import kernels, module, roots
 from guests.arch import ARM64
-from judges import documents, kernel_tools, layers, quiet_build
+from judges import code_lines, documents, kernel_tools, layers, quiet_build, unused
 from results import Results
 from series import patches
 
@@ -84,6 +84,8 @@ def _look(results: Results) -> None:
     results.test("host: no file of more lines than a reader keeps in mind", lengths)
     results.test("host: no comment wider than code", widths)
     results.test("host: arrows between the module's files point down", layers.check)
+    results.test("host: nothing in the bindings that is not used", unused.check)
+    results.test("host: lines of code of each part", code_lines.check)
     results.test("host: planted defects can be planted", defects.stale)
     results.test("host: each file of the module is in a patch of the series", patches.check)
     results.test("host: what the documents name of the source is there", documents.check)

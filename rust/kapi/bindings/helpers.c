@@ -38,18 +38,6 @@ struct ib_cq *rpcrdma_rs_ib_alloc_cq_any(struct ib_device *device,
 	return ib_alloc_cq_any(device, private, nr_cqe, poll_ctx);
 }
 
-struct ib_cq *rpcrdma_rs_ib_alloc_cq(struct ib_device *device, void *private,
-				     int nr_cqe, int comp_vector,
-				     enum ib_poll_context poll_ctx)
-{
-	return ib_alloc_cq(device, private, nr_cqe, comp_vector, poll_ctx);
-}
-
-int rpcrdma_rs_ib_destroy_qp(struct ib_qp *qp)
-{
-	return ib_destroy_qp(qp);
-}
-
 /*
  * These want to be told of the request that failed. The place that the inline
  * functions have for those who do not care would cost a checked stack frame.
@@ -79,22 +67,6 @@ void rpcrdma_rs_ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 u32 rpcrdma_rs_ib_inc_rkey(u32 rkey)
 {
 	return ib_inc_rkey(rkey);
-}
-
-void *rpcrdma_rs_ib_get_client_data(struct ib_device *device,
-				    struct ib_client *client)
-{
-	return ib_get_client_data(device, client);
-}
-
-bool rpcrdma_rs_ib_device_try_get(struct ib_device *device)
-{
-	return ib_device_try_get(device);
-}
-
-int rpcrdma_rs_ibdev_to_node(struct ib_device *device)
-{
-	return ibdev_to_node(device);
 }
 
 bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
@@ -147,19 +119,6 @@ void rpcrdma_rs_ib_dma_unmap_single(struct ib_device *device, u64 addr,
 	ib_dma_unmap_single(device, addr, size, dir);
 }
 
-u64 rpcrdma_rs_ib_dma_map_page(struct ib_device *device, struct page *page,
-			       unsigned long offset, size_t size,
-			       enum dma_data_direction dir)
-{
-	return ib_dma_map_page(device, page, offset, size, dir);
-}
-
-void rpcrdma_rs_ib_dma_unmap_page(struct ib_device *device, u64 addr,
-				  size_t size, enum dma_data_direction dir)
-{
-	ib_dma_unmap_page(device, addr, size, dir);
-}
-
 int rpcrdma_rs_ib_dma_map_sg(struct ib_device *device, struct scatterlist *sg,
 			     int nents, enum dma_data_direction dir)
 {
@@ -205,16 +164,6 @@ void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt)
 	xprt_set_connected(xprt);
 }
 
-void rpcrdma_rs_xprt_clear_connected(struct rpc_xprt *xprt)
-{
-	xprt_clear_connected(xprt);
-}
-
-int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt)
-{
-	return xprt_test_and_clear_connected(xprt);
-}
-
 void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt)
 {
 	xprt_clear_connecting(xprt);
@@ -252,16 +201,6 @@ void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port)
 }
 
 /* sunrpc, server side */
-
-void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt)
-{
-	svc_xprt_get(xprt);
-}
-
-void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt)
-{
-	svc_xprt_set_valid(xprt);
-}
 
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 				   const struct sockaddr *sa, size_t salen)
@@ -304,21 +243,11 @@ size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa)
 	return svc_addr_len(sa);
 }
 
-unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv)
-{
-	return svc_serv_maxpages(serv);
-}
-
 /* Memory */
 
 void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags)
 {
 	return kmalloc(size, flags);
-}
-
-void *rpcrdma_rs_kmalloc_node(size_t size, gfp_t flags, int node)
-{
-	return kmalloc_node(size, flags, node);
 }
 
 char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags)
@@ -345,11 +274,6 @@ struct page *rpcrdma_rs_alloc_page(gfp_t flags)
 void *rpcrdma_rs_alloc_pages_exact(size_t size, gfp_t flags)
 {
 	return alloc_pages_exact(size, flags);
-}
-
-void rpcrdma_rs___free_page(struct page *page)
-{
-	__free_page(page);
 }
 
 void rpcrdma_rs_get_page(struct page *page)
@@ -389,28 +313,11 @@ void rpcrdma_rs_list_move(struct list_head *entry, struct list_head *head)
 	list_move(entry, head);
 }
 
-/* Bits */
-
-bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr)
-{
-	return test_and_set_bit(nr, addr);
-}
-
-bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr)
-{
-	return test_and_clear_bit(nr, addr);
-}
-
 /* Waiting and time */
 
 unsigned long rpcrdma_rs_jiffies(void)
 {
 	return jiffies;
-}
-
-void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq)
-{
-	wake_up_all(wq);
 }
 
 /* Module */

@@ -23,10 +23,6 @@ void rpcrdma_rs_ib_dealloc_pd(struct ib_pd *pd);
 struct ib_cq *rpcrdma_rs_ib_alloc_cq_any(struct ib_device *device,
 					 void *private, int nr_cqe,
 					 enum ib_poll_context poll_ctx);
-struct ib_cq *rpcrdma_rs_ib_alloc_cq(struct ib_device *device, void *private,
-				     int nr_cqe, int comp_vector,
-				     enum ib_poll_context poll_ctx);
-int rpcrdma_rs_ib_destroy_qp(struct ib_qp *qp);
 int rpcrdma_rs_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			    const struct ib_send_wr **bad_wr);
 int rpcrdma_rs_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
@@ -34,10 +30,6 @@ int rpcrdma_rs_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 int rpcrdma_rs_ib_dereg_mr(struct ib_mr *mr);
 void rpcrdma_rs_ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey);
 u32 rpcrdma_rs_ib_inc_rkey(u32 rkey);
-void *rpcrdma_rs_ib_get_client_data(struct ib_device *device,
-				    struct ib_client *client);
-bool rpcrdma_rs_ib_device_try_get(struct ib_device *device);
-int rpcrdma_rs_ibdev_to_node(struct ib_device *device);
 bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
 				    u32 port_num);
 bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num);
@@ -51,11 +43,6 @@ u64 rpcrdma_rs_ib_dma_map_single(struct ib_device *device, void *cpu_addr,
 				 size_t size, enum dma_data_direction dir);
 void rpcrdma_rs_ib_dma_unmap_single(struct ib_device *device, u64 addr,
 				    size_t size, enum dma_data_direction dir);
-u64 rpcrdma_rs_ib_dma_map_page(struct ib_device *device, struct page *page,
-			       unsigned long offset, size_t size,
-			       enum dma_data_direction dir);
-void rpcrdma_rs_ib_dma_unmap_page(struct ib_device *device, u64 addr,
-				  size_t size, enum dma_data_direction dir);
 int rpcrdma_rs_ib_dma_map_sg(struct ib_device *device, struct scatterlist *sg,
 			     int nents, enum dma_data_direction dir);
 void rpcrdma_rs_ib_dma_unmap_sg(struct ib_device *device,
@@ -77,8 +64,6 @@ struct rdma_cm_id *rpcrdma_rs_rdma_create_id(struct net *net,
 
 /* sunrpc, client side */
 void rpcrdma_rs_xprt_set_connected(struct rpc_xprt *xprt);
-void rpcrdma_rs_xprt_clear_connected(struct rpc_xprt *xprt);
-int rpcrdma_rs_xprt_test_and_clear_connected(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_clear_connecting(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_set_bound(struct rpc_xprt *xprt);
 void rpcrdma_rs_bc_enqueue(struct rpc_rqst *req, struct svc_serv *service);
@@ -87,8 +72,6 @@ unsigned short rpcrdma_rs_rpc_get_port(const struct sockaddr *sap);
 void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port);
 
 /* sunrpc, server side */
-void rpcrdma_rs_svc_xprt_get(struct svc_xprt *xprt);
-void rpcrdma_rs_svc_xprt_set_valid(struct svc_xprt *xprt);
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
 				   const struct sockaddr *sa, size_t salen);
 void rpcrdma_rs_svc_xprt_set_client(struct svc_xprt *xprt,
@@ -97,17 +80,14 @@ void rpcrdma_rs_svc_xprt_set_listener(struct svc_xprt *xprt);
 struct net *rpcrdma_rs_get_net(struct net *net);
 void rpcrdma_rs_put_net(struct net *net);
 size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa);
-unsigned long rpcrdma_rs_svc_serv_maxpages(const struct svc_serv *serv);
 
 /* Memory */
-void *rpcrdma_rs_kmalloc_node(size_t size, gfp_t flags, int node);
 void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags);
 char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags);
 unsigned int rpcrdma_rs_memalloc_save(bool reserves);
 void rpcrdma_rs_memalloc_restore(unsigned int flags);
 struct page *rpcrdma_rs_alloc_page(gfp_t flags);
 void *rpcrdma_rs_alloc_pages_exact(size_t size, gfp_t flags);
-void rpcrdma_rs___free_page(struct page *page);
 void rpcrdma_rs_get_page(struct page *page);
 void rpcrdma_rs_put_page(struct page *page);
 int rpcrdma_rs_page_count(const struct page *page);
@@ -118,13 +98,8 @@ struct page *rpcrdma_rs_virt_to_page(const void *addr);
 /* Lists */
 void rpcrdma_rs_list_move(struct list_head *entry, struct list_head *head);
 
-/* Bits */
-bool rpcrdma_rs_test_and_set_bit(unsigned long nr, unsigned long *addr);
-bool rpcrdma_rs_test_and_clear_bit(unsigned long nr, unsigned long *addr);
-
 /* Waiting and time */
 unsigned long rpcrdma_rs_jiffies(void);
-void rpcrdma_rs_wake_up_all(struct wait_queue_head *wq);
 
 /* Module */
 bool rpcrdma_rs_try_module_get(void);

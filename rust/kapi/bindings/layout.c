@@ -44,7 +44,6 @@ int main(void)
 	FIELD(rpc_xprt, addr);
 	FIELD(rpc_xprt, addrlen);
 	FIELD(rpc_xprt, prot);
-	FIELD(rpc_xprt, cong);
 	FIELD(rpc_xprt, cwnd);
 	FIELD(rpc_xprt, max_payload);
 	FIELD(rpc_xprt, backlog);
@@ -67,17 +66,11 @@ int main(void)
 	FIELD(rpc_xprt, reserve_lock);
 	FIELD(rpc_xprt, xid);
 	FIELD(rpc_xprt, xmit_queue);
-	FIELD(rpc_xprt, snd_task);
 	FIELD(rpc_xprt, xprt_class);
-	FIELD(rpc_xprt, main);
 #ifdef CONFIG_SUNRPC_BACKCHANNEL
 	FIELD(rpc_xprt, bc_serv);
 	FIELD(rpc_xprt, bc_xprt);
-	FIELD(rpc_xprt, bc_alloc_max);
-	FIELD(rpc_xprt, bc_alloc_count);
-	FIELD(rpc_xprt, bc_slot_count);
 	FIELD(rpc_xprt, bc_pa_lock);
-	FIELD(rpc_xprt, bc_pa_list);
 #endif
 
 	SIZE(rpc_rqst);
@@ -88,7 +81,6 @@ int main(void)
 	FIELD(rpc_rqst, rq_cred);
 	FIELD(rpc_rqst, rq_xid);
 	FIELD(rpc_rqst, rq_cong);
-	INNER(rpc_rqst, rq_list, "__bindgen_anon_1.rq_list");
 	FIELD(rpc_rqst, rq_xmit);
 	FIELD(rpc_rqst, rq_enc_pages);
 	FIELD(rpc_rqst, rq_enc_pages_num);
@@ -98,21 +90,17 @@ int main(void)
 	FIELD(rpc_rqst, rq_rbuffer);
 	FIELD(rpc_rqst, rq_rcvsize);
 	FIELD(rpc_rqst, rq_xmit_bytes_sent);
-	FIELD(rpc_rqst, rq_reply_bytes_recvd);
 	FIELD(rpc_rqst, rq_private_buf);
 	FIELD(rpc_rqst, rq_connect_cookie);
 	FIELD(rpc_rqst, rq_xtime);
 	FIELD(rpc_rqst, rq_majortimeo);
 #ifdef CONFIG_SUNRPC_BACKCHANNEL
-	FIELD(rpc_rqst, rq_bc_list);
-	FIELD(rpc_rqst, rq_bc_pa_list);
 	FIELD(rpc_rqst, rq_bc_pa_state);
 #endif
 
 	SIZE(rpc_task);
 	FIELD(rpc_task, tk_status);
 	FIELD(rpc_task, tk_client);
-	FIELD(rpc_task, tk_xprt);
 	FIELD(rpc_task, tk_msg);
 	FIELD(rpc_task, tk_flags);
 	FIELD(rpc_task, tk_rpc_status);
@@ -148,7 +136,6 @@ int main(void)
 	SIZE(xdr_buf);
 	FIELD(xdr_buf, head);
 	FIELD(xdr_buf, tail);
-	FIELD(xdr_buf, bvec);
 	FIELD(xdr_buf, pages);
 	FIELD(xdr_buf, page_base);
 	FIELD(xdr_buf, page_len);
@@ -185,7 +172,6 @@ int main(void)
 	FIELD(svc_xprt_class, xcl_name);
 	FIELD(svc_xprt_class, xcl_owner);
 	FIELD(svc_xprt_class, xcl_ops);
-	FIELD(svc_xprt_class, xcl_list);
 	FIELD(svc_xprt_class, xcl_max_payload);
 	FIELD(svc_xprt_class, xcl_ident);
 
@@ -193,26 +179,14 @@ int main(void)
 
 	SIZE(svc_xprt);
 	FIELD(svc_xprt, xpt_class);
-	FIELD(svc_xprt, xpt_ops);
-	FIELD(svc_xprt, xpt_ref);
 	FIELD(svc_xprt, xpt_flags);
 	FIELD(svc_xprt, xpt_server);
-	FIELD(svc_xprt, xpt_reserved);
-	FIELD(svc_xprt, xpt_local);
-	FIELD(svc_xprt, xpt_locallen);
 	FIELD(svc_xprt, xpt_remote);
-	FIELD(svc_xprt, xpt_remotelen);
-	FIELD(svc_xprt, xpt_remotebuf);
 	FIELD(svc_xprt, xpt_net);
 	FIELD(svc_xprt, xpt_bc_xprt);
-	FIELD(svc_xprt, xpt_bc_xps);
 
 	SIZE(svc_rqst);
 	FIELD(svc_rqst, rq_xprt);
-	FIELD(svc_rqst, rq_addr);
-	FIELD(svc_rqst, rq_addrlen);
-	FIELD(svc_rqst, rq_daddr);
-	FIELD(svc_rqst, rq_daddrlen);
 	FIELD(svc_rqst, rq_server);
 	FIELD(svc_rqst, rq_arg);
 	FIELD(svc_rqst, rq_res);
@@ -233,16 +207,11 @@ int main(void)
 	FIELD(svc_serv, sv_max_mesg);
 	FIELD(svc_serv, sv_nrthreads);
 
-	SIZE(rpcrdma_notification);
-	FIELD(rpcrdma_notification, rn_done);
 
 	SIZE(ib_device);
-	FIELD(ib_device, dma_device);
 	FIELD(ib_device, name);
 	FIELD(ib_device, num_comp_vectors);
-	INNER(ib_device, dev, "__bindgen_anon_1.dev");
 	FIELD(ib_device, attrs);
-	FIELD(ib_device, node_type);
 	FIELD(ib_device, phys_port_cnt);
 
 	FIELD(ib_device, port_data);
@@ -257,7 +226,6 @@ int main(void)
 	FIELD(ib_port_data, immutable);
 
 	SIZE(ib_device_attr);
-	FIELD(ib_device_attr, max_mr_size);
 	FIELD(ib_device_attr, max_qp_wr);
 	FIELD(ib_device_attr, device_cap_flags);
 	FIELD(ib_device_attr, kernel_cap_flags);
@@ -274,13 +242,11 @@ int main(void)
 	FIELD(ib_qp_init_attr, qp_context);
 	FIELD(ib_qp_init_attr, send_cq);
 	FIELD(ib_qp_init_attr, recv_cq);
-	FIELD(ib_qp_init_attr, srq);
 	FIELD(ib_qp_init_attr, cap);
 	FIELD(ib_qp_init_attr, sq_sig_type);
 	FIELD(ib_qp_init_attr, qp_type);
 	FIELD(ib_qp_init_attr, port_num);
 	SIZE(ib_qp_cap);
-	FIELD(ib_qp_cap, max_inline_data);
 	FIELD(ib_qp_cap, max_send_wr);
 	FIELD(ib_qp_cap, max_recv_wr);
 	FIELD(ib_qp_cap, max_send_sge);
@@ -304,7 +270,6 @@ int main(void)
 
 	SIZE(ib_rdma_wr);
 	FIELD(ib_rdma_wr, wr);
-	FIELD(ib_rdma_wr, remote_addr);
 	FIELD(ib_rdma_wr, rkey);
 
 	SIZE(ib_recv_wr);
@@ -335,7 +300,6 @@ int main(void)
 	FIELD(ib_cq, device);
 	FIELD(ib_cq, cq_context);
 	FIELD(ib_cq, cqe);
-	FIELD(ib_cq, poll_ctx);
 	FIELD(ib_cq, res);
 
 	SIZE(ib_qp);
@@ -346,10 +310,6 @@ int main(void)
 	FIELD(ib_qp, mrs_used);
 	FIELD(ib_qp, rdma_mrs);
 	FIELD(ib_qp, qp_context);
-	FIELD(ib_qp, qp_num);
-	FIELD(ib_qp, max_write_sge);
-	FIELD(ib_qp, max_read_sge);
-	FIELD(ib_qp, integrity_en);
 
 	SIZE(ib_pd);
 	FIELD(ib_pd, local_dma_lkey);
@@ -364,7 +324,6 @@ int main(void)
 	FIELD(ib_mr, rkey);
 	FIELD(ib_mr, iova);
 	FIELD(ib_mr, length);
-	FIELD(ib_mr, page_size);
 	INNER(ib_mr, type, "type_");
 	FIELD(ib_mr, res);
 
@@ -401,7 +360,6 @@ int main(void)
 	SIZE(__kernel_sockaddr_storage);
 
 	SIZE(work_struct);
-	FIELD(work_struct, func);
 	SIZE(delayed_work);
 	FIELD(delayed_work, work);
 	FIELD(delayed_work, timer);
