@@ -6,7 +6,6 @@ pub(crate) mod bring_up;
 mod completions;
 pub(crate) mod credits;
 pub(crate) mod endpoint;
-mod forced;
 mod padding;
 mod patience;
 mod posting;

@@ -20,7 +20,6 @@ use crate::{
             Handler,
             Parts, //
         },
-        forced::Forced,
         send_queue::SendQueue,
         trace,
         unfit::{
@@ -33,7 +32,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use xdr::Role;
 
 /// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and
 /// `handler` make of its device's limits and of up to `requests` messages at once. A device may
@@ -57,6 +55,10 @@ pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
         match of_size(id, config, handler(&made)?) {
             Ok(endpoint) => return Ok(endpoint),
             Err(NotMade::Failed(_, e)) => return Err(e),
+            Err(NotMade::Forced) => {
+                tell(Unfit::RegistersAll);
+                return Err(Unfit::RegistersAll.into());
+            }
             Err(NotMade::Refused(back, part, error)) => {
                 id = back;
                 ask.less(part.into(), &config, error)
@@ -86,12 +88,7 @@ pub(super) fn of_size<H: Handler>(
             trace::no_part(H::ROLE, *part, || (peer, *e));
         }
     });
-    let endpoint = made?;
-    if H::ROLE == Role::Responder && endpoint.enter()?.registers_always() {
-        // An endpoint is made once.
-        endpoint.consumer().forced.populate(Forced::new()?);
-    }
-    Ok(endpoint)
+    made
 }
 
 /// What a device is asked for.

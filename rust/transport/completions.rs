@@ -51,7 +51,6 @@ impl<H: Handler> Consumer for Parts<H> {
                 // Who waits for them may be whom the end of the connection waits for.
                 endpoint.turn_away_pending();
             }
-            endpoint.transfer_ended();
             self.handler().first_error(only);
         }
     }
@@ -119,7 +118,6 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn closing(&self, endpoint: &Endpoint<H>) {
         endpoint.turn_away_pending();
-        endpoint.transfer_ended();
     }
 
     fn disconnected(&self, told: Result) {

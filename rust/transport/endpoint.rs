@@ -23,17 +23,13 @@ use crate::{
         sys::memalloc::MemoryScope, //
     },
     transport::{
-        forced::Forced,
         padding::Padding,
         trace, //
     },
 };
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        SetOnce, //
-    },
+    sync::SetOnce, //
 };
 use xdr::Role;
 
@@ -182,8 +178,6 @@ impl EndpointConfig {
 pub(crate) struct Parts<H: Handler> {
     /// Room for XDR padding, once it was provided.
     pub(super) padding: SetOnce<Padding>,
-    /// Of a responder for which the core registers memory for all RDMA.
-    pub(super) forced: SetOnce<Arc<Forced>>,
     config: EndpointConfig,
     #[pin]
     handler: H,
@@ -196,7 +190,6 @@ impl<H: Handler> Parts<H> {
     pub(super) fn new(config: EndpointConfig, handler: impl PinInit<H>) -> impl PinInit<Self> {
         pin_init!(Self {
             padding: SetOnce::new(),
-            forced: SetOnce::new(),
             config,
             handler <- handler,
         })

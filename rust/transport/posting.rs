@@ -187,7 +187,6 @@ impl<H: Handler> Sending<'_, H> {
         if let Some(transfer) = transfer {
             // Its pages go outside the lock.
             drop(transfer);
-            qp.transfer_ended();
         }
         match owned {
             Some(Owned::Cookie { cookie, .. }) => {

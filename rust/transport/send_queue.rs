@@ -301,11 +301,6 @@ impl<C> SendQueue<C> {
         !core::mem::replace(&mut self.lost, true)
     }
 
-    /// Whether it is.
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost
-    }
-
     /// Takes what waits for its turn, for tear-down.
     pub(super) fn take_pending(&mut self) -> Fifo<SqPost<C>> {
         core::mem::take(&mut self.pending)

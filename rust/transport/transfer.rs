@@ -32,10 +32,7 @@ use crate::{
         trace, //
     },
 };
-use kernel::{
-    prelude::*,
-    sync::MutexGuard, //
-};
+use kernel::prelude::*;
 use xdr::{
     Role,
     Segment, //
@@ -47,8 +44,6 @@ pub(crate) struct RwBuilder<'a, H: Handler> {
     number: u32,
     reply_chunk_from: usize,
     endpoint: &'a Endpoint<H>,
-    /// The turn to take regions, if the core takes some for all transfers.
-    turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -74,13 +69,11 @@ impl<H: Handler> Endpoint<H> {
             }
         })?;
         let number = self.lock().next_id();
-        let forced = self.consumer().forced.as_ref();
         Ok(RwBuilder {
             transfer,
             number,
             reply_chunk_from: usize::MAX,
             endpoint: self,
-            turn: forced.map(|forced| forced.take_turn()),
         })
     }
 
@@ -88,14 +81,6 @@ impl<H: Handler> Endpoint<H> {
     /// that changes.
     pub(crate) fn is_send_queue_full(&self) -> bool {
         self.lock().has_pending()
-    }
-
-    /// A transfer has come back, or the connection goes: who waits for regions looks again. Any
-    /// context.
-    pub(super) fn transfer_ended(&self) {
-        if let Some(forced) = self.consumer().forced.as_ref() {
-            forced.came_back();
-        }
     }
 
     /// RDMA Reads have ended; their memory was taken from the device.
@@ -109,7 +94,6 @@ impl<H: Handler> Endpoint<H> {
     fn give_back_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let Reading { transfer, owned } = reading;
         let memory = RwCtx::into_memory(transfer);
-        self.transfer_ended();
         self.handler().read_ended(self, owned.cookie, memory, ok);
     }
 
@@ -138,7 +122,6 @@ impl<H: Handler> Endpoint<H> {
     /// Something could not be posted: the connection is lost.
     #[cold]
     pub(super) fn post_failed(&self) {
-        self.transfer_ended();
         self.handler().failed(WcError::not_posted());
     }
 
@@ -176,7 +159,6 @@ impl<H: Handler> Endpoint<H> {
             // It goes with the tear-down.
             SqPost::Withdrawal(_) => (),
         }
-        self.transfer_ended();
     }
 }
 
@@ -194,11 +176,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         let mut at = (segment.handle, segment.offset);
         let mut patience = Patience::of(H::ROLE);
         while len != 0 {
-            let part = match self.turn {
-                None => self.add_part(offset, len, at),
-                Some(_) => self.add_when_free(offset, len, at),
-            };
-            let part = match part {
+            let part = match self.add_part(offset, len, at) {
                 Ok(part) => part,
                 Err(e) => {
                     patience.wait(e)?;
@@ -219,26 +197,6 @@ impl<H: Handler> RwBuilder<'_, H> {
             trace::not_added(H::ROLE, self.endpoint.cqs().0, at, &why);
             why.error
         })
-    }
-
-    /// As [`RwCtx::add`], but waits where regions are short until others have come back. `EMSGSIZE`
-    /// if there will never be enough, `ENOTCONN` when the connection is going.
-    #[cold]
-    fn add_when_free(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
-        let forced = self.endpoint.consumer().forced.as_ref().ok_or(EINVAL)?;
-        loop {
-            forced.begin();
-            if self.endpoint.is_ending() {
-                return Err(ENOTCONN);
-            }
-            // Nobody takes any but whose turn it is.
-            let only_user = self.transfer.is_only_user();
-            match self.add_part(offset, len, at) {
-                Err(e) if e == EAGAIN && only_user => return Err(EMSGSIZE),
-                Err(e) if e == EAGAIN => forced.wait(),
-                other => return other,
-            }
-        }
     }
 
     /// Whether there is nothing to post.
@@ -266,8 +224,6 @@ impl<H: Handler> RwBuilder<'_, H> {
             posted: None,
         };
         let transfer = self.transfer;
-        // Others may take regions.
-        drop(self.turn);
         self.endpoint.post_or_queue(Reading { transfer, owned })
     }
 
@@ -285,13 +241,5 @@ impl<H: Handler> RwBuilder<'_, H> {
             number,
             reply_chunk_from,
         })
-    }
-}
-
-impl<H: Handler> Endpoint<H> {
-    /// Whether nobody may post any more but invalidations, or nothing will come back.
-    fn is_ending(&self) -> bool {
-        let queue = self.lock();
-        !queue.ring().is_open() || queue.is_lost()
     }
 }

@@ -29,6 +29,8 @@ impl From<Part> for Refused {
 pub(crate) enum Unfit {
     /// It has no memory-management extensions.
     CannotRegister,
+    /// The core registers memory for all RDMA by it, since it was told to.
+    RegistersAll,
     /// A region covers `pages`.
     FewPages { pages: u32, needed: u32 },
     /// Its queues hold too little.
@@ -49,6 +51,9 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CannotRegister => f.write_str("cannot register memory by work request"),
+            Self::RegistersAll => f.write_str(
+                "would register memory for all RDMA (ib_core.force_mr), which is not done",
+            ),
             Self::FewPages { pages, needed } => {
                 write!(
                     f,

@@ -307,8 +307,6 @@ int main(void)
 	FIELD(ib_qp, pd);
 	FIELD(ib_qp, send_cq);
 	FIELD(ib_qp, recv_cq);
-	FIELD(ib_qp, mrs_used);
-	FIELD(ib_qp, rdma_mrs);
 	FIELD(ib_qp, qp_context);
 
 	SIZE(ib_pd);
@@ -332,7 +330,6 @@ int main(void)
 	FIELD(ib_event, element);
 
 	SIZE(rdma_rw_ctx);
-	FIELD(rdma_rw_ctx, nr_ops);
 
 	SIZE(rdma_cm_id);
 	FIELD(rdma_cm_id, device);

@@ -115,17 +115,6 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
     NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
 }
 
-/// Pages that a region covers which the core makes for its own use.
-///
-/// # Safety
-///
-/// The device must be valid.
-pub(super) unsafe fn fast_pages(device: *const bindings::ib_device) -> u32 {
-    // SAFETY: The device is valid, as the caller promises. The core takes as many, for it counts
-    // them.
-    unsafe { (*device).attrs.max_fast_reg_page_list_len.min(256) }
-}
-
 /// A copy of a device's name.
 ///
 /// # Invariants

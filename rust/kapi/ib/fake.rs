@@ -381,7 +381,6 @@ impl Domain {
             pd: pd.as_ptr(),
             device: device.as_ptr(),
             id: None,
-            registers_always: false,
         };
         // SAFETY: The gate waits for its users before the objects go, and tests keep the device
         // longer.

@@ -35,8 +35,6 @@ pub(super) struct Objects {
     pub(super) device: NonNull<bindings::ib_device>,
     /// Of the connection, if there is one.
     pub(super) id: Option<NonNull<bindings::rdma_cm_id>>,
-    /// The core registers memory for every RDMA Read and Write.
-    pub(super) registers_always: bool,
 }
 
 // SAFETY: The objects may be used from any thread.
@@ -150,10 +148,5 @@ impl Poster<'_> {
     #[inline]
     pub(super) fn keep_device(&self) -> Result<Use> {
         self.gate.buffers.get().ok_or(ENOTCONN)
-    }
-
-    /// Whether the core registers memory for every RDMA Read and Write (`ib_core.force_mr=1`).
-    pub(crate) fn registers_always(&self) -> bool {
-        self.objects.registers_always
     }
 }

@@ -55,7 +55,7 @@ use crate::kapi::{
             SendDone, //
         },
         rw::{
-            registers_always,
+            is_forced,
             RwCtx,
             TransferKind, //
         },
@@ -114,6 +114,8 @@ pub(crate) struct TransferSizes {
 pub(crate) enum NotMade<E: CmHandler> {
     /// The device refuses a size, and may take a lesser one. The id is as it was.
     Refused(CmId<E>, Part, Error),
+    /// The core was told to register memory for all RDMA (`ib_core.force_mr`).
+    Forced,
     /// Something else was wrong, with that part if there is one.
     Failed(Option<Part>, Error),
 }
@@ -324,7 +326,7 @@ impl<C: Consumer> QueuePair<C> {
         let mut hw = QpResources::new(id);
         // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
         match unsafe { self.make_objects(&mut hw) } {
-            Ok(queues) => Ok(self.open(hw, queues)?),
+            Ok(queues) => self.open(hw, queues),
             // What drivers say of sizes that they do not like, or have no memory for.
             Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), what, e)),
             Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
@@ -361,7 +363,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
-    fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result {
+    fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result<(), NotMade<C::Cm>> {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(hw);
         let Queues {
@@ -372,17 +374,15 @@ impl<C: Consumer> QueuePair<C> {
         } = queues;
         let (device, port) = hw.id().device_port()?;
         let target = Target { qp, port };
-        let registers_always = match self.sizes.transfers {
-            // SAFETY: The queue pair was made above, and nobody else knows it yet.
-            Some(TransferSizes { contexts, .. }) => unsafe { registers_always(target, contexts)? },
-            None => false,
-        };
+        // SAFETY: The queue pair was made above, and nobody else knows it yet.
+        if self.sizes.transfers.is_some() && unsafe { is_forced(target)? } {
+            return Err(NotMade::Forced);
+        }
         let objects = Objects {
             target,
             pd: hw.pd().ok_or(ENODEV)?,
             device,
             id: NonNull::new(hw.id().as_raw()),
-            registers_always,
         };
         // A queue pair comes up once.
         self.send_cq.populate(send_cq);

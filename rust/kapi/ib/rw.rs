@@ -6,7 +6,7 @@
 
 mod forced;
 
-pub(super) use self::forced::registers_always;
+pub(super) use self::forced::is_forced;
 
 use crate::kapi::{
     bindings,
@@ -117,12 +117,8 @@ impl RwCtx {
         }
         let (counted, objects) = gate.keep_objects()?;
         let target = objects.target;
-        let longest = match objects.registers_always {
-            // For regions the core counts elements where the device counts pages.
-            true => NonZero::<u32>::MIN,
-            // SAFETY: The queue pair is valid, since this is counted.
-            false => unsafe { longest_element(target, kind) },
-        };
+        // SAFETY: The queue pair is valid, since this is counted.
+        let longest = unsafe { longest_element(target, kind) };
         let elements = Self::elements_for(&memory, parts);
         let elements = KVVec::with_capacity(elements, flags)?;
         let parts = KVVec::with_capacity(parts.saturating_add(RUN_ENDS), flags)?;
@@ -224,18 +220,6 @@ impl RwCtx {
         // INVARIANT: Initialised above.
         self.requests += requests as usize;
         Ok(len)
-    }
-
-    /// Whether no other transfer of the queue pair has regions of the pool now.
-    pub(crate) fn is_only_user(&self) -> bool {
-        if self.counted.is_none() {
-            return false;
-        }
-        let own: u32 = self.parts.iter().map(|part| part.context.nr_ops).sum();
-        // SAFETY: The queue pair is valid, since this is counted. Others change the number under a
-        // lock of the core's; it is read at once.
-        let used = unsafe { (&raw const (*self.target.qp).mrs_used).read_volatile() };
-        used as u32 == own
     }
 
     /// The pieces of memory as the core is told of them.

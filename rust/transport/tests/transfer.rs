@@ -34,7 +34,6 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
-        forced::Forced,
         transfer::*, //
     },
 };
@@ -400,35 +399,6 @@ mod suite {
             }
         }
         Ok(())
-    }
-
-    /// Where the core registers memory for all RDMA, whoever waits for regions goes on after
-    /// `happens`.
-    fn waiters_go_on(happens: impl FnOnce(&Bench) -> Result) -> Result {
-        let bench = Bench::new()?;
-        let forced = Forced::new()?;
-        bench.qp.consumer().forced.populate(forced.clone());
-        bench.reply(1)?;
-        forced.begin();
-        claim(!forced.has_come_back(), "nothing has happened yet")?;
-        happens(&bench)?;
-        claim(forced.has_come_back(), "nobody waits for ever")?;
-        bench.qp.shutdown();
-        bench.end()
-    }
-
-    #[test]
-    fn nobody_waits_for_regions_of_a_lost_connection() -> Result {
-        waiters_go_on(|bench| bench.device.complete_sends(2))?;
-        waiters_go_on(|bench| bench.device.fail_send(BROKEN))?;
-        waiters_go_on(|bench| {
-            bench.qp.shutdown();
-            Ok(())
-        })?;
-        waiters_go_on(|bench| {
-            bench.device.refuse_post(Refusal::After(0));
-            bench.reply(0)
-        })
     }
 
     #[test]

@@ -5,10 +5,7 @@
 
 use crate::kapi::{
     bindings,
-    ib::{
-        device::fast_pages,
-        gate::Target, //
-    },
+    ib::gate::Target, //
 };
 use kernel::{
     error::to_result,
@@ -16,41 +13,12 @@ use kernel::{
     prelude::*, //
 };
 
-/// Finds out whether the core does that, and then provides `contexts` regions for it. May sleep.
-///
-/// # Safety
-///
-/// The queue pair must be valid, and nobody else may use it before this has returned.
-pub(in crate::kapi::ib) unsafe fn registers_always(target: Target, contexts: u32) -> Result<bool> {
-    // SAFETY: The queue pair is valid, as the caller promises.
-    if !unsafe { registers_for_writes(target) }? {
-        return Ok(false);
-    }
-    // SAFETY: The queue pair is valid, as the caller promises, and so is its device.
-    let (device, provided) = unsafe {
-        let qp = target.qp;
-        let iwarp = bindings::rdma_protocol_iwarp((*qp).device, target.port);
-        ((*qp).device, iwarp)
-    };
-    // With iWARP the core has provided them, as it does whenever it has to register for Reads.
-    if !provided {
-        let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
-        // SAFETY: The device is valid; the list was initialised with the queue pair, is empty and
-        // used by nobody. The core destroys what is in it with the queue pair.
-        to_result(unsafe {
-            let (pages, pool) = (fast_pages(device), &raw mut (*target.qp).rdma_mrs);
-            bindings::ib_mr_pool_init(target.qp, pool, contexts as i32, kind, pages, 0)
-        })?;
-    }
-    Ok(true)
-}
-
-/// Whether the core takes a region for an RDMA Write, too, even of one page.
+/// Returns whether the core takes a region for an RDMA Write, too, even of one page. May sleep.
 ///
 /// # Safety
 ///
 /// The queue pair must be valid.
-unsafe fn registers_for_writes(target: Target) -> Result<bool> {
+pub(in crate::kapi::ib) unsafe fn is_forced(target: Target) -> Result<bool> {
     let Target { qp, port } = target;
     // SAFETY: The queue pair is valid, as the caller promises, and so is its device.
     if unsafe { bindings::rdma_rw_max_send_wr((*qp).device, port, 1, 0) } == 1 {

@@ -164,6 +164,7 @@ pub(super) fn make(
 pub(super) fn error<E: CmHandler>(not_made: NotMade<E>) -> Error {
     match not_made {
         NotMade::Refused(_, _, e) | NotMade::Failed(_, e) => e,
+        NotMade::Forced => EOPNOTSUPP,
     }
 }
 
