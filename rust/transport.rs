@@ -23,5 +23,7 @@ pub(crate) mod send_queue;
 mod tests;
 mod trace;
 pub(crate) mod transfer;
+mod turns;
 mod unanswered;
 pub(crate) mod unfit;
+pub(crate) mod work;

@@ -16,7 +16,7 @@ use crate::{
         sunrpc::Task,
         trace, //
     },
-    transport::send_queue::Waiter, //
+    transport::work::Waiter, //
 };
 use kernel::sync::ArcBorrow;
 

@@ -27,7 +27,7 @@ use crate::{
         ib::Invalidated,
         sunrpc::PinnedRqst, //
     },
-    transport::send_queue::Waiter, //
+    transport::work::Waiter, //
 };
 use kernel::{
     prelude::*,

@@ -172,6 +172,6 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     let body = to.get_mut(header..len).ok_or(EMSGSIZE)?;
     body.copy_from_slice(&call);
     buffer
-        .post_message(len, || TaskId::NONE)
+        .post(len, None, || TaskId::NONE)
         .inspect_err(|_| requester.loss.report(LossReason::NotPosted))
 }

@@ -108,7 +108,7 @@ fn send_with_credit(
         // A Reply that comes at once waits for the lock.
         let task = rqst.sent();
         state.phase = Phase::Sent(requester.id);
-        let posted = buffer.post_message(len, || task.id());
+        let posted = buffer.post(len, None, || task.id());
         return posted.map_err(|_| ENOTCONN);
     }
     // Regions are posted, or given back, before the tear-down takes them from the device.
@@ -125,7 +125,7 @@ fn send_with_credit(
             let task = rqst.sent();
             state.phase = Phase::Sent(requester.id);
             buffer
-                .post(len, &mut offer.regions, || task.id())
+                .post(len, Some(&mut offer.regions), || task.id())
                 .map_err(|_| ENOTCONN)
         }
         Err(e) => {

@@ -41,7 +41,10 @@ use crate::{
             memalloc::MemoryScope, //
         },
     },
-    transport::segment_cursor::SegmentCursor, //
+    transport::{
+        segment_cursor::SegmentCursor,
+        send_buffer::Attached, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -321,7 +324,11 @@ pub(super) fn send_done(
         .unrestricted_send_buffer()
         .and_then(|mut buffer| {
             let len = encode_done(buffer.bytes(), xid, requester.max_calls).map_err(|_| EINVAL)?;
-            buffer.reply(len, None, key, None, false)
+            let with = Attached {
+                invalidate: key,
+                ..Attached::default()
+            };
+            buffer.send(len, with)
         });
     trace::done(xid, key, sent);
     match sent {

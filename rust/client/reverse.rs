@@ -178,6 +178,6 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
     requester.reverse.lock().answered();
     trace::xprtrdma_cb_reply(|| (*requester.loss.address(), rqst.xid()));
     buffer
-        .post_message(len, || rqst.task().id())
+        .post(len, None, || rqst.task().id())
         .map_err(|_| ENOTCONN)
 }

@@ -106,7 +106,7 @@ pub(super) fn unawaited(
 pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
     let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
         let encoded = error.encode(buffer.bytes());
-        encoded.is_ok_and(|len| buffer.post_message(len, || TaskId::NONE).is_ok())
+        encoded.is_ok_and(|len| buffer.post(len, None, || TaskId::NONE).is_ok())
     });
     if !sent {
         requester.loss.report(LossReason::BadMessage);

@@ -55,7 +55,10 @@ use crate::{
         provided_total::ProvidedShare,
         providing::Providing,
         reverse_credits::ReverseCredits,
-        send_buffer::SendBuffer,
+        send_buffer::{
+            Attached,
+            SendBuffer, //
+        },
         transfer::RwBuilder, //
     },
 };
@@ -358,27 +361,7 @@ pub(super) struct ReplySend<'a> {
     /// Begins with a header that grants [`CREDITS_UNSET`].
     pub(super) buffer: SendBuffer<'a, Responder>,
     pub(super) len: usize,
-    /// The XID of the Call that may be at fault if this breaks the connection.
-    pub(super) xid: Option<u32>,
-    /// The key of the client's that it invalidates.
-    pub(super) invalidate: Option<u32>,
-    pub(super) transfer: Option<RwBuilder<'a, Responder>>,
-    /// The Reply itself, if the client is to pull it.
-    pub(super) provided: Option<Providing<'a, Responder>>,
-}
-
-impl<'a> ReplySend<'a> {
-    /// The first `len` bytes of the buffer are an error.
-    fn error(buffer: SendBuffer<'a, Responder>, len: usize) -> Self {
-        Self {
-            buffer,
-            len,
-            xid: None,
-            invalidate: None,
-            transfer: None,
-            provided: None,
-        }
-    }
+    pub(super) with: Attached<'a, Responder>,
 }
 
 /// One connection.
@@ -462,24 +445,19 @@ impl Connection {
         let ReplySend {
             buffer,
             len,
-            xid,
-            invalidate,
-            transfer,
-            provided,
+            mut with,
         } = answer;
-        let may_be_refused = len > self.send_threshold;
-        let writes = transfer.as_ref().map_or(0, RwBuilder::pieces);
-        match provided {
-            None => buffer.reply(len, xid, invalidate, transfer, may_be_refused)?,
-            Some(provided) => {
-                let bytes = provided.bytes();
-                let posted = buffer.provide(len, xid, invalidate, transfer, provided);
-                posted.inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))?;
-                if let Some(pulls) = &self.pulls {
-                    pulls.provided(bytes);
-                }
+        with.may_be_refused = len > self.send_threshold;
+        let writes = with.writes.as_ref().map_or(0, RwBuilder::pieces);
+        let provided = with.provided.as_ref().map(Providing::bytes);
+        let posted = buffer.send(len, with);
+        if let Some(bytes) = provided {
+            posted.inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))?;
+            if let Some(pulls) = &self.pulls {
+                pulls.provided(bytes);
             }
         }
+        posted?;
         if writes != 0 {
             count_all(Counter::Write, writes);
         }
@@ -578,7 +556,8 @@ impl Connection {
         }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
             let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
-            self.answer(ReplySend::error(buffer, len))
+            let with = Attached::default();
+            self.answer(ReplySend { buffer, len, with })
         });
         if sent.is_err() {
             self.close();

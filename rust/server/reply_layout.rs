@@ -39,7 +39,10 @@ use crate::{
     },
     transport::{
         segment_cursor::SegmentCursor,
-        send_buffer::SendBuffer,
+        send_buffer::{
+            Attached,
+            SendBuffer, //
+        },
         transfer::RwBuilder, //
     },
 };
@@ -202,10 +205,12 @@ impl<'a> ReplyLayout<'a> {
         Ok(ReplySend {
             buffer,
             len,
-            xid: Some(self.ctx.xid),
-            invalidate: self.ctx.key,
-            transfer,
-            provided: None,
+            with: Attached {
+                xid: Some(self.ctx.xid),
+                invalidate: self.ctx.key,
+                writes: transfer,
+                ..Attached::default()
+            },
         })
     }
 
@@ -287,7 +292,7 @@ impl<'a> ReplyLayout<'a> {
         let id = buffer.id();
         let prepared = self.provide(connection, pulls, buffer, rqst);
         trace::svcrdma_provide(|| {
-            let made = prepared.as_ref().map(|ready| ready.provided.as_ref());
+            let made = prepared.as_ref().map(|ready| ready.with.provided.as_ref());
             let segments = made.ok().flatten().map_or(0, |p| p.segments().len());
             let result = trace::status(prepared.as_ref().map(|_| ()).map_err(|e| *e));
             let length = self.stream_len as u32;
@@ -335,10 +340,13 @@ impl<'a> ReplyLayout<'a> {
         Ok(ReplySend {
             buffer,
             len,
-            xid: Some(xid),
-            invalidate: self.ctx.key,
-            transfer,
-            provided: Some(provided),
+            with: Attached {
+                xid: Some(xid),
+                invalidate: self.ctx.key,
+                writes: transfer,
+                provided: Some(provided),
+                ..Attached::default()
+            },
         })
     }
 

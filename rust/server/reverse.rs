@@ -17,6 +17,7 @@ use crate::{
         connection::Connection,
         grant, //
     },
+    transport::send_buffer::Attached, //
 };
 use kernel::prelude::*;
 use xdr::{
@@ -73,7 +74,7 @@ fn send(connection: &Connection, message: &RpcRqst<'_>, len: usize) -> Result {
     body.copy_to(0, room.ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
-        .reply(len, None, None, None, false)
+        .send(len, Attached::default())
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }

@@ -8,9 +8,11 @@ use crate::{
             Consumer,
             Covered,
             Locked,
+            Posted,
             QpEvent,
             Reading,
             Received,
+            RwCtx,
             SendDone,
             Wc, //
         },
@@ -21,15 +23,18 @@ use crate::{
             Endpoint,
             Handler,
             Parts,
+            Sending,
             WcError, //
         },
-        posting::Sending,
-        send_queue::{
-            Owned,
-            Read,
-            SendQueue, //
+        send_queue::SendQueue,
+        trace::{
+            self,
+            WrKind, //
         },
-        trace, //
+        work::{
+            Owned,
+            Read, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -59,7 +64,7 @@ impl<H: Handler> Consumer for Parts<H> {
         if !done.wc().is_ok() {
             return failed(queue, &done);
         }
-        make_room(queue.retire(&done));
+        queue.retire(&done).make_room();
     }
 
     fn read(&self, endpoint: &Endpoint<H>, reading: Reading<Read<H::Cookie>>, wc: Wc) {
@@ -77,7 +82,7 @@ impl<H: Handler> Consumer for Parts<H> {
         }
         endpoint.end_read(reading, wc.is_ok());
         if wc.is_ok() {
-            make_room(endpoint.lock());
+            endpoint.make_room();
         } else {
             self.handler().failed(WcError { wc, xid });
         }
@@ -162,19 +167,119 @@ fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
     endpoint.handler().failed(WcError { wc, xid });
 }
 
-/// There is room in the send queue: who waits for it comes next.
-pub(super) fn make_room<H: Handler>(mut queue: Sending<'_, H>) {
-    let endpoint = queue.qp();
-    let pending = queue.post_pending();
-    drop(queue);
-    match pending {
-        Err(work) => {
-            if let Some(work) = work {
-                endpoint.turned_away(work);
+impl<H: Handler> Sending<'_, H> {
+    /// Retires what was done, and hands out the cookies among it, without the lock.
+    pub(super) fn retire(mut self, done: &SendDone) -> Self {
+        let told = done.wc().is_ok() && trace::tells_of_ends(H::ROLE);
+        let qp = self.qp();
+        loop {
+            let (ring, queue) = self.parts();
+            let handed = ring.retire(done, |posted, transfer| {
+                if told {
+                    tell_of_end(qp, posted);
+                }
+                if let Some(buffer) = posted.buffer.take() {
+                    queue.put_buffer(buffer);
+                }
+                let cookie = matches!(
+                    posted.owned,
+                    Some(Owned::Cookie { .. } | Owned::Withdrawn { .. })
+                );
+                if cookie || transfer.is_some() {
+                    return Some((posted.owned.take(), transfer));
+                }
+                // No other has anything to drop.
+                core::mem::forget(posted.owned.take());
+                None
+            });
+            match handed {
+                Some((owned, transfer)) => self = self.hand_out(owned, transfer, done),
+                None => return self,
             }
-            endpoint.post_failed();
         }
-        Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().sq_space(endpoint),
-        Ok(_) => (),
     }
+
+    /// Hands out what a retired slot had, without the lock.
+    #[inline(never)]
+    fn hand_out(
+        self,
+        owned: Option<Owned<H::Cookie>>,
+        transfer: Option<KBox<RwCtx>>,
+        done: &SendDone,
+    ) -> Self {
+        let qp = self.qp();
+        if let (
+            Some(transfer),
+            Some(Owned::Write {
+                transfer: number, ..
+            }),
+        ) = (&transfer, &owned)
+        {
+            trace::released(H::ROLE, self.id_of(*number), transfer);
+        }
+        drop(self);
+        if let Some(transfer) = transfer {
+            // Its pages go outside the lock.
+            drop(transfer);
+        }
+        match owned {
+            Some(Owned::Cookie { cookie, .. }) => {
+                qp.handler().invalidated(qp, cookie, done.invalidated());
+            }
+            Some(Owned::Withdrawn { number }) => qp.withdrawn(number, done.invalidated()),
+            _ => (),
+        }
+        qp.lock()
+    }
+
+    /// What the request at a position is for, and what it is called in trace events.
+    pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
+        name(self.qp(), self.ring().posted_at(position)?)
+    }
+
+    /// For whom the request at a position is.
+    fn xid_of(&self, position: u64) -> Option<u32> {
+        match self.ring().posted_at(position)?.owned.as_ref()? {
+            Owned::Send { xid } | Owned::Write { xid, .. } => *xid,
+            Owned::Region { .. } | Owned::Cookie { .. } | Owned::Withdrawn { .. } => None,
+        }
+    }
+}
+
+/// Tells who listens of the end of a request.
+#[cold]
+fn tell_of_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
+    if let Some((kind, id)) = name(endpoint, posted) {
+        trace::ended(H::ROLE, kind, id);
+    }
+}
+
+/// What a request is for, and what it is called in trace events.
+fn name<H: Handler>(
+    endpoint: &Endpoint<H>,
+    posted: &Posted<Owned<H::Cookie>>,
+) -> Option<(WrKind, CompletionId)> {
+    let (kind, number) = match posted.owned.as_ref()? {
+        Owned::Send { .. } => (WrKind::Send, posted.buffer.as_ref().map_or(0, |b| b.id)),
+        Owned::Write {
+            transfer,
+            reply_chunk,
+            last,
+            ..
+        } => (
+            WrKind::Write {
+                reply_chunk: *reply_chunk,
+                last: *last,
+            },
+            *transfer,
+        ),
+        Owned::Region {
+            region,
+            registers: true,
+        } => (WrKind::Registration, *region),
+        Owned::Region { region, .. } => (WrKind::Invalidation, *region),
+        Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
+        Owned::Withdrawn { number } => (WrKind::Invalidation, *number),
+    };
+    Some((kind, CompletionId::new(endpoint.cqs().0, number)))
 }

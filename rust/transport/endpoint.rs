@@ -9,6 +9,7 @@ use crate::{
             Direction,
             DmaBuffer,
             Invalidated,
+            Locked,
             Maker,
             Poster,
             QpEvent,
@@ -20,7 +21,8 @@ use crate::{
             Wc, //
         },
         page::TransferMemory,
-        sys::memalloc::MemoryScope, //
+        sys::memalloc::MemoryScope,
+        trace::CompletionId, //
     },
     transport::{
         padding::Padding,
@@ -185,6 +187,25 @@ pub(crate) struct Parts<H: Handler> {
 
 /// One end of a connection.
 pub(crate) type Endpoint<H> = QueuePair<Parts<H>>;
+
+/// The send queue of an endpoint, locked.
+pub(super) type Sending<'a, H> = Locked<'a, Parts<H>>;
+
+impl<H: Handler> Sending<'_, H> {
+    /// Returns what trace events call the requests of that buffer, transfer or region.
+    #[inline]
+    pub(super) fn id_of(&self, number: u32) -> CompletionId {
+        CompletionId::new(self.qp().cqs().0, number)
+    }
+
+    /// Returns the number of slots that neither hold a request nor wait for the invalidation of a
+    /// registered region.
+    #[inline]
+    pub(super) fn sq_avail(&self) -> usize {
+        let avail = self.ring().sq_avail();
+        avail.saturating_sub(self.reserved) as usize
+    }
+}
 
 impl<H: Handler> Parts<H> {
     pub(super) fn new(config: EndpointConfig, handler: impl PinInit<H>) -> impl PinInit<Self> {

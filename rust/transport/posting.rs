@@ -1,125 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What both ends post, and how it comes back.
-
-mod requester;
-mod responder;
-
-pub(super) use self::responder::{
-    PostOutcome,
-    Work, //
-};
+//! How each thing is posted: what of it is in one chain, what is signaled, and what each slot owns.
+//!
+//! After an error the connection is to be dropped. What does not come back with it counts as
+//! posted, since nobody knows better: the tear-down flushes it.
 
 use crate::{
     kapi::{
         ib::{
-            DmaBuffer,
-            Locked,
-            Posted,
-            RwCtx,
-            SendDone, //
+            Chain,
+            Reading,
+            Regions,
+            SEND_SIGNALED, //
         },
-        trace::CompletionId, //
+        trace::{
+            self as events,
+            TaskId, //
+        }, //
     },
     transport::{
         endpoint::{
-            Endpoint,
             Handler,
-            Parts, //
+            Sending, //
         },
-        send_queue::{
+        provided::Withdrawal,
+        send_queue::UNSIGNALED_RUN,
+        trace,
+        work::{
+            Message,
             Owned,
-            UNSIGNALED_RUN, //
-        },
-        trace::{
-            self,
-            WrKind, //
+            Read,
+            Waiter,
+            Writes, //
         },
     },
 };
 use kernel::prelude::*;
 use xdr::Role;
 
-/// The send queue of an endpoint, locked.
-pub(super) type Sending<'a, H> = Locked<'a, Parts<H>>;
+/// A chain of requests of a send queue.
+type WrChain<'a, H> = Chain<'a, Owned<<H as Handler>::Cookie>, Read<<H as Handler>::Cookie>>;
 
 impl<H: Handler> Sending<'_, H> {
-    /// What trace events call the requests of that buffer, transfer or region.
-    #[inline]
-    pub(super) fn id_of(&self, number: u32) -> CompletionId {
-        CompletionId::new(self.qp().cqs().0, number)
-    }
-
-    /// Slots that neither hold a request nor wait for the invalidation of a registered region.
-    #[inline]
-    pub(super) fn sq_avail(&self) -> usize {
-        let avail = self.ring().sq_avail();
-        avail.saturating_sub(self.reserved) as usize
-    }
-
-    /// Takes a buffer for a Call, if there is one and room for the longest. What comes back by
-    /// itself has room beside that, and for another Call: so it never waits for a Reply.
-    #[inline(always)]
-    pub(super) fn get_call_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        let beside = match self.longest_read {
-            0 => 0,
-            // It may be the word to the server that has given back the Call's credit: that goes
-            // first, though there may be room for the Call already.
-            _ if self.has_pending() && self.ring().is_open() => return Err(EAGAIN),
-            longest => longest + self.longest_call,
-        };
-        self.get_buffer_beside(beside)
-    }
-
-    /// Takes a buffer for another Send, if there is one and room that is not a Call's.
-    #[inline(always)]
-    pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        self.get_buffer_beside(0)
-    }
-
-    #[inline(always)]
-    fn get_buffer_beside(&mut self, beside: u32) -> Result<Option<DmaBuffer>> {
-        if !self.ring().is_open() {
-            return Err(ENOTCONN);
-        }
-        // What a responder posts waits for room by itself.
-        let room = (self.longest_call + beside) as usize;
-        if H::ROLE == Role::Requester && self.sq_avail() < room {
-            return Err(EAGAIN);
-        }
-        self.take_buffer()
-    }
-
-    /// Takes a buffer for a Send that waits for room by itself.
-    #[inline(always)]
-    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        if !self.ring().is_open() {
-            return Err(ENOTCONN);
-        }
-        // As long as more can be made, one stays back for when they cannot.
-        let back = usize::from(self.made < self.limit);
-        if self.buffers.len() > back {
-            return Ok(self.buffers.pop());
-        }
-        if self.made == self.limit {
-            return Err(EAGAIN);
-        }
-        // The caller makes one, outside the lock.
-        self.made += 1;
-        Ok(None)
-    }
-
-    /// Takes a buffer of the pool, if there is one and room for a Send.
-    pub(super) fn get_pooled(&mut self) -> Option<DmaBuffer> {
-        if !self.ring().is_open() || self.sq_avail() < self.longest_call as usize {
-            return None;
-        }
-        let buffer = self.buffers.pop()?;
-        self.short = true;
-        Some(buffer)
-    }
-
-    /// Whether the chain of `n` requests is to be signaled; keeps count.
+    /// Decides whether the chain of `n` requests is to be signaled; keeps count.
     fn signal(&mut self, n: usize, must: bool) -> bool {
         self.unsignaled += n as u32;
         // At least one chain in every half of the queue is signaled, whatever their lengths, and
@@ -134,118 +57,259 @@ impl<H: Handler> Sending<'_, H> {
         false
     }
 
-    /// Retires what was done, and hands out the cookies among it, without the lock.
-    pub(super) fn retire(mut self, done: &SendDone) -> Self {
-        let told = done.wc().is_ok() && trace::tells_of_ends(H::ROLE);
-        let qp = self.qp();
-        loop {
-            let (ring, queue) = self.parts();
-            let handed = ring.retire(done, |posted, transfer| {
-                if told {
-                    tell_of_end(qp, posted);
-                }
-                if let Some(buffer) = posted.buffer.take() {
-                    queue.put_buffer(buffer);
-                }
-                let cookie = matches!(
-                    posted.owned,
-                    Some(Owned::Cookie { .. } | Owned::Withdrawn { .. })
-                );
-                if cookie || transfer.is_some() {
-                    return Some((posted.owned.take(), transfer));
-                }
-                // No other has anything to drop.
-                core::mem::forget(posted.owned.take());
-                None
+    /// Posts a Call, or what else a requester sends, with the registrations of what is mapped for
+    /// it, for a task or none: there is room, since its sender has seen that.
+    ///
+    /// The registrations each get a slot reserved for the invalidation of their region.
+    pub(super) fn post_call(
+        &mut self,
+        message: Message,
+        regions: Option<&mut Regions>,
+        task: impl Fn() -> TaskId,
+    ) -> Result {
+        let mapped = regions.as_deref().map_or(&[][..], Regions::mapped);
+        let registrations = mapped.len();
+        let n = registrations + 1;
+        let fits = n <= self.ring().longest_chain() && self.sq_avail() >= n + registrations;
+        if !self.ring().is_open() || !fits {
+            self.put_buffer(message.buffer);
+            return Err(ENOTCONN);
+        }
+        for region in mapped {
+            events::xprtrdma_mr_fastreg(|| (task(), region.covered().into()));
+        }
+        let posted = self.post_chain(message, regions, false, &task);
+        let posted = match posted {
+            Err((e, Some(message))) => {
+                self.put_buffer(message.buffer);
+                Err(e)
+            }
+            posted => {
+                self.reserved += registrations as u32;
+                posted.map_err(|(e, _)| e)
+            }
+        };
+        posted.inspect_err(|e| {
+            events::xprtrdma_post_send_err(|| (self.qp().cqs().0, task(), *e));
+        })
+    }
+
+    /// Posts a message whose turn it is.
+    #[inline(always)]
+    pub(super) fn post_message(
+        &mut self,
+        mut message: Message,
+    ) -> Result<(), (Error, Option<Message>)> {
+        let mut provided = message.provided.take();
+        // What is provided is to be withdrawn in time.
+        let signaled = provided.is_some();
+        let regions = provided
+            .as_deref_mut()
+            .map(|provided| &mut provided.regions);
+        let posted = self.post_chain(message, regions, signaled, || TaskId::NONE);
+        match (posted, provided) {
+            (posted, None) => posted,
+            (Err((e, Some(mut message))), provided) => {
+                message.provided = provided;
+                Err((e, Some(message)))
+            }
+            (posted, Some(provided)) => {
+                // Also if nobody knows what was posted: it goes with the tear-down then.
+                self.provided.add(provided);
+                posted
+            }
+        }
+    }
+
+    /// Posts RDMA Writes, registrations and the Send of a message in one chain.
+    #[inline(always)]
+    fn post_chain(
+        &mut self,
+        mut message: Message,
+        regions: Option<&mut Regions>,
+        signaled: bool,
+        task: impl Fn() -> TaskId,
+    ) -> Result<(), (Error, Option<Message>)> {
+        let writes = message.writes();
+        let n = regions
+            .as_deref()
+            .map_or(0, |regions| regions.mapped().len())
+            + 1;
+        // What holds memory of others comes back soon.
+        let in_place = message.buffer.is_sent_in_place(message.len);
+        let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
+        if message.may_be_refused || writes != 0 {
+            self.note_written(message.xid);
+        }
+        trace::message_posted(H::ROLE, || {
+            let flags = if signaled { SEND_SIGNALED } else { 0 };
+            (
+                self.id_of(message.buffer.id),
+                message.invalidate,
+                task(),
+                flags,
+            )
+        });
+        let begun = match message.writes.take() {
+            None => self.ring_mut().begin(n).map_err(|e| (e, None)),
+            Some(writes) => self.begin_writes(message.xid, writes, n),
+        };
+        let mut chain = match begun {
+            Ok(chain) => chain,
+            Err((e, writes)) => {
+                message.writes = writes;
+                return Err((e, Some(message)));
+            }
+        };
+        if let Some(regions) = regions {
+            // Nobody else asks for their names.
+            let named = H::ROLE == Role::Requester && events::on::xprtrdma_wc_fastreg();
+            regions.register(&mut chain, |region| {
+                named.then_some(Owned::Region {
+                    region: region.id(),
+                    registers: true,
+                })
             });
-            match handed {
-                Some((owned, transfer)) => self = self.hand_out(owned, transfer, done),
-                None => return self,
-            }
         }
+        let owned = Owned::Send { xid: message.xid };
+        chain.send(message.buffer, message.len, message.invalidate, Some(owned));
+        chain.post(signaled).map_err(|e| (e, None))
     }
 
-    /// Hands out what a retired slot had, without the lock.
+    /// Begins a chain of `n` requests behind RDMA Writes.
     #[inline(never)]
-    fn hand_out(
-        self,
-        owned: Option<Owned<H::Cookie>>,
-        transfer: Option<KBox<RwCtx>>,
-        done: &SendDone,
-    ) -> Self {
-        let qp = self.qp();
-        if let (
-            Some(transfer),
-            Some(Owned::Write {
-                transfer: number, ..
-            }),
-        ) = (&transfer, &owned)
-        {
-            trace::released(H::ROLE, self.id_of(*number), transfer);
-        }
-        drop(self);
-        if let Some(transfer) = transfer {
-            // Its pages go outside the lock.
-            drop(transfer);
-        }
-        match owned {
-            Some(Owned::Cookie { cookie, .. }) => {
-                qp.handler().invalidated(qp, cookie, done.invalidated());
-            }
-            Some(Owned::Withdrawn { number }) => qp.withdrawn(number, done.invalidated()),
-            _ => (),
-        }
-        qp.lock()
-    }
-
-    /// What the request at a position is for, and what it is called in trace events.
-    pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
-        name(self.qp(), self.ring().posted_at(position)?)
-    }
-
-    /// For whom the request at a position is.
-    pub(super) fn xid_of(&self, position: u64) -> Option<u32> {
-        match self.ring().posted_at(position)?.owned.as_ref()? {
-            Owned::Send { xid } | Owned::Write { xid, .. } => *xid,
-            Owned::Region { .. } | Owned::Cookie { .. } | Owned::Withdrawn { .. } => None,
-        }
-    }
-}
-
-/// Tells who listens of the end of a request.
-#[cold]
-fn tell_of_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
-    if let Some((kind, id)) = name(endpoint, posted) {
-        trace::ended(H::ROLE, kind, id);
-    }
-}
-
-/// What a request is for, and what it is called in trace events.
-fn name<H: Handler>(
-    endpoint: &Endpoint<H>,
-    posted: &Posted<Owned<H::Cookie>>,
-) -> Option<(WrKind, CompletionId)> {
-    let (kind, number) = match posted.owned.as_ref()? {
-        Owned::Send { .. } => (WrKind::Send, posted.buffer.as_ref().map_or(0, |b| b.id)),
-        Owned::Write {
+    fn begin_writes(
+        &mut self,
+        xid: Option<u32>,
+        writes: Writes,
+        n: usize,
+    ) -> Result<WrChain<'_, H>, (Error, Option<Writes>)> {
+        let Writes {
             transfer,
-            reply_chunk,
-            last,
-            ..
-        } => (
-            WrKind::Write {
-                reply_chunk: *reply_chunk,
-                last: *last,
-            },
-            *transfer,
-        ),
-        Owned::Region {
-            region,
-            registers: true,
-        } => (WrKind::Registration, *region),
-        Owned::Region { region, .. } => (WrKind::Invalidation, *region),
-        Owned::Cookie { region, waiter, .. } => (WrKind::LastInvalidation(*waiter), *region),
-        Owned::Withdrawn { number } => (WrKind::Invalidation, *number),
-    };
-    Some((kind, CompletionId::new(endpoint.cqs().0, number)))
+            number,
+            reply_chunk_from,
+        } = writes;
+        let requests = transfer.requests();
+        trace::writes_posted(self.id_of(number), requests, reply_chunk_from);
+        let each = |i| {
+            let (reply_chunk, next) = (i >= reply_chunk_from, i + 1);
+            Some(Owned::Write {
+                xid,
+                transfer: number,
+                reply_chunk,
+                last: next == requests || next == reply_chunk_from,
+            })
+        };
+        let begun = self.ring_mut().begin_behind(transfer, each, n);
+        begun.map_err(|(e, transfer)| {
+            let writes = Writes {
+                transfer,
+                number,
+                reply_chunk_from,
+            };
+            (e, Some(writes))
+        })
+    }
+
+    /// Posts RDMA Reads.
+    pub(super) fn post_reads(
+        &mut self,
+        mut reading: Reading<Read<H::Cookie>>,
+    ) -> Result<(), (Error, Option<Reading<Read<H::Cookie>>>)> {
+        let id = self.id_of(reading.owned.number);
+        reading.owned.posted = trace::read_posted(H::ROLE, id, &reading.transfer);
+        self.ring_mut().post_reads(reading)
+    }
+
+    /// Posts the local invalidations of a Reply that is withdrawn, if it is still there.
+    pub(super) fn post_withdrawal(
+        &mut self,
+        withdrawal: Withdrawal,
+    ) -> Result<(), (Error, Option<Withdrawal>)> {
+        let Withdrawal { number, registered } = withdrawal;
+        let (ring, pools) = self.parts();
+        let Some(regions) = pools.provided.withdrawn_regions(number) else {
+            return Ok(());
+        };
+        let mut chain = ring.begin(registered).map_err(|e| (e, Some(withdrawal)))?;
+        let mut left = registered;
+        regions.invalidate(&mut chain, |_| {
+            left = left.saturating_sub(1);
+            (left == 0).then_some(Owned::Withdrawn { number })
+        });
+        let posted = chain.post(true);
+        self.unsignaled = 0;
+        posted.map_err(|e| (e, None))
+    }
+
+    /// Posts the registration of a region that is never invalidated, alone.
+    pub(super) fn post_registration(&mut self, region: &mut Regions) -> Result {
+        if !self.ring().is_open() || self.sq_avail() == 0 {
+            return Err(ENOTCONN);
+        }
+        let signaled = self.signal(1, false);
+        let mut chain = self.ring_mut().begin(1)?;
+        region.register(&mut chain, |_| None);
+        chain.post(signaled)
+    }
+
+    /// Posts local invalidations in one chain, the last one signaled; its completion brings back
+    /// the cookie.
+    ///
+    /// Uses the slots that were reserved when the regions were registered. On an error the
+    /// connection is to be dropped; the cookie comes back at once if the device was not asked, and
+    /// else with the tear-down.
+    pub(super) fn post_invalidations(
+        &mut self,
+        regions: &mut Regions,
+        cookie: H::Cookie,
+        waiter: Waiter,
+    ) -> Result<(), (Error, Option<H::Cookie>)> {
+        let n = regions.registered().len();
+        let mut chain = match self.ring_mut().begin(n) {
+            Ok(chain) if n != 0 => chain,
+            _ => return Err((ENOTCONN, Some(cookie))),
+        };
+        let named = events::on::xprtrdma_wc_li();
+        let (mut cookie, mut left) = (Some(cookie), n);
+        regions.invalidate(&mut chain, |registered| {
+            let region = registered.id();
+            left = left.saturating_sub(1);
+            // The last one is known anyway.
+            match cookie.take_if(|_| left == 0) {
+                Some(cookie) => Some(Owned::Cookie {
+                    cookie,
+                    region,
+                    waiter,
+                }),
+                None => named.then_some(Owned::Region {
+                    region,
+                    registers: false,
+                }),
+            }
+        });
+        let posted = chain.post(true);
+        self.unsignaled = 0;
+        self.reserved = self.reserved.saturating_sub(n as u32);
+        posted.map_err(|e| (e, None))
+    }
+
+    /// Notes that the device may call RDMA Writes for that XID, or a Send that may be refused,
+    /// done when they are on their way.
+    #[cold]
+    fn note_written(&mut self, xid: Option<u32>) {
+        self.written.rotate_right(1);
+        if let Some(latest) = self.written.first_mut() {
+            *latest = xid;
+        }
+    }
+
+    /// The XID of the transfer, or of the Send that may be refused, that may be under way, if there
+    /// is one only.
+    pub(super) fn sole_inflight_xid(&self) -> Option<u32> {
+        let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
+        let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());
+        let first = xids.next()?;
+        xids.all(|xid| xid == first).then_some(first)
+    }
 }

@@ -31,7 +31,8 @@ use crate::{
             Withdrawal, //
         },
         provided_total::ProvidedShare,
-        trace::segment, //
+        trace::segment,
+        work::Work, //
     },
 };
 use kernel::{
@@ -153,7 +154,7 @@ impl<H: Handler> Endpoint<H> {
         let number = provided.number;
         let registered = provided.regions.registered().len();
         self.lock().provided.add(provided);
-        self.post_or_queue(Withdrawal { number, registered })
+        self.post_or_queue(Work::Withdrawal(Withdrawal { number, registered }))
     }
 
     /// Takes back the Replies whose time is over at `now`. Returns how many those are, and when
@@ -204,7 +205,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Option<usize> {
         let (withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
         tell(xid);
-        match self.post_or_queue(withdrawal) {
+        match self.post_or_queue(Work::Withdrawal(withdrawal)) {
             // If the connection is going, all regions do.
             Ok(()) | Err(ENOTCONN) => (),
             // Else it has to, or the peer would reach the Reply for as long as there is one.

@@ -7,7 +7,6 @@ use crate::{
     kapi::{
         ib::{
             Access,
-            DmaBuffer,
             Invalidated,
             InvalidatedKey,
             Poster,
@@ -23,18 +22,20 @@ use crate::{
         },
     },
     transport::{
-        completions::make_room,
         endpoint::{
             Endpoint,
             Handler, //
         },
         padding::Padding,
-        send_queue::Waiter,
         trace::{
             not_made,
             not_mapped,
             segment,
             unmapped, //
+        },
+        work::{
+            Message,
+            Waiter, //
         },
     },
 };
@@ -123,15 +124,15 @@ impl<H: Handler> Endpoint<H> {
     pub(super) fn post_with(
         &self,
         regions: &mut Regions,
-        message: (DmaBuffer, usize),
+        message: Message,
         task: impl Fn() -> TaskId,
     ) -> Result {
         let mut queue = self.lock();
         let posted = if regions.others_than(self.number()) {
-            queue.put_buffer(message.0);
+            queue.put_buffer(message.buffer);
             Err(EINVAL)
         } else {
-            queue.post_send(Some(regions), message, task)
+            queue.post_call(message, Some(regions), task)
         };
         drop(queue);
         posted.inspect_err(|_| self.unmap(regions))
@@ -168,12 +169,6 @@ impl<H: Handler> Endpoint<H> {
         let mut queue = self.lock();
         queue.put_region(idle, true);
         Some(queue.has_pending())
-    }
-
-    /// There is room in the send queue: who waits for it comes next, or hears that the connection
-    /// is lost. Not with the lock of an RPC held.
-    pub(crate) fn make_room(&self) {
-        make_room(self.lock());
     }
 
     /// Posts the local invalidation of all registered regions, for which somebody waits.

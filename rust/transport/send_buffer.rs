@@ -21,18 +21,22 @@ use crate::{
     transport::{
         endpoint::{
             Endpoint,
-            Handler, //
+            Handler,
+            Sending, //
         },
         providing::Providing,
-        send_queue::{
-            ProvidedReply,
-            Reply, //
+        transfer::RwBuilder,
+        work::{
+            Message,
+            Work, //
         },
-        transfer::RwBuilder, //
     },
 };
 use kernel::prelude::*;
-use xdr::Segment;
+use xdr::{
+    Role,
+    Segment, //
+};
 
 /// A buffer for one Send. Its memory stays mapped while the tear-down waits for it; it can be
 /// posted as long as that has not begun.
@@ -40,6 +44,96 @@ pub(crate) struct SendBuffer<'a, H: Handler> {
     /// None at the end.
     buffer: Option<DmaBuffer>,
     endpoint: &'a Endpoint<H>,
+}
+
+/// What goes with a message that waits for its turn.
+pub(crate) struct Attached<'a, H: Handler> {
+    /// The XID of the RPC, to report a failure with.
+    pub(crate) xid: Option<u32>,
+    /// A key of the peer's that it invalidates.
+    pub(crate) invalidate: Option<u32>,
+    /// RDMA Writes in front of it.
+    pub(crate) writes: Option<RwBuilder<'a, H>>,
+    /// The Reply itself, if the peer is to pull it.
+    pub(crate) provided: Option<Providing<'a, H>>,
+    /// The peer may have no room for it.
+    pub(crate) may_be_refused: bool,
+}
+
+impl<H: Handler> Default for Attached<'_, H> {
+    fn default() -> Self {
+        Self {
+            xid: None,
+            invalidate: None,
+            writes: None,
+            provided: None,
+            may_be_refused: false,
+        }
+    }
+}
+
+impl<H: Handler> Sending<'_, H> {
+    /// Takes a buffer for a Call, if there is one and room for the longest. What comes back by
+    /// itself has room beside that, and for another Call: so it never waits for a Reply.
+    #[inline(always)]
+    pub(super) fn get_call_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        let beside = match self.longest_read {
+            0 => 0,
+            // It may be the word to the server that has given back the Call's credit: that goes
+            // first, though there may be room for the Call already.
+            _ if self.has_pending() && self.ring().is_open() => return Err(EAGAIN),
+            longest => longest + self.longest_call,
+        };
+        self.get_buffer_beside(beside)
+    }
+
+    /// Takes a buffer for another Send, if there is one and room that is not a Call's.
+    #[inline(always)]
+    pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        self.get_buffer_beside(0)
+    }
+
+    #[inline(always)]
+    fn get_buffer_beside(&mut self, beside: u32) -> Result<Option<DmaBuffer>> {
+        if !self.ring().is_open() {
+            return Err(ENOTCONN);
+        }
+        // What a responder posts waits for room by itself.
+        let room = (self.longest_call + beside) as usize;
+        if H::ROLE == Role::Requester && self.sq_avail() < room {
+            return Err(EAGAIN);
+        }
+        self.take_buffer()
+    }
+
+    /// Takes a buffer for a Send that waits for room by itself.
+    #[inline(always)]
+    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
+        if !self.ring().is_open() {
+            return Err(ENOTCONN);
+        }
+        // As long as more can be made, one stays back for when they cannot.
+        let back = usize::from(self.made < self.limit);
+        if self.buffers.len() > back {
+            return Ok(self.buffers.pop());
+        }
+        if self.made == self.limit {
+            return Err(EAGAIN);
+        }
+        // The caller makes one, outside the lock.
+        self.made += 1;
+        Ok(None)
+    }
+
+    /// Takes a buffer of the pool, if there is one and room for a Send.
+    pub(super) fn get_pooled(&mut self) -> Option<DmaBuffer> {
+        if !self.ring().is_open() || self.sq_avail() < self.longest_call as usize {
+            return None;
+        }
+        let buffer = self.buffers.pop()?;
+        self.short = true;
+        Some(buffer)
+    }
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -60,7 +154,7 @@ impl<H: Handler> Endpoint<H> {
         self.given_or_made(buffer, Maker::Task)
     }
 
-    /// Takes a buffer to send from by [`SendBuffer::reply`], which waits for room by itself. Does
+    /// Takes a buffer to send from by [`SendBuffer::send`], which waits for room by itself. Does
     /// not wait for memory to make one; errors as those of [`Self::send_buffer`].
     pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().take_buffer()?;
@@ -144,88 +238,52 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.endpoint.padding(len, task)
     }
 
-    /// Posts RDMA Writes, if any, and the Send of the first `len` bytes in one chain; it waits for
-    /// room if there is none, without the caller. `invalidate` is a key of the peer's. A failure is
-    /// reported with `xid`.
+    /// Posts the Send of the first `len` bytes, behind what goes with it, in one chain. It waits
+    /// for its turn without the caller. A failure is reported with the XID.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
     #[inline(always)]
-    pub(crate) fn reply(
-        self,
-        len: usize,
-        xid: Option<u32>,
-        invalidate: Option<u32>,
-        transfer: Option<RwBuilder<'_, H>>,
-        may_be_refused: bool,
-    ) -> Result {
-        let writes = transfer.and_then(RwBuilder::into_writes);
-        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
-        let len = len.min(buffer.len());
-        let reply = Reply {
-            buffer,
-            len,
+    pub(crate) fn send(self, len: usize, with: Attached<'_, H>) -> Result {
+        let Attached {
+            xid,
             invalidate,
             writes,
-            xid,
+            // Its poster stays until this returns: the tear-down waits for what is mapped.
+            mut provided,
             may_be_refused,
-        };
-        endpoint.post_or_queue(reply)
-    }
-
-    /// As [`Self::reply`], with the registrations of what is provided in front of the Send.
-    #[cold]
-    pub(crate) fn provide(
-        self,
-        len: usize,
-        xid: Option<u32>,
-        invalidate: Option<u32>,
-        transfer: Option<RwBuilder<'_, H>>,
-        mut provided: Providing<'_, H>,
-    ) -> Result {
-        let writes = transfer.and_then(RwBuilder::into_writes);
+        } = with;
+        let writes = writes.and_then(RwBuilder::into_writes);
         let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
-        let Some(provided) = provided.take() else {
-            endpoint.lock().put_buffer(buffer);
-            return Err(EINVAL);
-        };
-        let len = len.min(buffer.len());
-        let message = Reply {
-            buffer,
-            len,
+        endpoint.post_or_queue(Work::Message(Message {
+            xid,
             invalidate,
             writes,
-            xid,
-            may_be_refused: false,
-        };
-        endpoint.post_or_queue(ProvidedReply { message, provided })
+            provided: provided.as_mut().and_then(Providing::take),
+            may_be_refused,
+            ..Message::new(buffer, len)
+        }))
     }
 
-    /// Posts the registration of the mapped regions and the Send of the first `len` bytes, in one
-    /// chain, for a task.
+    /// Posts the registration of the mapped regions, if there are any, and the Send of the first
+    /// `len` bytes, in one chain, for a task or none: there is room, since the buffer is there.
     ///
     /// After an error the connection must be dropped. The regions count as registered where nobody
     /// knows what was posted, and were given back where nothing was. `EINVAL` if they are another
     /// queue pair's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post(
         self,
         len: usize,
-        regions: &mut Regions,
+        regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,
     ) -> Result {
         let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
-        let len = len.min(buffer.len());
-        endpoint.post_with(regions, (buffer, len), task)
-    }
-
-    /// Posts the Send of the first `len` bytes alone, for a task or none. After an error the
-    /// connection must be dropped.
-    #[inline(always)]
-    pub(crate) fn post_message(self, len: usize, task: impl Fn() -> TaskId) -> Result {
-        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
-        let len = len.min(buffer.len());
-        endpoint.lock().post_send(None, (buffer, len), task)
+        let message = Message::new(buffer, len);
+        match regions {
+            Some(regions) => endpoint.post_with(regions, message, task),
+            None => endpoint.lock().post_call(message, None, task),
+        }
     }
 
     /// The buffer, and whose it is.

@@ -8,25 +8,16 @@ use crate::{
         ib::{
             DmaBuffer,
             Idle,
-            Reading,
-            Region,
-            RwCtx, //
+            Region, //
         },
         sys::fifo::Fifo, //
     },
-    transport::provided::{
-        Provided,
-        ProvidedTable,
-        Withdrawal, //
+    transport::{
+        provided::ProvidedTable,
+        work::Work, //
     },
 };
-use kernel::{
-    prelude::*,
-    time::{
-        Instant,
-        Monotonic, //
-    },
-};
+use kernel::prelude::*;
 
 /// How many work requests may go unsignaled in a row.
 ///
@@ -47,107 +38,6 @@ pub(crate) fn longest_call(registrations: u32) -> u32 {
         .saturating_add(1 + OTHER_SENDS)
 }
 
-/// Who waits for local invalidations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Waiter {
-    /// A Reply, to be given to its RPC.
-    Reply,
-    /// The task of an RPC that ends.
-    Task,
-}
-
-/// What a slot of the ring owns beside a buffer: what its request is for.
-pub(crate) enum Owned<C> {
-    /// The Send of a message, for the RPC with that XID.
-    Send { xid: Option<u32> },
-    /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last
-    /// of those.
-    Write {
-        xid: Option<u32>,
-        transfer: u32,
-        reply_chunk: bool,
-        last: bool,
-    },
-    /// A registration, or a local invalidation, of the region of that number.
-    Region { region: u32, registers: bool },
-    /// The last local invalidation of a chain, which brings the cookie back.
-    Cookie {
-        cookie: C,
-        region: u32,
-        waiter: Waiter,
-    },
-    /// The last local invalidation of a Reply that is withdrawn, of that number.
-    Withdrawn { number: u32 },
-}
-
-/// Who wants to know of the end of RDMA Reads.
-pub(crate) struct Read<C> {
-    pub(super) xid: Option<u32>,
-    pub(super) cookie: C,
-    /// The number of the transfer.
-    pub(super) number: u32,
-    /// When they were posted, if somebody asks.
-    pub(super) posted: Option<Instant<Monotonic>>,
-}
-
-/// RDMA Writes before a Reply.
-pub(super) struct Writes {
-    /// Not without requests.
-    pub(super) transfer: KBox<RwCtx>,
-    pub(super) number: u32,
-    /// How many requests come before those for the Reply chunk.
-    pub(super) reply_chunk_from: usize,
-}
-
-/// The Send of a Reply, with the RDMA Writes that go before it.
-pub(super) struct Reply {
-    pub(super) buffer: DmaBuffer,
-    pub(super) len: usize,
-    pub(super) invalidate: Option<u32>,
-    pub(super) writes: Option<Writes>,
-    pub(super) xid: Option<u32>,
-    /// The peer may have no room for the Send itself.
-    pub(super) may_be_refused: bool,
-}
-
-/// A Reply for the peer to pull, and the message that has its header alone.
-pub(super) struct ProvidedReply {
-    pub(super) message: Reply,
-    pub(super) provided: KBox<Provided>,
-}
-
-/// What is posted in one go.
-pub(super) enum SqPost<C> {
-    Read(Reading<Read<C>>),
-    Reply(Reply),
-    ProvidedReply(ProvidedReply),
-    Withdrawal(Withdrawal),
-}
-
-impl<C> From<Reading<Read<C>>> for SqPost<C> {
-    fn from(read: Reading<Read<C>>) -> Self {
-        Self::Read(read)
-    }
-}
-
-impl<C> From<Reply> for SqPost<C> {
-    fn from(reply: Reply) -> Self {
-        Self::Reply(reply)
-    }
-}
-
-impl<C> From<ProvidedReply> for SqPost<C> {
-    fn from(reply: ProvidedReply) -> Self {
-        Self::ProvidedReply(reply)
-    }
-}
-
-impl<C> From<Withdrawal> for SqPost<C> {
-    fn from(withdrawal: Withdrawal) -> Self {
-        Self::Withdrawal(withdrawal)
-    }
-}
-
 /// The pools of an endpoint, and who waits.
 ///
 /// # Invariants
@@ -161,7 +51,7 @@ pub(crate) struct SendQueue<C> {
     /// Requests of the longest RDMA Reads of a requester, none if it has none.
     pub(super) longest_read: u32,
     pub(super) reserved: u32,
-    pub(super) pending: Fifo<SqPost<C>>,
+    pub(super) pending: Fifo<Work<C>>,
     /// For whom the latest RDMA Writes were, and Sends that may be refused.
     pub(super) written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
@@ -302,7 +192,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes what waits for its turn, for tear-down.
-    pub(super) fn take_pending(&mut self) -> Fifo<SqPost<C>> {
+    pub(super) fn take_pending(&mut self) -> Fifo<Work<C>> {
         core::mem::take(&mut self.pending)
     }
 

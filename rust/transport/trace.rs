@@ -20,7 +20,7 @@ use crate::{
             TaskId, //
         },
     },
-    transport::send_queue::Waiter, //
+    transport::work::Waiter, //
 };
 use kernel::{
     prelude::*,
@@ -82,13 +82,22 @@ pub(super) fn unmapped(covered: Covered) {
     trace::xprtrdma_mr_unmap(|| covered.into());
 }
 
-/// A message is about to be posted that waits for room by itself, and invalidates that key or none,
-/// 0.
+/// A message is about to be posted that invalidates that key, if any, for a task or none, with
+/// those flags.
 #[inline]
-pub(super) fn message_posted(role: Role, id: impl FnOnce() -> CompletionId, key: u32) {
+pub(super) fn message_posted(
+    role: Role,
+    message: impl FnOnce() -> (CompletionId, Option<u32>, TaskId, i32),
+) {
     match role {
-        Role::Responder => trace::svcrdma_post_send(|| (id(), 1, key)),
-        Role::Requester => trace::xprtrdma_post_send(|| (id(), TaskId::NONE, 1, 0)),
+        Role::Responder => trace::svcrdma_post_send(|| {
+            let (id, key, _, _) = message();
+            (id, 1, key.unwrap_or(0))
+        }),
+        Role::Requester => trace::xprtrdma_post_send(|| {
+            let (id, _, task, flags) = message();
+            (id, task, 1, flags)
+        }),
     }
 }
 

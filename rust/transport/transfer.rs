@@ -15,21 +15,15 @@ use crate::{
     transport::{
         endpoint::{
             Endpoint,
-            Handler,
-            WcError, //
+            Handler, //
         },
         patience::Patience,
-        posting::{
-            PostOutcome,
-            Work, //
-        },
-        send_queue::{
-            ProvidedReply,
+        trace,
+        work::{
             Read,
-            SqPost,
+            Work,
             Writes, //
         },
-        trace, //
     },
 };
 use kernel::prelude::*;
@@ -77,88 +71,11 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// Whether something waits for room in the send queue. [`Handler::sq_space`] is called when
-    /// that changes.
-    pub(crate) fn is_send_queue_full(&self) -> bool {
-        self.lock().has_pending()
-    }
-
     /// RDMA Reads have ended; their memory was taken from the device.
     pub(super) fn end_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let id = CompletionId::new(self.cqs().0, reading.owned.number);
         trace::released(H::ROLE, id, &reading.transfer);
-        self.give_back_read(reading, ok);
-    }
-
-    /// Gives the memory of RDMA Reads back, which have ended or were not posted.
-    fn give_back_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
-        let Reading { transfer, owned } = reading;
-        let memory = RwCtx::into_memory(transfer);
-        self.handler().read_ended(self, owned.cookie, memory, ok);
-    }
-
-    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
-    #[inline(always)]
-    pub(super) fn post_or_queue(&self, work: impl Work<H>) -> Result {
-        let posted = self.lock().post_or_queue(work);
-        match posted {
-            Ok(PostOutcome::Posted) => Ok(()),
-            Ok(PostOutcome::Waits) => {
-                self.handler().sq_full();
-                Ok(())
-            }
-            // Nobody knows what of it the device has: it comes back with the tear-down.
-            Ok(PostOutcome::Failed) => {
-                self.post_failed();
-                Ok(())
-            }
-            Err((e, work)) => {
-                self.not_posted(work);
-                Err(e)
-            }
-        }
-    }
-
-    /// Something could not be posted: the connection is lost.
-    #[cold]
-    pub(super) fn post_failed(&self) {
-        self.handler().failed(WcError::not_posted());
-    }
-
-    /// Nobody takes a turn any more: gives back what waits for one.
-    pub(super) fn turn_away_pending(&self) {
-        let mut pending = self.lock().take_pending();
-        while let Some(work) = pending.pop() {
-            self.turned_away(work);
-        }
-    }
-
-    /// Gives back what had waited for its turn, and will not be posted.
-    pub(super) fn turned_away(&self, work: SqPost<H::Cookie>) {
-        match work {
-            SqPost::Read(read) => self.give_back_read(read, false),
-            reply => self.not_posted(reply),
-        }
-    }
-
-    /// Gives back what was not posted, whose poster hears of that.
-    #[cold]
-    fn not_posted(&self, work: SqPost<H::Cookie>) {
-        match work {
-            SqPost::Reply(reply) => {
-                // Outside the lock.
-                drop(reply.writes);
-                self.lock().put_buffer(reply.buffer);
-            }
-            SqPost::ProvidedReply(ProvidedReply { message, provided }) => {
-                self.let_out(provided);
-                drop(message.writes);
-                self.lock().put_buffer(message.buffer);
-            }
-            SqPost::Read(read) => drop(read),
-            // It goes with the tear-down.
-            SqPost::Withdrawal(_) => (),
-        }
+        self.give_back_reads(reading, ok);
     }
 }
 
@@ -224,7 +141,8 @@ impl<H: Handler> RwBuilder<'_, H> {
             posted: None,
         };
         let transfer = self.transfer;
-        self.endpoint.post_or_queue(Reading { transfer, owned })
+        let reading = Reading { transfer, owned };
+        self.endpoint.post_or_queue(Work::Reads(reading))
     }
 
     /// The RDMA Writes, if there are any.

@@ -91,10 +91,41 @@ impl<T> Fifo<T> {
         self.places.iter_mut().flatten()
     }
 
+    /// Returns the item that has so many in front of it.
+    #[inline]
+    pub(crate) fn get(&self, behind: usize) -> Option<&T> {
+        self.places.get(self.place(behind))?.as_ref()
+    }
+
+    /// All items, in their order.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).filter_map(|behind| self.get(behind))
+    }
+
+    /// Takes an item out that has so many in front of it, which stay in their order.
+    pub(crate) fn remove(&mut self, behind: usize) -> Option<T> {
+        if behind >= self.len {
+            return None;
+        }
+        let mut free = self.place(behind);
+        let item = self.places.get_mut(free)?.take();
+        for behind in (0..behind).rev() {
+            let place = self.place(behind);
+            let moved = self.places.get_mut(place)?.take();
+            *self.places.get_mut(free)? = moved;
+            free = place;
+        }
+        // INVARIANT: The first place has none now, and those behind it have one each.
+        self.first = self.place(1);
+        self.len -= 1;
+        item
+    }
+
     /// The item that was put in first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {
-        self.places.get(self.first)?.as_ref()
+        self.get(0)
     }
 
     /// Takes the item out that was put in first.

@@ -42,7 +42,7 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
-        send_queue::Waiter, //
+        work::Waiter, //
     },
 };
 use fixture::*;
@@ -357,7 +357,7 @@ mod suite {
             let mut regions = bench.map(2)?;
             bench.device.refuse_post(Refusal::After(taken));
             let buffer = bench.qp.send_buffer()?;
-            let posted = buffer.post(100, &mut regions, nobody);
+            let posted = buffer.post(100, Some(&mut regions), nobody);
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
             regions.drop_dead();
@@ -380,7 +380,7 @@ mod suite {
         let mut regions = bench.map(2)?;
         bench.device.refuse_post(Refusal::Nameless);
         let buffer = bench.qp.send_buffer()?;
-        let posted = buffer.post(100, &mut regions, nobody);
+        let posted = buffer.post(100, Some(&mut regions), nobody);
         same("error", posted.err(), Some(EIO))?;
         bench.shut_down(2)?;
         bench.told(&[], &[FLUSHED; 4 + 3])?;
@@ -469,7 +469,7 @@ mod suite {
             same("error", mapped.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer()?;
-        buffer.post(100, &mut regions, nobody)?;
+        buffer.post(100, Some(&mut regions), nobody)?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
         regions.drop_dead();
@@ -518,7 +518,7 @@ mod suite {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
         // No more than the buffer has is sent.
-        buffer.post_message(usize::MAX, nobody)?;
+        buffer.post(usize::MAX, None, nobody)?;
         same("length", bench.device.send(0)?.sge.1, 1024)?;
         bench.shut_down(0)?;
         bench.told(&[], &[FLUSHED])?;
@@ -548,7 +548,7 @@ mod suite {
 
         // What is posted now is too late.
         let posts = bench.device.posts();
-        let posted = buffer.post(100, &mut regions, nobody);
+        let posted = buffer.post(100, Some(&mut regions), nobody);
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         // The RPC is sent again on another connection, and has none of this one's then.

@@ -32,13 +32,14 @@ use crate::{
     },
     transport::{
         bring_up,
-        completions::make_room,
         endpoint::*,
-        send_queue::{
-            Waiter,
-            UNSIGNALED_RUN, //
-        },
-        trace::WrKind, //
+        send_buffer::Attached,
+        send_queue::UNSIGNALED_RUN,
+        trace::WrKind,
+        work::{
+            Message,
+            Waiter, //
+        }, //
     },
 };
 use fixture::*;
@@ -149,7 +150,7 @@ mod suite {
             let mut queue = bench.endpoint.lock();
             claim(queue.get_buffer()?.is_none(), "one stays back")?;
             let back = queue.not_made().ok_or(ENOMEM)?;
-            queue.post_send(None, (back, 100), nobody)?;
+            queue.post_call(Message::new(back, 100), None, nobody)?;
             claim(queue.get_buffer()?.is_none(), "none is left")?;
             claim(queue.not_made().is_none(), "really none")?;
             drop(queue);
@@ -238,9 +239,9 @@ mod suite {
         let call = bench.endpoint.send_buffer()?;
         let others = [bench.endpoint.send_buffer()?, bench.endpoint.send_buffer()?];
         for other in others {
-            other.post_message(100, nobody)?;
+            other.post(100, None, nobody)?;
         }
-        let posted = call.post(100, &mut regions, nobody);
+        let posted = call.post(100, Some(&mut regions), nobody);
         bench.endpoint.unmap(&mut regions);
         bench.calls.push(regions, GFP_KERNEL)?;
         same("Call", posted, Ok(()))?;
@@ -436,7 +437,7 @@ mod suite {
         let mut bench = Bench::new(25, 1, 8)?;
         let mut regions = bench.mapped(1)?;
         let call = bench.endpoint.call_buffer()?;
-        call.post(100, &mut regions, nobody)?;
+        call.post(100, Some(&mut regions), nobody)?;
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
         let rkey = regions.registered().first().ok_or(EINVAL)?.rkey();
@@ -477,7 +478,7 @@ mod suite {
         // It has seen that there is room, and is being made.
         let call = bench.endpoint.call_buffer()?;
         bench.read_until_one_waits()?;
-        let posted = call.post(100, &mut regions, nobody);
+        let posted = call.post(100, Some(&mut regions), nobody);
         bench.calls.push(regions, GFP_KERNEL)?;
         same("Call", posted, Ok(()))?;
         bench.end()
@@ -489,7 +490,7 @@ mod suite {
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
         let word = bench.endpoint.unrestricted_send_buffer()?;
-        word.reply(16, None, None, None, false)?;
+        word.send(16, Attached::default())?;
         same("posted in front", bench.device.sends(), posted)?;
         let call = bench.endpoint.call_buffer().map(|_| ());
         same("Call", call, Err(EAGAIN))?;
@@ -507,7 +508,7 @@ mod suite {
         let bench = Bench::new(24, 1, 8)?;
         bench.read_until_one_waits()?;
         let word = bench.endpoint.unrestricted_send_buffer()?;
-        word.reply(16, None, None, None, false)?;
+        word.send(16, Attached::default())?;
         // The RDMA Reads have ended, and nobody has looked yet at what waits.
         while bench.device.sends() != 0 {
             let posted = bench.device.take_send()?;
@@ -516,7 +517,7 @@ mod suite {
         drop(bench.endpoint.send_buffer()?);
         let call = bench.endpoint.call_buffer().map(|_| ());
         same("Call", call, Err(EAGAIN))?;
-        make_room(bench.endpoint.lock());
+        bench.endpoint.make_room();
         let left = bench.device.sends();
         same("the word", bench.device.send(left - 1)?.opcode, SEND)?;
         drop(bench.endpoint.call_buffer()?);
@@ -538,7 +539,7 @@ mod suite {
                     break;
                 }
             };
-            call.post(100, &mut regions, nobody)?;
+            call.post(100, Some(&mut regions), nobody)?;
             bench.calls.push(regions, GFP_KERNEL)?;
         }
         claim(bench.calls.len() > 1, "there are some")?;
@@ -548,7 +549,7 @@ mod suite {
         claim(posted < after, "a Reply is pulled")?;
         bench.device.complete_sends(after)?;
         let word = bench.endpoint.unrestricted_send_buffer()?;
-        word.reply(16, None, None, None, false)?;
+        word.send(16, Attached::default())?;
         same("a word", bench.device.sends(), 1)?;
         drop(bench.endpoint.send_buffer()?);
         bench.end()

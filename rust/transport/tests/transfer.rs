@@ -34,6 +34,7 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
+        send_buffer::Attached,
         transfer::*, //
     },
 };
@@ -119,7 +120,14 @@ mod suite {
     fn a_reply_alone_is_not_signaled() -> Result {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer()?;
-        buffer.reply(50, Some(TAG), Some(9), None, false)?;
+        buffer.send(
+            50,
+            Attached {
+                xid: Some(TAG),
+                invalidate: Some(9),
+                ..Attached::default()
+            },
+        )?;
         let posted = bench.device.send(0)?;
         same("opcode", posted.opcode, SEND_WITH_INV)?;
         same("key", posted.key, 9)?;
@@ -230,7 +238,14 @@ mod suite {
         same("a Send", alone_after(|bench| bench.reply(0))?, None)?;
         let refused = |bench: &Bench| {
             let buffer = bench.qp.send_buffer()?;
-            buffer.reply(50, Some(TAG), None, None, true)?;
+            buffer.send(
+                50,
+                Attached {
+                    xid: Some(TAG),
+                    may_be_refused: true,
+                    ..Attached::default()
+                },
+            )?;
             bench.device.complete_sends(1)?;
             bench.reply(0)
         };
@@ -337,7 +352,13 @@ mod suite {
         let transfer = bench.transfer(TransferKind::Write, 0)?;
         claim(transfer.is_empty(), "empty")?;
         let buffer = bench.qp.send_buffer()?;
-        buffer.reply(50, None, None, Some(transfer), false)?;
+        buffer.send(
+            50,
+            Attached {
+                writes: Some(transfer),
+                ..Attached::default()
+            },
+        )?;
         same("posted", bench.device.sends(), 1)?;
         same("references", bench.pages.references(), 0)?;
         let transfer = bench.transfer(TransferKind::Read, 0)?;
@@ -357,6 +378,34 @@ mod suite {
         same("the third", bench.device.sends(), 4)?;
         bench.device.complete_sends(4)?;
         bench.told(&[(1, true), (2, true), (3, true)], &[])?;
+        bench.forget_memory();
+        bench.end()
+    }
+
+    #[test]
+    fn who_needs_no_place_for_reads_passes_who_waits_for_one() -> Result {
+        let bench = Bench::new()?;
+        // There are places for two.
+        for cookie in 1..5 {
+            bench.read(1, cookie)?;
+        }
+        same("Reads", bench.device.sends(), 4)?;
+        bench.reply(1)?;
+        same("and a Reply", bench.device.sends(), 6)?;
+        // It has no room, and so is behind the Reads of which it would take that.
+        bench.reply(19)?;
+        bench.reply(10)?;
+        bench.device.complete_sends(2)?;
+        bench.told(&[(1, true)], &[])?;
+        let posted = bench.device.sends();
+        bench.device.complete_sends(posted)?;
+        let posted = bench.device.sends();
+        bench.device.complete_sends(posted)?;
+        let posted = bench.device.sends();
+        bench.device.complete_sends(posted)?;
+        let posted = bench.device.sends();
+        bench.device.complete_sends(posted)?;
+        same("nobody waits", bench.qp.is_send_queue_full(), false)?;
         bench.forget_memory();
         bench.end()
     }

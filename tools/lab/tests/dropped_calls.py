@@ -93,6 +93,6 @@ def _await_accepted(cell: Cell, times: int) -> None:
 QUICK = [Test("a server that drops a Call for ever", dropped, (LOST, NOT_RESPONDING)),
          Test("a server that keeps the only credit", killed_with_the_credit, (LOST, NOT_RESPONDING))]
 TESTS = [*QUICK, Test("a server that drops the first Call of a connection", first_dropped, (LOST, NOT_RESPONDING)),
-         Test("a server that is deaf", functools.partial(silent, "deaf"), (LOST, NOT_RESPONDING))]
+         Test("a server that is deaf", functools.partial(silent, "deaf"), (LOST, ALL_WAIT))]
 # With a session.
 SESSIONS = [Test("a server that goes mute", functools.partial(silent, "mute"), (LOST, ALL_WAIT))]

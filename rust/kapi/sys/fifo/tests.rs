@@ -50,6 +50,29 @@ mod suite {
     }
 
     #[test]
+    fn out_of_the_middle() -> Result {
+        let mut fifo = Fifo::with_capacity(4)?;
+        // At each place of the ring.
+        for first in 0..8 {
+            for item in 0..4 {
+                same("put in", fifo.push(first + item).is_ok(), true)?;
+            }
+            same("none", fifo.remove(4), None)?;
+            same("third", fifo.remove(2), Some(first + 2))?;
+            claim(
+                fifo.iter().copied().eq([first, first + 1, first + 3]),
+                "in order",
+            )?;
+            same("first", fifo.remove(0), Some(first))?;
+            same("second", fifo.pop(), Some(first + 1))?;
+            same("last", fifo.pop(), Some(first + 3))?;
+            same("odd one", fifo.push(0), Ok(&mut 0))?;
+            same("odd one", fifo.pop(), Some(0))?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn no_more_than_there_is_room_for() -> Result {
         let mut fifo = Fifo::with_capacity(2)?;
         same("one", fifo.push(1), Ok(&mut 1))?;

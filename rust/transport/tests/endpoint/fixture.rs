@@ -255,7 +255,7 @@ impl Bench {
         let mut regions = self.map(n)?;
         let mut buffer = self.qp.send_buffer()?;
         buffer.bytes().fill(0x55);
-        buffer.post(100, &mut regions, nobody)?;
+        buffer.post(100, Some(&mut regions), nobody)?;
         Ok(regions)
     }
 

@@ -95,7 +95,10 @@ mod suite {
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mapped = other.map_more(&mut regions, &mut pieces);
         same("arming", mapped.err(), Some(EINVAL))?;
-        let posted = other.qp.send_buffer()?.post(100, &mut regions, nobody);
+        let posted = other
+            .qp
+            .send_buffer()?
+            .post(100, Some(&mut regions), nobody);
         same("posting", posted.err(), Some(EINVAL))?;
         same("requests", other.device.sends(), 0)?;
         claim(regions.is_fenced(), "they are mapped no more")?;

@@ -141,7 +141,7 @@ impl Bench {
                 return Err(e);
             }
         };
-        let posted = buffer.post(len, &mut regions, nobody);
+        let posted = buffer.post(len, Some(&mut regions), nobody);
         self.endpoint.unmap(&mut regions);
         self.calls.push(regions, GFP_KERNEL)?;
         posted

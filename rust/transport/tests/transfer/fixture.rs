@@ -153,7 +153,14 @@ impl Bench {
             n => Some(self.transfer(TransferKind::Write, n)?),
         };
         let buffer = self.qp.send_buffer()?;
-        buffer.reply(50, Some(TAG), None, transfer, false)
+        buffer.send(
+            50,
+            Attached {
+                xid: Some(TAG),
+                writes: transfer,
+                ..Attached::default()
+            },
+        )
     }
 
     pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {

@@ -65,7 +65,14 @@ fn provide(bench: &Bench, xid: u32, end: Jiffies) -> Result<KVec<Segment>> {
     let mut segments = KVec::new();
     segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
     let buffer = bench.qp.send_buffer()?;
-    buffer.provide(50, Some(TAG), None, None, provided)?;
+    buffer.send(
+        50,
+        Attached {
+            xid: Some(TAG),
+            provided: Some(provided),
+            ..Attached::default()
+        },
+    )?;
     Ok(segments)
 }
 
@@ -175,7 +182,14 @@ mod suite {
         let mut segments = KVec::new();
         segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
         let buffer = bench.qp.send_buffer()?;
-        buffer.provide(50, Some(TAG), None, None, provided)?;
+        buffer.send(
+            50,
+            Attached {
+                xid: Some(TAG),
+                provided: Some(provided),
+                ..Attached::default()
+            },
+        )?;
         bench.device.complete_sends(2)?;
         holds(&bench, 1)?;
         bench.qp.pulled(XID, Some(key(&bench, &segments, 0)))?;
@@ -455,7 +469,14 @@ mod suite {
             provided.add(&mut pieces)?;
             drop(pieces);
             let buffer = bench.qp.send_buffer()?;
-            buffer.provide(50, Some(TAG), None, None, provided)?;
+            buffer.send(
+                50,
+                Attached {
+                    xid: Some(TAG),
+                    provided: Some(provided),
+                    ..Attached::default()
+                },
+            )?;
             bench.device.complete_sends(2)?;
         }
         bench.told(&[], &[])?;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Whose turn it is to post.
+//!
+//! What finds no room takes its turn, and completions post what is next: so nobody polls, no wakeup
+//! can be lost, and a lost connection has no one to wake. Calls alone never wait here: the RPC
+//! layer holds them back, so whoever makes one sees first that there is room.
+//!
+//! Two things may be short: room in the send queue, which all need, and what some need beside it
+//! (RDMA Reads a place of their own). Room is had first come, first served; who waits for the other
+//! lets pass who does not need it.
+
+use crate::{
+    kapi::{
+        ib::{
+            Reading,
+            RwCtx, //
+        },
+        trace::CompletionId, //
+    },
+    transport::{
+        endpoint::{
+            Endpoint,
+            Handler,
+            Sending,
+            WcError, //
+        },
+        send_queue::UNSIGNALED_RUN,
+        trace::{
+            self,
+            Waiting, //
+        },
+        work::{
+            Read,
+            Work, //
+        },
+    },
+};
+use kernel::prelude::*;
+use xdr::Role;
+
+/// What became of something that was to be posted.
+enum Turn {
+    /// It is posted.
+    Posted,
+    /// It waits for its turn.
+    Waits,
+    /// The device refused it, or part of it: the connection is to be dropped.
+    Failed,
+}
+
+impl<H: Handler> Sending<'_, H> {
+    /// Returns the room that is a Call's, which has seen it and has it until it is posted.
+    #[inline(always)]
+    fn left_for_a_call(&self) -> usize {
+        match H::ROLE {
+            Role::Requester => self.longest_call as usize,
+            Role::Responder => 0,
+        }
+    }
+
+    /// Returns the number of requests that one may have. What is not signaled may never make room
+    /// by itself.
+    #[inline(always)]
+    fn most_requests(&self) -> usize {
+        match H::ROLE {
+            // An RDMA_DONE is a single one.
+            Role::Requester => self.longest_read.max(1) as usize,
+            Role::Responder => {
+                let capacity = self.ring().capacity();
+                capacity.saturating_sub(UNSIGNALED_RUN as usize)
+            }
+        }
+    }
+
+    /// Returns whether there is what it needs beside room.
+    #[inline(always)]
+    fn is_ready(&self, work: &Work<H::Cookie>) -> bool {
+        !matches!(work, Work::Reads(_)) || !self.ring().reads().is_full()
+    }
+
+    #[inline(always)]
+    fn has_room(&self, work: &Work<H::Cookie>) -> bool {
+        work.requests() + self.left_for_a_call() <= self.sq_avail()
+    }
+
+    /// Posts it, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What
+    /// is given back was not posted. Does not sleep.
+    #[inline(always)]
+    fn post_or_queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
+        if !self.ring().is_open() {
+            return Err((ENOTCONN, work));
+        }
+        let requests = work.requests();
+        if requests == 0 {
+            return Err((EINVAL, work));
+        }
+        if requests > self.most_requests() {
+            return Err((EMSGSIZE, work));
+        }
+        let first = !self.pending.iter().any(|other| self.is_ready(other));
+        if !first || !self.is_ready(&work) || !self.has_room(&work) {
+            return self.queue(work);
+        }
+        match self.post(work) {
+            Ok(()) => Ok(Turn::Posted),
+            Err((_, None)) => Ok(Turn::Failed),
+            Err((e, Some(work))) => Err((e, work)),
+        }
+    }
+
+    /// Lets it wait for its turn.
+    #[cold]
+    fn queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
+        trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
+        match self.pending.push(work) {
+            Ok(_) => Ok(Turn::Waits),
+            Err(work) => Err((ENOBUFS, work)),
+        }
+    }
+
+    /// Posts those whose turn it is, as far as there is room. Returns whether nobody waits any more
+    /// who did. After an error the connection is to be dropped; what is given back was not posted.
+    fn post_pending(&mut self) -> Result<bool, Option<Work<H::Cookie>>> {
+        let waited = self.has_pending();
+        while self.ring().is_open() {
+            let Some(work) = self.take_next() else {
+                break;
+            };
+            trace::waiting(H::ROLE, Waiting::Ends, || self.trace_sq(work.number()));
+            self.post(work).map_err(|(_, work)| work)?;
+        }
+        Ok(waited && !self.has_pending())
+    }
+
+    /// Takes out whose turn it is, if there is room for that.
+    fn take_next(&mut self) -> Option<Work<H::Cookie>> {
+        let place = self.pending.iter().position(|work| self.is_ready(work))?;
+        if !self.has_room(self.pending.get(place)?) {
+            return None;
+        }
+        self.pending.remove(place)
+    }
+
+    /// Posts it. After an error what does not come back counts as posted, since nobody knows
+    /// better: the tear-down flushes it.
+    #[inline(always)]
+    fn post(&mut self, work: Work<H::Cookie>) -> Result<(), (Error, Option<Work<H::Cookie>>)> {
+        let number = work.number();
+        let posted = match work {
+            Work::Message(message) => {
+                let posted = self.post_message(message);
+                posted.map_err(|(e, message)| (e, message.map(Work::Message)))
+            }
+            Work::Reads(reading) => {
+                let posted = self.post_reads(reading);
+                posted.map_err(|(e, reading)| (e, reading.map(Work::Reads)))
+            }
+            Work::Withdrawal(withdrawal) => {
+                let posted = self.post_withdrawal(withdrawal);
+                posted.map_err(|(e, withdrawal)| (e, withdrawal.map(Work::Withdrawal)))
+            }
+        };
+        posted.inspect_err(|(e, _)| {
+            trace::waiting(H::ROLE, Waiting::NotPosted(*e), || self.trace_sq(number));
+        })
+    }
+
+    /// Posts what is next, since there is room; or says that the connection is lost.
+    pub(super) fn make_room(mut self) {
+        let (endpoint, pending) = (self.qp(), self.post_pending());
+        drop(self);
+        match pending {
+            Err(work) => {
+                if let Some(work) = work {
+                    endpoint.turn_away(work);
+                }
+                endpoint.post_failed();
+            }
+            Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().sq_space(endpoint),
+            Ok(_) => (),
+        }
+    }
+
+    /// Returns what trace events say of the queue, beside whom they are about.
+    fn trace_sq(&self, number: u32) -> (CompletionId, u32, u32) {
+        (
+            self.id_of(number),
+            self.sq_avail() as u32,
+            self.ring().capacity() as u32,
+        )
+    }
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Returns whether something waits for its turn. [`Handler::sq_space`] is called when that
+    /// changes.
+    pub(crate) fn is_send_queue_full(&self) -> bool {
+        self.lock().has_pending()
+    }
+
+    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
+    #[inline(always)]
+    pub(super) fn post_or_queue(&self, work: Work<H::Cookie>) -> Result {
+        let posted = self.lock().post_or_queue(work);
+        match posted {
+            Ok(Turn::Posted) => Ok(()),
+            Ok(Turn::Waits) => {
+                self.handler().sq_full();
+                Ok(())
+            }
+            // Nobody knows what of it the device has: it comes back with the tear-down.
+            Ok(Turn::Failed) => {
+                self.post_failed();
+                Ok(())
+            }
+            Err((e, work)) => {
+                self.not_posted(work);
+                Err(e)
+            }
+        }
+    }
+
+    /// Posts what is next, since there is room in the send queue; or says that the connection is
+    /// lost. Not with the lock of an RPC held.
+    pub(crate) fn make_room(&self) {
+        self.lock().make_room();
+    }
+
+    /// Says that something could not be posted: the connection is lost.
+    #[cold]
+    pub(super) fn post_failed(&self) {
+        self.handler().failed(WcError::not_posted());
+    }
+
+    /// Gives back what waits for its turn: nobody takes one any more.
+    pub(super) fn turn_away_pending(&self) {
+        let mut pending = self.lock().take_pending();
+        while let Some(work) = pending.pop() {
+            self.turn_away(work);
+        }
+    }
+
+    /// Gives back what has waited for its turn, and will not be posted.
+    fn turn_away(&self, work: Work<H::Cookie>) {
+        match work {
+            Work::Reads(reading) => self.give_back_reads(reading, false),
+            other => self.not_posted(other),
+        }
+    }
+
+    /// Gives the memory of RDMA Reads back, which have ended or were not posted.
+    pub(super) fn give_back_reads(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
+        let Reading { transfer, owned } = reading;
+        let memory = RwCtx::into_memory(transfer);
+        self.handler().read_ended(self, owned.cookie, memory, ok);
+    }
+
+    /// Gives back what was not posted, whose poster hears of that.
+    #[cold]
+    fn not_posted(&self, work: Work<H::Cookie>) {
+        // The rest of a withdrawal goes with the tear-down.
+        if let Work::Message(message) = work {
+            if let Some(provided) = message.provided {
+                self.let_out(provided);
+            }
+            // Outside the lock.
+            drop(message.writes);
+            self.lock().put_buffer(message.buffer);
+        }
+    }
+}
