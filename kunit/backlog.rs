@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: connections are taken in the order in which they came, all that there is room for; one
-//! that its peer has given up, or for which nobody has time, goes without a taker.
+//! that is lost, or that nobody takes for too long, is dropped.
 
 use super::*;
 use crate::{
@@ -11,6 +11,10 @@ use crate::{
         same, //
     },
 };
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
 
 /// More than there ever was room for in a list of fixed length.
 const CROWD: usize = 1000;
@@ -18,57 +22,57 @@ const LONG: Jiffies = 1000 * HZ;
 /// Until something that is to happen has happened, at the latest.
 const DEADLINE: Jiffies = 60 * HZ;
 
-/// Tells when it is dropped.
-struct Guest(usize, Option<Arc<Gone>>);
-
+/// What is known of a connection from outside.
 #[pin_data]
-struct Gone {
+struct Watched {
+    lost: Atomic<bool>,
     #[pin]
-    completion: Completion,
+    dropped: Completion,
 }
 
-impl Drop for Guest {
+/// A connection that tells when it is dropped.
+struct Connection(usize, Option<Arc<Watched>>);
+
+impl Acceptable for Connection {
+    fn is_lost(&self) -> bool {
+        matches!(&self.1, Some(watched) if watched.lost.load(Relaxed))
+    }
+}
+
+impl Drop for Connection {
     fn drop(&mut self) {
-        if let Some(gone) = &self.1 {
-            gone.completion.complete_all();
+        if let Some(watched) = &self.1 {
+            watched.dropped.complete_all();
         }
     }
 }
 
-/// One that is closed at its end.
-struct Open(Arc<Backlog<Guest>>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.close();
+impl Watched {
+    fn lose(&self) {
+        self.lost.store(true, Relaxed);
     }
 }
 
-impl Open {
-    fn new(most: usize, patience: Jiffies) -> Result<Self> {
-        let queue = OwnedQueue::new(c"kunit", GFP_KERNEL)?;
-        Ok(Self(Backlog::new(most, patience, queue)?))
+impl Backlog<Connection> {
+    fn empty(limit: usize, timeout: Jiffies) -> Result<Self> {
+        Self::new(limit, timeout, OwnedQueue::new(c"kunit", GFP_KERNEL)?)
     }
 
-    fn push(&self, name: usize) -> Result<u64> {
-        let ticket = self.0.ticket()?;
-        let number = ticket.number();
-        self.0.push(ticket, Guest(name, None));
-        Ok(number)
+    fn add(&self, name: usize) -> Result {
+        self.push(self.reserve()?, Connection(name, None));
+        Ok(())
     }
 
-    /// One whose end can be waited for.
-    fn push_watched(&self, name: usize) -> Result<(u64, Arc<Gone>)> {
-        let init = pin_init!(Gone { completion <- Completion::new() });
-        let gone = Arc::pin_init(init, GFP_KERNEL)?;
-        let ticket = self.0.ticket()?;
-        let number = ticket.number();
-        self.0.push(ticket, Guest(name, Some(gone.clone())));
-        Ok((number, gone))
+    /// Adds one that can be lost, and whose end can be waited for.
+    fn add_watched(&self, name: usize) -> Result<Arc<Watched>> {
+        let init = pin_init!(Watched { lost: Atomic::new(false), dropped <- Completion::new() });
+        let watched = Arc::pin_init(init, GFP_KERNEL)?;
+        self.push(self.reserve()?, Connection(name, Some(watched.clone())));
+        Ok(watched)
     }
 
-    fn take(&self) -> Option<usize> {
-        self.0.take().map(|guest| guest.0)
+    fn take_name(&self) -> Option<usize> {
+        self.take().map(|connection| connection.0)
     }
 }
 
@@ -78,92 +82,102 @@ mod suite {
 
     #[test]
     fn a_thousand_are_taken_in_their_order() -> Result {
-        let backlog = Open::new(CROWD, LONG)?;
+        let backlog = Backlog::empty(CROWD, LONG)?;
         for name in 0..CROWD {
-            backlog.push(name)?;
+            backlog.add(name)?;
         }
         for name in 0..CROWD {
-            same("taken", backlog.take(), Some(name))?;
+            same("taken", backlog.take_name(), Some(name))?;
         }
-        claim(backlog.0.is_empty(), "all are taken")
+        claim(backlog.is_empty(), "all are taken")
     }
 
     #[test]
     fn no_more_than_there_is_room_for() -> Result {
-        let backlog = Open::new(2, LONG)?;
+        let backlog = Backlog::empty(2, LONG)?;
         for name in 0..2 {
-            backlog.push(name)?;
+            backlog.add(name)?;
         }
-        same("the third", backlog.push(2), Err(EBUSY))?;
-        same("taken", backlog.take(), Some(0))?;
-        same("once there is room", backlog.push(3).map(|_| ()), Ok(()))
+        same("the third", backlog.add(2), Err(EBUSY))?;
+        same("taken", backlog.take_name(), Some(0))?;
+        same("once there is room", backlog.add(3), Ok(()))
+    }
+
+    #[test]
+    fn what_is_lost_makes_room() -> Result {
+        let backlog = Backlog::empty(1, LONG)?;
+        let watched = backlog.add_watched(0)?;
+        same("the second", backlog.add(1), Err(EBUSY))?;
+        watched.lose();
+        claim(watched.dropped.wait_timeout(DEADLINE), "it is dropped")?;
+        // The reaper counts it as gone after that.
+        backlog.0.cancel_sync();
+        same("once there is room", backlog.add(1), Ok(()))
     }
 
     #[test]
     fn what_is_given_up_goes_without_a_taker() -> Result {
-        let backlog = Open::new(3, LONG)?;
-        backlog.push(0)?;
-        let (lost, gone) = backlog.push_watched(1)?;
-        backlog.push(2)?;
-        backlog.0.give_up(lost);
-        claim(gone.completion.wait_timeout(DEADLINE), "it is dropped")?;
-        same("taken", backlog.take(), Some(0))?;
-        same("taken", backlog.take(), Some(2))?;
-        same("taken", backlog.take(), None)
+        let backlog = Backlog::empty(3, LONG)?;
+        backlog.add(0)?;
+        let watched = backlog.add_watched(1)?;
+        backlog.add(2)?;
+        watched.lose();
+        claim(watched.dropped.wait_timeout(DEADLINE), "it is dropped")?;
+        same("taken", backlog.take_name(), Some(0))?;
+        same("taken", backlog.take_name(), Some(2))?;
+        same("taken", backlog.take_name(), None)
     }
 
     #[test]
     fn what_was_taken_cannot_be_given_up() -> Result {
-        let backlog = Open::new(2, LONG)?;
-        let (lost, gone) = backlog.push_watched(0)?;
-        let (other, after) = backlog.push_watched(1)?;
-        let taken = backlog.0.take();
-        backlog.0.give_up(lost);
-        backlog.0.give_up(other);
+        let backlog = Backlog::empty(2, LONG)?;
+        let (first, other) = (backlog.add_watched(0)?, backlog.add_watched(1)?);
+        let taken = backlog.take();
+        first.lose();
+        other.lose();
         // They go in their order, so the first would be gone by now.
-        claim(after.completion.wait_timeout(DEADLINE), "the other goes")?;
-        claim(!gone.completion.wait_timeout(1), "it is its taker's")?;
+        claim(other.dropped.wait_timeout(DEADLINE), "the other goes")?;
+        claim(!first.dropped.wait_timeout(1), "it is its taker's")?;
         drop(taken);
         Ok(())
     }
 
     #[test]
     fn nobody_waits_for_ever() -> Result {
-        let backlog = Open::new(2, HZ / 10)?;
-        let (_, first) = backlog.push_watched(0)?;
-        let (_, second) = backlog.push_watched(1)?;
-        for gone in [first, second] {
-            claim(gone.completion.wait_timeout(DEADLINE), "it has waited")?;
+        let backlog = Backlog::empty(2, HZ / 10)?;
+        for watched in [backlog.add_watched(0)?, backlog.add_watched(1)?] {
+            claim(watched.dropped.wait_timeout(DEADLINE), "it has waited")?;
         }
-        same("taken", backlog.take(), None)
+        same("taken", backlog.take_name(), None)
     }
 
     #[test]
     fn who_sees_others_taken_waits_on() -> Result {
-        let mut queue = Queue {
-            waiting: RBTree::new(),
-            given_up: RBTree::new(),
-            len: 0,
-            next: 1,
-            taken: jiffies(),
-        };
-        let since = jiffies().wrapping_sub(LONG);
-        let entry = Entry { value: (), since };
-        queue.waiting.try_create_and_insert(0, entry, GFP_KERNEL)?;
-        claim(queue.outcast(LONG).is_none(), "one was taken just now")?;
-        queue.taken = since;
-        claim(queue.outcast(LONG).is_some(), "none was taken for as long")
+        let backlog = Backlog::empty(1, LONG)?;
+        backlog.add(0)?;
+        // This is the reaper.
+        backlog.0.cancel_sync();
+        let long_ago = jiffies().wrapping_sub(LONG);
+        let mut queue = backlog.0.queue.lock();
+        queue.waiting.get_mut(&0).ok_or(ENOENT)?.since = long_ago;
+        drop(queue);
+        claim(backlog.0.remove(&mut 0).is_none(), "one was taken just now")?;
+        backlog.0.queue.lock().taken = long_ago;
+        let removed = backlog.0.remove(&mut 0);
+        claim(
+            removed.is_some_and(|one| one.late),
+            "none was taken for as long",
+        )
     }
 
     #[test]
     fn what_is_closed_keeps_none() -> Result {
-        let backlog = Open::new(2, LONG)?;
-        let (lost, first) = backlog.push_watched(0)?;
-        let (_, second) = backlog.push_watched(1)?;
-        backlog.0.give_up(lost);
+        let backlog = Backlog::empty(2, LONG)?;
+        let (lost, other) = (backlog.add_watched(0)?, backlog.add_watched(1)?);
+        lost.lose();
         drop(backlog);
-        for gone in [first, second] {
-            claim(gone.completion.wait_timeout(1), "it is dropped")?;
+        for watched in [lost, other] {
+            claim(watched.dropped.wait_timeout(1), "it is dropped")?;
         }
         Ok(())
     }

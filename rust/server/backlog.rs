@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What waits to be accepted, in the order in which it came.
+//! Connections that wait to be accepted, in the order in which they came.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/backlog.rs"]
@@ -16,7 +16,6 @@ use crate::kapi::sys::{
     workqueue::{
         work_class,
         DelayedWork,
-        Hasten,
         OwnedQueue,
         Timer,
         WorkItem, //
@@ -37,213 +36,157 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// One that waits.
-struct Entry<T> {
-    value: T,
+/// How often the reaper looks at the connections that wait.
+const INTERVAL: Jiffies = HZ;
+
+/// A connection that can be accepted.
+pub(super) trait Acceptable: Send + Unpin + 'static {
+    /// Returns whether the connection is lost. Called with a spin lock held.
+    fn is_lost(&self) -> bool;
+}
+
+/// A connection, and since when it waits.
+pub(super) struct Entry<T> {
+    connection: T,
     since: Jiffies,
 }
 
-/// Those that wait, each under the number of its ticket.
+/// The connections that wait, each under its number.
 struct Queue<T> {
     waiting: RBTree<u64, Entry<T>>,
-    /// Nobody waits for these any more: they are to be dropped.
-    given_up: RBTree<u64, Entry<T>>,
-    /// How many are in both.
+    /// Their number, with those that are being dropped.
     len: usize,
-    /// The number of the next ticket.
+    /// The number of the next.
     next: u64,
     /// When one was taken last.
     taken: Jiffies,
 }
 
-impl<T> Queue<T> {
-    fn first(&mut self) -> Option<RBTreeNode<u64, Entry<T>>> {
-        Some(self.waiting.cursor_front_mut()?.remove_current().1)
-    }
+/// Memory for one connection more.
+pub(super) type Reservation<T> = RBTreeNodeReservation<u64, Entry<T>>;
 
-    /// How long the first of those that wait has done so since one was taken.
-    fn idle(&self) -> Option<Jiffies> {
-        let front = self.waiting.cursor_front()?;
-        Some(since(front.current().1.since).min(since(self.taken)))
-    }
-
-    /// One to be dropped, and whether that is because it has waited for longer than `patience`.
-    fn outcast(&mut self, patience: Jiffies) -> Option<(RBTreeNode<u64, Entry<T>>, bool)> {
-        if let Some(cursor) = self.given_up.cursor_front_mut() {
-            return Some((cursor.remove_current().1, false));
-        }
-        if self.idle()? < patience {
-            return None;
-        }
-        Some((self.first()?, true))
-    }
-}
-
-/// What waits to be accepted.
+/// Holds connections until they are accepted, are lost, or have waited for too long.
 ///
-/// Dropping what waits may sleep, and may wait for who gives it up: so a work item does it.
-#[pin_data]
-pub(super) struct Backlog<T: Send + Unpin + 'static> {
-    /// How many may wait.
-    most: usize,
-    /// For how long one may wait while none is taken.
-    patience: Jiffies,
-    #[pin]
-    queue: SpinLock<Queue<T>>,
-    /// None before it is made, and after the end.
-    #[pin]
-    reaper: SpinLock<Option<DelayedWork<Reaper<T>>>>,
-}
+/// Dropping a connection waits for its event handler, so that this cannot do it: the reaper does.
+/// Dropping the backlog drops all that wait, and sleeps.
+pub(super) struct Backlog<T: Acceptable>(DelayedWork<Reaper<T>>);
 
-/// A place in the backlog, before it is taken.
-pub(super) struct Ticket<T> {
-    number: u64,
-    place: RBTreeNodeReservation<u64, Entry<T>>,
-}
-
-impl<T> Ticket<T> {
-    /// What [`Backlog::give_up`] wants to be told.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-impl<T: Send + Unpin + 'static> Backlog<T> {
-    /// An empty one, whose work is done on `queue`. It is to be closed at its end. May sleep.
-    pub(super) fn new(most: usize, patience: Jiffies, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
-        let waiting = Queue {
+impl<T: Acceptable> Backlog<T> {
+    /// Creates an empty backlog for up to `limit` connections, each of which may wait for `timeout`
+    /// while none is taken. Its work is done on `works`. May sleep.
+    pub(super) fn new(limit: usize, timeout: Jiffies, works: Arc<OwnedQueue>) -> Result<Self> {
+        let queue = Queue {
             waiting: RBTree::new(),
-            given_up: RBTree::new(),
             len: 0,
             next: 0,
             taken: jiffies(),
         };
-        let backlog = Arc::pin_init(
-            pin_init!(Self {
-                most,
-                patience,
-                queue <- new_spinlock!(waiting, "svcrdma_backlog"),
-                reaper <- new_spinlock!(None, "svcrdma_reaper"),
-            }),
-            GFP_KERNEL,
-        )?;
-        let theirs = backlog.clone();
-        let reaper = DelayedWork::new(
-            queue,
-            work_class!(c"svcrdma_reaper"),
-            init!(Reaper { backlog: theirs }),
-            GFP_KERNEL,
-        )?;
-        *backlog.reaper.lock() = Some(reaper);
-        Ok(backlog)
+        let reaper = pin_init!(Reaper {
+            limit,
+            timeout,
+            queue <- new_spinlock!(queue, "svcrdma_backlog"),
+        });
+        let class = work_class!(c"svcrdma_reaper");
+        Ok(Self(DelayedWork::new(works, class, reaper, GFP_KERNEL)?))
     }
 
-    /// A place at the end. `EBUSY` if as many wait as may, `ENOMEM` without memory. May sleep.
-    pub(super) fn ticket(&self) -> Result<Ticket<T>> {
-        let place = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let mut queue = self.queue.lock();
-        // Those who hold a ticket are not counted: they are no more than there are devices.
-        if queue.len >= self.most {
+    /// Allocates what [`Self::push`] needs. `EBUSY` if the backlog is full. May sleep.
+    pub(super) fn reserve(&self) -> Result<Reservation<T>> {
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        // Reservations are not counted: there is one at a time for each device.
+        if self.0.queue.lock().len >= self.0.limit {
             return Err(EBUSY);
         }
-        let number = queue.next;
-        queue.next += 1;
-        Ok(Ticket { number, place })
+        Ok(reservation)
     }
 
-    /// Has something wait. Does not sleep.
-    pub(super) fn push(&self, ticket: Ticket<T>, value: T) {
-        let entry = Entry {
-            value,
-            since: jiffies(),
-        };
-        let node = ticket.place.into_node(ticket.number, entry);
-        let mut queue = self.queue.lock();
+    /// Adds a connection at the end. Does not sleep.
+    pub(super) fn push(&self, reservation: Reservation<T>, connection: T) {
+        let since = jiffies();
+        let mut queue = self.0.queue.lock();
+        let node = reservation.into_node(queue.next, Entry { connection, since });
         queue.len += 1;
-        // No two tickets have one number.
+        queue.next += 1;
+        // No other has this number.
         let _ = queue.waiting.insert(node);
         drop(queue);
-        if let Some(reaper) = &*self.reaper.lock() {
-            reaper.queue(self.patience);
-        }
+        self.0.queue(INTERVAL);
     }
 
-    /// Nobody waits any more for what waits with this ticket: it is dropped soon, by somebody else.
-    /// Nothing if it was taken. Does not sleep.
-    pub(super) fn give_up(&self, ticket: u64) {
-        let mut queue = self.queue.lock();
-        let Some(node) = queue.waiting.remove_node(&ticket) else {
-            return;
-        };
-        let _ = queue.given_up.insert(node);
-        drop(queue);
-        if let Some(reaper) = &*self.reaper.lock() {
-            reaper.hasten(0);
-        }
-    }
-
-    /// What has waited longest.
+    /// Takes the connection that has waited longest.
     pub(super) fn take(&self) -> Option<T> {
-        let mut queue = self.queue.lock();
-        let node = queue.first()?;
+        let mut queue = self.0.queue.lock();
+        let node = queue.waiting.cursor_front_mut()?.remove_current().1;
         queue.len -= 1;
         queue.taken = jiffies();
         drop(queue);
-        Some(node.to_key_value().1.value)
+        Some(node.to_key_value().1.connection)
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no connection waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.lock().waiting.is_empty()
+        self.0.queue.lock().waiting.is_empty()
     }
 
-    /// How many may wait.
-    pub(super) fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Drops all that waits. Nothing must be pushed any more. May sleep.
-    pub(super) fn close(&self) {
-        let reaper = self.reaper.lock().take();
-        // It waits for what runs, outside of the lock.
-        drop(reaper);
-        while self.drop_one(0).is_some() {}
-    }
-
-    /// Drops one that is given up or has waited for longer than `patience`, and says whether it was
-    /// the latter; none if there is none.
-    fn drop_one(&self, patience: Jiffies) -> Option<bool> {
-        let mut queue = self.queue.lock();
-        let (node, waited) = queue.outcast(patience)?;
-        drop(queue);
-        drop(node);
-        // It takes memory until now.
-        self.queue.lock().len -= 1;
-        Some(waited)
+    /// Returns how many connections may wait.
+    pub(super) fn limit(&self) -> usize {
+        self.0.limit
     }
 }
 
-/// Drops what is given up, or has waited for too long.
-struct Reaper<T: Send + Unpin + 'static> {
-    backlog: Arc<Backlog<T>>,
+/// A connection that nobody is to accept any more.
+struct Removed<T> {
+    node: RBTreeNode<u64, Entry<T>>,
+    /// It is not lost, but has waited for too long.
+    late: bool,
 }
 
-impl<T: Send + Unpin + 'static> WorkItem for Reaper<T> {
+/// The work item that drops connections which are lost, or have waited for too long.
+#[pin_data]
+struct Reaper<T> {
+    limit: usize,
+    timeout: Jiffies,
+    #[pin]
+    queue: SpinLock<Queue<T>>,
+}
+
+impl<T: Acceptable> Reaper<T> {
+    /// Removes the next connection to be dropped, beginning with `number`, which it counts up: the
+    /// lock is let go in between, however many wait.
+    fn remove(&self, number: &mut u64) -> Option<Removed<T>> {
+        loop {
+            let mut queue = self.queue.lock();
+            let taken = queue.taken;
+            let cursor = queue.waiting.cursor_lower_bound_mut(number)?;
+            let (&current, entry) = cursor.current();
+            *number = current + 1;
+            let late = since(entry.since).min(since(taken)) >= self.timeout;
+            let lost = entry.connection.is_lost();
+            if lost || late {
+                let (_, node) = cursor.remove_current();
+                return Some(Removed { node, late: !lost });
+            }
+        }
+    }
+}
+
+impl<T: Acceptable> WorkItem for Reaper<T> {
     fn run(&self, timer: Timer<'_>) {
-        let backlog = &self.backlog;
-        let mut late = 0u32;
-        while let Some(waited) = backlog.drop_one(backlog.patience) {
-            late += u32::from(waited);
+        let (mut number, mut late) = (0, 0u32);
+        while let Some(removed) = self.remove(&mut number) {
+            late += u32::from(removed.late);
+            drop(removed.node);
+            // It takes memory until now.
+            self.queue.lock().len -= 1;
         }
         if late != 0 {
-            let seconds = backlog.patience / HZ;
+            let seconds = self.timeout / HZ;
             warn(format_args!(
                 "{late} connections given up: no nfsd thread took one for {seconds} seconds"
             ));
         }
-        let idle = backlog.queue.lock().idle();
-        if let Some(idle) = idle {
-            timer.queue(backlog.patience.saturating_sub(idle));
+        if !self.queue.lock().waiting.is_empty() {
+            timer.queue(INTERVAL);
         }
     }
 }

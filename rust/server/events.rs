@@ -16,7 +16,7 @@ use crate::{
     },
     server::{
         all_pulls::AllPulls,
-        backlog::Backlog,
+        backlog::Acceptable,
         pace::Pace,
         poison::Poison, //
     },
@@ -48,23 +48,22 @@ pub(super) struct Pending {
     pub(super) all_pulls: Arc<AllPulls>,
 }
 
-/// Who lets the id of a connection go that is lost.
-enum Owner {
-    /// It waits with this ticket.
-    Backlog(Arc<Backlog<Pending>>, u64),
-    /// The transport, from when the connection is being accepted.
-    Transport(SvcHandle),
+impl Acceptable for Pending {
+    fn is_lost(&self) -> bool {
+        self.events.is_over()
+    }
 }
 
 struct State {
-    owner: Owner,
+    /// The transport, from when the connection is being accepted.
+    transport: Option<SvcHandle>,
     up: bool,
     over: bool,
 }
 
 impl State {
-    /// Whether an event says only that the path may be another. A connection that does not find it
-    /// fails by its own retries, and one that does goes on.
+    /// Returns whether an event says only that the path may be another. A connection that does not
+    /// find it fails by its own retries, and one that does goes on.
     fn is_moved(&self, kind: CmEventKind) -> bool {
         match kind {
             CmEventKind::AddressChange => true,
@@ -74,12 +73,12 @@ impl State {
         }
     }
 
-    /// The connection is lost. The id must not be destroyed here: that waits for its handler.
+    /// Notes that the connection is lost. The id must not be destroyed here: that waits for its
+    /// handler. The transport does it, or the reaper of the backlog.
     fn lost(&mut self) {
         self.over = true;
-        match &self.owner {
-            Owner::Backlog(backlog, ticket) => backlog.give_up(*ticket),
-            Owner::Transport(handle) => handle.close(),
+        if let Some(transport) = &self.transport {
+            transport.close();
         }
     }
 }
@@ -92,10 +91,10 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// For a connection that is going to wait with a ticket. May sleep.
-    pub(super) fn new(backlog: Arc<Backlog<Pending>>, ticket: u64) -> Result<Arc<Self>> {
+    /// Creates those of a connection that is going to wait. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
         let state = State {
-            owner: Owner::Backlog(backlog, ticket),
+            transport: None,
             up: false,
             over: false,
         };
@@ -105,24 +104,23 @@ impl Events {
         )
     }
 
-    /// Whom to tell of events. `ENOTCONN` if the connection is lost already.
-    pub(super) fn attach(&self, handle: SvcHandle) -> Result {
+    /// Sets the transport that is told of events, once. `ENOTCONN` if the connection is lost
+    /// already.
+    pub(super) fn attach(&self, transport: SvcHandle) -> Result {
         let mut state = self.state.lock();
         if state.over {
             return Err(ENOTCONN);
         }
-        let before = core::mem::replace(&mut state.owner, Owner::Transport(handle));
-        drop(state);
-        drop(before);
+        state.transport = Some(transport);
         Ok(())
     }
 
-    /// Whether it is lost, or was never made: the id's calls fail then.
+    /// Returns whether the connection is lost, or was never made: the id's calls fail then.
     pub(super) fn is_over(&self) -> bool {
         self.state.lock().over
     }
 
-    /// Whether messages may be sent.
+    /// Returns whether messages may be sent.
     pub(super) fn is_up(&self) -> bool {
         self.state.lock().up
     }
@@ -134,9 +132,9 @@ impl CmHandler for Events {
             CmEventKind::Established => {
                 let mut state = self.state.lock();
                 state.up = true;
-                if let Owner::Transport(handle) = &state.owner {
+                if let Some(transport) = &state.transport {
                     // Requests may have come before.
-                    handle.request_pending();
+                    transport.request_pending();
                 }
             }
             CmEventKind::Other | CmEventKind::AddressResolved | CmEventKind::RouteResolved => (),

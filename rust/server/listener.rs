@@ -64,23 +64,23 @@ const LISTEN_BACKLOG: i32 = 1024;
 /// [`Events`]. On a machine with 1 GiB, 2048 may wait.
 const SHARE_OF_MEMORY: usize = 128;
 
-/// For how long connections wait while no nfsd thread takes any. Their peers do not wait longer.
-const PATIENCE: Jiffies = 120 * HZ;
+/// For how long connections wait while no nfsd thread accepts any. Their peers do not wait longer.
+const ACCEPT_TIMEOUT: Jiffies = 120 * HZ;
 
 /// Until another try to listen where that failed.
 const RETRY: Jiffies = HZ;
 
-/// Takes requests for connections.
+/// What a listener has whatever id it listens with: puts connections into its backlog.
 #[pin_data]
-struct Door {
+struct ListenState {
     handle: SvcHandle,
     queue: Arc<OwnedQueue>,
     poison: Arc<Poison>,
     pace: Arc<Pace>,
     all_pulls: Arc<AllPulls>,
-    backlog: Arc<Backlog<Pending>>,
+    backlog: Backlog<Pending>,
     #[pin]
-    again: SpinLock<ListenRetry>,
+    retry: SpinLock<ListenRetry>,
 }
 
 /// What listens again.
@@ -94,12 +94,12 @@ enum ListenRetry {
     Never,
 }
 
-impl Door {
-    /// Has the connection wait, or says why not. Nothing fails once the id is adopted: to drop that
-    /// here would wait for this very function.
-    fn let_in(&self, request: &ConnectRequest<'_>) -> Result {
-        let ticket = self.backlog.ticket()?;
-        let events = Events::new(self.backlog.clone(), ticket.number())?;
+impl ListenState {
+    /// Adds the connection to the backlog. Nothing fails once the id is adopted: to drop that here
+    /// would wait for this very function.
+    fn add(&self, request: &ConnectRequest<'_>) -> Result {
+        let reservation = self.backlog.reserve()?;
+        let events = Events::new()?;
         let id = request.adopt(events.clone()).ok_or(EINVAL)?;
         let new = Pending {
             id,
@@ -112,13 +112,13 @@ impl Door {
             pace: self.pace.clone(),
             all_pulls: self.all_pulls.clone(),
         };
-        self.backlog.push(ticket, new);
+        self.backlog.push(reservation, new);
         self.handle.connection_pending();
         Ok(())
     }
 }
 
-impl ListenHandler for Door {
+impl ListenHandler for ListenState {
     fn request(&self, request: &ConnectRequest<'_>) {
         // A requester that serves no RDMA Reads cannot send chunks.
         if request.initiator_depth == 0 {
@@ -126,9 +126,9 @@ impl ListenHandler for Door {
             return;
         }
         let peer = request.peer();
-        match self.let_in(request) {
+        match self.add(request) {
             Err(EBUSY) => {
-                let most = self.backlog.most();
+                let most = self.backlog.limit();
                 warn_about(
                     &peer,
                     format_args!(
@@ -142,7 +142,7 @@ impl ListenHandler for Door {
     }
 
     fn ended(&self) {
-        match &mut *self.again.lock() {
+        match &mut *self.retry.lock() {
             ListenRetry::Early { wanted } => *wanted = true,
             ListenRetry::Work(work) => {
                 work.queue(0);
@@ -158,9 +158,9 @@ struct ListenWork {
     net: NetRef,
     /// With the port.
     address: SocketAddress,
-    door: Arc<Door>,
+    state: Arc<ListenState>,
     #[pin]
-    id: Mutex<Option<ListenId<Door>>>,
+    id: Mutex<Option<ListenId<ListenState>>>,
 }
 
 impl WorkItem for ListenWork {
@@ -169,7 +169,7 @@ impl WorkItem for ListenWork {
         let first = id.is_some();
         // The old one must let the address go first.
         *id = None;
-        match ListenId::new(&self.net, &self.address, LISTEN_BACKLOG, self.door.clone()) {
+        match ListenId::new(&self.net, &self.address, LISTEN_BACKLOG, self.state.clone()) {
             Ok(new) => *id = Some(new),
             Err(e) => {
                 if first {
@@ -187,7 +187,7 @@ impl WorkItem for ListenWork {
 /// A listener.
 pub(crate) struct Listener {
     address: SocketAddress,
-    door: Arc<Door>,
+    state: Arc<ListenState>,
 }
 
 impl Listener {
@@ -196,82 +196,81 @@ impl Listener {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
         let (poison, pace) = (Poison::new()?, Pace::new()?);
         let all_pulls = AllPulls::new()?;
-        let most = total_pages() / SHARE_OF_MEMORY;
-        let backlog = Backlog::new(most, PATIENCE, queue.clone())?;
-        let (theirs, works) = (backlog.clone(), queue.clone());
-        let door = Arc::pin_init(
-            pin_init!(Door {
+        let limit = total_pages() / SHARE_OF_MEMORY;
+        let backlog = Backlog::new(limit, ACCEPT_TIMEOUT, queue.clone())?;
+        let works = queue.clone();
+        let state = Arc::pin_init(
+            pin_init!(ListenState {
                 handle,
                 queue: works,
                 poison,
                 pace,
                 all_pulls,
-                backlog: theirs,
-                again <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_again"),
+                backlog,
+                retry <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_listen_retry"),
             }),
             GFP_KERNEL,
-        )
-        .inspect_err(|_| backlog.close())?;
+        )?;
         // From here on dropping it undoes all.
         let mut listener = Self {
             address: *address,
-            door,
+            state,
         };
         listener.begin(net, queue)?;
         Ok(listener)
     }
 
     fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
-        let door = &self.door;
-        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, door.clone())?;
+        let state = self.state.clone();
+        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
         self.address = id.local_address();
-        let (net, address, theirs) = (net.hold(), self.address, door.clone());
+        let (net, address) = (net.hold(), self.address);
         let work = DelayedWork::new(
             queue,
             work_class!(c"svcrdma_listen"),
             pin_init!(ListenWork {
                 net,
                 address,
-                door: theirs,
+                state,
                 id <- new_mutex!(Some(id), "svcrdma_listening"),
             }),
             GFP_KERNEL,
         )?;
-        let mut again = door.again.lock();
-        if let ListenRetry::Early { wanted: true } = *again {
+        let mut retry = self.state.retry.lock();
+        if let ListenRetry::Early { wanted: true } = *retry {
             work.queue(0);
         }
-        *again = ListenRetry::Work(work);
+        *retry = ListenRetry::Work(work);
         Ok(())
     }
 
-    /// The address that it got.
+    /// Returns the address that it listens on.
     pub(super) fn local_address(&self) -> SocketAddress {
         self.address
     }
 
-    /// Whether a connection waits.
+    /// Returns whether a connection waits.
     pub(super) fn is_pending(&self) -> bool {
-        !self.door.backlog.is_empty()
+        !self.state.backlog.is_empty()
     }
 
-    /// Listens no more: somebody else may, at once. Connections that wait do so still. May sleep.
+    /// Stops listening: somebody else may listen at once. Connections that wait do so still. May
+    /// sleep.
     pub(super) fn end(&self) {
-        let again = core::mem::replace(&mut *self.door.again.lock(), ListenRetry::Never);
+        let retry = core::mem::replace(&mut *self.state.retry.lock(), ListenRetry::Never);
         // It waits for what runs, outside of the lock.
-        drop(again);
+        drop(retry);
     }
 
-    /// The connection that has waited longest.
+    /// Takes the connection that has waited longest. `EAGAIN` if there is none.
     pub(super) fn next(&self) -> Result<Pending> {
-        self.door.backlog.take().ok_or(EAGAIN)
+        self.state.backlog.take().ok_or(EAGAIN)
     }
 }
 
 impl Drop for Listener {
+    /// Drops the connections that wait, too: nobody else has the backlog any more. Sleeps.
     fn drop(&mut self) {
         self.end();
-        // Nobody knocks any more.
-        self.door.backlog.close();
     }
 }
