@@ -28,10 +28,7 @@ use kapi::{
         Registered,
         SvcClass, //
     },
-    sys::{
-        svc_sysctl::SvcSysctl,
-        sysctl::Sysctl, //
-    },
+    sys::sysctl::Sysctl, //
 };
 use kernel::prelude::*;
 
@@ -46,7 +43,7 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
-    _sysctl: (Option<Sysctl>, Option<SvcSysctl>),
+    _sysctl: Option<Sysctl>,
     _client: Registered<Class>,
     _server: Registered<SvcClass>,
     _reverse: Registered<Class>,
@@ -68,10 +65,7 @@ impl kernel::Module for RpcRdma {
         let _client = register_transport::<client::ClientXprt>(module).inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
-        let _sysctl = (
-            Sysctl::register().inspect_err(warn).ok(),
-            SvcSysctl::register().inspect_err(warn).ok(),
-        );
+        let _sysctl = Sysctl::register().inspect_err(warn).ok();
         Ok(Self {
             _sysctl,
             _client,

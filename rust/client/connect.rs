@@ -32,7 +32,8 @@ use crate::{
         },
         sys::{
             address::SocketAddress,
-            log, sysctl,
+            log,
+            sysctl::Tunable,
             time::HZ,
             workqueue::{
                 DelayedWork,
@@ -111,9 +112,9 @@ fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointCo
         send_entries: sizes.queues.sends,
         regions_per_call: sizes.plan.rpc(),
         send_buffers: max_requests + pulled + REVERSE_SLOTS + UNSIGNALED_RUN,
-        send_size: sysctl::max_inline_write() as usize,
+        send_size: Tunable::MaxInlineWrite.get() as usize,
         receives: sizes.queues.receives,
-        receive_size: sysctl::max_inline_read() as usize,
+        receive_size: Tunable::MaxInlineRead.get() as usize,
         region: Some(RegionSize {
             pages: sizes.plan.pages(),
             sg_gaps: device.sg_gaps,
@@ -156,7 +157,7 @@ fn attempt(
 
     let device = id.limits()?;
     let added = id.requests_beside_reads(PULL_CONTEXTS)?;
-    let (max_requests, pages) = (xprt.max_requests(), sysctl::region_pages());
+    let (max_requests, pages) = (xprt.max_requests(), Tunable::RegionPages.get());
     let (own, peer) = id.addresses();
     let name = (shared.next_id(), program);
     let connection = bring_up::make(
@@ -165,7 +166,7 @@ fn attempt(
         max_requests,
         |device, requests| {
             let sizes = Sizes::new(device, pages, requests)?;
-            let sizes = match sysctl::reliable_reply() {
+            let sizes = match Tunable::ReliableReply.is_set() {
                 true => sizes.pulling(device, added),
                 false => sizes,
             };
@@ -224,7 +225,7 @@ fn bring_up(
     let regions = requester.plan.message().max(FIRST_REGIONS);
     requester.make_regions(connection, regions, regions)?;
 
-    let padding = !sysctl::pad_optimize();
+    let padding = !Tunable::PadOptimize.is_set();
     let own = PrivateData {
         // With padding not every key is of one RPC alone, as the server may think (RFC 8797,
         // section 4.1). Where no device looks at the key it is no proof.

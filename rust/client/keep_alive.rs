@@ -21,7 +21,7 @@ use crate::{
     },
     kapi::{
         sys::{
-            sysctl,
+            sysctl::Tunable,
             time::HZ,
             workqueue::{
                 Timer,
@@ -97,7 +97,7 @@ fn next_look(requester: &Requester) -> Jiffies {
 
 /// After how long a silence the server is asked; none if never.
 fn interval() -> Option<Jiffies> {
-    let seconds = sysctl::keepalive_time() as Jiffies;
+    let seconds = Tunable::KeepaliveTime.get() as Jiffies;
     (seconds != 0).then_some(seconds * HZ)
 }
 

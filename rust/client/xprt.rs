@@ -35,7 +35,7 @@ use crate::{
         },
         sys::{
             address::SocketAddress,
-            sysctl,
+            sysctl::Tunable,
             workqueue::{
                 work_class,
                 DelayedWork,
@@ -129,7 +129,7 @@ impl Transport for ClientXprt {
     }
 
     fn slots() -> u32 {
-        sysctl::slot_table_entries()
+        Tunable::SlotTableEntries.get()
     }
 
     fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting) {

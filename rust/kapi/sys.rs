@@ -14,7 +14,6 @@ pub(crate) mod module;
 pub(crate) mod net;
 pub(in crate::kapi) mod single;
 pub(crate) mod stable;
-pub(crate) mod svc_sysctl;
 pub(crate) mod sysctl;
 pub(crate) mod time;
 pub(crate) mod uses;

@@ -18,7 +18,7 @@ use crate::{
                 debug_server,
                 warn_about, //
             },
-            svc_sysctl, //
+            sysctl::Tunable, //
         },
         trace, //
     },
@@ -67,7 +67,7 @@ const SILENT_PEER: usize = 4096;
 
 /// The sizes of a connection's queue pair.
 fn config(sizes: &Sizes) -> EndpointConfig {
-    let size = svc_sysctl::max_request_size() as usize;
+    let size = Tunable::SvcMaxReqSize.get() as usize;
     let queues = &sizes.queues;
     EndpointConfig {
         send_entries: queues.sends,
@@ -132,7 +132,7 @@ fn endpoint(
     bring_up::make(
         id,
         device,
-        svc_sysctl::max_requests(),
+        Tunable::SvcMaxRequests.get(),
         |device, requests| {
             let mut sizes = Sizes::new(device, added, requests, max_message)?;
             if client_pulls {
@@ -193,7 +193,8 @@ impl Connection {
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         // It has to begin RDMA Reads for that, and this end to serve them.
         let reads_back = pulls.min(device.max_rdma_reads);
-        let client_pulls = theirs.pulls.may_pull && reads_back != 0 && svc_sysctl::reliable_reply();
+        let client_pulls =
+            theirs.pulls.may_pull && reads_back != 0 && Tunable::SvcReliableReply.is_set();
         let what = (max_message, client_pulls);
         let qp = endpoint(id, device, what, &events, &poison, (&handle, &all_pulls))?;
         let config = qp.config();

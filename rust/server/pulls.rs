@@ -11,7 +11,7 @@ use crate::{
                 count_all,
                 Counter, //
             },
-            svc_sysctl,
+            sysctl::Tunable,
             time::{
                 jiffies,
                 HZ, //
@@ -127,10 +127,10 @@ impl<H: Handler> Pulls<H> {
             limits: ProvidedLimits {
                 replies: provides.replies,
                 regions: provides.all_regions,
-                bytes: svc_sysctl::reliable_reply_bytes() as usize,
+                bytes: Tunable::SvcReliableReplyBytes.get() as usize,
                 regions_of_all: provides.regions_of_all,
             },
-            time: svc_sysctl::reliable_reply_timeout() as Jiffies * HZ,
+            time: Tunable::SvcReliableReplyTimeout.get() as Jiffies * HZ,
             overdue,
             quiet,
             all,

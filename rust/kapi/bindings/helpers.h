@@ -123,52 +123,47 @@ bool rpcrdma_rs_may_warn(void);
 bool rpcrdma_rs_may_inform(void);
 bool rpcrdma_rs_debugs_server(void);
 
-/* Tunables, see sysctl.c. */
+/* Tunables and counters, see sysctl.c. */
 int rpcrdma_rs_sysctl_register(void);
 void rpcrdma_rs_sysctl_unregister(void);
-unsigned int rpcrdma_rs_sysctl_slot_table_entries(void);
-unsigned int rpcrdma_rs_sysctl_max_inline_read(void);
-unsigned int rpcrdma_rs_sysctl_keepalive_time(void);
-unsigned int rpcrdma_rs_sysctl_max_inline_write(void);
-unsigned int rpcrdma_rs_sysctl_region_pages(void);
-bool rpcrdma_rs_sysctl_pad_optimize(void);
-bool rpcrdma_rs_sysctl_reliable_reply(void);
 
-/* Counters, see counters.c. */
+enum rpcrdma_rs_tunable {
+	/* Of the client. */
+	RPCRDMA_RS_SLOT_TABLE_ENTRIES,
+	RPCRDMA_RS_MAX_INLINE_READ,
+	RPCRDMA_RS_MAX_INLINE_WRITE,
+	RPCRDMA_RS_PAD_OPTIMIZE,
+	RPCRDMA_RS_KEEPALIVE_TIME,
+	RPCRDMA_RS_REGION_PAGES,
+	RPCRDMA_RS_RELIABLE_REPLY,
+	/* Of the server. */
+	RPCRDMA_RS_SVC_MAX_REQUESTS,
+	RPCRDMA_RS_SVC_MAX_REQ_SIZE,
+	RPCRDMA_RS_SVC_RELIABLE_REPLY,
+	RPCRDMA_RS_SVC_RELIABLE_REPLY_BYTES,
+	RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT,
+};
+
+unsigned int rpcrdma_rs_tunable(enum rpcrdma_rs_tunable which);
+
 enum rpcrdma_rs_counter {
-	/* Of the client: Replies pulled, their bytes, RDMA_DONE messages sent. */
+	/* Of the client. */
 	RPCRDMA_RS_PULLS,
 	RPCRDMA_RS_PULL_BYTES,
 	RPCRDMA_RS_DONES,
-	/* Of the server: RDMA Reads of segments. */
+	/* Of the server. */
 	RPCRDMA_RS_SVC_READ,
-	/* Messages received. */
 	RPCRDMA_RS_SVC_RECV,
-	/* RDMA Writes to segments. */
 	RPCRDMA_RS_SVC_WRITE,
-	/* Times that something had to wait for room in a send queue. */
 	RPCRDMA_RS_SVC_SQ_STARVE,
-	/* Replies provided for the client to pull, and their bytes. */
 	RPCRDMA_RS_SVC_PULLS,
 	RPCRDMA_RS_SVC_PULL_BYTES,
-	/* RDMA_DONE messages received. */
 	RPCRDMA_RS_SVC_PULLED,
-	/* Replies taken back, since no such message came in time. */
 	RPCRDMA_RS_SVC_PULLS_OVERDUE,
-	/* Replies refused, since others are not pulled yet. */
 	RPCRDMA_RS_SVC_PULLS_REFUSED,
 	RPCRDMA_RS_COUNTERS,
 };
 
 void rpcrdma_rs_count(enum rpcrdma_rs_counter which, unsigned long n);
-
-/* Tunables of the server, see svc_sysctl.c. */
-int rpcrdma_rs_svc_sysctl_register(void);
-void rpcrdma_rs_svc_sysctl_unregister(void);
-unsigned int rpcrdma_rs_svc_max_requests(void);
-unsigned int rpcrdma_rs_svc_max_req_size(void);
-bool rpcrdma_rs_svc_reliable_reply(void);
-unsigned int rpcrdma_rs_svc_reliable_reply_bytes(void);
-unsigned int rpcrdma_rs_svc_reliable_reply_timeout(void);
 
 #endif /* RPCRDMA_RS_HELPERS_H */

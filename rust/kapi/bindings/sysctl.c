@@ -1,98 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Tunables and counters of the client under /proc/sys/sunrpc. The number of slots
- * takes effect when the next transport is created, the time of silence within
- * half a minute, the others when a transport connects next; those marked dead
- * are accepted and ignored.
+ * Tunables and counters: those of the client under /proc/sys/sunrpc, those of the
+ * server under /proc/sys/sunrpc/svc_rdma.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/limits.h>
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/sysctl.h>
 
-#include "counters.h"
 #include "helpers.h"
-
-/* Credits asked for by a transport. */
-static unsigned int slot_table_entries = 128;
-/* Bytes that a Receive or a Send holds, transport header included. */
-static unsigned int max_inline_read = 8192;
-static unsigned int max_inline_write = 8192;
-/* Seconds of silence before a server is asked; 0: never. Not in the C module. */
-static unsigned int keepalive_time = 30;
-/* Pages that one memory region covers; 0: what the device can do. Not in the C
- * module.
- */
-static unsigned int region_pages;
-/* Whether Replies are pulled from servers that provide them. Not in the C
- * module.
- */
-static unsigned int reliable_reply = 1;
-/* Zero: Write chunks have room for XDR padding. */
-static int pad_optimize = 1;
-
-unsigned int rpcrdma_rs_sysctl_slot_table_entries(void)
-{
-	return READ_ONCE(slot_table_entries);
-}
-
-unsigned int rpcrdma_rs_sysctl_max_inline_read(void)
-{
-	return READ_ONCE(max_inline_read);
-}
-
-unsigned int rpcrdma_rs_sysctl_max_inline_write(void)
-{
-	return READ_ONCE(max_inline_write);
-}
-
-unsigned int rpcrdma_rs_sysctl_keepalive_time(void)
-{
-	return READ_ONCE(keepalive_time);
-}
-
-unsigned int rpcrdma_rs_sysctl_region_pages(void)
-{
-	return READ_ONCE(region_pages);
-}
-
-bool rpcrdma_rs_sysctl_pad_optimize(void)
-{
-	return READ_ONCE(pad_optimize);
-}
-
-bool rpcrdma_rs_sysctl_reliable_reply(void)
-{
-	return READ_ONCE(reliable_reply);
-}
-
-#if IS_ENABLED(CONFIG_SUNRPC_DEBUG)
-
-/* Dead. */
-static unsigned int inline_write_padding;
-static unsigned int memreg_strategy = 5;
-
-static const unsigned int slot_range[] = { 4, 16384 };
-static const unsigned int inline_range[] = { 1024, 65536 };
-static const unsigned int keepalive_range[] = { 0, 3600 };
-static const unsigned int bool_range[] = { 0, 1 };
-static const unsigned int region_range[] = { 0, SZ_1M / PAGE_SIZE + 1 };
-static const unsigned int padding_range[] = { 0, PAGE_SIZE };
-static const unsigned int memreg_range[] = { 0, 6 };
 
 /* With fewer, 1 MiB would not fit in the 16 segments that every server takes. */
 #define LEAST_REGION_PAGES (SZ_1M / PAGE_SIZE / 16 + 1)
 
-static int region_pages_handler(const struct ctl_table *table, int dir,
+/* As they are when the module is loaded; kapi/sys/sysctl.rs says what each is. */
+static int tunables[] = {
+	[RPCRDMA_RS_SLOT_TABLE_ENTRIES]		= 128,
+	[RPCRDMA_RS_MAX_INLINE_READ]		= 8192,
+	[RPCRDMA_RS_MAX_INLINE_WRITE]		= 8192,
+	[RPCRDMA_RS_PAD_OPTIMIZE]		= 1,
+	[RPCRDMA_RS_KEEPALIVE_TIME]		= 30,
+	[RPCRDMA_RS_REGION_PAGES]		= 0,
+	[RPCRDMA_RS_RELIABLE_REPLY]		= 1,
+	[RPCRDMA_RS_SVC_MAX_REQUESTS]		= 128,
+	[RPCRDMA_RS_SVC_MAX_REQ_SIZE]		= 8192,
+	[RPCRDMA_RS_SVC_RELIABLE_REPLY]		= 1,
+	[RPCRDMA_RS_SVC_RELIABLE_REPLY_BYTES]	= 16 << 20,
+	[RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT]	= 60,
+};
+
+/* Of all connections since the module was loaded. */
+static DEFINE_PER_CPU(unsigned long [RPCRDMA_RS_COUNTERS], counters);
+
+unsigned int rpcrdma_rs_tunable(enum rpcrdma_rs_tunable which)
+{
+	return READ_ONCE(tunables[which]);
+}
+
+void rpcrdma_rs_count(enum rpcrdma_rs_counter which, unsigned long n)
+{
+	this_cpu_add(counters[which], n);
+}
+
+/* A write of anything makes a counter zero. */
+static int counter_handler(const struct ctl_table *entry, int write, void *buffer,
+			   size_t *lenp, loff_t *ppos)
+{
+	unsigned int which = (unsigned long)entry->extra1;
+	unsigned long sum = 0;
+	const struct ctl_table shown = {
+		.procname	= entry->procname,
+		.data		= &sum,
+		.maxlen		= sizeof(sum),
+		.mode		= entry->mode,
+	};
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		unsigned long *counter = &per_cpu(counters, cpu)[which];
+
+		if (write)
+			WRITE_ONCE(*counter, 0);
+		else
+			sum += READ_ONCE(*counter);
+	}
+	if (write) {
+		*ppos += *lenp;
+		return 0;
+	}
+	return proc_doulongvec_minmax(&shown, write, buffer, lenp, ppos);
+}
+
+static int region_pages_handler(const struct ctl_table *entry, int dir,
 				void *buffer, size_t *lenp, loff_t *ppos)
 {
-	unsigned int pages = READ_ONCE(region_pages);
+	int *value = &tunables[RPCRDMA_RS_REGION_PAGES];
+	int pages = READ_ONCE(*value);
 	const struct ctl_table one = {
 		.data	= &pages,
 		.maxlen	= sizeof(pages),
-		.mode	= table->mode,
-		.extra1	= table->extra1,
-		.extra2	= table->extra2,
+		.mode	= entry->mode,
+		.extra1	= entry->extra1,
+		.extra2	= entry->extra2,
 	};
 	int rc;
 
@@ -101,68 +92,95 @@ static int region_pages_handler(const struct ctl_table *table, int dir,
 		return rc;
 	if (pages && pages < LEAST_REGION_PAGES)
 		return -EINVAL;
-	WRITE_ONCE(region_pages, pages);
+	WRITE_ONCE(*value, pages);
 	return 0;
 }
 
-#define RANGED_BY(handler, name, var, range) {			\
+/* As in the C module, a value out of its range is EINVAL. */
+#define RANGED(handler, name, value, min, max) {		\
 	.procname	= name,					\
-	.data		= &(var),				\
-	.maxlen		= sizeof(var),				\
+	.data		= value,				\
+	.maxlen		= sizeof(int),				\
 	.mode		= 0644,					\
 	.proc_handler	= handler,				\
-	.extra1		= (void *)&(range)[0],			\
-	.extra2		= (void *)&(range)[1],			\
+	.extra1		= (void *)&(const int){ min },		\
+	.extra2		= (void *)&(const int){ max },		\
 }
-#define RANGED(name, var, range) \
-	RANGED_BY(proc_dointvec_minmax, name, var, range)
+#define TUNABLE(name, which, min, max) \
+	RANGED(proc_dointvec_minmax, name, &tunables[which], min, max)
+/* Is taken, and does nothing, as in the C module. */
+#define IGNORED(name, first, min, max) \
+	RANGED(proc_dointvec_minmax, name, &(int){ first }, min, max)
+#define COUNTER(name, which) {					\
+	.procname	= name,					\
+	.mode		= 0644,					\
+	.proc_handler	= counter_handler,			\
+	.extra1		= (void *)(unsigned long)(which),	\
+}
 
-static const struct ctl_table tunables[] = {
-	RANGED("rdma_slot_table_entries", slot_table_entries, slot_range),
-	RANGED("rdma_max_inline_read", max_inline_read, inline_range),
-	RANGED("rdma_max_inline_write", max_inline_write, inline_range),
-	RANGED("rdma_keepalive_time", keepalive_time, keepalive_range),
-	RANGED_BY(region_pages_handler, "rdma_region_pages", region_pages,
-		  region_range),
-	RANGED("rdma_reliable_reply", reliable_reply, bool_range),
-	/* Nor are these in the C module. */
+static const struct ctl_table client[] = {
+	TUNABLE("rdma_slot_table_entries", RPCRDMA_RS_SLOT_TABLE_ENTRIES,
+		4, 16384),
+	TUNABLE("rdma_max_inline_read", RPCRDMA_RS_MAX_INLINE_READ, 1024, 65536),
+	TUNABLE("rdma_max_inline_write", RPCRDMA_RS_MAX_INLINE_WRITE, 1024, 65536),
+	TUNABLE("rdma_pad_optimize", RPCRDMA_RS_PAD_OPTIMIZE, INT_MIN, INT_MAX),
+	IGNORED("rdma_inline_write_padding", 0, 0, PAGE_SIZE),
+	IGNORED("rdma_memreg_strategy", 5, 0, 6),
+	/* The C module has none of these. */
+	TUNABLE("rdma_keepalive_time", RPCRDMA_RS_KEEPALIVE_TIME, 0, 3600),
+	RANGED(region_pages_handler, "rdma_region_pages", NULL,
+	       0, SZ_1M / PAGE_SIZE + 1),
+	TUNABLE("rdma_reliable_reply", RPCRDMA_RS_RELIABLE_REPLY, 0, 1),
 	COUNTER("rdma_stat_pull", RPCRDMA_RS_PULLS),
 	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_PULL_BYTES),
 	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_DONES),
-	RANGED("rdma_inline_write_padding", inline_write_padding, padding_range),
-	RANGED("rdma_memreg_strategy", memreg_strategy, memreg_range),
-	{
-		.procname	= "rdma_pad_optimize",
-		.data		= &pad_optimize,
-		.maxlen		= sizeof(pad_optimize),
-		.mode		= 0644,
-		.proc_handler	= proc_dointvec,
-	},
 };
 
-static struct ctl_table_header *registered;
+static const struct ctl_table server[] = {
+	TUNABLE("max_requests", RPCRDMA_RS_SVC_MAX_REQUESTS, 4, 16384),
+	TUNABLE("max_req_size", RPCRDMA_RS_SVC_MAX_REQ_SIZE, 4096, 65536),
+	IGNORED("max_outbound_read_requests", 16, 1, 255),
+	COUNTER("rdma_stat_read", RPCRDMA_RS_SVC_READ),
+	COUNTER("rdma_stat_recv", RPCRDMA_RS_SVC_RECV),
+	COUNTER("rdma_stat_write", RPCRDMA_RS_SVC_WRITE),
+	COUNTER("rdma_stat_sq_starve", RPCRDMA_RS_SVC_SQ_STARVE),
+	IGNORED("rdma_stat_rq_starve", 0, 0, 0),
+	IGNORED("rdma_stat_rq_poll", 0, 0, 0),
+	IGNORED("rdma_stat_rq_prod", 0, 0, 0),
+	IGNORED("rdma_stat_sq_poll", 0, 0, 0),
+	IGNORED("rdma_stat_sq_prod", 0, 0, 0),
+	/* The C module has none of these. */
+	TUNABLE("reliable_reply", RPCRDMA_RS_SVC_RELIABLE_REPLY, 0, 1),
+	TUNABLE("reliable_reply_bytes", RPCRDMA_RS_SVC_RELIABLE_REPLY_BYTES,
+		65536, 1 << 30),
+	TUNABLE("reliable_reply_timeout", RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT,
+		1, 3600),
+	COUNTER("rdma_stat_pull", RPCRDMA_RS_SVC_PULLS),
+	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_SVC_PULL_BYTES),
+	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_SVC_PULLED),
+	COUNTER("rdma_stat_pull_overdue", RPCRDMA_RS_SVC_PULLS_OVERDUE),
+	COUNTER("rdma_stat_pull_refused", RPCRDMA_RS_SVC_PULLS_REFUSED),
+};
+
+static struct ctl_table_header *client_header, *server_header;
 
 int rpcrdma_rs_sysctl_register(void)
 {
-	registered = register_sysctl("sunrpc", tunables);
-	return registered ? 0 : -ENOMEM;
+	/* As the other tunables of sunrpc. */
+	if (IS_ENABLED(CONFIG_SUNRPC_DEBUG))
+		client_header = register_sysctl("sunrpc", client);
+	server_header = register_sysctl("sunrpc/svc_rdma", server);
+	if (server_header && (client_header || !IS_ENABLED(CONFIG_SUNRPC_DEBUG)))
+		return 0;
+	rpcrdma_rs_sysctl_unregister();
+	return -ENOMEM;
 }
 
 void rpcrdma_rs_sysctl_unregister(void)
 {
-	unregister_sysctl_table(registered);
-	registered = NULL;
+	/* One that is not registered is NULL. */
+	unregister_sysctl_table(server_header);
+	unregister_sysctl_table(client_header);
+	server_header = NULL;
+	client_header = NULL;
 }
-
-#else
-
-int rpcrdma_rs_sysctl_register(void)
-{
-	return 0;
-}
-
-void rpcrdma_rs_sysctl_unregister(void)
-{
-}
-
-#endif
