@@ -22,7 +22,6 @@ mod pins;
 mod pull;
 mod pulls;
 mod refusal;
-mod region_maker;
 mod reply;
 mod reply_history;
 mod reverse;

@@ -14,7 +14,6 @@ mod pace;
 mod poison;
 mod pulls;
 mod receive;
-mod recv_item;
 mod reply;
 mod reply_layout;
 mod request;
@@ -22,13 +21,12 @@ mod reverse;
 mod sizes;
 mod trace;
 mod waiting;
-mod wanted;
 
 use self::{
     connection::Connection,
     listener::Listener,
-    recv_item::RecvItem,
-    request::Request, //
+    request::Request,
+    waiting::RecvItem, //
 };
 use crate::kapi::{
     sunrpc::{

@@ -16,7 +16,6 @@ use crate::{
         keep_alive::KeepAlive,
         loss::LossReason,
         marshal,
-        region_maker::RegionMaker,
         reverse,
         sizes::REVERSE_SLOTS,
         xprt_state::XprtState, //
@@ -36,10 +35,13 @@ use crate::{
         sys::{
             address::SocketAddress,
             sysctl::Tunable,
+            time::HZ,
             workqueue::{
                 work_class,
                 DelayedWork,
-                OwnedQueue, //
+                OwnedQueue,
+                Timer,
+                WorkItem, //
             },
         },
     },
@@ -59,6 +61,35 @@ use kernel::{
     },
     time::Jiffies, //
 };
+
+/// Regions that are made at once when they are short, at least.
+const MORE_REGIONS: u32 = 4;
+
+/// The work item that makes regions when they are short, since the sender must not wait for that.
+struct RegionMaker(Arc<ConnectionSlot>);
+
+impl WorkItem for RegionMaker {
+    fn run(&self, timer: Timer<'_>) {
+        let _scope = self.0.state.memory_scope();
+        if let Some(connection) = self.0.get() {
+            let requester = connection.handler();
+            let (calls, plan) = (requester.max_calls, requester.plan);
+            let more = plan.message().max(MORE_REGIONS);
+            let made = requester.make_regions(&connection, more, calls * plan.rpc());
+            // Nobody waits for regions of a connection that is going. Otherwise some may have come
+            // back before the sender was marked as waiting, which it was when this was queued.
+            if made != Err(ENOTCONN) && connection.idle_regions() == 0 {
+                // Where there can be no more, they come back with the RPCs that have them, and
+                // whoever gives them back wakes the sender.
+                if made.is_err() {
+                    timer.queue(HZ / 10);
+                }
+                return;
+            }
+        }
+        self.0.state.xprt.space();
+    }
+}
 
 /// A transport of the RPC layer. All mounts of a server may share one.
 pub(crate) struct ClientXprt {

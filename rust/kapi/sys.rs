@@ -9,7 +9,6 @@ pub(crate) mod counters;
 pub(crate) mod fifo;
 pub(crate) mod log;
 pub(crate) mod memalloc;
-pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod net;
 pub(in crate::kapi) mod single;

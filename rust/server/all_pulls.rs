@@ -9,7 +9,7 @@ mod tests;
 
 use crate::{
     kapi::sys::{
-        memory::total_pages,
+        memalloc::total_pages,
         time::is_before, //
     },
     transport::provided_total::{

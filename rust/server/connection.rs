@@ -28,23 +28,21 @@ use crate::{
         grant::{
             self,
             Grant,
+            Wanted,
             BATCH, //
         },
         poison::Poison,
         pulls::Pulls,
-        recv_item::{
-            PendingRead,
-            RecvItem, //
-        },
         sizes::{
             Provides,
             Sizes, //
         },
         waiting::{
+            PendingRead,
             ReadTicket,
+            RecvItem,
             Waiting, //
         },
-        wanted::Wanted, //
     },
     transport::{
         endpoint::{

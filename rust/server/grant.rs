@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! How many Calls a client may have unanswered (RFC 8166, section 3.3.1): more when it uses what it
-//! has, and less when it has not used it for a while.
+//! has, and less when it has not used it for a while; and the Receives for that.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/grant.rs"]
@@ -135,5 +135,31 @@ impl Grant {
             self.returned = self.dropped;
         }
         // Else somebody makes more meanwhile.
+    }
+}
+
+/// The number of Receives that a connection has to have posted.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// Those of the grant.
+    pub(super) granted: u32,
+    /// Those for messages by which the client says that it has pulled a Reply, without a credit.
+    pub(super) unsaid: u32,
+}
+
+impl Wanted {
+    /// Wants those of the grant alone.
+    pub(super) fn new(granted: u32) -> Self {
+        Self { granted, unsaid: 0 }
+    }
+
+    /// Returns the number of all.
+    pub(super) fn receives(&self) -> u32 {
+        self.granted.saturating_add(self.unsaid)
+    }
+
+    /// Takes one of the messages off: it has come, or is not going to.
+    pub(super) fn said(&mut self) {
+        self.unsaid = self.unsaid.saturating_sub(1);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
                 warn,
                 warn_about, //
             },
-            memory::total_pages,
+            memalloc::total_pages,
             net::{
                 Net,
                 NetRef, //

@@ -33,18 +33,17 @@ use crate::{
             Responder,
             CREDITS_UNSET, //
         },
-        recv_item::{
-            PendingRead,
-            Place,
-            RecvItem, //
-        },
         request::{
             ReplyCtx,
             Request, //
         },
-        reverse,
-        trace,
-        waiting::ReadTicket, //
+        reverse, trace,
+        waiting::{
+            PendingRead,
+            Place,
+            ReadTicket,
+            RecvItem, //
+        },
     },
     transport::{
         segment_cursor::SegmentCursor,

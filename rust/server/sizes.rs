@@ -12,7 +12,7 @@ use crate::{
             DeviceLimits,
             RegionSize, //
         },
-        sys::memory::total_pages, //
+        sys::memalloc::total_pages, //
     },
     server::grant,
     transport::{

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Allocation scopes: what may be done to get memory while a thread is in one.
+//! Allocation scopes: what may be done to get memory while a thread is in one; and how much memory
+//! the machine has.
 //!
-//! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
+//! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h),
+//! [`include/linux/mm.h`](srctree/include/linux/mm.h)
 
 use crate::kapi::bindings;
 use kernel::types::NotThreadSafe;
@@ -41,6 +43,12 @@ impl Drop for MemoryScope {
         // SAFETY: By the type invariant `saved` belongs to a scope of this thread.
         unsafe { bindings::memalloc_restore(self.saved) };
     }
+}
+
+/// Returns the number of pages that the kernel manages. Any context.
+pub(crate) fn total_pages() -> usize {
+    // SAFETY: Reads a counter; no precondition.
+    unsafe { bindings::totalram_pages() }
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
