@@ -21,12 +21,11 @@ mod transport;
 use kapi::{
     ib::Ledger,
     sunrpc::{
-        register_reverse,
         register_service,
         register_transport,
-        Class,
         Registered,
-        SvcClass, //
+        RegisteredService,
+        XprtClass, //
     },
     sys::sysctl::Sysctl, //
 };
@@ -44,23 +43,20 @@ module! {
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
     _sysctl: Option<Sysctl>,
-    _client: Registered<Class>,
-    _server: Registered<SvcClass>,
-    _reverse: Registered<Class>,
+    _client: Registered<XprtClass>,
+    _server: RegisteredService,
     _ledger: Ledger,
 }
 
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open()?;
-        // Nobody uses the reverse direction before the server. Where the in-tree module is built
-        // in, this is refused.
+        // Where the in-tree module is built in, this is refused.
         let refused = |e: &Error| {
             pr_err!(
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         };
-        let _reverse = register_reverse::<server::Server>(module).inspect_err(refused)?;
         let _server = register_service::<server::Server>(module).inspect_err(refused)?;
         let _client = register_transport::<client::ClientXprt>(module).inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
@@ -70,7 +66,6 @@ impl kernel::Module for RpcRdma {
             _sysctl,
             _client,
             _server,
-            _reverse,
             _ledger,
         })
     }

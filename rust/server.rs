@@ -31,11 +31,9 @@ use self::{
 use crate::kapi::{
     sunrpc::{
         Argument,
-        Class,
         Payload,
         RpcRqst,
         Service,
-        SvcClass,
         SvcHandle,
         SvcReply,
         SvcRqst, //
@@ -54,9 +52,6 @@ use kernel::prelude::*;
 /// The server transport.
 pub(crate) struct Server;
 
-static CLASS: SvcClass = SvcClass::new();
-static REVERSE: Class = Class::new();
-
 impl Service for Server {
     type Listener = Listener;
     type Connection = Connection;
@@ -65,10 +60,6 @@ impl Service for Server {
     const NAME: &'static CStr = c"rdma";
     const IDENT: c_int = 256;
     const MAX_PAYLOAD: u32 = 4 << 20;
-
-    fn class() -> &'static SvcClass {
-        &CLASS
-    }
 
     fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Listener> {
         Listener::new(handle, net, address)
@@ -137,10 +128,6 @@ impl Service for Server {
     }
 
     const REVERSE_CREDITS: u32 = grant::REVERSE;
-
-    fn reverse_class() -> &'static Class {
-        &REVERSE
-    }
 
     fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
         reverse::call(connection, message)

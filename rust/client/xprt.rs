@@ -22,7 +22,6 @@ use crate::{
     },
     kapi::{
         sunrpc::{
-            Class,
             Connecting,
             ReverseRqst,
             RpcBuffer,
@@ -110,18 +109,12 @@ impl ClientXprt {
     }
 }
 
-static CLASS: Class = Class::new();
-
 impl Transport for ClientXprt {
     type Call = Call;
     const IDENT: c_int = 256;
     const NAME: &'static CStr = c"rdma";
     const NETIDS: [&'static CStr; 2] = [c"rdma", c"rdma6"];
     const MAX_PAYLOAD: usize = PAYLOAD_PAGES as usize * PAGE_SIZE;
-
-    fn class() -> &'static Class {
-        &CLASS
-    }
 
     fn new(xprt: XprtHandle<Call>, queue: Arc<OwnedQueue>) -> Result<Self> {
         let (buffers, state) = (IdleBuffers::new()?, XprtState::new(xprt)?);

@@ -15,7 +15,6 @@ mod fresh;
 mod handle;
 mod private;
 mod progress;
-mod registered;
 mod room;
 mod rqst;
 mod setup;
@@ -32,10 +31,12 @@ pub(crate) use self::{
         NotFound,
         RpcBuffer, //
     },
-    class::Class,
+    class::{
+        Registered,
+        XprtClass, //
+    },
     connecting::Connecting,
     encoded::Encoded,
-    registered::Registered,
     rqst::{
         PinnedRqst,
         ReverseRqst,
@@ -44,12 +45,11 @@ pub(crate) use self::{
     },
     setup::register_transport,
     svc::{
-        register_reverse,
         register_service,
         Argument,
         Payload,
+        RegisteredService,
         Service,
-        SvcClass,
         SvcHandle,
         SvcReply,
         SvcRqst, //
@@ -61,7 +61,11 @@ pub(crate) use self::{
 };
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 pub(crate) use self::{
-    class::find_transport_ident,
+    class::{
+        find_transport_ident,
+        CLIENT,
+        REVERSE, //
+    },
     setup::Unmounted, //
 };
 pub(crate) use crate::kapi::page::MsgPages;

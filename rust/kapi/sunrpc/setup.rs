@@ -11,7 +11,11 @@ pub(crate) use self::unmounted::Unmounted;
 use crate::kapi::{
     bindings,
     sunrpc::{
-        class::Class,
+        class::{
+            Registered,
+            XprtClass,
+            CLIENT, //
+        },
         fresh::Fresh,
         handle::{
             Common,
@@ -21,7 +25,6 @@ use crate::kapi::{
             Data,
             Private, //
         },
-        registered::Registered,
         transport::Transport,
         xprt::DEFAULT_TIMEOUT,
         xprt_handle::{
@@ -88,7 +91,7 @@ impl<T: Transport> Setup<T> {
         let handle = unsafe { HandleInner::new(xprt, &shared) }?;
         // SAFETY: The RPC layer has looked the class up, and has a reference to the module until
         // this returns, for which the end of the registration waits.
-        let queue = unsafe { T::class().queue() }?;
+        let queue = unsafe { CLIENT.queue() }.into();
         // SAFETY: The transport is being made here, with `T`.
         let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);
         // Whoever could not be made may have handed a handle on.
@@ -121,7 +124,7 @@ impl<T: Transport> Setup<T> {
             (*xprt).ops = XprtOps::<T>::TABLE;
             // Side protocols that look at it take the address for one of TCP, which it is.
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_TCP;
-            (*xprt).xprt_class = T::class().as_raw();
+            (*xprt).xprt_class = CLIENT.as_raw().cast();
             (*xprt).max_payload = T::MAX_PAYLOAD;
             // Slots that were once needed are kept, so that no RPC allocates one.
             (*xprt).min_reqs = (*xprt).max_reqs;
@@ -129,13 +132,13 @@ impl<T: Transport> Setup<T> {
     }
 }
 
-/// Registers `T::class()`, with one queue for all its transports. Errors as those of
-/// [`Class::register`]. May sleep.
+/// Registers the class of the transports of mounts, with one queue for all of them. `EEXIST` when
+/// its identifier is taken, `EBUSY` when it is registered. May sleep.
 pub(crate) fn register_transport<T: Transport>(
     module: &'static ThisModule,
-) -> Result<Registered<Class>> {
-    let queue = Some(OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?);
-    let (class, setup, netids) = (T::class(), Setup::<T>::setup, &T::NETIDS);
+) -> Result<Registered<XprtClass>> {
+    let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
+    let class = XprtClass::new(module, T::IDENT, T::NAME, T::NETIDS, Setup::<T>::setup);
     // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of calls.
-    unsafe { class.register(module, T::IDENT, T::NAME, netids, setup, queue) }
+    unsafe { CLIENT.register(class, Some(queue)) }
 }

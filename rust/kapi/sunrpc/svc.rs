@@ -18,12 +18,11 @@ mod rqst;
 pub(crate) use self::{
     class::{
         register_service,
-        SvcClass, //
+        RegisteredService, //
     },
     handle::SvcHandle,
     payload::Payload,
     reply::SvcReply,
-    reverse::register_reverse,
     rqst::{
         Argument,
         SvcRqst, //
@@ -31,10 +30,7 @@ pub(crate) use self::{
 };
 
 use crate::kapi::{
-    sunrpc::{
-        class::Class,
-        rqst::RpcRqst, //
-    },
+    sunrpc::rqst::RpcRqst,
     sys::{
         address::SocketAddress,
         net::Net,
@@ -63,9 +59,6 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     const IDENT: c_int;
     /// Bytes that one READ or WRITE may carry.
     const MAX_PAYLOAD: u32;
-
-    /// Where the class is registered.
-    fn class() -> &'static SvcClass;
 
     /// Listens on an address. May sleep.
     fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self::Listener>;
@@ -111,8 +104,6 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
 
     /// Calls in the reverse direction that may wait for their Replies at once.
     const REVERSE_CREDITS: u32;
-    /// Where the class of the reverse direction is registered.
-    fn reverse_class() -> &'static Class;
     /// Sends a Call in the reverse direction; one that can never be sent counts as sent, and its
     /// RPC ends with its time. From an RPC task; may sleep.
     ///

@@ -5,7 +5,6 @@
 use crate::kapi::{
     sunrpc::{
         buffer::RpcBuffer,
-        class::Class,
         connecting::Connecting,
         rqst::{
             ReverseRqst,
@@ -89,8 +88,6 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Bytes that one READ or WRITE may carry.
     const MAX_PAYLOAD: usize;
 
-    /// Where the class is registered.
-    fn class() -> &'static Class;
     /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No
     /// work there may wait for other work there. May sleep.
     fn new(xprt: XprtHandle<Self::Call>, queue: Arc<OwnedQueue>) -> Result<Self>;

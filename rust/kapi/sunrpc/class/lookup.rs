@@ -4,12 +4,12 @@
 
 use crate::kapi::sunrpc::class::*;
 
-impl Class {
+impl Class<XprtClass> {
     /// Network identifiers of the class, which must be registered: as many as are in front of the
     /// empty string. `EFAULT` if there is a null pointer before it.
     pub(crate) fn netids(&self) -> Result<usize> {
         // SAFETY: What is registered is not written to. Only the array of ours is copied.
-        let netids = unsafe { (&raw const (*self.storage.get()).netids).read() };
+        let netids = unsafe { (&raw const (*self.as_raw()).netids).read() };
         for (n, netid) in netids.iter().enumerate() {
             if netid.is_null() {
                 return Err(EFAULT);

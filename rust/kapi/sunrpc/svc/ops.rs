@@ -8,6 +8,7 @@ mod tests;
 use crate::kapi::{
     bindings,
     sunrpc::{
+        class::SERVICE,
         handle::{
             Common,
             HandleInner, //
@@ -137,7 +138,7 @@ impl<T: Service> SvcOps<T> {
         unsafe { init_plain_work(&raw mut (*place).work, Self::tear_down, class) };
         // SAFETY: Nobody else knows of the transport; namespace and service are valid by the
         // contract of this function.
-        unsafe { bindings::svc_xprt_init(net, T::class().as_raw(), place.cast(), serv) };
+        unsafe { bindings::svc_xprt_init(net, SERVICE.as_raw(), place.cast(), serv) };
         Ok((private, SvcHandle(handle)))
     }
 
@@ -179,14 +180,14 @@ impl<T: Service> SvcOps<T> {
     ///
     /// # Safety
     ///
-    /// `xprt` must be a valid transport of any service.
+    /// `xprt` must be a valid transport of any service, and this one be registered.
     pub(super) unsafe fn link_of(
         xprt: *mut bindings::svc_xprt,
     ) -> Option<Arc<BcLink<T::Connection>>> {
         // SAFETY: Valid by the contract of this function.
-        let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, T::class().as_raw());
-        // SAFETY: One of this class is the first part of a `Private<T>`, whose link does not
-        // change.
+        let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, SERVICE.as_raw());
+        // SAFETY: One of this class is the first part of a `Private<T>`: no other service is
+        // registered while this is. Its link does not change.
         ours.then(|| unsafe { (*xprt.cast::<Private<T>>()).link.clone() })
     }
 
@@ -557,8 +558,8 @@ impl<T: Service> SvcOps<T> {
     /// As for [`Self::create`].
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
         let private = xprt.cast::<Private<T>>();
-        // SAFETY: A transport of ours, and so of the class.
-        let queue = unsafe { T::class().queue() };
+        // SAFETY: A transport of ours: the end of its class, which has a queue, waits for it.
+        let queue = unsafe { SERVICE.queue() }.as_raw();
         // SAFETY: Nobody else knows of the transport any more, and its work is initialised. The
         // queue stays until the module goes, which waits for what is queued.
         unsafe { queue_plain_work(queue, &raw mut (*private).work) };

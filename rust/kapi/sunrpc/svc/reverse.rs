@@ -8,12 +8,11 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
-        class::Class,
+        class::REVERSE,
         fresh::{
             self,
             Fresh, //
         },
-        registered::Registered,
         rqst::RpcRqst,
         svc::{
             link::BcLink,
@@ -30,10 +29,7 @@ use crate::kapi::{
     sys::module::ModuleRef, //
 };
 use core::{
-    ffi::{
-        c_int,
-        CStr, //
-    },
+    ffi::c_int,
     marker::PhantomData,
     ptr::NonNull, //
 };
@@ -41,8 +37,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-const NAME: &CStr = c"rdma backchannel";
 
 /// A client transport with our part of its allocation.
 #[repr(C)]
@@ -53,7 +47,7 @@ struct Private<T: Service> {
 }
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
-struct ReverseOps<T: Service>(PhantomData<T>);
+pub(super) struct ReverseOps<T: Service>(PhantomData<T>);
 
 impl<T: Service> ReverseOps<T> {
     const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
@@ -94,7 +88,9 @@ impl<T: Service> ReverseOps<T> {
     /// # Safety
     ///
     /// To be called by the RPC layer alone, as all functions below.
-    unsafe extern "C" fn setup(args: *mut bindings::xprt_create) -> *mut bindings::rpc_xprt {
+    pub(super) unsafe extern "C" fn setup(
+        args: *mut bindings::xprt_create,
+    ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
         Fresh::hand_out(unsafe { Self::new_xprt(args) })
     }
@@ -108,7 +104,8 @@ impl<T: Service> ReverseOps<T> {
         if svc_xprt.is_null() {
             return Err(EINVAL);
         }
-        // SAFETY: The connection is valid for the call, which its user sees to.
+        // SAFETY: The connection is valid for the call, which its user sees to. The RPC layer has
+        // looked the class up, which is registered with that of the service.
         let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
         let module = ModuleRef::try_get().ok_or(EIO)?;
         let size = core::mem::size_of::<Private<T>>();
@@ -142,7 +139,7 @@ impl<T: Service> ReverseOps<T> {
         unsafe {
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
-            (*xprt).xprt_class = T::reverse_class().as_raw();
+            (*xprt).xprt_class = REVERSE.as_raw().cast();
             (*xprt).max_payload = LARGEST;
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
@@ -265,16 +262,4 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn print_stats(_: *mut bindings::rpc_xprt, _: *mut bindings::seq_file) {}
-}
-
-/// Registers `T::reverse_class()`. `EEXIST` when the identifier is taken, `EBUSY` when the class is
-/// registered.
-pub(crate) fn register_reverse<T: Service>(
-    module: &'static ThisModule,
-) -> Result<Registered<Class>> {
-    let ident = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA as c_int;
-    let (class, setup) = (T::reverse_class(), ReverseOps::<T>::setup);
-    // SAFETY: `setup` is written for this: a transport for a connection of `T`, with our table of
-    // calls.
-    unsafe { class.register(module, ident, NAME, &[], setup, None) }
 }
