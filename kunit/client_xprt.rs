@@ -33,7 +33,7 @@ mod suite {
     #[test]
     fn the_reserve_is_there_before_the_first_rpc() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let mount = mount.transport()?;
+        let mount = mount.transport();
         same("idle", idle(mount), RESERVED)?;
         for left in (0..RESERVED).rev() {
             let _ = mount.get_buffer()?;
@@ -47,7 +47,7 @@ mod suite {
     #[test]
     fn large_messages_do_not_use_it_up() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let mount = mount.transport()?;
+        let mount = mount.transport();
         let taken = [mount.get_buffer()?, mount.get_buffer()?];
         same("idle", idle(mount), 0)?;
         drop(taken);
@@ -70,7 +70,7 @@ mod suite {
     #[test]
     fn usual_memory_is_kept_for_the_next_rpcs() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let mount = mount.transport()?;
+        let mount = mount.transport();
         for more in 1..=3 {
             let buffer = RpcBuffer::new(USUAL_LEN, Call::new(GFP_KERNEL)?)?;
             mount.put_buffer(buffer);
@@ -87,7 +87,7 @@ mod swapper {
     #[test]
     fn an_end_without_a_beginning_counts_for_nothing() -> Result {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let is_swapper = || Ok::<_, Error>(mount.transport()?.state.xprt.is_swapper());
+        let is_swapper = || Ok::<_, Error>(mount.transport().state.xprt.is_swapper());
         // The transport was added to the mount after swapping had begun.
         mount.disable_swap();
         same("in use for swap", is_swapper()?, false)?;

@@ -16,7 +16,7 @@ use crate::{
 
 /// The loss of a new connection of this mount.
 fn loss(mount: &Unmounted<ClientXprt>) -> Result<Arc<LossNotifier>> {
-    let xprt = mount.transport()?.state().xprt.clone();
+    let xprt = mount.transport().state().xprt.clone();
     LossNotifier::new(xprt, SocketAddress::for_test(1))
 }
 

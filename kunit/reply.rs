@@ -32,7 +32,7 @@ struct Bench {
 impl Bench {
     fn new() -> Result<Self> {
         let mount = Unmounted::<ClientXprt>::new()?;
-        let shared = mount.transport()?.state().clone();
+        let shared = mount.transport().state().clone();
         let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
         let plan = RegionPlan::new(512, 0)?;

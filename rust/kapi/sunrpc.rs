@@ -11,7 +11,6 @@ mod class;
 mod connecting;
 mod display;
 mod encoded;
-mod fresh;
 mod handle;
 mod private;
 mod progress;

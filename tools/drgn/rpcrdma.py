@@ -23,7 +23,7 @@ from drgn.helpers.linux.xarray import xa_for_each
 KNOWN = "7.3"
 # Types of this module.
 CLIENT, SERVER = "rpcrdma_main::client::connection::Requester", "rpcrdma_main::server::connection::Responder"
-XPRT = "rpcrdma_main::client::xprt::ClientXprt"
+XPRT = "rpcrdma_main::kapi::sunrpc::xprt_ops::Data<rpcrdma_main::client::xprt::ClientXprt>"
 PREFIX = "rpcrdma_main::kapi::sunrpc::buffer::Prefix<rpcrdma_main::client::call::Call>"
 OFFER = "rpcrdma_main::client::offer::Offer"
 # XPRT_TRANSPORT_RDMA.
@@ -225,8 +225,7 @@ class Client:
     def __init__(self, kernel: Kernel, xprt: Object) -> None:
         self._kernel, self._xprt = kernel, xprt
         private = kernel.rust(f"rpcrdma_main::kapi::sunrpc::private::Private<{XPRT}>", xprt.value_())
-        data = kernel.rust(f"rpcrdma_main::kapi::sunrpc::private::Data<{XPRT}>", private.data.address_)
-        arc = first_word(locked(shared(data.transport.slot).connection))
+        arc = first_word(locked(shared(private.data.transport.slot).connection))
         inner = f"kernel::sync::arc::ArcInner<{queue_pair(CLIENT)}>"
         self._connection = Connection(kernel.rust(inner, arc).data) if arc else None
 

@@ -6,7 +6,6 @@ use crate::kapi::{
     bindings,
     sys::time, //
 };
-use core::ptr::NonNull;
 use kernel::prelude::*;
 
 /// An attempt to connect that the RPC layer waits for. It has locked the transport for it, until
@@ -17,7 +16,7 @@ use kernel::prelude::*;
 /// The transport is locked by `xprt_lock_connect()` with itself as the cookie, and there is no
 /// other value for that lock. It is valid: the RPC layer destroys none that is locked.
 pub(crate) struct Connecting {
-    xprt: NonNull<bindings::rpc_xprt>,
+    xprt: *mut bindings::rpc_xprt,
     program: (u32, u32),
     /// What the tasks are told that wait for it.
     status: Error,
@@ -34,15 +33,17 @@ impl Connecting {
     ///
     /// Both must be valid, and the task must have a client.
     pub(super) unsafe fn begin(
-        xprt: NonNull<bindings::rpc_xprt>,
+        xprt: *mut bindings::rpc_xprt,
         task: *mut bindings::rpc_task,
     ) -> Option<Self> {
-        let raw = xprt.as_ptr();
         // SAFETY: Both are valid by the contract of this function, and the task has a client.
         let (locked, program) = unsafe {
             let client = (*task).tk_client;
             let program = ((*client).cl_prog, (*client).cl_vers);
-            (bindings::xprt_lock_connect(raw, task, raw.cast()), program)
+            (
+                bindings::xprt_lock_connect(xprt, task, xprt.cast()),
+                program,
+            )
         };
         // INVARIANT: Locked above.
         locked.then_some(Self {
@@ -59,7 +60,7 @@ impl Connecting {
 
     /// The attempt has succeeded. Any context that may take a spin lock.
     pub(crate) fn succeeded(mut self) {
-        let xprt = self.xprt.as_ptr();
+        let xprt = self.xprt;
         // SAFETY: Valid by the type invariant. Only who has it locked changes these; others may
         // read the cookie at any time, as a word.
         unsafe {
@@ -80,7 +81,7 @@ impl Connecting {
 
 impl Drop for Connecting {
     fn drop(&mut self) {
-        let xprt = self.xprt.as_ptr();
+        let xprt = self.xprt;
         // SAFETY: Valid, and locked with this cookie, by the type invariant.
         unsafe {
             bindings::xprt_clear_connecting(xprt);

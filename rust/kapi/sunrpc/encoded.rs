@@ -73,7 +73,7 @@ impl<'a> Encoded<'a> {
 /// message may go before.
 pub(crate) struct EncodedCall<'a> {
     message: Encoded<'a>,
-    rqst: NonNull<bindings::rpc_rqst>,
+    rqst: *mut bindings::rpc_rqst,
     covers: NonNull<Covers>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> EncodedCall<'a> {
     #[inline]
     pub(super) unsafe fn new(
         message: Encoded<'a>,
-        rqst: NonNull<bindings::rpc_rqst>,
+        rqst: *mut bindings::rpc_rqst,
         covers: NonNull<Covers>,
     ) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
@@ -107,7 +107,7 @@ impl<'a> EncodedCall<'a> {
     /// when it is encoded anew, which may be while a region covers them: nothing of the request's
     /// waits for that. `ENOBUFS` when memory is short.
     fn kept(&self) -> Result<Option<Arc<Kept>>> {
-        let rqst = self.rqst.as_ptr();
+        let rqst = self.rqst;
         // SAFETY: Valid by the type invariant. Who encodes the message writes these, and is done.
         let (encrypted, pages, n) = unsafe {
             (

@@ -1,79 +1,146 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a transport of the RPC layer has of ours, and its end.
+//! A transport of the RPC layer with our part of its allocation, at its beginning and at its end.
 
 use crate::kapi::{
     bindings,
     sunrpc::{
-        fresh,
-        handle::Common,
-        transport::Transport,
-        xprt_handle::Beside, //
+        display::{
+            free_address_strings,
+            set_address_strings, //
+        },
+        xprt::DEFAULT_TIMEOUT, //
     },
-    sys::module::ModuleRef, //
+    sys::address::SocketAddress, //
+};
+use core::{
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ptr::NonNull, //
 };
 use kernel::prelude::*;
 
 /// A transport with our part of its allocation.
 #[repr(C)]
-pub(super) struct Private<T> {
-    pub(super) xprt: bindings::rpc_xprt,
-    pub(super) timeout: bindings::rpc_timeout,
-    pub(super) data: Option<Data<T>>,
+pub(super) struct Private<D> {
+    xprt: bindings::rpc_xprt,
+    data: D,
 }
 
-/// Our part, from when the transport is made until the RPC layer destroys it.
-pub(super) struct Data<T> {
-    // First, since it has handles.
-    pub(super) transport: T,
-    pub(super) shared: Pin<KBox<Common<Beside>>>,
-    pub(super) module: ModuleRef,
+impl<D> Private<D> {
+    /// Returns our part of a transport.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be of [`Fresh::finish`] with the same `D`, and not be taken apart for `'a`.
+    pub(super) unsafe fn data<'a>(xprt: *mut bindings::rpc_xprt) -> &'a D {
+        // SAFETY: Such a transport is the first part of a `Private<D>`, whose data was written. The
+        // reference is to the data alone.
+        unsafe { &(*xprt.cast::<Self>()).data }
+    }
+
+    /// Takes our part out of a transport, of which [`free`] is to be called afterwards.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be of [`Fresh::finish`] with the same `D`; to be called once, and nobody may
+    /// have a reference to the data, or ask for one any more.
+    pub(super) unsafe fn take(xprt: *mut bindings::rpc_xprt) -> D {
+        // SAFETY: Such a transport is the first part of a `Private<D>`, whose data was written, and
+        // is nobody else's by the contract of this function.
+        unsafe { (&raw const (*xprt.cast::<Self>()).data).read() }
+    }
 }
 
-impl<T: Transport> Private<T> {
+/// A transport that the RPC layer was not told of, with its address and room for `D`.
+///
+/// # Invariants
+///
+/// `xprt` is of `xprt_alloc`, with room for a `Private<D>`, and whoever knows of it uses neither
+/// the data nor the strings. These are null, static, or allocated.
+pub(super) struct Fresh<D> {
+    xprt: NonNull<bindings::rpc_xprt>,
+    address: SocketAddress,
+    _data: PhantomData<D>,
+}
+
+impl<D> Fresh<D> {
+    /// Makes one whose requests are `slots` at first and `max` at most. May sleep.
+    ///
+    /// `EBADF` for an address that is none.
+    ///
     /// # Safety
     ///
-    /// `xprt` must be a transport that [`super::setup`] made, and not destroyed for `'a`.
-    pub(super) unsafe fn data<'a>(xprt: *mut bindings::rpc_xprt) -> Option<&'a Data<T>> {
-        // SAFETY: Such a transport is the first part of a `Private<T>`, whose data is written
-        // before the RPC layer knows of it, and taken away when it is destroyed. The reference is
-        // to the data alone.
-        unsafe { (*xprt.cast::<Self>()).data.as_ref() }
+    /// The arguments must be those of the RPC layer.
+    pub(super) unsafe fn new(
+        args: *const bindings::xprt_create,
+        slots: u32,
+        max: u32,
+    ) -> Result<Self> {
+        // SAFETY: The arguments are valid by the contract of this function.
+        let (net, from, len) = unsafe { ((*args).net, (*args).dstaddr, (*args).addrlen) };
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        if len > size_of_val(&storage) {
+            return Err(EBADF);
+        }
+        // SAFETY: The address is `len` bytes long, and there is room for as many.
+        unsafe {
+            let to = (&raw mut storage).cast::<u8>();
+            core::ptr::copy_nonoverlapping(from.cast::<u8>(), to, len);
+        }
+        // SAFETY: The namespace is valid for the call.
+        let xprt = unsafe { bindings::xprt_alloc(net, size_of::<Private<D>>(), slots, max) };
+        // INVARIANT: Made above; a transport that was just made has no strings.
+        let fresh = Self {
+            xprt: NonNull::new(xprt).ok_or(ENOMEM)?,
+            address: SocketAddress::new(storage),
+            _data: PhantomData,
+        };
+        // SAFETY: Nobody else knows of it, since it was made above.
+        unsafe {
+            (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
+            fresh.address.write_to(&raw mut (*xprt).addr);
+            (*xprt).addrlen = len;
+            set_address_strings(xprt, &fresh.address)?;
+        }
+        Ok(fresh)
     }
 
-    /// # Safety
-    ///
-    /// As for [`Self::data`].
-    pub(super) unsafe fn transport<'a>(xprt: *mut bindings::rpc_xprt) -> Option<&'a T> {
-        // SAFETY: The contract of this function is that of the other one.
-        unsafe { Self::data(xprt) }.map(|data| &data.transport)
+    pub(super) fn xprt(&self) -> NonNull<bindings::rpc_xprt> {
+        self.xprt
     }
 
-    /// The last reference is gone. From a workqueue of the kernel; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, with a transport that [`super::setup`] made.
-    pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
-        // have no reference to it, but to what it shares with them.
-        let data = unsafe { (*xprt.cast::<Self>()).data.take() };
-        let Some(data) = data else { return };
-        let Data {
-            transport,
-            shared,
-            module,
-        } = data;
-        transport.destroy();
-        // The transport goes first: it holds handles, and work that uses them.
-        drop(transport);
-        shared.wait();
-        shared.beside.backchannel.destroy();
-        drop(shared);
-        // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
-        // transport.
-        unsafe { fresh::free(xprt) };
-        // Last of all the reference to this module, whose end waits until this has returned.
-        drop(module);
+    pub(super) fn address(&self) -> &SocketAddress {
+        &self.address
+    }
+
+    /// Gives the transport its data. It is to be handed to the RPC layer, which destroys it.
+    pub(super) fn finish(self, data: D) -> *mut bindings::rpc_xprt {
+        let xprt = ManuallyDrop::new(self).xprt.as_ptr();
+        // SAFETY: There is room for the data, which nobody uses, by the type invariant.
+        unsafe { (&raw mut (*xprt.cast::<Private<D>>()).data).write(data) };
+        xprt
+    }
+}
+
+impl<D> Drop for Fresh<D> {
+    fn drop(&mut self) {
+        // SAFETY: Made by `new`, and there is no data yet; nobody knows of it any more who could
+        // look at it.
+        unsafe { free(self.xprt.as_ptr()) };
+    }
+}
+
+/// Frees a transport.
+///
+/// # Safety
+///
+/// It must be one that [`Fresh::new`] made, and nobody knows of it any more, nor looks at its
+/// strings.
+pub(super) unsafe fn free(xprt: *mut bindings::rpc_xprt) {
+    // SAFETY: Nobody uses it, nor its strings, by the contract of this function.
+    unsafe {
+        free_address_strings(xprt);
+        bindings::xprt_free(xprt);
     }
 }

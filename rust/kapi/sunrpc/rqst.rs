@@ -51,7 +51,7 @@ use kernel::{
 /// `raw` is a valid request for `'a`, with a task, and that with a client or none. For `'a` nobody
 /// else changes what it sends, nor frees the memory of that.
 pub(crate) struct RpcRqst<'a> {
-    raw: NonNull<bindings::rpc_rqst>,
+    raw: *mut bindings::rpc_rqst,
     _borrow: PhantomData<&'a ()>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> RpcRqst<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(raw: *mut bindings::rpc_rqst) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
@@ -68,7 +68,7 @@ impl<'a> RpcRqst<'a> {
     }
 
     fn raw(&self) -> *mut bindings::rpc_rqst {
-        self.raw.as_ptr()
+        self.raw
     }
 
     /// The transaction identifier, in host byte order.
@@ -138,10 +138,10 @@ impl<'a, C> Rqst<'a, C> {
     /// `raw` must be as the type invariant of [`RpcRqst`] says, of a transport whose state of an
     /// RPC is a `C`, its buffer of [`RpcBuffer`], and nobody else may send it.
     #[inline]
-    pub(super) unsafe fn begin(raw: NonNull<bindings::rpc_rqst>) -> Result<Self> {
+    pub(super) unsafe fn begin(raw: *mut bindings::rpc_rqst) -> Result<Self> {
         // SAFETY: The contract of this function has that of the other ones in it.
         let (message, data, progress) = unsafe {
-            let data = (*raw.as_ptr()).rq_buffer.cast();
+            let data = (*raw).rq_buffer.cast();
             let progress = RpcBuffer::<C>::progress_of(data);
             (RpcRqst::from_raw(raw), data, progress)
         };
@@ -313,7 +313,7 @@ impl ReverseRqst<'_> {
     /// # Safety
     ///
     /// `raw` must be as the type invariants of this and of [`RpcRqst`] say.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::rpc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(raw: *mut bindings::rpc_rqst) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         // SAFETY: The contract of this function has that of the other one in it.
         Self(unsafe { RpcRqst::from_raw(raw) })

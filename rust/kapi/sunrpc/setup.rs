@@ -16,22 +16,21 @@ use crate::kapi::{
             XprtClass,
             CLIENT, //
         },
-        fresh::Fresh,
         handle::{
             Common,
             HandleInner, //
         },
-        private::{
-            Data,
-            Private, //
-        },
+        private::Fresh,
         transport::Transport,
         xprt::DEFAULT_TIMEOUT,
         xprt_handle::{
             Beside,
             XprtHandle, //
         },
-        xprt_ops::XprtOps, //
+        xprt_ops::{
+            Data,
+            XprtOps, //
+        },
     },
     sys::{
         module::ModuleRef,
@@ -39,10 +38,7 @@ use crate::kapi::{
         workqueue::OwnedQueue, //
     },
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::marker::PhantomData;
 use kernel::{
     prelude::*,
     time::Jiffies, //
@@ -64,30 +60,26 @@ impl<T: Transport> Setup<T> {
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
-        Fresh::hand_out(unsafe { Self::new_xprt(args) })
+        unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
     }
 
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
-    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<Fresh> {
+    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
         let module = ModuleRef::try_get().ok_or(EIO)?;
-        let size = core::mem::size_of::<Private<T>>();
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
-        let fresh = unsafe { Fresh::new(args, size, 0, T::slots()) }?;
-        let private = fresh.as_raw().cast::<Private<T>>();
-        // SAFETY: Nobody else knows of it, and there is room for our part, of which there is no
-        // value of before.
+        let fresh = unsafe { Fresh::new(args, 0, T::slots()) }?;
+        let xprt = fresh.xprt();
+        // SAFETY: Nobody else knows of it.
         unsafe {
-            (&raw mut (*private).data).write(None);
-            Self::describe(fresh.as_raw());
+            Self::describe(xprt.as_ptr());
             if fresh.address().port() != 0 {
-                bindings::xprt_set_bound(fresh.as_raw());
+                bindings::xprt_set_bound(xprt.as_ptr());
             }
         }
         let shared = Common::new(Beside::new())?;
-        let xprt = NonNull::new(fresh.as_raw()).ok_or(ENOMEM)?;
-        // SAFETY: `Private::destroy` waits before it frees them, and so does this function.
+        // SAFETY: `XprtOps::destroy` waits before it frees them, and so does this function.
         let handle = unsafe { HandleInner::new(xprt, &shared) }?;
         // SAFETY: The RPC layer has looked the class up, and has a reference to the module until
         // this returns, for which the end of the registration waits.
@@ -96,14 +88,7 @@ impl<T: Transport> Setup<T> {
         let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);
         // Whoever could not be made may have handed a handle on.
         let transport = transport.inspect_err(|_| shared.wait())?;
-        let data = Data {
-            transport,
-            shared,
-            module,
-        };
-        // SAFETY: Nobody else knows of it yet, and there is nothing to drop.
-        unsafe { (&raw mut (*private).data).write(Some(data)) };
-        Ok(fresh)
+        Ok(fresh.finish(Data::new(transport, shared, module)))
     }
 
     /// Sets what is the same for all transports of `T`.

@@ -13,7 +13,11 @@ use crate::kapi::{
         buffer::RpcBuffer,
         connecting::Connecting,
         display::set_port_strings,
-        private::Private,
+        handle::Common,
+        private::{
+            free,
+            Private, //
+        },
         rqst::{
             ReverseRqst,
             Rqst, //
@@ -27,10 +31,12 @@ use crate::kapi::{
             Xprt,
             INITIAL_BACKOFF, //
         },
+        xprt_handle::Beside, //
     },
     sys::{
         address::SocketAddress,
         bit::test_bit,
+        module::ModuleRef,
         time, //
     },
     trace, //
@@ -40,8 +46,7 @@ use core::{
         c_int,
         c_void, //
     },
-    marker::PhantomData,
-    ptr::NonNull, //
+    marker::PhantomData, //
 };
 use kernel::{
     ffi::{
@@ -56,7 +61,39 @@ use kernel::{
         Delta,
         Jiffies, //
     },
+    types::Opaque, //
 };
+
+/// What a transport `T` has of ours, until the RPC layer destroys it.
+pub(super) struct Data<T> {
+    // First, since it has handles.
+    pub(super) transport: T,
+    pub(super) shared: Pin<KBox<Common<Beside>>>,
+    /// Of the mount, if it wants others than usual. Goes by the lock of the transport's state.
+    timeout: Opaque<bindings::rpc_timeout>,
+    module: ModuleRef,
+}
+
+impl<T: Transport> Data<T> {
+    pub(super) fn new(transport: T, shared: Pin<KBox<Common<Beside>>>, module: ModuleRef) -> Self {
+        Self {
+            transport,
+            shared,
+            timeout: Opaque::zeroed(),
+            module,
+        }
+    }
+
+    /// Returns that of a transport.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport that [`super::setup`] made for `T`, and not destroyed for `'a`.
+    pub(super) unsafe fn of<'a>(xprt: *mut bindings::rpc_xprt) -> &'a Self {
+        // SAFETY: A set-up gives a transport this data; `destroy` takes it.
+        unsafe { Private::data(xprt) }
+    }
+}
 
 /// Waits until no region covers memory of an RPC that should have been fenced: rather for ever than
 /// let a peer reach what is another's.
@@ -113,7 +150,7 @@ impl<T: Transport> XprtOps<T> {
         timer: Some(Self::timer),
         release_request: Some(Backchannel::release_request),
         close: Some(Self::close),
-        destroy: Some(Private::<T>::destroy),
+        destroy: Some(Self::destroy),
         set_connect_timeout: Some(Self::set_connect_timeout),
         print_stats: Some(Self::print_stats),
         enable_swap: Some(Self::enable_swap),
@@ -133,13 +170,10 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let data = unsafe { Private::<T>::data(xprt) };
-        let (Some(data), Some(raw)) = (data, NonNull::new(xprt)) else {
-            return;
-        };
+        let data = unsafe { Data::<T>::of(xprt) };
         data.shared.beside.set_made();
         // SAFETY: The RPC layer calls this for a task that it holds, which is one of a client.
-        let Some(connecting) = (unsafe { Connecting::begin(raw, task) }) else {
+        let Some(connecting) = (unsafe { Connecting::begin(xprt, task) }) else {
             // The RPC layer connects for the task that has the transport locked.
             kernel::warn_on!(true);
             return;
@@ -165,9 +199,7 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        if let Some(transport) = unsafe { Private::<T>::transport(xprt) } {
-            transport.close();
-        }
+        unsafe { Data::<T>::of(xprt) }.transport.close();
         // SAFETY: The caller has locked the transport: nobody else changes the cookie, which others
         // may read at any time, as a word.
         unsafe {
@@ -175,6 +207,33 @@ impl<T: Transport> XprtOps<T> {
             cookie.write_volatile(cookie.read().wrapping_add(1));
             bindings::xprt_disconnect_done(xprt);
         }
+    }
+
+    /// The last reference is gone. From a workqueue of the kernel; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RPC layer alone, as all functions of the table.
+    pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
+        // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
+        // have no reference to it, but to what it shares with them.
+        let Data {
+            transport,
+            shared,
+            module,
+            ..
+        } = unsafe { Private::<Data<T>>::take(xprt) };
+        transport.destroy();
+        // The transport goes first: it holds handles, and work that uses them.
+        drop(transport);
+        shared.wait();
+        shared.beside.backchannel.destroy();
+        drop(shared);
+        // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
+        // transport.
+        unsafe { free(xprt) };
+        // Last of all the reference to this module, whose end waits until this has returned.
+        drop(module);
     }
 
     /// Gets memory for an RPC. From its task; sleeps as that may.
@@ -186,10 +245,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
             let rqst = (*task).tk_rqstp;
-            (rqst, Private::<T>::transport((*rqst).rq_xprt))
-        };
-        let Some(transport) = transport else {
-            return EIO.to_errno();
+            (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
         };
         // SAFETY: The request is the task's, which calls.
         let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
@@ -228,9 +284,8 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
             let rqst = (*task).tk_rqstp;
-            (rqst, Private::<T>::transport((*rqst).rq_xprt))
+            (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
         };
-        let Some(transport) = transport else { return };
         // SAFETY: The request has a buffer of `buf_alloc`, which is given back below. The task is
         // the caller's, and lets its client go only after this.
         let (data, call, task) = unsafe {
@@ -258,16 +313,10 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
-        let Some(raw) = NonNull::new(rqst) else {
-            return EIO.to_errno();
-        };
         // SAFETY: The RPC layer sends a request on a transport of `setup` that it holds.
         let (raw_xprt, xprt, transport) = unsafe {
             let xprt = (*rqst).rq_xprt;
-            (xprt, Xprt::from_raw(xprt), Private::<T>::transport(xprt))
-        };
-        let Some(transport) = transport else {
-            return EIO.to_errno();
+            (xprt, Xprt::from_raw(xprt), &Data::<T>::of(xprt).transport)
         };
         if !xprt.is_connected() {
             return ENOTCONN.to_errno();
@@ -277,12 +326,12 @@ impl<T: Transport> XprtOps<T> {
         let result = if reverse {
             // SAFETY: It is of the backchannel. The caller has locked the
             // transport to send this one, which stays until then.
-            transport.send_reverse_reply(xprt, unsafe { ReverseRqst::from_raw(raw) })
+            transport.send_reverse_reply(xprt, unsafe { ReverseRqst::from_raw(rqst) })
         } else {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
-            let rqst = unsafe { Rqst::begin(raw) };
-            rqst.and_then(|rqst| transport.send(xprt, rqst))
+            let call = unsafe { Rqst::begin(rqst) };
+            call.and_then(|call| transport.send(xprt, call))
         };
         let error = match result {
             Ok(()) => return 0,
@@ -292,7 +341,7 @@ impl<T: Transport> XprtOps<T> {
                 Err(_) if reverse => SendError::NotConnected,
                 Err(own) => {
                     // SAFETY: The request is one of a Call, and is being sent.
-                    unsafe { Self::end_with(raw, own) };
+                    unsafe { Self::end_with(rqst, own) };
                     return 0;
                 }
             },
@@ -310,8 +359,7 @@ impl<T: Transport> XprtOps<T> {
     ///
     /// The request must be of a Call, with a task and a buffer of `buf_alloc`, and be sent now.
     #[cold]
-    unsafe fn end_with(rqst: NonNull<bindings::rpc_rqst>, error: Error) {
-        let rqst = rqst.as_ptr();
+    unsafe fn end_with(rqst: *mut bindings::rpc_rqst, error: Error) {
         // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
         // contract of this function.
         let (xprt, task, progress) = unsafe {
@@ -365,9 +413,9 @@ impl<T: Transport> XprtOps<T> {
         // request.
         let (sent_here, transport) = unsafe {
             let cookie = Xprt::from_raw(xprt).connect_cookie();
-            (was_sent_on(task, cookie), Private::<T>::transport(xprt))
+            (was_sent_on(task, cookie), &Data::<T>::of(xprt).transport)
         };
-        if let (true, Some(transport)) = (sent_here, transport) {
+        if sent_here {
             // SAFETY: The request of the task has a buffer of `buf_alloc`, which it keeps until the
             // task is at its end.
             let call = unsafe { RpcBuffer::call_of((*(*task).tk_rqstp).rq_buffer.cast()) };
@@ -402,7 +450,7 @@ impl<T: Transport> XprtOps<T> {
         reconnect_timeout: c_ulong,
     ) {
         // SAFETY: Called with a transport of ours.
-        let xprt = unsafe { Xprt::from_raw(xprt) };
+        let (xprt, data) = unsafe { (Xprt::from_raw(xprt), Data::<T>::of(xprt)) };
         trace::xprtrdma_op_set_cto(|| (xprt.server(), connect_timeout, reconnect_timeout));
         xprt.with_transport_lock(|xprt| {
             // SAFETY: The lock that protects these is held.
@@ -410,15 +458,15 @@ impl<T: Transport> XprtOps<T> {
                 unsafe { ((*xprt).connect_timeout, (*xprt).max_reconnect_timeout) };
             if connect_timeout < present {
                 let value = connect_timeout.max(2 * INITIAL_BACKOFF);
-                let own = xprt.cast::<Private<T>>();
-                // SAFETY: The lock that protects these is held; the timeout is in our part of the
-                // same allocation.
+                let own = data.timeout.get();
+                // SAFETY: The lock that protects these is held, and our timeout stays as long as
+                // the transport.
                 unsafe {
                     let mut timeout = *(*xprt).timeout;
                     timeout.to_initval = value;
                     timeout.to_maxval = value;
-                    (*own).timeout = timeout;
-                    (*xprt).timeout = &raw const (*own).timeout;
+                    own.write(timeout);
+                    (*xprt).timeout = own;
                     (*xprt).connect_timeout = connect_timeout;
                 }
             }
@@ -437,9 +485,8 @@ impl<T: Transport> XprtOps<T> {
     unsafe extern "C" fn print_stats(xprt: *mut bindings::rpc_xprt, seq: *mut bindings::seq_file) {
         // SAFETY: Called with a transport of ours, and a file to print to.
         unsafe {
-            if let Some(transport) = Private::<T>::transport(xprt) {
-                transport.print_stats(Xprt::from_raw(xprt), SeqFile::from_raw(seq));
-            }
+            let transport = &Data::<T>::of(xprt).transport;
+            transport.print_stats(Xprt::from_raw(xprt), SeqFile::from_raw(seq));
         }
     }
 
@@ -473,9 +520,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: Called with a transport of ours, locked by the caller.
         unsafe {
             trace::xprtrdma_op_inject_dsc(|| Xprt::from_raw(xprt).server());
-            if let Some(transport) = Private::<T>::transport(xprt) {
-                transport.inject_disconnect();
-            }
+            Data::<T>::of(xprt).transport.inject_disconnect();
         }
     }
 
@@ -486,9 +531,7 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
-        let Some(data) = (unsafe { Private::<T>::data(xprt) }) else {
-            return EIO.to_errno();
-        };
+        let data = unsafe { Data::<T>::of(xprt) };
         let transport = &data.transport;
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
@@ -512,7 +555,7 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_maxpayload(xprt: *mut bindings::rpc_xprt) -> usize {
         // SAFETY: Called with a transport of ours.
-        unsafe { Private::<T>::transport(xprt) }.map_or(0, T::reverse_payload)
+        unsafe { Data::<T>::of(xprt) }.transport.reverse_payload()
     }
 
     /// Reverse Calls at once. Any context.
@@ -522,7 +565,7 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_num_slots(xprt: *mut bindings::rpc_xprt) -> c_uint {
         // SAFETY: Called with a transport of ours.
-        unsafe { Private::<T>::transport(xprt) }.map_or(0, T::reverse_slots)
+        unsafe { Data::<T>::of(xprt) }.transport.reverse_slots()
     }
 
     /// A reverse request is done with. May sleep.
@@ -532,13 +575,11 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_free_rqst(rqst: *mut bindings::rpc_rqst) {
         // SAFETY: The request has a reference to its transport, which is of `setup`.
-        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Private::<T>::data((*rqst).rq_xprt)) };
-        if let Some(data) = data {
-            // SAFETY: The backchannel of this transport handed the request out, and the RPC layer
-            // is done with it.
-            let (connection, answered) = unsafe { data.shared.beside.backchannel.put(rqst) };
-            data.transport.reverse_ended(connection, !answered);
-        }
+        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Data::<T>::of((*rqst).rq_xprt)) };
+        // SAFETY: The backchannel of this transport handed the request out, and the RPC layer is
+        // done with it.
+        let (connection, answered) = unsafe { data.shared.beside.backchannel.put(rqst) };
+        data.transport.reverse_ended(connection, !answered);
         // SAFETY: The reference was taken for the request, and is used no more.
         unsafe { bindings::xprt_put(xprt) };
     }
@@ -550,9 +591,8 @@ impl<T: Transport> XprtOps<T> {
     /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_destroy(xprt: *mut bindings::rpc_xprt, _max: c_uint) {
         // SAFETY: Called with a transport of ours.
-        if let Some(data) = unsafe { Private::<T>::data(xprt) } {
-            data.transport.reverse_disabled();
-            data.shared.beside.backchannel.destroy();
-        }
+        let data = unsafe { Data::<T>::of(xprt) };
+        data.transport.reverse_disabled();
+        data.shared.beside.backchannel.destroy();
     }
 }

@@ -31,10 +31,10 @@ mod suite {
             rqst.rq_enc_pages = room.pages.as_mut_ptr();
             rqst.rq_enc_pages_num = PAGES as i32;
             rqst.rq_release_snd_buf = encrypted.then_some(let_go as unsafe extern "C" fn(_));
-            let rqst = NonNull::from(&mut *rqst);
+            let rqst = &raw mut *rqst;
             // SAFETY: The request stays, and the buffer is as long as it says.
             let call = unsafe {
-                let buf = XdrBuf::from_raw(&raw mut (*rqst.as_ptr()).rq_snd_buf);
+                let buf = XdrBuf::from_raw(&raw mut (*rqst).rq_snd_buf);
                 EncodedCall::new(Encoded::new(buf), rqst, NonNull::from(&covers))
             };
             for pieces in [EncodedCall::pieces, EncodedCall::page_pieces] {

@@ -7,6 +7,7 @@ use crate::kapi::{
     sunrpc::xprt::INITIAL_BACKOFF,
     sys::address::SocketAddress, //
 };
+use core::ptr::NonNull;
 use kernel::error::from_err_ptr;
 
 /// A transport that is made and destroyed as for a mount, and does nothing in between: for the RPC
@@ -40,11 +41,12 @@ impl<T: Transport> Unmounted<T> {
         let xprt = NonNull::new(xprt).ok_or(ENOMEM)?;
         // SAFETY: Made above, and known to nobody else.
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };
+        // What is locked is not closed, so that nothing needs to be initialised for that.
         // SAFETY: It was set up, and is not destroyed.
-        if let Some(data) = unsafe { Private::<T>::data(xprt.as_ptr()) } {
-            // What is locked is not closed, so that nothing needs to be initialised for that.
-            data.shared.beside.set_made();
-        }
+        unsafe { Data::<T>::of(xprt.as_ptr()) }
+            .shared
+            .beside
+            .set_made();
         // INVARIANT: Made above.
         Ok(Self {
             xprt,
@@ -53,9 +55,9 @@ impl<T: Transport> Unmounted<T> {
     }
 
     /// What the module has of it.
-    pub(crate) fn transport(&self) -> Result<&T> {
+    pub(crate) fn transport(&self) -> &T {
         // SAFETY: By the type invariant.
-        unsafe { Private::<T>::transport(self.xprt.as_ptr()) }.ok_or(EINVAL)
+        &unsafe { Data::<T>::of(self.xprt.as_ptr()) }.transport
     }
 
     /// Swapping to a file of the mount begins.
@@ -98,6 +100,6 @@ impl<T: Transport> Unmounted<T> {
 impl<T: Transport> Drop for Unmounted<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant nobody else knows it.
-        unsafe { Private::<T>::destroy(self.xprt.as_ptr()) };
+        unsafe { XprtOps::<T>::destroy(self.xprt.as_ptr()) };
     }
 }

@@ -9,9 +9,10 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         class::REVERSE,
-        fresh::{
-            self,
-            Fresh, //
+        private::{
+            free,
+            Fresh,
+            Private, //
         },
         rqst::RpcRqst,
         svc::{
@@ -30,21 +31,15 @@ use crate::kapi::{
 };
 use core::{
     ffi::c_int,
-    marker::PhantomData,
-    ptr::NonNull, //
+    marker::PhantomData, //
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 
-/// A client transport with our part of its allocation.
-#[repr(C)]
-struct Private<T: Service> {
-    xprt: bindings::rpc_xprt,
-    /// None while it is made, and once it was destroyed.
-    data: Option<(Arc<BcLink<T::Connection>>, ModuleRef)>,
-}
+/// What such a transport has of ours, until the RPC layer destroys it.
+type Data<T> = (Arc<BcLink<<T as Service>::Connection>>, ModuleRef);
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
 pub(super) struct ReverseOps<T: Service>(PhantomData<T>);
@@ -92,13 +87,13 @@ impl<T: Service> ReverseOps<T> {
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
-        Fresh::hand_out(unsafe { Self::new_xprt(args) })
+        unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
     }
 
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
-    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<Fresh> {
+    unsafe fn new_xprt(args: *const bindings::xprt_create) -> Result<*mut bindings::rpc_xprt> {
         // SAFETY: The arguments are valid by the contract of this function.
         let svc_xprt = unsafe { (*args).bc_xprt };
         if svc_xprt.is_null() {
@@ -108,25 +103,16 @@ impl<T: Service> ReverseOps<T> {
         // looked the class up, which is registered with that of the service.
         let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
         let module = ModuleRef::try_get().ok_or(EIO)?;
-        let size = core::mem::size_of::<Private<T>>();
         let requests = T::REVERSE_CREDITS;
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
-        let fresh = unsafe { Fresh::new(args, size, requests, requests) }?;
-        let xprt = fresh.as_raw();
+        let fresh = unsafe { Fresh::new(args, requests, requests) }?;
         // SAFETY: Nobody else knows of it.
-        unsafe { Self::describe(xprt) };
-        let (private, theirs) = (xprt.cast::<Private<T>>(), link.clone());
-        // SAFETY: There is room for our part, of which there is no value of before.
-        unsafe { (&raw mut (*private).data).write(Some((link, module))) };
-        // There is one for the life of the connection. Service threads may know of it from here on:
-        // nothing may fail any more.
-        let raw = NonNull::new(xprt).ok_or(ENOMEM)?;
+        unsafe { Self::describe(fresh.xprt().as_ptr()) };
+        // There is one for the life of the connection. Service threads may know of it from here on,
+        // but not of its data: nothing may fail any more.
         // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
-        unsafe { theirs.link(raw) }.inspect_err(|_| {
-            // SAFETY: It was not linked, so that nobody else knows of it.
-            drop(unsafe { (*private).data.take() });
-        })?;
-        Ok(fresh)
+        unsafe { link.link(fresh.xprt()) }?;
+        Ok(fresh.finish((link, module)))
     }
 
     /// Sets what is the same for all transports of the service's reverse direction.
@@ -154,13 +140,12 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
-            let data = (*xprt.cast::<Private<T>>()).data.take();
-            if let Some((link, _)) = &data {
-                link.unlink(xprt);
-            }
-            fresh::free(xprt);
+            let (link, module) = Private::<Data<T>>::take(xprt);
+            link.unlink(xprt);
+            free(xprt);
+            drop(link);
             // Last of all the reference to this module, whose end waits until this has returned.
-            drop(data);
+            drop(module);
         }
     }
 
@@ -170,16 +155,13 @@ impl<T: Service> ReverseOps<T> {
     ///
     /// As for [`Self::setup`].
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
-        let Some(raw) = NonNull::new(rqst) else {
-            return EIO.to_errno();
-        };
         // SAFETY: The RPC layer sends a request on a transport of `new_xprt` that it holds, and
         // whose data is there until it is destroyed.
-        let (xprt, data) = unsafe {
+        let (xprt, (link, _)) = unsafe {
             let xprt = (*rqst).rq_xprt;
-            (xprt, (*xprt.cast::<Private<T>>()).data.as_ref())
+            (xprt, Private::<Data<T>>::data(xprt))
         };
-        let Some(connection) = data.and_then(|(link, _)| link.caller()) else {
+        let Some(connection) = link.caller() else {
             // It may not have been known to the RPC layer when that closed the connection.
             // SAFETY: The transport is valid, and locked by the caller.
             unsafe { bindings::xprt_disconnect_done(xprt) };
@@ -193,7 +175,7 @@ impl<T: Service> ReverseOps<T> {
         // locked the transport to send it, and it stays until then.
         let message = unsafe {
             reverse_rqst::progress_of(rqst).sent();
-            RpcRqst::from_raw(raw)
+            RpcRqst::from_raw(rqst)
         };
         match T::call(&connection, &message) {
             Ok(()) => 0,
@@ -223,14 +205,12 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
         // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose
         // data is there until it is destroyed.
-        let (xid, data) = unsafe {
+        let (xid, (link, _)) = unsafe {
             let rqst = (*task).tk_rqstp;
-            let private = (*rqst).rq_xprt.cast::<Private<T>>();
-            (u32::from_be((*rqst).rq_xid), (*private).data.as_ref())
+            let data = Private::<Data<T>>::data((*rqst).rq_xprt);
+            (u32::from_be((*rqst).rq_xid), data)
         };
-        if let Some((link, _)) = data {
-            link.with_connection(|connection| T::call_ended(connection, xid));
-        }
+        link.with_connection(|connection| T::call_ended(connection, xid));
     }
 
     /// A Call wants a new connection, which only the client can make. From an RPC task.
