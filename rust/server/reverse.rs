@@ -89,7 +89,9 @@ pub(super) fn replied(
 ) {
     let reverse = &connection.qp.handler().reverse;
     // First, since who waits for more credits is woken when a Call has its Reply.
-    rqst.complete_reverse(xid, reply, || reverse.lock().answered(xid, Some(credits)));
+    if reverse.lock().answered(xid, Some(credits)) {
+        rqst.complete_reverse(xid, reply);
+    }
 }
 
 /// An RDMA_ERROR came, which may be the answer to a Call.

@@ -12,12 +12,23 @@ use crate::kapi::{
 };
 use core::{
     marker::PhantomData,
-    mem::size_of,
-    ptr::NonNull, //
+    mem::{
+        replace,
+        size_of,
+        ManuallyDrop, //
+    },
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         ArcBorrow, //
     },
@@ -35,23 +46,73 @@ pub(crate) enum NotFound {
 }
 
 /// In front of the memory; a multiple of the alignment that `kmalloc` gives.
+///
+/// # Invariants
+///
+/// `call` is of [`Arc::into_raw`], and this owns its reference.
 #[repr(C, align(16))]
-struct Prefix<C> {
+pub(super) struct Prefix<C> {
     call: *const C,
     len: u32,
     /// Somebody has the Reply of the RPC. Goes by the lock of the transport's request queues.
-    claimed: bool,
-    progress: Progress,
-    /// Regions that cover memory of the RPC.
-    covers: Covers,
+    claimed: Atomic<bool>,
+    /// How far the RPC is.
+    pub(super) progress: Progress,
+    /// Regions that cover memory of the RPC: these bytes, and what else its messages are in.
+    pub(super) covers: Covers,
+}
+
+impl<C> Prefix<C> {
+    /// Returns the transport's state of the RPC.
+    pub(super) fn call(&self) -> ArcBorrow<'_, C> {
+        // SAFETY: By the type invariant there is a reference as long as this is borrowed.
+        unsafe { ArcBorrow::from_raw(self.call) }
+    }
+
+    /// Claims the right to answer the RPC, unless somebody else has it, or the RPC has its error,
+    /// or its Call was not sent. With the lock of the transport's request queues held.
+    pub(super) fn claim(&self) -> Result<(), NotFound> {
+        if self.progress.is_unsent() {
+            return Err(NotFound::Unsent);
+        }
+        if self.progress.has_failed() || self.claimed.load(Relaxed) {
+            return Err(NotFound::Answered);
+        }
+        self.claimed.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Undoes the caller's [`Self::claim`]. With the lock of the transport's request queues held.
+    pub(super) fn unclaim(&self) {
+        self.claimed.store(false, Relaxed);
+    }
+
+    /// Withdraws a Call that was sent, and is to be sent again: nobody claims the right to answer
+    /// it before that is done. False if somebody has it. With the lock of the transport's request
+    /// queues held.
+    #[cold]
+    pub(super) fn withdraw(&self) -> bool {
+        let claimed = self.claimed.load(Relaxed);
+        if !claimed {
+            self.progress.unsent();
+        }
+        !claimed
+    }
+
+    /// Returns how many bytes of the memory there are from `at` on, which is one of them or the
+    /// end; 0 for any other place.
+    pub(super) fn capacity_from(&self, at: *const u8) -> usize {
+        let data = (&raw const *self).wrapping_add(1);
+        let before = at.addr().checked_sub(data.addr());
+        before.map_or(0, |before| (self.len as usize).saturating_sub(before))
+    }
 }
 
 /// Memory for the messages of one RPC, and the transport's state of it.
 ///
 /// # Invariants
 ///
-/// `prefix` is an allocation of `kmalloc`, ours, with `len` bytes behind the prefix; `call` is a
-/// reference that the prefix owns.
+/// `prefix` is an allocation of `kmalloc`, ours, with a value and `len` bytes behind it.
 pub(crate) struct RpcBuffer<C> {
     prefix: NonNull<Prefix<C>>,
     _owns: PhantomData<Arc<C>>,
@@ -79,20 +140,24 @@ impl<C> RpcBuffer<C> {
     /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
     pub(crate) fn new(len: usize, call: Arc<C>) -> Result<Self> {
         let prefix = Self::allocate(len)?;
-        let first = Prefix {
-            call: Arc::into_raw(call),
-            len: len as u32,
-            claimed: false,
-            progress: Progress::new(),
-            covers: Covers::new(),
-        };
         // SAFETY: The allocation has room for the prefix and is aligned for it.
-        unsafe { prefix.write(first) };
+        unsafe { prefix.write(Self::first(len, Arc::into_raw(call))) };
         // INVARIANT: Allocated and written above.
         Ok(Self {
             prefix,
             _owns: PhantomData,
         })
+    }
+
+    /// The prefix of memory that is not in use.
+    fn first(len: usize, call: *const C) -> Prefix<C> {
+        Prefix {
+            call,
+            len: len as u32,
+            claimed: Atomic::new(false),
+            progress: Progress::new(),
+            covers: Covers::new(),
+        }
     }
 
     /// An allocation with room for `len` bytes behind the prefix, which is not written. The length
@@ -108,7 +173,7 @@ impl<C> RpcBuffer<C> {
     /// How many bytes there are.
     pub(crate) fn len(&self) -> usize {
         // SAFETY: Valid by the type invariant.
-        unsafe { (*self.prefix.as_ptr()).len as usize }
+        unsafe { self.prefix.as_ref() }.len as usize
     }
 
     /// Makes it `len` bytes, if it has less; what was in it is lost. Sleeps as the RPC task may.
@@ -117,142 +182,65 @@ impl<C> RpcBuffer<C> {
             return Ok(());
         }
         let larger = Self::allocate(len)?;
-        let old = core::mem::replace(&mut self.prefix, larger);
+        let old = replace(&mut self.prefix, larger);
         // INVARIANT: The reference moves to the new prefix.
         // SAFETY: Both are allocations with room for the prefix; the old one is used no more.
         unsafe {
-            larger.write(Prefix {
-                call: (*old.as_ptr()).call,
-                len: len as u32,
-                claimed: false,
-                progress: Progress::new(),
-                covers: Covers::new(),
-            });
+            larger.write(Self::first(len, (*old.as_ptr()).call));
             bindings::kfree(old.as_ptr().cast());
         }
         Ok(())
     }
 
-    /// The bytes, for an RPC whose Call was not sent. They are freed by way of [`Self::from_raw`].
-    pub(super) fn into_raw(self) -> *mut u8 {
-        let this = core::mem::ManuallyDrop::new(self);
-        // SAFETY: Valid by the type invariant.
-        unsafe { this.prefix.as_ref() }.progress.unsent();
-        this.prefix.as_ptr().wrapping_add(1).cast()
-    }
-
-    /// Undoes [`Self::into_raw`].
+    /// Lends the memory to a request whose Call was not sent, the Reply from an offset on.
     ///
     /// # Safety
     ///
-    /// `data` must be of that, and not be used afterwards.
-    pub(super) unsafe fn from_raw(data: *mut u8) -> Self {
-        // INVARIANT: The bytes are of one that `into_raw` has taken apart.
+    /// The request must be valid, have no memory, and nobody else's to change.
+    pub(super) unsafe fn lend(self, rqst: *mut bindings::rpc_rqst, reply_offset: usize) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: Valid by the type invariant.
+        unsafe { this.prefix.as_ref() }.progress.unsent();
+        let data = this.prefix.as_ptr().wrapping_add(1).cast::<u8>();
+        // SAFETY: The request is the caller's to change.
+        unsafe {
+            (*rqst).rq_buffer = data.cast();
+            (*rqst).rq_rbuffer = data.wrapping_add(reply_offset).cast();
+        }
+    }
+
+    /// Takes back what was lent to a request.
+    ///
+    /// # Safety
+    ///
+    /// The request must have its memory by [`Self::lend`] with the same `C`, and be nobody else's
+    /// to change. Nobody may use the memory, nor the prefix, afterwards.
+    pub(super) unsafe fn take_back(rqst: *mut bindings::rpc_rqst) -> Self {
+        // SAFETY: The request is the caller's to change. What it has is behind a prefix.
+        let prefix = unsafe {
+            let data = (*rqst).rq_buffer;
+            (*rqst).rq_buffer = null_mut();
+            (*rqst).rq_rbuffer = null_mut();
+            NonNull::new_unchecked(data.cast::<Prefix<C>>().sub(1))
+        };
+        // INVARIANT: It was of a value that `lend` has forgotten.
         Self {
-            // SAFETY: `into_raw` gave out what is behind the prefix.
-            prefix: unsafe { NonNull::new_unchecked(data.cast::<Prefix<C>>().sub(1)) },
+            prefix,
             _owns: PhantomData,
         }
     }
 
-    /// How many bytes there are from `at` on, which is one of them or the end; 0 for any other
-    /// place.
+    /// Returns what is in front of the memory of a request.
     ///
     /// # Safety
     ///
-    /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed during the call.
-    pub(super) unsafe fn capacity_from(data: *mut u8, at: *mut u8) -> usize {
-        // SAFETY: `into_raw` gave out what is behind the prefix.
-        let len = unsafe { (*data.cast::<Prefix<C>>().sub(1)).len } as usize;
-        let before = at.addr().checked_sub(data.addr());
-        before.map_or(0, |before| len.saturating_sub(before))
-    }
-
-    /// The state in front of the bytes.
-    ///
-    /// # Safety
-    ///
-    /// `data` must be of [`Self::into_raw`] with the same `C`, and not freed for `'a`.
-    pub(super) unsafe fn call_of<'a>(data: *mut u8) -> ArcBorrow<'a, C> {
-        // SAFETY: `into_raw` gave out what is behind the prefix, which holds a reference and is not
-        // freed for `'a`.
-        unsafe { ArcBorrow::from_raw((*data.cast::<Prefix<C>>().sub(1)).call) }
-    }
-
-    /// Claims the right to answer the RPC, unless somebody else has it, or the RPC has its error,
-    /// or its Call was not sent.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::call_of`], and the lock of the transport's request queues must be held.
-    pub(super) unsafe fn claim(data: *mut u8) -> Result<(), NotFound> {
-        // SAFETY: The contract of this function has that of the other one in it.
-        let progress = unsafe { Self::progress_of(data) };
-        if progress.is_unsent() {
-            return Err(NotFound::Unsent);
-        }
-        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
-        // mark goes.
-        let claimed = unsafe { &mut (*data.cast::<Prefix<C>>().sub(1)).claimed };
-        if progress.has_failed() || core::mem::replace(claimed, true) {
-            return Err(NotFound::Answered);
-        }
-        Ok(())
-    }
-
-    /// The Call was sent, and is to be sent again: nobody claims the right to answer it before that
-    /// is done. False if somebody has it.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::claim`].
-    #[cold]
-    pub(super) unsafe fn withdraw(data: *mut u8) -> bool {
-        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
-        // mark goes.
-        unsafe {
-            let claimed = (*data.cast::<Prefix<C>>().sub(1)).claimed;
-            if !claimed {
-                Self::progress_of(data).unsent();
-            }
-            !claimed
-        }
-    }
-
-    /// Undoes [`Self::claim`].
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::claim`], and it must be the caller's claim.
-    pub(super) unsafe fn unclaim(data: *mut u8) {
-        // SAFETY: `into_raw` gave out what is behind the prefix. The lock is held, by which the
-        // mark goes.
-        unsafe { (*data.cast::<Prefix<C>>().sub(1)).claimed = false };
-    }
-
-    /// How far the RPC is.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::call_of`].
+    /// The request must have its memory by [`Self::lend`] with the same `C`, which is not taken
+    /// back for `'a`.
     #[inline]
-    pub(super) unsafe fn progress_of<'a>(data: *mut u8) -> &'a Progress {
-        // SAFETY: `into_raw` gave out what is behind the prefix.
-        let progress = unsafe { &raw const (*data.cast::<Prefix<C>>().sub(1)).progress };
-        // SAFETY: It is not freed for `'a`, and nobody has an exclusive reference to it.
-        unsafe { &*progress }
-    }
-
-    /// Where the regions are counted that cover memory of the RPC: these bytes, and what else its
-    /// messages are in.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::call_of`].
-    #[inline]
-    pub(super) unsafe fn covers_of(data: *mut u8) -> NonNull<Covers> {
-        // SAFETY: `into_raw` gave out what is behind the prefix.
-        unsafe { NonNull::new_unchecked(&raw mut (*data.cast::<Prefix<C>>().sub(1)).covers) }
+    pub(super) unsafe fn prefix_of<'a>(rqst: *const bindings::rpc_rqst) -> &'a Prefix<C> {
+        // SAFETY: What the request has is behind a prefix, to which nobody has an exclusive
+        // reference before it is taken back.
+        unsafe { &*(*rqst).rq_buffer.cast::<Prefix<C>>().sub(1) }
     }
 }
 

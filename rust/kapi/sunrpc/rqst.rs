@@ -4,21 +4,18 @@
 
 use crate::kapi::{
     bindings,
-    page::{
-        Covers,
-        KeptExtents, //
-    },
+    page::KeptExtents,
     sunrpc::{
         backchannel::Backchannel,
         buffer::{
             NotFound,
+            Prefix,
             RpcBuffer, //
         },
         encoded::{
             Encoded,
             EncodedCall, //
         },
-        progress::Progress,
         room::{
             self,
             Room, //
@@ -140,17 +137,10 @@ impl<'a, C> Rqst<'a, C> {
     #[inline]
     pub(super) unsafe fn begin(raw: *mut bindings::rpc_rqst) -> Result<Self> {
         // SAFETY: The contract of this function has that of the other ones in it.
-        let (message, data, progress) = unsafe {
-            let data = (*raw).rq_buffer.cast();
-            let progress = RpcBuffer::<C>::progress_of(data);
-            (RpcRqst::from_raw(raw), data, progress)
-        };
-        let again = !progress.is_unsent();
+        let (message, prefix) = unsafe { (RpcRqst::from_raw(raw), RpcBuffer::<C>::prefix_of(raw)) };
+        let again = !prefix.progress.is_unsent();
         if again {
-            let withdrawn = message.xprt().with_queue_lock(|_| {
-                // SAFETY: The buffer is of `RpcBuffer`, and the lock is held.
-                unsafe { RpcBuffer::<C>::withdraw(data) }
-            });
+            let withdrawn = message.xprt().with_queue_lock(|_| prefix.withdraw());
             withdrawn.then_some(()).ok_or(ENOBUFS)?;
         }
         // INVARIANT: The Call counts as not sent, and the room is filled below.
@@ -175,14 +165,15 @@ impl<'a, C> Rqst<'a, C> {
     pub(crate) fn sent(self) -> Task<'a> {
         let this = ManuallyDrop::new(self);
         this.note_sent();
-        this.progress().sent();
+        this.prefix().progress.sent();
         // SAFETY: The request has a task, which stays until the transport has sent the request.
         unsafe { Task::from_raw((*this.raw()).rq_task) }
     }
 
-    fn progress(&self) -> &Progress {
-        // SAFETY: The buffer is one of `RpcBuffer` by the type invariant.
-        unsafe { RpcBuffer::<C>::progress_of((*self.raw()).rq_buffer.cast()) }
+    fn prefix(&self) -> &'a Prefix<C> {
+        // SAFETY: The buffer is one of `RpcBuffer` by the type invariant; it stays as long as the
+        // message does.
+        unsafe { RpcBuffer::prefix_of(self.raw()) }
     }
 
     /// The buffer for the Reply.
@@ -193,32 +184,26 @@ impl<'a, C> Rqst<'a, C> {
         unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
     }
 
-    fn covers(&self) -> NonNull<Covers> {
-        // SAFETY: The buffer is one of `RpcBuffer` by the type invariant.
-        unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) }
-    }
-
     /// The transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'a, C> {
-        // SAFETY: By the type invariant the buffer is one of `RpcBuffer`, with such a state in
-        // front; it stays as long as the message does.
-        unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
+        self.prefix().call()
     }
 
     /// The message to send, for regions to cover.
     #[inline]
     pub(crate) fn send_buf(&self) -> EncodedCall<'_> {
-        let (message, covers) = (self.message.send_buf(), self.covers());
+        let (message, covers) = (self.message.send_buf(), &self.prefix().covers);
         // SAFETY: The message is the request's. The RPC layer has the memory back when the request
         // is completed or gives its buffer back, which both is only when no region covers any of
         // it.
-        unsafe { EncodedCall::new(message, self.message.raw, covers) }
+        unsafe { EncodedCall::new(message, self.raw(), NonNull::from(covers)) }
     }
 
     /// Room for the Reply, for regions to cover.
     pub(crate) fn receive_buf(&self) -> Room<'_> {
-        // SAFETY: By the type invariant there is a page behind every byte. As for `send_buf`.
-        unsafe { Room::new(self.buf(), self.covers()) }
+        // SAFETY: By the type invariant there is a page behind every byte. The RPC layer has the
+        // memory back, and the buffer, only when no region covers any of it.
+        unsafe { Room::new(self.buf(), NonNull::from(&self.prefix().covers)) }
     }
 
     /// The cookie of the connection on which this request was last sent.
@@ -289,7 +274,7 @@ impl<C> Drop for Rqst<'_, C> {
     fn drop(&mut self) {
         if self.again {
             // The one before may still have its Reply, on a connection that is about to end.
-            self.progress().sent();
+            self.prefix().progress.sent();
         }
     }
 }
@@ -363,12 +348,12 @@ impl<C> PinnedRqst<C> {
             let raw = NonNull::new(rqst).ok_or(NotFound::Unknown)?;
             // SAFETY: A request that is found stays while the queue lock is held, and with it its
             // buffer, which is one of `RpcBuffer`.
-            unsafe { RpcBuffer::<C>::claim((*rqst).rq_buffer.cast()) }?;
+            let prefix = unsafe { RpcBuffer::<C>::prefix_of(rqst) };
+            prefix.claim()?;
             // SAFETY: Nobody else changes its room, since it is claimed.
             if !room::is_filled(unsafe { XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf) }) {
                 // The RPC layer has made other room since it was sent.
-                // SAFETY: It was claimed above.
-                unsafe { RpcBuffer::<C>::unclaim((*rqst).rq_buffer.cast()) };
+                prefix.unclaim();
                 return Err(NotFound::Unsent);
             }
             // SAFETY: The request is in the queue, whose lock is held.
@@ -390,11 +375,15 @@ impl<C> PinnedRqst<C> {
         unsafe { Xprt::from_raw((*self.raw()).rq_xprt) }
     }
 
-    /// The transport's state of the RPC.
-    pub(crate) fn call(&self) -> ArcBorrow<'_, C> {
+    fn prefix(&self) -> &Prefix<C> {
         // SAFETY: The buffer stays by the type invariant: it is freed after the request was
         // taken from the receive queue, which waits for the pin.
-        unsafe { RpcBuffer::call_of((*self.raw()).rq_buffer.cast()) }
+        unsafe { RpcBuffer::prefix_of(self.raw()) }
+    }
+
+    /// The transport's state of the RPC.
+    pub(crate) fn call(&self) -> ArcBorrow<'_, C> {
+        self.prefix().call()
     }
 
     /// Its task.
@@ -416,18 +405,13 @@ impl<C> PinnedRqst<C> {
         }
     }
 
-    fn covers(&self) -> NonNull<Covers> {
-        // SAFETY: The buffer stays by the type invariant.
-        unsafe { RpcBuffer::<C>::covers_of((*self.raw()).rq_buffer.cast()) }
-    }
-
     /// Room for the Reply.
     pub(crate) fn receive_buf(&self) -> Room<'_> {
         let [buf, _] = self.bufs();
         // SAFETY: By the type invariant nobody else has the room, and there is a page behind every
         // byte. The RPC layer lets go of the memory, and of the buffer, only when `buf_free` has
         // returned, which waits until this counts none.
-        unsafe { Room::new(buf, self.covers()) }
+        unsafe { Room::new(buf, NonNull::from(&self.prefix().covers)) }
     }
 
     /// The same as memory for RDMA Reads, for the end of which its buffer waits. Does not sleep.
@@ -455,11 +439,7 @@ impl<C> PinnedRqst<C> {
         }
         let bufs = self.bufs();
         let [head, _] = bufs.map(|buf| buf.head().iov_base);
-        // SAFETY: The buffer stays by the type invariant.
-        let room = unsafe {
-            let data = (*self.raw()).rq_buffer.cast();
-            RpcBuffer::<C>::capacity_from(data, head.cast())
-        };
+        let room = self.prefix().capacity_from(head.cast());
         bufs.into_iter().try_for_each(|buf| {
             // SAFETY: Nobody else has them; what is behind call and reply in their memory is
             // nobody's.
@@ -475,8 +455,7 @@ impl<C> PinnedRqst<C> {
     /// 8166, section 4.4.1).
     #[inline(always)]
     pub(crate) fn complete(self, result: Result<usize>) -> Result {
-        // SAFETY: The buffer stays by the type invariant.
-        if !unsafe { self.covers().as_ref() }.is_none() {
+        if !self.prefix().covers.is_none() {
             return Err(self.refuse());
         }
         let result = result.map(|len| self.receive_buf().complete_word(len));
@@ -488,10 +467,7 @@ impl<C> PinnedRqst<C> {
             },
             // SAFETY: The task stays until the request is unpinned. Its request is in the receive
             // queue, whose lock is held.
-            Err(e) => unsafe {
-                let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
-                RpcBuffer::<C>::progress_of(buffer).end_with(task, e);
-            },
+            Err(e) => unsafe { this.prefix().progress.end_with(task, e) },
         };
         // SAFETY: `this` is not dropped, nor used afterwards.
         unsafe { this.let_go(last) };
@@ -515,13 +491,9 @@ impl<C> PinnedRqst<C> {
         // last: but `xprt_free()` waits for this before it frees the lock.
         let _transport_stays = rcu::read_lock();
         self.xprt().with_queue_lock(|_| {
-            // SAFETY: Valid by the type invariant, until it is unpinned below. The claim is ours,
-            // and the lock that it goes by is held.
-            let task = unsafe {
-                RpcBuffer::<C>::unclaim((*rqst).rq_buffer.cast());
-                (*rqst).rq_task
-            };
-            last(task);
+            self.prefix().unclaim();
+            // SAFETY: Valid by the type invariant, until it is unpinned below.
+            last(unsafe { (*rqst).rq_task });
             // SAFETY: Pinned by us, by the type invariant; the queue lock is held.
             unsafe { bindings::xprt_unpin_rqst(rqst) };
         });

@@ -12,7 +12,6 @@ mod ops;
 mod payload;
 mod reply;
 mod reverse;
-mod reverse_rqst;
 mod rqst;
 
 pub(crate) use self::{

@@ -42,13 +42,11 @@ use crate::kapi::{
     trace, //
 };
 use core::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_int,
     marker::PhantomData, //
 };
 use kernel::{
+    error::from_result,
     ffi::{
         c_uint,
         c_ulong,
@@ -247,32 +245,19 @@ impl<T: Transport> XprtOps<T> {
             let rqst = (*task).tk_rqstp;
             (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
         };
-        // SAFETY: The request is the task's, which calls.
-        let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
-        let Some(reply_offset) = RpcBuffer::<T::Call>::reply_offset(call) else {
-            return ENOMEM.to_errno();
-        };
-        let grown = transport.get_buffer().and_then(|mut buffer| {
-            match buffer.grow(reply_offset.saturating_add(reply)) {
-                Ok(()) => Ok(buffer),
-                Err(e) => {
-                    transport.put_buffer(buffer);
-                    Err(e)
-                }
+        from_result(|| {
+            // SAFETY: The request is the task's, which calls.
+            let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
+            let reply_offset = RpcBuffer::<T::Call>::reply_offset(call).ok_or(ENOMEM)?;
+            let mut buffer = transport.get_buffer()?;
+            if let Err(e) = buffer.grow(reply_offset.saturating_add(reply)) {
+                transport.put_buffer(buffer);
+                return Err(e);
             }
-        });
-        match grown {
-            Ok(buffer) => {
-                let data = buffer.into_raw();
-                // SAFETY: The request is the task's, which calls.
-                unsafe {
-                    (*rqst).rq_buffer = data.cast::<c_void>();
-                    (*rqst).rq_rbuffer = data.wrapping_add(reply_offset).cast();
-                }
-                0
-            }
-            Err(e) => e.to_errno(),
-        }
+            // SAFETY: The request is the task's, which calls, and has no memory yet.
+            unsafe { buffer.lend(rqst, reply_offset) };
+            Ok(0)
+        })
     }
 
     /// The RPC gives its memory back. From its task; may sleep until the memory is fenced.
@@ -286,25 +271,16 @@ impl<T: Transport> XprtOps<T> {
             let rqst = (*task).tk_rqstp;
             (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
         };
-        // SAFETY: The request has a buffer of `buf_alloc`, which is given back below. The task is
+        // SAFETY: The request has a buffer of `buf_alloc`, which is taken back below. The task is
         // the caller's, and lets its client go only after this.
-        let (data, call, task) = unsafe {
-            let data = (*rqst).rq_buffer.cast::<u8>();
-            (data, RpcBuffer::call_of(data), Task::from_raw(task))
-        };
-        transport.fence(call, task);
-        // SAFETY: The buffer is not freed yet.
-        let covers = unsafe { RpcBuffer::<T::Call>::covers_of(data).as_ref() };
-        if !covers.is_none() {
-            wait_for_none(covers);
+        let (prefix, task) =
+            unsafe { (RpcBuffer::<T::Call>::prefix_of(rqst), Task::from_raw(task)) };
+        transport.fence(prefix.call(), task);
+        if !prefix.covers.is_none() {
+            wait_for_none(&prefix.covers);
         }
         // SAFETY: The request is the task's. Its buffer is used no more: it cannot be found here.
-        let buffer = unsafe {
-            (*rqst).rq_buffer = core::ptr::null_mut();
-            (*rqst).rq_rbuffer = core::ptr::null_mut();
-            RpcBuffer::from_raw(data)
-        };
-        transport.put_buffer(buffer);
+        transport.put_buffer(unsafe { RpcBuffer::take_back(rqst) });
     }
 
     /// Sends a Call or a reverse Reply. From an RPC task that has locked the transport; may sleep.
@@ -363,9 +339,12 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
         // contract of this function.
         let (xprt, task, progress) = unsafe {
-            let buffer = (*rqst).rq_buffer.cast();
-            let progress = RpcBuffer::<T::Call>::progress_of(buffer);
-            (Xprt::from_raw((*rqst).rq_xprt), (*rqst).rq_task, progress)
+            let prefix = RpcBuffer::<T::Call>::prefix_of(rqst);
+            (
+                Xprt::from_raw((*rqst).rq_xprt),
+                (*rqst).rq_task,
+                &prefix.progress,
+            )
         };
         xprt.with_queue_lock(|_| {
             // SAFETY: The task is valid. The lock of the queues is held by which the bit goes: it
@@ -396,8 +375,8 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which
         // is in the receive queue. The lock of that is held.
         unsafe {
-            let buffer = (*(*task).tk_rqstp).rq_buffer.cast();
-            RpcBuffer::<T::Call>::progress_of(buffer).wait_for_reply(task);
+            let prefix = RpcBuffer::<T::Call>::prefix_of((*task).tk_rqstp);
+            prefix.progress.wait_for_reply(task);
         }
     }
 
@@ -418,10 +397,13 @@ impl<T: Transport> XprtOps<T> {
         if sent_here {
             // SAFETY: The request of the task has a buffer of `buf_alloc`, which it keeps until the
             // task is at its end.
-            let call = unsafe { RpcBuffer::call_of((*(*task).tk_rqstp).rq_buffer.cast()) };
+            let prefix = unsafe { RpcBuffer::<T::Call>::prefix_of((*task).tk_rqstp) };
             // SAFETY: The task is valid for the call; these flags stay as they are.
             let flags = u32::from(unsafe { (*task).tk_flags });
-            transport.overdue(call, flags & bindings::RPC_TASK_NO_RETRANS_TIMEOUT == 0);
+            transport.overdue(
+                prefix.call(),
+                flags & bindings::RPC_TASK_NO_RETRANS_TIMEOUT == 0,
+            );
         }
     }
 

@@ -29,25 +29,26 @@ mod suite {
 
     #[test]
     fn one_at_a_time() -> Result {
+        // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
+        let rqst: bindings::rpc_rqst = unsafe { core::mem::zeroed() };
+        let mut rqst = KBox::new(rqst, GFP_KERNEL)?;
+        let raw = &raw mut *rqst;
         let buffer = RpcBuffer::new(64, Arc::new(0u32, GFP_KERNEL)?)?;
-        let data = buffer.into_raw();
-        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
-        let take = || unsafe { RpcBuffer::<u32>::claim(data) };
-        let early = take();
-        // SAFETY: The bytes are of a buffer that nobody else has.
-        unsafe { RpcBuffer::<u32>::progress_of(data) }.sent();
-        let (first, second) = (take(), take());
-        // SAFETY: The bytes are of a buffer that nobody else has, so that no lock is needed.
-        let again = || unsafe { RpcBuffer::<u32>::withdraw(data) };
-        let held = again();
-        // SAFETY: The bytes are of a buffer that nobody else has, and the claim was made above.
-        unsafe { RpcBuffer::<u32>::unclaim(data) };
-        let third = take();
-        // SAFETY: The bytes are of a buffer that nobody else has, and the third has claimed it.
-        unsafe { RpcBuffer::<u32>::unclaim(data) };
-        let (free, late) = (again(), take());
-        // SAFETY: The bytes are not used afterwards.
-        drop(unsafe { RpcBuffer::<u32>::from_raw(data) });
+        // SAFETY: Nobody else has the request.
+        unsafe { buffer.lend(raw, 32) };
+        // SAFETY: It was lent above, and is taken back below. Nobody else has it, so that no lock
+        // is needed.
+        let prefix = unsafe { RpcBuffer::<u32>::prefix_of(raw) };
+        let early = prefix.claim();
+        prefix.progress.sent();
+        let (first, second) = (prefix.claim(), prefix.claim());
+        let held = prefix.withdraw();
+        prefix.unclaim();
+        let third = prefix.claim();
+        prefix.unclaim();
+        let (free, late) = (prefix.withdraw(), prefix.claim());
+        // SAFETY: It was lent above, and the prefix is not used afterwards.
+        drop(unsafe { RpcBuffer::<u32>::take_back(raw) });
         same("before it is sent", early, Err(NotFound::Unsent))?;
         same("the first", first, Ok(()))?;
         same("the second", second, Err(NotFound::Answered))?;

@@ -8,6 +8,7 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
+        buffer::RpcBuffer,
         class::REVERSE,
         private::{
             free,
@@ -18,10 +19,7 @@ use crate::kapi::{
         svc::{
             link::BcLink,
             ops::SvcOps,
-            reverse_rqst::{
-                self,
-                LARGEST, //
-            },
+            rqst::NoState,
             Service, //
         },
         transport::SendError,
@@ -34,12 +32,34 @@ use core::{
     marker::PhantomData, //
 };
 use kernel::{
+    error::from_result,
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
 
+/// Bytes of a Call in the reverse direction, at most: no chunks carry one (RFC 8167, section 5.3).
+const LARGEST: usize = PAGE_SIZE;
+
 /// What such a transport has of ours, until the RPC layer destroys it.
-type Data<T> = (Arc<BcLink<<T as Service>::Connection>>, ModuleRef);
+struct Data<T: Service> {
+    link: Arc<BcLink<T::Connection>>,
+    state: Arc<NoState>,
+    // Last of all, since the end of this module waits for it.
+    _module: ModuleRef,
+}
+
+impl<T: Service> Data<T> {
+    /// Returns that of a transport.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of [`ReverseOps::setup`] for `T`, and not destroyed for `'a`.
+    unsafe fn of<'a>(xprt: *mut bindings::rpc_xprt) -> &'a Self {
+        // SAFETY: A set-up gives a transport this data; `destroy` takes it.
+        unsafe { Private::data(xprt) }
+    }
+}
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
 pub(super) struct ReverseOps<T: Service>(PhantomData<T>);
@@ -56,8 +76,8 @@ impl<T: Service> ReverseOps<T> {
         connect: Some(Self::connect),
         get_srcaddr: None,
         get_srcport: None,
-        buf_alloc: Some(reverse_rqst::buf_alloc),
-        buf_free: Some(reverse_rqst::buf_free),
+        buf_alloc: Some(Self::buf_alloc),
+        buf_free: Some(Self::buf_free),
         prepare_request: None,
         send_request: Some(Self::send_request),
         abort_send_request: None,
@@ -103,6 +123,7 @@ impl<T: Service> ReverseOps<T> {
         // looked the class up, which is registered with that of the service.
         let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
         let module = ModuleRef::try_get().ok_or(EIO)?;
+        let state = Arc::new(NoState, GFP_KERNEL)?;
         let requests = T::REVERSE_CREDITS;
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
         let fresh = unsafe { Fresh::new(args, requests, requests) }?;
@@ -112,7 +133,11 @@ impl<T: Service> ReverseOps<T> {
         // but not of its data: nothing may fail any more.
         // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
         unsafe { link.link(fresh.xprt()) }?;
-        Ok(fresh.finish((link, module)))
+        Ok(fresh.finish(Data::<T> {
+            link,
+            state,
+            _module: module,
+        }))
     }
 
     /// Sets what is the same for all transports of the service's reverse direction.
@@ -140,13 +165,46 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
-            let (link, module) = Private::<Data<T>>::take(xprt);
-            link.unlink(xprt);
+            let data = Private::<Data<T>>::take(xprt);
+            data.link.unlink(xprt);
             free(xprt);
-            drop(link);
-            // Last of all the reference to this module, whose end waits until this has returned.
-            drop(module);
         }
+    }
+
+    /// Gets memory for a Call and its Reply. From its task; sleeps as that may.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
+        // SAFETY: The task, which calls, has a request on a transport of `new_xprt`.
+        let (rqst, call, reply, data) = unsafe {
+            let rqst = (*task).tk_rqstp;
+            let data = Data::<T>::of((*rqst).rq_xprt);
+            (rqst, (*rqst).rq_callsize, (*rqst).rq_rcvsize, data)
+        };
+        if call > LARGEST {
+            return EINVAL.to_errno();
+        }
+        from_result(|| {
+            let reply_offset = RpcBuffer::<NoState>::reply_offset(call).ok_or(ENOMEM)?;
+            let len = reply_offset.saturating_add(reply);
+            let buffer = RpcBuffer::new(len, data.state.clone())?;
+            // SAFETY: The request is the task's, which calls, and has no memory yet.
+            unsafe { buffer.lend(rqst, reply_offset) };
+            Ok(0)
+        })
+    }
+
+    /// A Call gives its memory back. From its task.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::setup`].
+    unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
+        // SAFETY: The request has memory of `buf_alloc`. What was sent of it was copied, and its
+        // task, which calls, has taken it from the receive queue.
+        drop(unsafe { RpcBuffer::<NoState>::take_back((*task).tk_rqstp) });
     }
 
     /// Sends a Call. From an RPC task that has locked the transport; may sleep.
@@ -157,11 +215,11 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         // SAFETY: The RPC layer sends a request on a transport of `new_xprt` that it holds, and
         // whose data is there until it is destroyed.
-        let (xprt, (link, _)) = unsafe {
+        let (xprt, data) = unsafe {
             let xprt = (*rqst).rq_xprt;
-            (xprt, Private::<Data<T>>::data(xprt))
+            (xprt, Data::<T>::of(xprt))
         };
-        let Some(connection) = link.caller() else {
+        let Some(connection) = data.link.caller() else {
             // It may not have been known to the RPC layer when that closed the connection.
             // SAFETY: The transport is valid, and locked by the caller.
             unsafe { bindings::xprt_disconnect_done(xprt) };
@@ -174,7 +232,7 @@ impl<T: Service> ReverseOps<T> {
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
         // locked the transport to send it, and it stays until then.
         let message = unsafe {
-            reverse_rqst::progress_of(rqst).sent();
+            RpcBuffer::<NoState>::prefix_of(rqst).progress.sent();
             RpcRqst::from_raw(rqst)
         };
         match T::call(&connection, &message) {
@@ -194,7 +252,10 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
         // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which
         // is in the receive queue. The lock of that is held.
-        unsafe { reverse_rqst::progress_of((*task).tk_rqstp).wait_for_reply(task) };
+        unsafe {
+            let prefix = RpcBuffer::<NoState>::prefix_of((*task).tk_rqstp);
+            prefix.progress.wait_for_reply(task);
+        }
     }
 
     /// An RPC is over. From its task, with the lock of the transport's state held.
@@ -205,12 +266,12 @@ impl<T: Service> ReverseOps<T> {
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
         // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose
         // data is there until it is destroyed.
-        let (xid, (link, _)) = unsafe {
+        let (xid, data) = unsafe {
             let rqst = (*task).tk_rqstp;
-            let data = Private::<Data<T>>::data((*rqst).rq_xprt);
-            (u32::from_be((*rqst).rq_xid), data)
+            (u32::from_be((*rqst).rq_xid), Data::<T>::of((*rqst).rq_xprt))
         };
-        link.with_connection(|connection| T::call_ended(connection, xid));
+        data.link
+            .with_connection(|connection| T::call_ended(connection, xid));
     }
 
     /// A Call wants a new connection, which only the client can make. From an RPC task.

@@ -9,9 +9,9 @@ use crate::kapi::{
         PageList,
         ReadPages, //
     },
-    sunrpc::svc::{
-        link::ReverseXprt,
-        reverse_rqst, //
+    sunrpc::{
+        rqst::PinnedRqst,
+        svc::link::ReverseXprt, //
     },
 };
 use core::ptr::NonNull;
@@ -51,6 +51,9 @@ impl Argument {
         }
     }
 }
+
+/// What this module has of an RPC in the reverse direction beside its progress: nothing.
+pub(super) struct NoState;
 
 /// No bytes.
 const NOTHING: NonNull<[u8]> = NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
@@ -120,25 +123,32 @@ impl<'a> SvcRqst<'a> {
         MsgPages::new(list?, len)
     }
 
-    /// A Call in the reverse direction that was sent cannot be served, says the client.
+    /// Ends the RPC of a Call in the reverse direction that was sent and cannot be served, as the
+    /// client says.
     pub(crate) fn fail_reverse(&mut self, xid: u32) {
-        self.reverse.with(|xprt| {
-            // SAFETY: It is a reverse transport, and stays for the call.
-            unsafe { reverse_rqst::fail(xprt.as_raw(), xid) };
-        });
+        self.end_reverse(xid, |_| Err(EIO));
     }
 
-    /// A Reply to a Call in the reverse direction came. It is discarded where `accept`, which is
-    /// asked before anybody knows of it, says that its Call was not sent. That must not sleep.
-    pub(crate) fn complete_reverse(
+    /// Passes on the Reply to a Call in the reverse direction that was sent. Of one that is longer
+    /// than there is room what fits is passed on: the client does not answer again.
+    pub(crate) fn complete_reverse(&mut self, xid: u32, reply: &[u8]) {
+        self.end_reverse(xid, |rqst| rqst.receive_buf().receive(reply));
+    }
+
+    /// Ends the RPC of a Call in the reverse direction, if it still waits, with its result.
+    fn end_reverse(
         &mut self,
         xid: u32,
-        reply: &[u8],
-        accept: impl FnOnce() -> bool,
+        result: impl FnOnce(&PinnedRqst<NoState>) -> Result<usize>,
     ) {
         self.reverse.with(|xprt| {
-            // SAFETY: It is a reverse transport, and stays for the call.
-            unsafe { reverse_rqst::complete(xprt.as_raw(), xid, reply, accept) };
+            // SAFETY: The transport is one of `ReverseOps`, whose state of an RPC is `NoState`.
+            if let Ok(rqst) = unsafe { PinnedRqst::find(xprt, xid) } {
+                let result = result(&rqst);
+                // No region covers memory of it.
+                let _ = rqst.complete(result);
+            }
+            xprt.space();
         });
     }
 
