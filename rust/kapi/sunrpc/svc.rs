@@ -13,6 +13,7 @@ mod payload;
 mod reply;
 mod reverse;
 mod rqst;
+mod xprt;
 
 pub(crate) use self::{
     class::{

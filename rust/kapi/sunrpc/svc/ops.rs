@@ -7,42 +7,27 @@ mod tests;
 
 use crate::kapi::{
     bindings,
-    sunrpc::{
-        class::SERVICE,
-        handle::{
-            Common,
-            HandleInner, //
+    sunrpc::svc::{
+        handle::is_dead,
+        payload::Payloads,
+        reply::SvcReply,
+        rqst::SvcRqst,
+        xprt::{
+            Kind,
+            NewSvcXprt,
+            SvcXprt, //
         },
-        svc::{
-            handle::{
-                is_dead,
-                SvcHandle, //
-            },
-            link::BcLink,
-            payload::Payloads,
-            reply::SvcReply,
-            rqst::SvcRqst,
-            Service, //
-        },
+        Service, //
     },
     sys::{
         address::SocketAddress,
         net,
-        stable::StableBytes,
-        workqueue::{
-            init_plain_work,
-            queue_plain_work,
-            work_class, //
-        },
+        stable::StableBytes, //
     },
     trace::svcrdma_send_err, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::marker::PhantomData;
 use kernel::{
-    container_of,
     ffi::{
         c_int,
         c_uint,
@@ -51,29 +36,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// What a transport is.
-enum Kind<T: Service> {
-    /// Being made, or gone.
-    None,
-    Listener(T::Listener),
-    Connection(Arc<T::Connection>),
-}
-
-/// A server transport with what the RPC layer knows of it.
-///
-/// # Invariants
-///
-/// `kind` is set before the RPC layer knows of the transport, and changed only by the tear-down,
-/// when it does not any more.
-#[repr(C)]
-struct Private<T: Service> {
-    xprt: bindings::svc_xprt,
-    work: bindings::work_struct,
-    common: Pin<KBox<Common<net::NetRef>>>,
-    link: Arc<BcLink<T::Connection>>,
-    kind: Kind<T>,
-}
 
 /// What a request brings back when its Reply is to be sent.
 struct Context<T: Service> {
@@ -100,97 +62,6 @@ impl<T: Service> SvcOps<T> {
         xpo_handshake: None,
     };
 
-    /// A transport without kind, with one reference, marked as busy.
-    ///
-    /// # Safety
-    ///
-    /// `net` and `serv` must be valid.
-    unsafe fn make(
-        serv: *mut bindings::svc_serv,
-        net: *mut bindings::net,
-    ) -> Result<(NonNull<Private<T>>, SvcHandle)> {
-        let private = KBox::new(
-            Private::<T> {
-                // SAFETY: A structure of C, which is initialised below.
-                xprt: unsafe { core::mem::zeroed() },
-                // SAFETY: A structure of C, which is initialised below.
-                work: unsafe { core::mem::zeroed() },
-                // SAFETY: The namespace is valid by the contract of this function.
-                common: Common::new(unsafe { net::Net::from_raw(net) }.hold())?,
-                link: BcLink::new()?,
-                kind: Kind::None,
-            },
-            GFP_KERNEL,
-        )?;
-        let private = NonNull::new(KBox::into_raw(private)).ok_or(ENOMEM)?;
-        let place = private.as_ptr();
-        // SAFETY: `tear_down` waits before it frees them.
-        let handle = match unsafe { HandleInner::new(private.cast(), &(*place).common) } {
-            Ok(handle) => handle,
-            Err(e) => {
-                // SAFETY: Of the box above, and nobody else knows of it.
-                drop(unsafe { KBox::from_raw(place) });
-                return Err(e);
-            }
-        };
-        let class = work_class!(c"svcrdma_free");
-        // SAFETY: Nobody else knows of the work, which is in the object that `tear_down` wants.
-        unsafe { init_plain_work(&raw mut (*place).work, Self::tear_down, class) };
-        // SAFETY: Nobody else knows of the transport; namespace and service are valid by the
-        // contract of this function.
-        unsafe { bindings::svc_xprt_init(net, SERVICE.as_raw(), place.cast(), serv) };
-        Ok((private, SvcHandle(handle)))
-    }
-
-    /// Lets a transport go that the RPC layer was not told of. Its end gives a reference to this
-    /// module back; that of the RPC layer's call is given back by its caller.
-    ///
-    /// # Safety
-    ///
-    /// It must be of [`Self::make`], for a call of the RPC layer that has not returned.
-    unsafe fn abandon(private: NonNull<Private<T>>) {
-        // SAFETY: The RPC layer holds a reference for the time of its call, so there is one to add
-        // to, and the module cannot be going.
-        unsafe { bindings::__module_get() };
-        // SAFETY: Of `make`, the transport has one reference, of which nobody else knows.
-        unsafe { bindings::svc_xprt_put(private.as_ptr().cast()) };
-    }
-
-    /// # Safety
-    ///
-    /// `xprt` must be a transport of this service, known to the RPC layer.
-    unsafe fn kind<'a>(xprt: *mut bindings::svc_xprt) -> &'a Kind<T> {
-        // SAFETY: It is the first part of a `Private<T>`, whose kind does not change while the
-        // RPC layer knows of it.
-        unsafe { &(*xprt.cast::<Private<T>>()).kind }
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Self::kind`].
-    unsafe fn connection<'a>(xprt: *mut bindings::svc_xprt) -> Option<&'a T::Connection> {
-        // SAFETY: The contract of this function is that of the other one.
-        match unsafe { Self::kind(xprt) } {
-            Kind::Connection(connection) => Some(connection),
-            _ => None,
-        }
-    }
-
-    /// What leads to the connection. None if the transport is not one of this service.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be a valid transport of any service, and this one be registered.
-    pub(super) unsafe fn link_of(
-        xprt: *mut bindings::svc_xprt,
-    ) -> Option<Arc<BcLink<T::Connection>>> {
-        // SAFETY: Valid by the contract of this function.
-        let ours = core::ptr::eq(unsafe { (*xprt).xpt_class }, SERVICE.as_raw());
-        // SAFETY: One of this class is the first part of a `Private<T>`: no other service is
-        // registered while this is. Its link does not change.
-        ours.then(|| unsafe { (*xprt.cast::<Private<T>>()).link.clone() })
-    }
-
     /// Makes a listener. From who configures the server; may sleep.
     ///
     /// # Safety
@@ -204,10 +75,7 @@ impl<T: Service> SvcOps<T> {
         _flags: c_int,
     ) -> *mut bindings::svc_xprt {
         // SAFETY: All arguments are valid.
-        match unsafe { Self::new_listener(serv, net, sa, salen) } {
-            Ok(xprt) => xprt,
-            Err(e) => e.to_ptr(),
-        }
+        unsafe { Self::new_listener(serv, net, sa, salen) }.unwrap_or_else(|e| e.to_ptr())
     }
 
     /// # Safety
@@ -233,33 +101,18 @@ impl<T: Service> SvcOps<T> {
             return Err(EAFNOSUPPORT);
         }
         // SAFETY: Both are valid, since they are the RPC layer's arguments.
-        let (private, handle) = unsafe { Self::make(serv, net)? };
+        let (new, handle) = unsafe { NewSvcXprt::<T>::new(serv, net)? };
         // SAFETY: The namespace is valid for the call.
-        let listener = match T::listen(handle, unsafe { net::Net::from_raw(net) }, &address) {
-            Ok(listener) => listener,
-            Err(e) => {
-                // SAFETY: Fresh.
-                unsafe { Self::abandon(private) };
-                return Err(e);
-            }
-        };
+        let listener = T::listen(handle, unsafe { net::Net::from_raw(net) }, &address)?;
         let local = T::local_address(&listener);
-        let Some(len) = local.ip_len() else {
-            drop(listener);
-            // SAFETY: Fresh.
-            unsafe { Self::abandon(private) };
-            return Err(EAFNOSUPPORT);
-        };
-        // SAFETY: Fresh; service threads do not know of it before this returns, although events
-        // may mark it: it is busy until then.
+        let len = local.ip_len().ok_or(EAFNOSUPPORT)?;
+        let xprt = new.finish(Kind::Listener(listener));
+        // SAFETY: The RPC layer does not know of it before this returns.
         unsafe {
-            let place = private.as_ptr();
-            (&raw mut (*place).kind).write(Kind::Listener(listener));
-            let xprt = place.cast::<bindings::svc_xprt>();
             bindings::svc_xprt_set_local(xprt, local.as_raw(), len);
             bindings::svc_xprt_set_listener(xprt);
-            Ok(xprt)
         }
+        Ok(xprt)
     }
 
     /// Accepts a connection. From a service thread; may sleep.
@@ -271,7 +124,7 @@ impl<T: Service> SvcOps<T> {
         // SAFETY: Called with a listener of ours.
         unsafe {
             bindings::clear_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
-            let Kind::Listener(listener) = Self::kind(xprt) else {
+            let Kind::Listener(listener) = SvcXprt::<T>::kind(xprt) else {
                 return core::ptr::null_mut();
             };
             let accepted = Self::new_connection(xprt, listener);
@@ -290,46 +143,24 @@ impl<T: Service> SvcOps<T> {
         listener: &T::Listener,
     ) -> Result<*mut bindings::svc_xprt> {
         // SAFETY: Service and namespace stay as long as the listener.
-        let (private, handle, max_message) = unsafe {
+        let (new, handle, max_message) = unsafe {
             let serv = (*xprt).xpt_server;
-            let (private, handle) = Self::make(serv, (*xprt).xpt_net)?;
-            (private, handle, (*serv).sv_max_mesg as usize)
+            let (new, handle) = NewSvcXprt::<T>::new(serv, (*xprt).xpt_net)?;
+            (new, handle, (*serv).sv_max_mesg as usize)
         };
-        let connection = match T::accept(listener, handle, max_message) {
-            Ok(connection) => connection,
-            Err(e) => {
-                // SAFETY: Fresh.
-                unsafe { Self::abandon(private) };
-                return Err(e);
-            }
-        };
-        let connection = match Arc::new(connection, GFP_KERNEL) {
-            Ok(connection) => connection,
-            Err(e) => {
-                // SAFETY: Fresh.
-                unsafe { Self::abandon(private) };
-                return Err(e.into());
-            }
-        };
+        let connection = Arc::new(T::accept(listener, handle, max_message)?, GFP_KERNEL)?;
         let (local, remote) = T::addresses(&connection);
-        let (Some(local_len), Some(remote_len)) = (local.ip_len(), remote.ip_len()) else {
-            drop(connection);
-            // SAFETY: Fresh.
-            unsafe { Self::abandon(private) };
-            return Err(EAFNOSUPPORT);
-        };
-        // SAFETY: Fresh; service threads do not know of it before this returns.
+        let (local_len, remote_len) = (local.ip_len(), remote.ip_len());
+        let local_len = local_len.ok_or(EAFNOSUPPORT)?;
+        let remote_len = remote_len.ok_or(EAFNOSUPPORT)?;
+        let new = new.finish(Kind::Connection(connection));
+        // SAFETY: Service threads do not know of it before this returns.
         unsafe {
-            let place = private.as_ptr();
-            let new = place.cast::<bindings::svc_xprt>();
-            // The tear-down clears it before the memory goes.
-            (*place).link.set(connection.clone(), private.cast());
-            (&raw mut (*place).kind).write(Kind::Connection(connection));
             bindings::svc_xprt_set_local(new, local.as_raw(), local_len);
             bindings::svc_xprt_set_client(new, remote.as_raw(), remote_len);
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
-            Ok(new)
         }
+        Ok(new)
     }
 
     /// There is always room: who sends waits for it.
@@ -369,7 +200,7 @@ impl<T: Service> SvcOps<T> {
 
         set_pending(false);
         // SAFETY: The transport is one of this service, and known to the RPC layer.
-        let Some(connection) = (unsafe { Self::connection(xprt) }) else {
+        let Some(connection) = (unsafe { SvcXprt::<T>::connection(xprt) }) else {
             received();
             return 0;
         };
@@ -399,14 +230,12 @@ impl<T: Service> SvcOps<T> {
         connection: &T::Connection,
         item: T::RecvItem,
     ) -> Result<c_int> {
-        let raw = NonNull::new(rqstp).ok_or(EINVAL)?;
-        let private = xprt.cast::<Private<T>>();
-        // SAFETY: The thread runs us. What the transport is the first part of stays as long as the
-        // thread is at work for it, and its link does not change.
-        let mut rqst = unsafe { SvcRqst::from_raw(raw, (*private).link.reverse()) };
+        // SAFETY: The thread runs us. The transport stays as long as the thread is at work for it.
+        let mut rqst = unsafe { SvcRqst::from_raw(rqstp, SvcXprt::<T>::link(xprt).reverse()) };
         let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
             return Ok(0);
         };
+        let bytes = message.memory();
         let context = KBox::init(
             init!(Context::<T> {
                 message: Some(message),
@@ -414,7 +243,6 @@ impl<T: Service> SvcOps<T> {
             }? Error),
             GFP_KERNEL,
         )?;
-        let bytes = context.message.as_ref().ok_or(EINVAL)?.memory();
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
         // the argument forgotten; nobody looks at it before that.
         let len = unsafe { rqst.set_argument(bytes, argument) };
@@ -461,17 +289,16 @@ impl<T: Service> SvcOps<T> {
     ///
     /// `rqstp` must be of a running thread, on a transport of ours.
     unsafe fn reply(rqstp: *mut bindings::svc_rqst) -> Result {
-        let raw = NonNull::new(rqstp).ok_or(ENOTCONN)?;
         // SAFETY: The request is of a running thread, on a transport of this service, which stays
         // as long as the thread is at work for it.
         let (xprt, connection, context) = unsafe {
             let xprt = (*rqstp).rq_xprt;
-            (xprt, Self::connection(xprt), Self::context(rqstp))
+            (xprt, SvcXprt::<T>::connection(xprt), Self::context(rqstp))
         };
         let (connection, context) = (connection.ok_or(ENOTCONN)?, context.ok_or(ENOTCONN)?);
         let message = context.message.take().ok_or(ENOTCONN)?;
         // SAFETY: The thread runs us, and the RPC layer has encoded the result in its pages.
-        let mut rqst = unsafe { SvcReply::from_raw(raw) };
+        let mut rqst = unsafe { SvcReply::from_raw(rqstp) };
         // The RPC layer does not look at the argument any more when it sends the result.
         rqst.forget_argument();
         // SAFETY: The transport of the request is valid.
@@ -526,7 +353,7 @@ impl<T: Service> SvcOps<T> {
             if replied || is_dead(xprt) {
                 return;
             }
-            if let Some(connection) = Self::connection(xprt) {
+            if let Some(connection) = SvcXprt::<T>::connection(xprt) {
                 T::dropped(connection);
             }
         }
@@ -540,10 +367,10 @@ impl<T: Service> SvcOps<T> {
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
         // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
-            match Self::kind(xprt) {
+            match SvcXprt::<T>::kind(xprt) {
                 Kind::Listener(listener) => T::unlisten(listener),
                 Kind::Connection(connection) => {
-                    (*xprt.cast::<Private<T>>()).link.detach();
+                    SvcXprt::<T>::link(xprt).detach();
                     T::detach(connection);
                 }
                 Kind::None => (),
@@ -557,38 +384,8 @@ impl<T: Service> SvcOps<T> {
     ///
     /// As for [`Self::create`].
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
-        let private = xprt.cast::<Private<T>>();
-        // SAFETY: A transport of ours: the end of its class, which has a queue, waits for it.
-        let queue = unsafe { SERVICE.queue() }.as_raw();
-        // SAFETY: Nobody else knows of the transport any more, and its work is initialised. The
-        // queue stays until the module goes, which waits for what is queued.
-        unsafe { queue_plain_work(queue, &raw mut (*private).work) };
-    }
-
-    /// # Safety
-    ///
-    /// To be called for the work of a `Private<T>` that [`Self::free`] has queued.
-    unsafe extern "C" fn tear_down(work: *mut bindings::work_struct) {
-        // SAFETY: The contract of this function says that the work is in such an object.
-        let private = unsafe { container_of!(work, Private<T>, work) };
-        // SAFETY: The object is nobody else's any more, but for handles, which look at the
-        // transport: the references are to other parts of it.
-        let (link, kind) = unsafe {
-            let kind = core::mem::replace(&mut (*private).kind, Kind::None);
-            (&(*private).link, kind)
-        };
-        link.clear();
-        if let Kind::Connection(connection) = &kind {
-            // Somebody who calls in the reverse direction may still hold it for a moment.
-            T::shutdown(connection);
-        }
-        // A listener waits for its handlers.
-        drop(kind);
-        // SAFETY: The object is there until the end of this function.
-        unsafe { &(*private).common }.wait();
-        // SAFETY: Of the box that `make` took apart. The last handle is gone, and with it whoever
-        // could use the object.
-        drop(unsafe { KBox::from_raw(private) });
+        // SAFETY: A transport of ours, whose last reference is gone.
+        unsafe { SvcXprt::<T>::queue_tear_down(xprt) };
     }
 
     /// Nothing to do: a closed connection does not linger.

@@ -14,10 +14,7 @@ use crate::kapi::{
         xdr_buf::XdrBuf, //
     },
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::marker::PhantomData;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
@@ -31,7 +28,7 @@ use kernel::{
 /// as this lives: its head, pages and tail are in the first of the thread's `rq_maxpages` result
 /// pages.
 pub(crate) struct SvcReply<'a> {
-    raw: NonNull<bindings::svc_rqst>,
+    raw: *mut bindings::svc_rqst,
     _thread: PhantomData<&'a ()>,
 }
 
@@ -48,7 +45,7 @@ impl SvcReply<'_> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
-    pub(super) unsafe fn from_raw(raw: NonNull<bindings::svc_rqst>) -> Self {
+    pub(super) unsafe fn from_raw(raw: *mut bindings::svc_rqst) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         Self {
             raw,
@@ -60,14 +57,14 @@ impl SvcReply<'_> {
     pub(crate) fn threads(&self) -> u32 {
         // SAFETY: The request is valid by the type invariant, and the service stays while one of
         // its threads runs. Others change the word.
-        unsafe { (&raw const (*(*self.raw.as_ptr()).rq_server).sv_nrthreads).read_volatile() }
+        unsafe { (&raw const (*(*self.raw).rq_server).sv_nrthreads).read_volatile() }
     }
 
     /// Whether the request is of that version of a program.
     pub(crate) fn is_of(&self, program: u32, version: u32) -> bool {
         // SAFETY: Valid by the type invariant, and the running thread's.
         unsafe {
-            let rqst = self.raw.as_ptr();
+            let rqst = self.raw;
             (*rqst).rq_prog == program && (*rqst).rq_vers == version
         }
     }
@@ -76,7 +73,7 @@ impl SvcReply<'_> {
     pub(super) fn forget_argument(&mut self) {
         // SAFETY: Valid by the type invariant, and the running thread's.
         unsafe {
-            let arg = &raw mut (*self.raw.as_ptr()).rq_arg;
+            let arg = &raw mut (*self.raw).rq_arg;
             (*arg).head[0].iov_base = core::ptr::null_mut();
             (*arg).head[0].iov_len = 0;
             (*arg).tail[0].iov_base = core::ptr::null_mut();
@@ -90,13 +87,13 @@ impl SvcReply<'_> {
     pub(crate) fn result(&mut self) -> Encoded<'_> {
         // SAFETY: Head, pages and tail are in the thread's pages by the type invariant, and stay as
         // long as the request is borrowed here: only `take_result` takes them away.
-        Encoded::new(unsafe { XdrBuf::from_raw(&raw mut (*self.raw.as_ptr()).rq_res) })
+        Encoded::new(unsafe { XdrBuf::from_raw(&raw mut (*self.raw).rq_res) })
     }
 
     /// Takes the result out of the thread's hands. May sleep.
     pub(crate) fn take_result(&mut self) -> Result<MsgPages> {
         let span = self.span()?;
-        let rqst = self.raw.as_ptr();
+        let rqst = self.raw;
         // SAFETY: Valid by the type invariant, and the running thread's.
         let ends = unsafe {
             let (head, tail) = ((*rqst).rq_res.head[0], (*rqst).rq_res.tail[0]);
@@ -128,7 +125,7 @@ impl SvcReply<'_> {
     /// Where the result is. `EIO` if that is not in the thread's pages.
     fn span(&self) -> Result<Span> {
         const ENTRY: usize = core::mem::size_of::<*mut bindings::page>();
-        let rqst = self.raw.as_ptr();
+        let rqst = self.raw;
         // SAFETY: Valid by the type invariant, and the running thread's.
         let (all, most, next, pages, base, len) = unsafe {
             (

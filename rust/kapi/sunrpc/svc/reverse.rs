@@ -18,8 +18,8 @@ use crate::kapi::{
         rqst::RpcRqst,
         svc::{
             link::BcLink,
-            ops::SvcOps,
             rqst::NoState,
+            xprt::SvcXprt,
             Service, //
         },
         transport::SendError,
@@ -121,7 +121,7 @@ impl<T: Service> ReverseOps<T> {
         }
         // SAFETY: The connection is valid for the call, which its user sees to. The RPC layer has
         // looked the class up, which is registered with that of the service.
-        let link = unsafe { SvcOps::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
+        let link = unsafe { SvcXprt::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
         let module = ModuleRef::try_get().ok_or(EIO)?;
         let state = Arc::new(NoState, GFP_KERNEL)?;
         let requests = T::REVERSE_CREDITS;

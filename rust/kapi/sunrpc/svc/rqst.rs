@@ -78,7 +78,7 @@ fn split_at(bytes: NonNull<[u8]>, position: usize) -> (NonNull<[u8]>, NonNull<[u
 /// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument, as
 /// long as this lives. `reverse` is that of its connection.
 pub(crate) struct SvcRqst<'a> {
-    raw: NonNull<bindings::svc_rqst>,
+    raw: *mut bindings::svc_rqst,
     reverse: &'a ReverseXprt,
 }
 
@@ -86,17 +86,14 @@ impl<'a> SvcRqst<'a> {
     /// # Safety
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
-    pub(super) unsafe fn from_raw(
-        raw: NonNull<bindings::svc_rqst>,
-        reverse: &'a ReverseXprt,
-    ) -> Self {
+    pub(super) unsafe fn from_raw(raw: *mut bindings::svc_rqst, reverse: &'a ReverseXprt) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         Self { raw, reverse }
     }
 
     /// The pages for the argument.
     fn pages(&mut self) -> &mut [*mut bindings::page] {
-        let rqst = self.raw.as_ptr();
+        let rqst = self.raw;
         // SAFETY: There are as many by the type invariant, and they are the running thread's.
         unsafe { core::slice::from_raw_parts_mut((*rqst).rq_pages, (*rqst).rq_maxpages) }
     }
@@ -116,7 +113,7 @@ impl<'a> SvcRqst<'a> {
         // SAFETY: The thread has filled the array with pages before it takes a request, and fills
         // empty places again, which it is told of below.
         let list = unsafe { PageList::take(taken) };
-        let rqst = self.raw.as_ptr();
+        let rqst = self.raw;
         // After a failure some are empty, too.
         // SAFETY: Valid by the type invariant, and the running thread's.
         unsafe { (*rqst).rq_pages_nfree = (*rqst).rq_pages_nfree.max(n) };
@@ -209,7 +206,7 @@ impl<'a> SvcRqst<'a> {
         tail: NonNull<[u8]>,
     ) -> usize {
         let len = head.len() + paged + tail.len();
-        let rqst = self.raw.as_ptr();
+        let rqst = self.raw;
         // SAFETY: Valid by the type invariant, and the running thread's.
         let arg = unsafe {
             (*rqst).rq_arg.pages = (*rqst).rq_pages.wrapping_add(first);
