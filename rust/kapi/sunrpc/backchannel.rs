@@ -138,25 +138,6 @@ impl Backchannel {
         unsafe { test_bit(bindings::RPC_BC_PA_IN_USE, state) }
     }
 
-    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock
-    /// of the transport's state held.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone.
-    pub(super) unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
-        // SAFETY: The RPC layer calls it with a task that has a request, which nobody else changes.
-        unsafe {
-            let rqst = (*task).tk_rqstp;
-            if Self::is_reverse(rqst) {
-                // It has taken none; see `OwnedSlot::fill`.
-                (*rqst).rq_cong = 0;
-            }
-        }
-        // SAFETY: The task is as the RPC layer hands it to this callback.
-        unsafe { bindings::xprt_release_rqst_cong(task) };
-    }
-
     /// Makes requests until `n` are there that are not in use. May sleep.
     pub(super) fn setup(&self, n: usize) -> Result {
         while self.slots.lock().free.len() < n {

@@ -63,6 +63,8 @@ impl<T: Transport> Setup<T> {
         unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
     }
 
+    /// Makes a transport for the RPC layer's arguments.
+    ///
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.

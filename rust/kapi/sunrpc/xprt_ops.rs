@@ -128,6 +128,40 @@ fn end_of_patience(now: Jiffies, end: Jiffies, period: impl FnOnce() -> Jiffies)
 pub(super) struct XprtOps<T: Transport>(PhantomData<T>);
 
 impl<T: Transport> XprtOps<T> {
+    /// Ends the RPC of a Call that cannot be sent, as if that were the Reply to it.
+    ///
+    /// # Safety
+    ///
+    /// The request must be of a Call, with a task and a buffer of `buf_alloc`, and be sent now.
+    #[cold]
+    unsafe fn end_with(rqst: *mut bindings::rpc_rqst, error: Error) {
+        // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
+        // contract of this function.
+        let (xprt, task, progress) = unsafe {
+            let prefix = RpcBuffer::<T::Call>::prefix_of(rqst);
+            (
+                Xprt::from_raw((*rqst).rq_xprt),
+                (*rqst).rq_task,
+                &prefix.progress,
+            )
+        };
+        xprt.with_queue_lock(|_| {
+            // SAFETY: The task is valid. The lock of the queues is held by which the bit goes: it
+            // says whether the request is in that for Replies.
+            unsafe {
+                if test_bit(bindings::RPC_TASK_NEED_RECV, &raw const (*task).tk_runstate) {
+                    progress.end_with(task, error);
+                }
+            }
+        });
+    }
+}
+
+#[expect(
+    clippy::missing_safety_doc,
+    reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
+)]
+impl<T: Transport> XprtOps<T> {
     pub(super) const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
         set_buffer_size: None,
         reserve_xprt: Some(bindings::xprt_reserve_xprt_cong),
@@ -146,7 +180,7 @@ impl<T: Transport> XprtOps<T> {
         abort_send_request: None,
         wait_for_reply_request: Some(Self::wait_for_reply),
         timer: Some(Self::timer),
-        release_request: Some(Backchannel::release_request),
+        release_request: Some(Self::release_request),
         close: Some(Self::close),
         destroy: Some(Self::destroy),
         set_connect_timeout: Some(Self::set_connect_timeout),
@@ -162,10 +196,6 @@ impl<T: Transport> XprtOps<T> {
     };
 
     /// Starts to connect. From the RPC task that has locked the transport; does not sleep long.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
         let data = unsafe { Data::<T>::of(xprt) };
@@ -191,10 +221,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Ends the connection. From autoclose or a sender, with the transport locked; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
         unsafe { Data::<T>::of(xprt) }.transport.close();
@@ -208,10 +234,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// The last reference is gone. From a workqueue of the kernel; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
         // have no reference to it, but to what it shares with them.
@@ -235,10 +257,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Gets memory for an RPC. From its task; sleeps as that may.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
@@ -261,10 +279,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// The RPC gives its memory back. From its task; may sleep until the memory is fenced.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
         // SAFETY: The task has a request on a transport of `setup`.
         let (rqst, transport) = unsafe {
@@ -284,10 +298,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Sends a Call or a reverse Reply. From an RPC task that has locked the transport; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         // SAFETY: The RPC layer sends a request on a transport of `setup` that it holds.
         let (raw_xprt, xprt, transport) = unsafe {
@@ -329,39 +339,7 @@ impl<T: Transport> XprtOps<T> {
         error.to_errno()
     }
 
-    /// Ends the RPC of a Call that cannot be sent, as if that were the Reply to it.
-    ///
-    /// # Safety
-    ///
-    /// The request must be of a Call, with a task and a buffer of `buf_alloc`, and be sent now.
-    #[cold]
-    unsafe fn end_with(rqst: *mut bindings::rpc_rqst, error: Error) {
-        // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
-        // contract of this function.
-        let (xprt, task, progress) = unsafe {
-            let prefix = RpcBuffer::<T::Call>::prefix_of(rqst);
-            (
-                Xprt::from_raw((*rqst).rq_xprt),
-                (*rqst).rq_task,
-                &prefix.progress,
-            )
-        };
-        xprt.with_queue_lock(|_| {
-            // SAFETY: The task is valid. The lock of the queues is held by which the bit goes: it
-            // says whether the request is in that for Replies.
-            unsafe {
-                if test_bit(bindings::RPC_TASK_NEED_RECV, &raw const (*task).tk_runstate) {
-                    progress.end_with(task, error);
-                }
-            }
-        });
-    }
-
     /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
         // The time of an RPC begins with it, and may be over when it has waited long for this
         // connection. It would be overdue at once, and that would cost the connection.
@@ -381,10 +359,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// A Reply is overdue. From an RPC task; does not sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn timer(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // There is no keep-alive below us: a new connection finds out what is wrong, and all
         // RPCs are sent again over it. One that waits for that says nothing of the new one.
@@ -407,11 +381,22 @@ impl<T: Transport> XprtOps<T> {
         }
     }
 
+    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock
+    /// of the transport's state held.
+    unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
+        // SAFETY: The RPC layer calls it with a task that has a request, which nobody else changes.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            if Backchannel::is_reverse(rqst) {
+                // It has taken none; see `OwnedSlot::fill`.
+                (*rqst).rq_cong = 0;
+            }
+        }
+        // SAFETY: The task is as the RPC layer hands it to this callback.
+        unsafe { bindings::xprt_release_rqst_cong(task) };
+    }
+
     /// The port of the server was found out. From an RPC task; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn set_port(xprt: *mut bindings::rpc_xprt, port: c_ushort) {
         // SAFETY: Called with a transport of ours, by the task that looks for the port.
         unsafe {
@@ -422,10 +407,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// The mount wants other timeouts. From a task that mounts.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn set_connect_timeout(
         xprt: *mut bindings::rpc_xprt,
         connect_timeout: c_ulong,
@@ -460,10 +441,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Prints statistics. From a reader of /proc; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn print_stats(xprt: *mut bindings::rpc_xprt, seq: *mut bindings::seq_file) {
         // SAFETY: Called with a transport of ours, and a file to print to.
         unsafe {
@@ -473,10 +450,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Swapping to one more file of the mount begins.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     pub(super) unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_begin_swap(xprt) };
@@ -484,20 +457,12 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Swapping to a file of the mount ends. It may have begun before the mount had this transport.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     pub(super) unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_end_swap(xprt) };
     }
 
     /// Fault injection. From a sender, with the transport locked; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn inject_disconnect(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours, locked by the caller.
         unsafe {
@@ -507,10 +472,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Reverse Calls will be answered. From a task that mounts; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
         let data = unsafe { Data::<T>::of(xprt) };
@@ -531,30 +492,18 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Bytes of a reverse message. Any context.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_maxpayload(xprt: *mut bindings::rpc_xprt) -> usize {
         // SAFETY: Called with a transport of ours.
         unsafe { Data::<T>::of(xprt) }.transport.reverse_payload()
     }
 
     /// Reverse Calls at once. Any context.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_num_slots(xprt: *mut bindings::rpc_xprt) -> c_uint {
         // SAFETY: Called with a transport of ours.
         unsafe { Data::<T>::of(xprt) }.transport.reverse_slots()
     }
 
     /// A reverse request is done with. May sleep.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_free_rqst(rqst: *mut bindings::rpc_rqst) {
         // SAFETY: The request has a reference to its transport, which is of `setup`.
         let (xprt, data) = unsafe { ((*rqst).rq_xprt, Data::<T>::of((*rqst).rq_xprt)) };
@@ -567,10 +516,6 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// No more reverse Calls. From the task that tears the callback service or the mount down.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions of the table.
     unsafe extern "C" fn bc_destroy(xprt: *mut bindings::rpc_xprt, _max: c_uint) {
         // SAFETY: Called with a transport of ours.
         let data = unsafe { Data::<T>::of(xprt) };

@@ -48,39 +48,11 @@ struct Context<T: Service> {
 pub(super) struct SvcOps<T: Service>(PhantomData<T>);
 
 impl<T: Service> SvcOps<T> {
-    pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
-        xpo_create: Some(Self::create),
-        xpo_accept: Some(Self::accept),
-        xpo_has_wspace: Some(Self::has_wspace),
-        xpo_recvfrom: Some(Self::recvfrom),
-        xpo_sendto: Some(Self::sendto),
-        xpo_result_payload: Some(Self::result_payload),
-        xpo_release_ctxt: Some(Self::release_ctxt),
-        xpo_detach: Some(Self::detach),
-        xpo_free: Some(Self::free),
-        xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
-        xpo_handshake: None,
-    };
-
-    /// Makes a listener. From who configures the server; may sleep.
+    /// Makes a listener for the RPC layer's arguments.
     ///
     /// # Safety
     ///
-    /// To be called by the RPC layer alone, as all functions below.
-    unsafe extern "C" fn create(
-        serv: *mut bindings::svc_serv,
-        net: *mut bindings::net,
-        sa: *mut bindings::sockaddr,
-        salen: c_int,
-        _flags: c_int,
-    ) -> *mut bindings::svc_xprt {
-        // SAFETY: All arguments are valid.
-        unsafe { Self::new_listener(serv, net, sa, salen) }.unwrap_or_else(|e| e.to_ptr())
-    }
-
-    /// # Safety
-    ///
-    /// The arguments must be those of the RPC layer.
+    /// The arguments must be those of the RPC layer, whose call does not return before this.
     unsafe fn new_listener(
         serv: *mut bindings::svc_serv,
         net: *mut bindings::net,
@@ -115,29 +87,11 @@ impl<T: Service> SvcOps<T> {
         Ok(xprt)
     }
 
-    /// Accepts a connection. From a service thread; may sleep.
+    /// Accepts the next connection of a listener.
     ///
     /// # Safety
     ///
-    /// As for [`Self::create`].
-    unsafe extern "C" fn accept(xprt: *mut bindings::svc_xprt) -> *mut bindings::svc_xprt {
-        // SAFETY: Called with a listener of ours.
-        unsafe {
-            bindings::clear_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
-            let Kind::Listener(listener) = SvcXprt::<T>::kind(xprt) else {
-                return core::ptr::null_mut();
-            };
-            let accepted = Self::new_connection(xprt, listener);
-            if T::is_pending(listener) {
-                bindings::set_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
-            }
-            accepted.unwrap_or(core::ptr::null_mut())
-        }
-    }
-
-    /// # Safety
-    ///
-    /// `xprt` must be the listener's transport.
+    /// `xprt` must be the listener's transport, for which the RPC layer calls.
     unsafe fn new_connection(
         xprt: *mut bindings::svc_xprt,
         listener: &T::Listener,
@@ -163,20 +117,133 @@ impl<T: Service> SvcOps<T> {
         Ok(new)
     }
 
-    /// There is always room: who sends waits for it.
+    /// Begins a request, and returns the length of its argument: 0 if there is none.
     ///
     /// # Safety
     ///
-    /// As for [`Self::create`].
+    /// `rqstp` must be of a running thread, and `xprt` its transport, that of `connection`.
+    unsafe fn begin(
+        rqstp: *mut bindings::svc_rqst,
+        xprt: *mut bindings::svc_xprt,
+        connection: &T::Connection,
+        item: T::RecvItem,
+    ) -> Result<c_int> {
+        // SAFETY: The thread runs us. The transport stays as long as the thread is at work for it.
+        let mut rqst = unsafe { SvcRqst::from_raw(rqstp, SvcXprt::<T>::link(xprt).reverse()) };
+        let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
+            return Ok(0);
+        };
+        let bytes = message.memory();
+        let context = KBox::init(
+            init!(Context::<T> {
+                message: Some(message),
+                payloads <- Payloads::none(),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
+        // the argument forgotten; nobody looks at it before that.
+        let len = unsafe { rqst.set_argument(bytes, argument) };
+        // SAFETY: The thread runs us; the transport is valid.
+        unsafe {
+            (*rqstp).rq_xprt_ctxt = KBox::into_raw(context).cast();
+            (*rqstp).rq_prot = bindings::IPPROTO_MAX;
+            bindings::svc_xprt_copy_addrs(rqstp, xprt);
+            bindings::set_bit(bindings::RQ_SECURE as usize, &raw mut (*rqstp).rq_flags);
+        }
+        Ok(c_int::try_from(len).unwrap_or(0))
+    }
+
+    /// Returns what [`Self::begin`] has kept of a request.
+    ///
+    /// # Safety
+    ///
+    /// `rqstp` must be of a running thread, on a transport of ours.
+    unsafe fn context<'a>(rqstp: *mut bindings::svc_rqst) -> Option<&'a mut Context<T>> {
+        // SAFETY: Set by `begin`, from a box, and only the running thread uses it.
+        unsafe { (*rqstp).rq_xprt_ctxt.cast::<Context<T>>().as_mut() }
+    }
+
+    /// Sends the Reply to a request.
+    ///
+    /// # Safety
+    ///
+    /// `rqstp` must be of a running thread, on a transport of ours.
+    unsafe fn reply(rqstp: *mut bindings::svc_rqst) -> Result {
+        // SAFETY: The request is of a running thread, on a transport of this service, which stays
+        // as long as the thread is at work for it.
+        let (xprt, connection, context) = unsafe {
+            let xprt = (*rqstp).rq_xprt;
+            (xprt, SvcXprt::<T>::connection(xprt), Self::context(rqstp))
+        };
+        let (connection, context) = (connection.ok_or(ENOTCONN)?, context.ok_or(ENOTCONN)?);
+        let message = context.message.take().ok_or(ENOTCONN)?;
+        // SAFETY: The thread runs us, and the RPC layer has encoded the result in its pages.
+        let mut rqst = unsafe { SvcReply::from_raw(rqstp) };
+        // The RPC layer does not look at the argument any more when it sends the result.
+        rqst.forget_argument();
+        // SAFETY: The transport of the request is valid.
+        if unsafe { is_dead(xprt) } {
+            return Err(ENOTCONN);
+        }
+        let payloads = context.payloads.as_mut_slice();
+        T::reply(connection, message, payloads, &mut rqst)
+    }
+}
+
+#[expect(
+    clippy::missing_safety_doc,
+    reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
+)]
+impl<T: Service> SvcOps<T> {
+    pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
+        xpo_create: Some(Self::create),
+        xpo_accept: Some(Self::accept),
+        xpo_has_wspace: Some(Self::has_wspace),
+        xpo_recvfrom: Some(Self::recvfrom),
+        xpo_sendto: Some(Self::sendto),
+        xpo_result_payload: Some(Self::result_payload),
+        xpo_release_ctxt: Some(Self::release_ctxt),
+        xpo_detach: Some(Self::detach),
+        xpo_free: Some(Self::free),
+        xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
+        xpo_handshake: None,
+    };
+
+    /// Makes a listener. From who configures the server; may sleep.
+    unsafe extern "C" fn create(
+        serv: *mut bindings::svc_serv,
+        net: *mut bindings::net,
+        sa: *mut bindings::sockaddr,
+        salen: c_int,
+        _flags: c_int,
+    ) -> *mut bindings::svc_xprt {
+        // SAFETY: All arguments are valid.
+        unsafe { Self::new_listener(serv, net, sa, salen) }.unwrap_or_else(|e| e.to_ptr())
+    }
+
+    /// Accepts a connection. From a service thread; may sleep.
+    unsafe extern "C" fn accept(xprt: *mut bindings::svc_xprt) -> *mut bindings::svc_xprt {
+        // SAFETY: Called with a listener of ours.
+        unsafe {
+            bindings::clear_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
+            let Kind::Listener(listener) = SvcXprt::<T>::kind(xprt) else {
+                return core::ptr::null_mut();
+            };
+            let accepted = Self::new_connection(xprt, listener);
+            if T::is_pending(listener) {
+                bindings::set_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
+            }
+            accepted.unwrap_or(core::ptr::null_mut())
+        }
+    }
+
+    /// There is always room: who sends waits for it.
     unsafe extern "C" fn has_wspace(_xprt: *mut bindings::svc_xprt) -> c_int {
         1
     }
 
     /// Takes a request. From a service thread; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn recvfrom(rqstp: *mut bindings::svc_rqst) -> c_int {
         // SAFETY: The RPC layer calls this for a running thread, with its request.
         let xprt = unsafe {
@@ -221,54 +288,7 @@ impl<T: Service> SvcOps<T> {
         })
     }
 
-    /// # Safety
-    ///
-    /// `rqstp` must be of a running thread, and `xprt` its transport, that of `connection`.
-    unsafe fn begin(
-        rqstp: *mut bindings::svc_rqst,
-        xprt: *mut bindings::svc_xprt,
-        connection: &T::Connection,
-        item: T::RecvItem,
-    ) -> Result<c_int> {
-        // SAFETY: The thread runs us. The transport stays as long as the thread is at work for it.
-        let mut rqst = unsafe { SvcRqst::from_raw(rqstp, SvcXprt::<T>::link(xprt).reverse()) };
-        let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
-            return Ok(0);
-        };
-        let bytes = message.memory();
-        let context = KBox::init(
-            init!(Context::<T> {
-                message: Some(message),
-                payloads <- Payloads::none(),
-            }? Error),
-            GFP_KERNEL,
-        )?;
-        // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
-        // the argument forgotten; nobody looks at it before that.
-        let len = unsafe { rqst.set_argument(bytes, argument) };
-        // SAFETY: The thread runs us; the transport is valid.
-        unsafe {
-            (*rqstp).rq_xprt_ctxt = KBox::into_raw(context).cast();
-            (*rqstp).rq_prot = bindings::IPPROTO_MAX;
-            bindings::svc_xprt_copy_addrs(rqstp, xprt);
-            bindings::set_bit(bindings::RQ_SECURE as usize, &raw mut (*rqstp).rq_flags);
-        }
-        Ok(c_int::try_from(len).unwrap_or(0))
-    }
-
-    /// # Safety
-    ///
-    /// `rqstp` must be of a running thread, on a transport of ours.
-    unsafe fn context<'a>(rqstp: *mut bindings::svc_rqst) -> Option<&'a mut Context<T>> {
-        // SAFETY: Set by `begin`, from a box, and only the running thread uses it.
-        unsafe { (*rqstp).rq_xprt_ctxt.cast::<Context<T>>().as_mut() }
-    }
-
     /// Sends the Reply. From a service thread; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn sendto(rqstp: *mut bindings::svc_rqst) -> c_int {
         // SAFETY: Called with a request of a running thread, on a transport of ours.
         unsafe {
@@ -285,35 +305,7 @@ impl<T: Service> SvcOps<T> {
         }
     }
 
-    /// # Safety
-    ///
-    /// `rqstp` must be of a running thread, on a transport of ours.
-    unsafe fn reply(rqstp: *mut bindings::svc_rqst) -> Result {
-        // SAFETY: The request is of a running thread, on a transport of this service, which stays
-        // as long as the thread is at work for it.
-        let (xprt, connection, context) = unsafe {
-            let xprt = (*rqstp).rq_xprt;
-            (xprt, SvcXprt::<T>::connection(xprt), Self::context(rqstp))
-        };
-        let (connection, context) = (connection.ok_or(ENOTCONN)?, context.ok_or(ENOTCONN)?);
-        let message = context.message.take().ok_or(ENOTCONN)?;
-        // SAFETY: The thread runs us, and the RPC layer has encoded the result in its pages.
-        let mut rqst = unsafe { SvcReply::from_raw(rqstp) };
-        // The RPC layer does not look at the argument any more when it sends the result.
-        rqst.forget_argument();
-        // SAFETY: The transport of the request is valid.
-        if unsafe { is_dead(xprt) } {
-            return Err(ENOTCONN);
-        }
-        let payloads = context.payloads.as_mut_slice();
-        T::reply(connection, message, payloads, &mut rqst)
-    }
-
     /// A part of the result may be placed directly. From a service thread.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn result_payload(
         rqstp: *mut bindings::svc_rqst,
         offset: c_uint,
@@ -333,10 +325,6 @@ impl<T: Service> SvcOps<T> {
 
     /// The request is done with: not if it was deferred, which takes the context away. From a
     /// service thread, or from who drops a deferred one; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn release_ctxt(xprt: *mut bindings::svc_xprt, ctxt: *mut c_void) {
         if ctxt.is_null() {
             return;
@@ -360,10 +348,6 @@ impl<T: Service> SvcOps<T> {
     }
 
     /// The transport is closed. From a service thread, or who configures the server; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
         // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
@@ -379,19 +363,11 @@ impl<T: Service> SvcOps<T> {
     }
 
     /// The last reference is gone. Any context: the rest is done by a work item.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
         // SAFETY: A transport of ours, whose last reference is gone.
         unsafe { SvcXprt::<T>::queue_tear_down(xprt) };
     }
 
     /// Nothing to do: a closed connection does not linger.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::create`].
     unsafe extern "C" fn kill_temp_xprt(_xprt: *mut bindings::svc_xprt) {}
 }

@@ -65,51 +65,8 @@ impl<T: Service> Data<T> {
 pub(super) struct ReverseOps<T: Service>(PhantomData<T>);
 
 impl<T: Service> ReverseOps<T> {
-    const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
-        set_buffer_size: None,
-        reserve_xprt: Some(bindings::xprt_reserve_xprt),
-        release_xprt: Some(bindings::xprt_release_xprt),
-        alloc_slot: Some(bindings::xprt_alloc_slot),
-        free_slot: Some(bindings::xprt_free_slot),
-        rpcbind: None,
-        set_port: None,
-        connect: Some(Self::connect),
-        get_srcaddr: None,
-        get_srcport: None,
-        buf_alloc: Some(Self::buf_alloc),
-        buf_free: Some(Self::buf_free),
-        prepare_request: None,
-        send_request: Some(Self::send_request),
-        abort_send_request: None,
-        wait_for_reply_request: Some(Self::wait_for_reply),
-        timer: None,
-        release_request: Some(Self::release_request),
-        close: Some(Self::close),
-        destroy: Some(Self::destroy),
-        set_connect_timeout: None,
-        print_stats: Some(Self::print_stats),
-        enable_swap: None,
-        disable_swap: None,
-        inject_disconnect: None,
-        bc_setup: None,
-        bc_maxpayload: None,
-        bc_num_slots: None,
-        bc_free_rqst: None,
-        bc_destroy: None,
-    };
-
-    /// Makes a transport for the reverse direction of a connection. May sleep.
+    /// Makes a transport for the reverse direction of the connection in the arguments.
     ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone, as all functions below.
-    pub(super) unsafe extern "C" fn setup(
-        args: *mut bindings::xprt_create,
-    ) -> *mut bindings::rpc_xprt {
-        // SAFETY: The arguments are valid for the time of the call.
-        unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
-    }
-
     /// # Safety
     ///
     /// The arguments must be those of the RPC layer.
@@ -156,12 +113,55 @@ impl<T: Service> ReverseOps<T> {
             bindings::xprt_set_connected(xprt);
         }
     }
+}
+
+#[expect(
+    clippy::missing_safety_doc,
+    reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
+)]
+impl<T: Service> ReverseOps<T> {
+    const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
+        set_buffer_size: None,
+        reserve_xprt: Some(bindings::xprt_reserve_xprt),
+        release_xprt: Some(bindings::xprt_release_xprt),
+        alloc_slot: Some(bindings::xprt_alloc_slot),
+        free_slot: Some(bindings::xprt_free_slot),
+        rpcbind: None,
+        set_port: None,
+        connect: Some(Self::connect),
+        get_srcaddr: None,
+        get_srcport: None,
+        buf_alloc: Some(Self::buf_alloc),
+        buf_free: Some(Self::buf_free),
+        prepare_request: None,
+        send_request: Some(Self::send_request),
+        abort_send_request: None,
+        wait_for_reply_request: Some(Self::wait_for_reply),
+        timer: None,
+        release_request: Some(Self::release_request),
+        close: Some(Self::close),
+        destroy: Some(Self::destroy),
+        set_connect_timeout: None,
+        print_stats: Some(Self::print_stats),
+        enable_swap: None,
+        disable_swap: None,
+        inject_disconnect: None,
+        bc_setup: None,
+        bc_maxpayload: None,
+        bc_num_slots: None,
+        bc_free_rqst: None,
+        bc_destroy: None,
+    };
+
+    /// Makes a transport for the reverse direction of a connection. May sleep.
+    pub(super) unsafe extern "C" fn setup(
+        args: *mut bindings::xprt_create,
+    ) -> *mut bindings::rpc_xprt {
+        // SAFETY: The arguments are valid for the time of the call.
+        unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
+    }
 
     /// The last reference is gone. From a workqueue of the kernel.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
@@ -172,10 +172,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// Gets memory for a Call and its Reply. From its task; sleeps as that may.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
         // SAFETY: The task, which calls, has a request on a transport of `new_xprt`.
         let (rqst, call, reply, data) = unsafe {
@@ -197,10 +193,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// A Call gives its memory back. From its task.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
         // SAFETY: The request has memory of `buf_alloc`. What was sent of it was copied, and its
         // task, which calls, has taken it from the receive queue.
@@ -208,10 +200,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// Sends a Call. From an RPC task that has locked the transport; may sleep.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         // SAFETY: The RPC layer sends a request on a transport of `new_xprt` that it holds, and
         // whose data is there until it is destroyed.
@@ -245,10 +233,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone.
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
         // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which
         // is in the receive queue. The lock of that is held.
@@ -259,10 +243,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// An RPC is over. From its task, with the lock of the transport's state held.
-    ///
-    /// # Safety
-    ///
-    /// To be called by the RPC layer alone.
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
         // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose
         // data is there until it is destroyed.
@@ -275,10 +255,6 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// A Call wants a new connection, which only the client can make. From an RPC task.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, _: *mut bindings::rpc_task) {
         // SAFETY: Called with a transport of ours, marked as connecting.
         unsafe {
@@ -288,19 +264,11 @@ impl<T: Service> ReverseOps<T> {
     }
 
     /// The connection goes. From a service thread, or an RPC task.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours.
         unsafe { bindings::xprt_disconnect_done(xprt) };
     }
 
     /// Nobody asks: these are statistics of mounts.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::setup`].
     unsafe extern "C" fn print_stats(_: *mut bindings::rpc_xprt, _: *mut bindings::seq_file) {}
 }
