@@ -57,7 +57,7 @@ impl kernel::Module for RpcRdma {
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         };
-        let _server = register_service::<server::Server>(module).inspect_err(refused)?;
+        let _server = register_service::<server::Listener>(module).inspect_err(refused)?;
         let _client = register_transport::<client::ClientXprt>(module).inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");

@@ -48,8 +48,12 @@ pub(crate) use self::{
         Argument,
         Payload,
         RegisteredService,
-        Service,
+        ReverseDirection,
+        SvcConnection,
         SvcHandle,
+        SvcItem,
+        SvcListener,
+        SvcMessage,
         SvcReply,
         SvcRqst, //
     },

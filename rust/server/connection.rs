@@ -513,7 +513,7 @@ impl Connection {
 
     /// A Call ends without a Reply, and its message was given back. Its credit comes back with the
     /// next Reply, if there is one. May sleep.
-    pub(super) fn dropped(&self) {
+    pub(super) fn call_dropped(&self) {
         let mut grant = self.qp.handler().grant.lock();
         let goes_on = grant.dropped();
         let wanted = self.want_receives(&grant);

@@ -9,7 +9,10 @@ use crate::{
             ListenHandler,
             ListenId, //
         },
-        sunrpc::SvcHandle,
+        sunrpc::{
+            SvcHandle,
+            SvcListener, //
+        },
         sys::{
             address::SocketAddress,
             log::{
@@ -35,6 +38,7 @@ use crate::{
     server::{
         all_pulls::AllPulls,
         backlog::Backlog,
+        connection::Connection,
         events::{
             Events,
             Pending, //
@@ -42,6 +46,10 @@ use crate::{
         pace::Pace,
         poison::Poison, //
     },
+};
+use core::ffi::{
+    c_int,
+    CStr, //
 };
 use kernel::{
     new_mutex,
@@ -191,8 +199,38 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens. May sleep.
-    pub(super) fn new(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
+    fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
+        let state = self.state.clone();
+        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
+        self.address = id.local_address();
+        let (net, address) = (net.hold(), self.address);
+        let work = DelayedWork::new(
+            queue,
+            work_class!(c"svcrdma_listen"),
+            pin_init!(ListenWork {
+                net,
+                address,
+                state,
+                id <- new_mutex!(Some(id), "svcrdma_listening"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let mut retry = self.state.retry.lock();
+        if let ListenRetry::Early { wanted: true } = *retry {
+            work.queue(0);
+        }
+        *retry = ListenRetry::Work(work);
+        Ok(())
+    }
+}
+
+impl SvcListener for Listener {
+    type Connection = Connection;
+    const NAME: &'static CStr = c"rdma";
+    const IDENT: c_int = 256;
+    const MAX_PAYLOAD: u32 = 4 << 20;
+
+    fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
         let (poison, pace) = (Poison::new()?, Pace::new()?);
         let all_pulls = AllPulls::new()?;
@@ -220,57 +258,30 @@ impl Listener {
         Ok(listener)
     }
 
-    fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
-        let state = self.state.clone();
-        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
-        self.address = id.local_address();
-        let (net, address) = (net.hold(), self.address);
-        let work = DelayedWork::new(
-            queue,
-            work_class!(c"svcrdma_listen"),
-            pin_init!(ListenWork {
-                net,
-                address,
-                state,
-                id <- new_mutex!(Some(id), "svcrdma_listening"),
-            }),
-            GFP_KERNEL,
-        )?;
-        let mut retry = self.state.retry.lock();
-        if let ListenRetry::Early { wanted: true } = *retry {
-            work.queue(0);
-        }
-        *retry = ListenRetry::Work(work);
-        Ok(())
-    }
-
-    /// Returns the address that it listens on.
-    pub(super) fn local_address(&self) -> SocketAddress {
+    fn local_address(&self) -> SocketAddress {
         self.address
     }
 
-    /// Returns whether a connection waits.
-    pub(super) fn is_pending(&self) -> bool {
+    fn is_pending(&self) -> bool {
         !self.state.backlog.is_empty()
     }
 
-    /// Stops listening: somebody else may listen at once. Connections that wait do so still. May
-    /// sleep.
-    pub(super) fn end(&self) {
+    // Connections that wait do so still.
+    fn unlisten(&self) {
         let retry = core::mem::replace(&mut *self.state.retry.lock(), ListenRetry::Never);
         // It waits for what runs, outside of the lock.
         drop(retry);
     }
 
-    /// Takes the connection that has waited longest. `EAGAIN` if there is none.
-    pub(super) fn next(&self) -> Result<Pending> {
-        self.state.backlog.take().ok_or(EAGAIN)
+    fn accept(&self, handle: SvcHandle, max_message: usize) -> Result<Connection> {
+        let next = self.state.backlog.take().ok_or(EAGAIN)?;
+        Connection::accept(next, handle, max_message)
     }
 }
 
 impl Drop for Listener {
     /// Drops the connections that wait, too: nobody else has the backlog any more. Sleeps.
     fn drop(&mut self) {
-        self.end();
+        self.unlisten();
     }
 }

@@ -16,6 +16,7 @@ use crate::{
         sunrpc::{
             Argument,
             MsgPages,
+            SvcItem,
             SvcRqst, //
         },
         sys::counters::{
@@ -87,30 +88,31 @@ enum Disposition<'c> {
     Close(Error),
 }
 
-/// Looks at what arrived. None: there is nothing to execute, or not yet.
-#[inline]
-pub(super) fn request(
-    connection: &Connection,
-    arrival: RecvItem,
-    rqst: &mut SvcRqst<'_>,
-) -> Result<Option<(Request, Argument)>> {
-    let message = match arrival {
-        RecvItem::Message(message) => message,
-        RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading)),
-    };
-    // In line twice, since most messages have no chunks, and nothing looks for any then.
-    let disposition = match xdr::Message::without_chunks(message.bytes()) {
-        Some(plain) => dispose(connection, &message, &Ok(plain), rqst),
-        None => {
-            let any = xdr::Message::decode_lists(message.bytes(), &connection.limits);
-            dispose(connection, &message, &any, rqst)
+impl SvcItem<Connection> for RecvItem {
+    #[inline]
+    fn request(
+        self,
+        connection: &Connection,
+        rqst: &mut SvcRqst<'_>,
+    ) -> Result<Option<(Request, Argument)>> {
+        let message = match self {
+            RecvItem::Message(message) => message,
+            RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading)),
+        };
+        // In line twice, since most messages have no chunks, and nothing looks for any then.
+        let disposition = match xdr::Message::without_chunks(message.bytes()) {
+            Some(plain) => dispose(connection, &message, &Ok(plain), rqst),
+            None => {
+                let any = xdr::Message::decode_lists(message.bytes(), &connection.limits);
+                dispose(connection, &message, &any, rqst)
+            }
+        };
+        match disposition {
+            Disposition::Execute(ctx, offset) => {
+                Ok(Some(((message, ctx), Argument::Inline { offset })))
+            }
+            other => settle(connection, message, other),
         }
-    };
-    match disposition {
-        Disposition::Execute(ctx, offset) => {
-            Ok(Some(((message, ctx), Argument::Inline { offset })))
-        }
-        other => settle(connection, message, other),
     }
 }
 

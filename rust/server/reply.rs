@@ -7,6 +7,7 @@ use crate::{
         ib::RecvBuf,
         sunrpc::{
             Payload,
+            SvcMessage,
             SvcReply, //
         },
     },
@@ -28,27 +29,29 @@ use xdr::{
     Offer, //
 };
 
-/// Sends the Reply. From a service thread; may sleep.
-#[inline(always)]
-pub(super) fn send(
-    connection: &Connection,
-    (message, ctx): Request,
-    payloads: &mut [Payload],
-    rqst: &mut SvcReply<'_>,
-) -> Result {
-    let ready = prepare(connection, &message, &ctx, payloads, rqst);
-    // The Receive goes back before the Reply that lets the client use it again.
-    let used = connection.put(message);
-    match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
-        // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-        Err(e) if e == EMSGSIZE => connection.send_chunk_error(ctx.xid),
-        Err(e) => {
-            connection.close();
-            return Err(e);
+impl SvcMessage<Connection> for Request {
+    #[inline(always)]
+    fn reply(
+        self,
+        connection: &Connection,
+        payloads: &mut [Payload],
+        rqst: &mut SvcReply<'_>,
+    ) -> Result {
+        let (message, ctx) = self;
+        let ready = prepare(connection, &message, &ctx, payloads, rqst);
+        // The Receive goes back before the Reply that lets the client use it again.
+        let used = connection.put(message);
+        match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
+            // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
+            Err(e) if e == EMSGSIZE => connection.send_chunk_error(ctx.xid),
+            Err(e) => {
+                connection.close();
+                return Err(e);
+            }
+            Ok(()) => (),
         }
-        Ok(()) => (),
+        Ok(())
     }
-    Ok(())
 }
 
 /// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA

@@ -5,6 +5,7 @@
 use crate::{
     kapi::{
         sunrpc::{
+            ReverseDirection,
             RpcRqst,
             SvcRqst, //
         },
@@ -25,22 +26,38 @@ use xdr::{
     MIN_HEADER, //
 };
 
-/// Sends a Call. From an RPC task; may sleep.
-pub(super) fn call(connection: &Connection, message: &RpcRqst<'_>) -> Result {
-    // One that is longer than the client receives is not sent (no chunks here, RFC 8167, section
-    // 5.3), and has no answer. After an error nfsd would make it again at once, for ever.
-    let len = MIN_HEADER + message.send_buf().len();
-    if len > connection.longest_inline(true) {
-        return Ok(());
+impl ReverseDirection for Connection {
+    const CREDITS: u32 = grant::REVERSE;
+
+    fn call(&self, message: &RpcRqst<'_>) -> Result {
+        // One that is longer than the client receives is not sent (no chunks here, RFC 8167,
+        // section 5.3), and has no answer. After an error nfsd would make it again at once, for
+        // ever.
+        let len = MIN_HEADER + message.send_buf().len();
+        if len > self.longest_inline(true) {
+            return Ok(());
+        }
+        get_credit(self, message)?;
+        let sent = send(self, message, len);
+        if sent.is_err() {
+            let credits = &self.qp.handler().reverse;
+            credits.lock().answered(message.xid(), None);
+            message.xprt().space();
+        }
+        sent
     }
-    get_credit(connection, message)?;
-    let sent = send(connection, message, len);
-    if sent.is_err() {
-        let credits = &connection.qp.handler().reverse;
-        credits.lock().answered(message.xid(), None);
-        message.xprt().space();
+
+    fn call_ended(&self, xid: u32) {
+        let over = self.qp.handler().reverse.lock().ended(xid, jiffies());
+        if over {
+            let peer = &self.addresses.1;
+            warn_about(
+                peer,
+                format_args!("connection from {peer} closed: the client answers no calls"),
+            );
+            self.close();
+        }
     }
-    sent
 }
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has
@@ -104,17 +121,4 @@ pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32)
 /// Whether a Call awaits its answer.
 pub(super) fn awaits(connection: &Connection, xid: u32) -> bool {
     connection.qp.handler().reverse.lock().awaits(xid)
-}
-
-/// The RPC of a Call is over. Under a spin lock.
-pub(super) fn ended(connection: &Connection, xid: u32) {
-    let over = connection.qp.handler().reverse.lock().ended(xid, jiffies());
-    if over {
-        let peer = &connection.addresses.1;
-        warn_about(
-            peer,
-            format_args!("connection from {peer} closed: the client answers no calls"),
-        );
-        connection.close();
-    }
 }

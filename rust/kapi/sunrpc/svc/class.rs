@@ -14,7 +14,7 @@ use crate::kapi::{
         svc::{
             ops::SvcOps,
             reverse::ReverseOps,
-            Service, //
+            SvcListener, //
         },
     },
     sys::workqueue::OwnedQueue, //
@@ -37,7 +37,7 @@ pub(crate) struct RegisteredService {
 
 /// Registers both classes of a service. `EEXIST` when a name or an identifier is taken, `EBUSY`
 /// when a service is registered. May sleep.
-pub(crate) fn register_service<T: Service>(
+pub(crate) fn register_service<T: SvcListener>(
     module: &'static ThisModule,
 ) -> Result<RegisteredService> {
     let queue = OwnedQueue::new(c"svcrdma", GFP_KERNEL)?;

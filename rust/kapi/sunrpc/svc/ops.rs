@@ -17,7 +17,10 @@ use crate::kapi::{
             NewSvcXprt,
             SvcXprt, //
         },
-        Service, //
+        SvcConnection,
+        SvcItem,
+        SvcListener,
+        SvcMessage, //
     },
     sys::{
         address::SocketAddress,
@@ -38,16 +41,16 @@ use kernel::{
 };
 
 /// What a request brings back when its Reply is to be sent.
-struct Context<T: Service> {
+struct Context<T: SvcListener> {
     /// None once the Reply is being sent.
-    message: Option<T::Message>,
+    message: Option<<T::Connection as SvcConnection>::Message>,
     payloads: Payloads,
 }
 
 /// The table of calls for a service.
-pub(super) struct SvcOps<T: Service>(PhantomData<T>);
+pub(super) struct SvcOps<T: SvcListener>(PhantomData<T>);
 
-impl<T: Service> SvcOps<T> {
+impl<T: SvcListener> SvcOps<T> {
     /// Makes a listener for the RPC layer's arguments.
     ///
     /// # Safety
@@ -76,7 +79,7 @@ impl<T: Service> SvcOps<T> {
         let (new, handle) = unsafe { NewSvcXprt::<T>::new(serv, net)? };
         // SAFETY: The namespace is valid for the call.
         let listener = T::listen(handle, unsafe { net::Net::from_raw(net) }, &address)?;
-        let local = T::local_address(&listener);
+        let local = listener.local_address();
         let len = local.ip_len().ok_or(EAFNOSUPPORT)?;
         let xprt = new.finish(Kind::Listener(listener));
         // SAFETY: The RPC layer does not know of it before this returns.
@@ -94,7 +97,7 @@ impl<T: Service> SvcOps<T> {
     /// `xprt` must be the listener's transport, for which the RPC layer calls.
     unsafe fn new_connection(
         xprt: *mut bindings::svc_xprt,
-        listener: &T::Listener,
+        listener: &T,
     ) -> Result<*mut bindings::svc_xprt> {
         // SAFETY: Service and namespace stay as long as the listener.
         let (new, handle, max_message) = unsafe {
@@ -102,8 +105,8 @@ impl<T: Service> SvcOps<T> {
             let (new, handle) = NewSvcXprt::<T>::new(serv, (*xprt).xpt_net)?;
             (new, handle, (*serv).sv_max_mesg as usize)
         };
-        let connection = Arc::new(T::accept(listener, handle, max_message)?, GFP_KERNEL)?;
-        let (local, remote) = T::addresses(&connection);
+        let connection = Arc::new(listener.accept(handle, max_message)?, GFP_KERNEL)?;
+        let (local, remote) = connection.addresses();
         let (local_len, remote_len) = (local.ip_len(), remote.ip_len());
         let local_len = local_len.ok_or(EAFNOSUPPORT)?;
         let remote_len = remote_len.ok_or(EAFNOSUPPORT)?;
@@ -126,11 +129,11 @@ impl<T: Service> SvcOps<T> {
         rqstp: *mut bindings::svc_rqst,
         xprt: *mut bindings::svc_xprt,
         connection: &T::Connection,
-        item: T::RecvItem,
+        item: <T::Connection as SvcConnection>::RecvItem,
     ) -> Result<c_int> {
         // SAFETY: The thread runs us. The transport stays as long as the thread is at work for it.
         let mut rqst = unsafe { SvcRqst::from_raw(rqstp, SvcXprt::<T>::link(xprt).reverse()) };
-        let Some((message, argument)) = T::request(connection, item, &mut rqst)? else {
+        let Some((message, argument)) = item.request(connection, &mut rqst)? else {
             return Ok(0);
         };
         let bytes = message.memory();
@@ -187,7 +190,7 @@ impl<T: Service> SvcOps<T> {
             return Err(ENOTCONN);
         }
         let payloads = context.payloads.as_mut_slice();
-        T::reply(connection, message, payloads, &mut rqst)
+        message.reply(connection, payloads, &mut rqst)
     }
 }
 
@@ -195,7 +198,7 @@ impl<T: Service> SvcOps<T> {
     clippy::missing_safety_doc,
     reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
 )]
-impl<T: Service> SvcOps<T> {
+impl<T: SvcListener> SvcOps<T> {
     pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
         xpo_create: Some(Self::create),
         xpo_accept: Some(Self::accept),
@@ -231,7 +234,7 @@ impl<T: Service> SvcOps<T> {
                 return core::ptr::null_mut();
             };
             let accepted = Self::new_connection(xprt, listener);
-            if T::is_pending(listener) {
+            if listener.is_pending() {
                 bindings::set_bit(bindings::XPT_CONN as usize, &raw mut (*xprt).xpt_flags);
             }
             accepted.unwrap_or(core::ptr::null_mut())
@@ -271,7 +274,7 @@ impl<T: Service> SvcOps<T> {
             received();
             return 0;
         };
-        let (item, more) = T::next(connection);
+        let (item, more) = connection.next();
         if more {
             set_pending(true);
         }
@@ -342,7 +345,7 @@ impl<T: Service> SvcOps<T> {
                 return;
             }
             if let Some(connection) = SvcXprt::<T>::connection(xprt) {
-                T::dropped(connection);
+                connection.dropped();
             }
         }
     }
@@ -352,10 +355,10 @@ impl<T: Service> SvcOps<T> {
         // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
             match SvcXprt::<T>::kind(xprt) {
-                Kind::Listener(listener) => T::unlisten(listener),
+                Kind::Listener(listener) => listener.unlisten(),
                 Kind::Connection(connection) => {
                     SvcXprt::<T>::link(xprt).detach();
-                    T::detach(connection);
+                    connection.detach();
                 }
                 Kind::None => (),
             }

@@ -20,7 +20,8 @@ use crate::kapi::{
             link::BcLink,
             rqst::NoState,
             xprt::SvcXprt,
-            Service, //
+            ReverseDirection,
+            SvcListener, //
         },
         transport::SendError,
         xprt::Xprt, //
@@ -42,14 +43,14 @@ use kernel::{
 const LARGEST: usize = PAGE_SIZE;
 
 /// What such a transport has of ours, until the RPC layer destroys it.
-struct Data<T: Service> {
+struct Data<T: SvcListener> {
     link: Arc<BcLink<T::Connection>>,
     state: Arc<NoState>,
     // Last of all, since the end of this module waits for it.
     _module: ModuleRef,
 }
 
-impl<T: Service> Data<T> {
+impl<T: SvcListener> Data<T> {
     /// Returns that of a transport.
     ///
     /// # Safety
@@ -62,9 +63,9 @@ impl<T: Service> Data<T> {
 }
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
-pub(super) struct ReverseOps<T: Service>(PhantomData<T>);
+pub(super) struct ReverseOps<T: SvcListener>(PhantomData<T>);
 
-impl<T: Service> ReverseOps<T> {
+impl<T: SvcListener> ReverseOps<T> {
     /// Makes a transport for the reverse direction of the connection in the arguments.
     ///
     /// # Safety
@@ -81,7 +82,7 @@ impl<T: Service> ReverseOps<T> {
         let link = unsafe { SvcXprt::<T>::link_of(svc_xprt) }.ok_or(EINVAL)?;
         let module = ModuleRef::try_get().ok_or(EIO)?;
         let state = Arc::new(NoState, GFP_KERNEL)?;
-        let requests = T::REVERSE_CREDITS;
+        let requests = T::Connection::CREDITS;
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
         let fresh = unsafe { Fresh::new(args, requests, requests) }?;
         // SAFETY: Nobody else knows of it.
@@ -119,7 +120,7 @@ impl<T: Service> ReverseOps<T> {
     clippy::missing_safety_doc,
     reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
 )]
-impl<T: Service> ReverseOps<T> {
+impl<T: SvcListener> ReverseOps<T> {
     const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
         set_buffer_size: None,
         reserve_xprt: Some(bindings::xprt_reserve_xprt),
@@ -223,7 +224,7 @@ impl<T: Service> ReverseOps<T> {
             RpcBuffer::<NoState>::prefix_of(rqst).progress.sent();
             RpcRqst::from_raw(rqst)
         };
-        match T::call(&connection, &message) {
+        match connection.call(&message) {
             Ok(()) => 0,
             // What is the Call's own cannot be told from here to its RPC alone.
             Err(e) => SendError::try_from(e)
@@ -251,7 +252,7 @@ impl<T: Service> ReverseOps<T> {
             (u32::from_be((*rqst).rq_xid), Data::<T>::of((*rqst).rq_xprt))
         };
         data.link
-            .with_connection(|connection| T::call_ended(connection, xid));
+            .with_connection(|connection| connection.call_ended(xid));
     }
 
     /// A Call wants a new connection, which only the client can make. From an RPC task.

@@ -13,7 +13,8 @@ use crate::kapi::{
         svc::{
             handle::SvcHandle,
             link::BcLink,
-            Service, //
+            SvcConnection,
+            SvcListener, //
         },
     },
     sys::{
@@ -40,10 +41,10 @@ use kernel::{
 };
 
 /// What a transport is.
-pub(super) enum Kind<T: Service> {
+pub(super) enum Kind<T: SvcListener> {
     /// Being made, or gone.
     None,
-    Listener(T::Listener),
+    Listener(T),
     Connection(Arc<T::Connection>),
 }
 
@@ -54,7 +55,7 @@ pub(super) enum Kind<T: Service> {
 /// `kind` is set before the RPC layer knows of the transport, and changed only by the tear-down,
 /// when it does not any more.
 #[repr(C)]
-pub(super) struct SvcXprt<T: Service> {
+pub(super) struct SvcXprt<T: SvcListener> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
     common: Pin<KBox<Common<net::NetRef>>>,
@@ -62,7 +63,7 @@ pub(super) struct SvcXprt<T: Service> {
     kind: Kind<T>,
 }
 
-impl<T: Service> SvcXprt<T> {
+impl<T: SvcListener> SvcXprt<T> {
     /// Returns what a transport is.
     ///
     /// # Safety
@@ -143,7 +144,7 @@ impl<T: Service> SvcXprt<T> {
         link.clear();
         if let Kind::Connection(connection) = &kind {
             // Somebody who calls in the reverse direction may still hold it for a moment.
-            T::shutdown(connection);
+            connection.shutdown();
         }
         // A listener waits for its handlers.
         drop(kind);
@@ -160,9 +161,9 @@ impl<T: Service> SvcXprt<T> {
 /// # Invariants
 ///
 /// It is of [`Self::new`], and has one reference, of which nobody else knows.
-pub(super) struct NewSvcXprt<T: Service>(NonNull<SvcXprt<T>>);
+pub(super) struct NewSvcXprt<T: SvcListener>(NonNull<SvcXprt<T>>);
 
-impl<T: Service> NewSvcXprt<T> {
+impl<T: SvcListener> NewSvcXprt<T> {
     /// Makes a transport without kind, with one reference, marked as busy. May sleep.
     ///
     /// # Safety
@@ -220,7 +221,7 @@ impl<T: Service> NewSvcXprt<T> {
     }
 }
 
-impl<T: Service> Drop for NewSvcXprt<T> {
+impl<T: SvcListener> Drop for NewSvcXprt<T> {
     fn drop(&mut self) {
         // Its end gives a reference to this module back; that of the RPC layer's call is given back
         // by its caller.

@@ -6,14 +6,14 @@
 use super::*;
 use crate::{
     kunit::same,
-    server::Server, //
+    server::Listener, //
 };
 
 /// How many parts of a result may be placed of which the RPC layer names one, where its
 /// authentication wants so many bytes to spare.
 fn placeable(slack: c_int) -> Result<usize> {
     let mut context = KBox::init(
-        init!(Context::<Server> {
+        init!(Context::<Listener> {
             message: None,
             payloads <- Payloads::none(),
         }? Error),
@@ -26,7 +26,7 @@ fn placeable(slack: c_int) -> Result<usize> {
         raw.write_bytes(0, 1);
         (*raw).rq_xprt_ctxt = (&raw mut *context).cast();
         (*raw).rq_auth_slack = slack;
-        SvcOps::<Server>::result_payload(raw, 120, 1000);
+        SvcOps::<Listener>::result_payload(raw, 120, 1000);
     }
     Ok(context.payloads.as_mut_slice().len())
 }
