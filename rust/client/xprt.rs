@@ -115,6 +115,7 @@ impl Transport for ClientXprt {
     const NAME: &'static CStr = c"rdma";
     const NETIDS: [&'static CStr; 2] = [c"rdma", c"rdma6"];
     const MAX_PAYLOAD: usize = PAYLOAD_PAGES as usize * PAGE_SIZE;
+    const REVERSE_SLOTS: u32 = REVERSE_SLOTS;
 
     fn new(xprt: XprtHandle<Call>, queue: Arc<OwnedQueue>) -> Result<Self> {
         let (buffers, state) = (IdleBuffers::new()?, XprtState::new(xprt)?);
@@ -256,10 +257,6 @@ impl Transport for ClientXprt {
             }
         }
         reverse::deliver_pending(requester);
-    }
-
-    fn reverse_slots(&self) -> u32 {
-        REVERSE_SLOTS
     }
 
     fn reverse_payload(&self) -> usize {

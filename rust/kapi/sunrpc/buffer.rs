@@ -149,8 +149,9 @@ impl<C> RpcBuffer<C> {
         })
     }
 
-    /// The prefix of memory that is not in use.
+    /// The prefix of memory that is not in use, which owns `call`, of [`Arc::into_raw`].
     fn first(len: usize, call: *const C) -> Prefix<C> {
+        // INVARIANT: The caller has such a reference, and gives it up.
         Prefix {
             call,
             len: len as u32,

@@ -79,21 +79,14 @@ impl<D> Fresh<D> {
     ) -> Result<Self> {
         // SAFETY: The arguments are valid by the contract of this function.
         let (net, from, len) = unsafe { ((*args).net, (*args).dstaddr, (*args).addrlen) };
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
-        if len > size_of_val(&storage) {
-            return Err(EBADF);
-        }
-        // SAFETY: The address is `len` bytes long, and there is room for as many.
-        unsafe {
-            let to = (&raw mut storage).cast::<u8>();
-            core::ptr::copy_nonoverlapping(from.cast::<u8>(), to, len);
-        }
+        // SAFETY: The address is `len` bytes long, as the arguments say.
+        let address = unsafe { SocketAddress::copy(from, len) }.ok_or(EBADF)?;
         // SAFETY: The namespace is valid for the call.
         let xprt = unsafe { bindings::xprt_alloc(net, size_of::<Private<D>>(), slots, max) };
         // INVARIANT: Made above; a transport that was just made has no strings.
         let fresh = Self {
             xprt: NonNull::new(xprt).ok_or(ENOMEM)?,
-            address: SocketAddress::new(storage),
+            address,
             _data: PhantomData,
         };
         // SAFETY: Nobody else knows of it, since it was made above.

@@ -87,6 +87,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     const NETIDS: [&'static CStr; 2];
     /// Bytes that one READ or WRITE may carry.
     const MAX_PAYLOAD: usize;
+    /// Reverse Calls that it can take at once.
+    const REVERSE_SLOTS: u32;
 
     /// Makes the transport of a mount, whose work is done on `queue`, as that of all others. No
     /// work there may wait for other work there. May sleep.
@@ -135,8 +137,6 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// The RPC layer is done with a Call that came by that connection, and may have room for
     /// another; `unanswered` if no Reply was sent. May sleep.
     fn reverse_ended(&self, connection: u64, unanswered: bool);
-    /// How many reverse Calls it can take at once.
-    fn reverse_slots(&self) -> u32;
     /// Bytes of a reverse Call or Reply, at most.
     fn reverse_payload(&self) -> usize;
 

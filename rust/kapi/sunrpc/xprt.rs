@@ -36,6 +36,10 @@ pub(super) static DEFAULT_TIMEOUT: Timeout = Timeout(bindings::rpc_timeout {
     to_exponential: 0,
 });
 
+/// A table of calls without any. The RPC layer asks whether there is one that it can do without.
+// SAFETY: All zeroes is a table of no functions.
+pub(super) const NO_CALLS: bindings::rpc_xprt_ops = unsafe { core::mem::zeroed() };
+
 /// The RPC layer's view of a transport.
 #[repr(transparent)]
 pub(crate) struct Xprt(Opaque<bindings::rpc_xprt>);

@@ -29,7 +29,8 @@ use crate::kapi::{
         },
         xprt::{
             Xprt,
-            INITIAL_BACKOFF, //
+            INITIAL_BACKOFF,
+            NO_CALLS, //
         },
         xprt_handle::Beside, //
     },
@@ -163,7 +164,6 @@ impl<T: Transport> XprtOps<T> {
 )]
 impl<T: Transport> XprtOps<T> {
     pub(super) const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
-        set_buffer_size: None,
         reserve_xprt: Some(bindings::xprt_reserve_xprt_cong),
         release_xprt: Some(bindings::xprt_release_xprt_cong),
         alloc_slot: Some(bindings::xprt_alloc_slot),
@@ -171,13 +171,9 @@ impl<T: Transport> XprtOps<T> {
         rpcbind: Some(bindings::rpcb_getport_async),
         set_port: Some(Self::set_port),
         connect: Some(Self::connect),
-        get_srcaddr: None,
-        get_srcport: None,
         buf_alloc: Some(Self::buf_alloc),
         buf_free: Some(Self::buf_free),
-        prepare_request: None,
         send_request: Some(Self::send_request),
-        abort_send_request: None,
         wait_for_reply_request: Some(Self::wait_for_reply),
         timer: Some(Self::timer),
         release_request: Some(Self::release_request),
@@ -193,6 +189,7 @@ impl<T: Transport> XprtOps<T> {
         bc_num_slots: Some(Self::bc_num_slots),
         bc_free_rqst: Some(Self::bc_free_rqst),
         bc_destroy: Some(Self::bc_destroy),
+        ..NO_CALLS
     };
 
     /// Starts to connect. From the RPC task that has locked the transport; does not sleep long.
@@ -475,20 +472,17 @@ impl<T: Transport> XprtOps<T> {
     unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
         let data = unsafe { Data::<T>::of(xprt) };
-        let transport = &data.transport;
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
-        let slots = 2 * transport.reverse_slots() as usize;
-        match data.shared.beside.backchannel.setup(slots) {
-            Ok(()) => {
-                // SAFETY: The RPC layer calls this with a transport that it holds.
-                let xprt = unsafe { Xprt::from_raw(xprt) };
-                trace::xprtrdma_cb_setup(|| (xprt.server(), min));
-                transport.reverse_enabled();
-                0
-            }
-            Err(e) => e.to_errno(),
+        let slots = 2 * T::REVERSE_SLOTS as usize;
+        if let Err(e) = data.shared.beside.backchannel.setup(slots) {
+            return e.to_errno();
         }
+        // SAFETY: The RPC layer calls this with a transport that it holds.
+        let xprt = unsafe { Xprt::from_raw(xprt) };
+        trace::xprtrdma_cb_setup(|| (xprt.server(), min));
+        data.transport.reverse_enabled();
+        0
     }
 
     /// Bytes of a reverse message. Any context.
@@ -498,9 +492,8 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Reverse Calls at once. Any context.
-    unsafe extern "C" fn bc_num_slots(xprt: *mut bindings::rpc_xprt) -> c_uint {
-        // SAFETY: Called with a transport of ours.
-        unsafe { Data::<T>::of(xprt) }.transport.reverse_slots()
+    unsafe extern "C" fn bc_num_slots(_xprt: *mut bindings::rpc_xprt) -> c_uint {
+        T::REVERSE_SLOTS
     }
 
     /// A reverse request is done with. May sleep.

@@ -24,6 +24,25 @@ impl SocketAddress {
         Self(raw)
     }
 
+    /// Copies an address of `len` bytes. None if that is more than any has.
+    ///
+    /// # Safety
+    ///
+    /// `from` must be valid for reads of `len` bytes.
+    pub(in crate::kapi) unsafe fn copy(
+        from: *const bindings::sockaddr,
+        len: usize,
+    ) -> Option<Self> {
+        let mut raw = bindings::__kernel_sockaddr_storage::default();
+        if len > size_of_val(&raw) {
+            return None;
+        }
+        let to = (&raw mut raw).cast::<u8>();
+        // SAFETY: The address is `len` bytes long, and there is room for as many.
+        unsafe { to.copy_from_nonoverlapping(from.cast(), len) };
+        Some(Self::new(raw))
+    }
+
     /// Writes it to where a transport has its address.
     ///
     /// # Safety

@@ -7,7 +7,10 @@ use crate::kapi::{
     sunrpc::xprt::INITIAL_BACKOFF,
     sys::address::SocketAddress, //
 };
-use core::ptr::NonNull;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::error::from_err_ptr;
 
 /// A transport that is made and destroyed as for a mount, and does nothing in between: for the RPC
@@ -17,7 +20,7 @@ use kernel::error::from_err_ptr;
 ///
 /// # Invariants
 ///
-/// `xprt` is a transport that [`Setup::setup`] made for `T`, not destroyed, and known to nobody
+/// `xprt` is a transport that [`setup`] made for `T`, not destroyed, and known to nobody
 /// else.
 pub(crate) struct Unmounted<T: Transport> {
     xprt: NonNull<bindings::rpc_xprt>,
@@ -37,7 +40,7 @@ impl<T: Transport> Unmounted<T> {
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.
-        let xprt = from_err_ptr(unsafe { Setup::<T>::setup(&raw mut args) })?;
+        let xprt = from_err_ptr(unsafe { setup::<T>(&raw mut args) })?;
         let xprt = NonNull::new(xprt).ok_or(ENOMEM)?;
         // SAFETY: Made above, and known to nobody else.
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };

@@ -62,16 +62,9 @@ impl<T: SvcListener> SvcOps<T> {
         sa: *mut bindings::sockaddr,
         salen: c_int,
     ) -> Result<*mut bindings::svc_xprt> {
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
         let len = usize::try_from(salen).map_err(|_| EINVAL)?;
-        if len > core::mem::size_of_val(&storage) {
-            return Err(EINVAL);
-        }
-        // SAFETY: The address is `salen` bytes long, and there is room for as many.
-        unsafe {
-            core::ptr::copy_nonoverlapping(sa.cast::<u8>(), (&raw mut storage).cast::<u8>(), len)
-        };
-        let address = SocketAddress::new(storage);
+        // SAFETY: The address is `salen` bytes long, as the arguments say.
+        let address = unsafe { SocketAddress::copy(sa, len) }.ok_or(EINVAL)?;
         if !address.is_ip() {
             return Err(EAFNOSUPPORT);
         }

@@ -24,7 +24,10 @@ use crate::kapi::{
             SvcListener, //
         },
         transport::SendError,
-        xprt::Xprt, //
+        xprt::{
+            Xprt,
+            NO_CALLS, //
+        },
     },
     sys::module::ModuleRef, //
 };
@@ -122,36 +125,20 @@ impl<T: SvcListener> ReverseOps<T> {
 )]
 impl<T: SvcListener> ReverseOps<T> {
     const TABLE: &'static bindings::rpc_xprt_ops = &bindings::rpc_xprt_ops {
-        set_buffer_size: None,
         reserve_xprt: Some(bindings::xprt_reserve_xprt),
         release_xprt: Some(bindings::xprt_release_xprt),
         alloc_slot: Some(bindings::xprt_alloc_slot),
         free_slot: Some(bindings::xprt_free_slot),
-        rpcbind: None,
-        set_port: None,
         connect: Some(Self::connect),
-        get_srcaddr: None,
-        get_srcport: None,
         buf_alloc: Some(Self::buf_alloc),
         buf_free: Some(Self::buf_free),
-        prepare_request: None,
         send_request: Some(Self::send_request),
-        abort_send_request: None,
         wait_for_reply_request: Some(Self::wait_for_reply),
-        timer: None,
         release_request: Some(Self::release_request),
         close: Some(Self::close),
         destroy: Some(Self::destroy),
-        set_connect_timeout: None,
         print_stats: Some(Self::print_stats),
-        enable_swap: None,
-        disable_swap: None,
-        inject_disconnect: None,
-        bc_setup: None,
-        bc_maxpayload: None,
-        bc_num_slots: None,
-        bc_free_rqst: None,
-        bc_destroy: None,
+        ..NO_CALLS
     };
 
     /// Makes a transport for the reverse direction of a connection. May sleep.
