@@ -16,17 +16,17 @@ use kernel::sync::atomic::{
 /// Counts losses.
 struct Losses(Atomic<u32>);
 
-impl OnLost for Arc<Losses> {
+impl OnLost for Losses {
     fn lost(&self, _event: CmEventKind) {
         self.0.fetch_add(1, Relaxed);
     }
 }
 
-fn new_state() -> Result<Arc<CmState<Arc<Losses>>>> {
-    CmState::new(Arc::new(Losses(Atomic::new(0)), GFP_KERNEL)?)
+fn new_state() -> Result<Arc<CmState<Losses>>> {
+    CmState::new(Losses(Atomic::new(0)))
 }
 
-fn losses(cm: &CmState<Arc<Losses>>) -> u32 {
+fn losses(cm: &CmState<Losses>) -> u32 {
     cm.on_lost.0.load(Relaxed)
 }
 
@@ -141,6 +141,26 @@ mod suite {
             same("losses", losses(&cm), 1)?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn its_status_says_how_far_it_has_come() -> Result {
+        let cm = new_state()?;
+        same("on its way", cm.status(), 0)?;
+        cm.handle(CmEventKind::Established, 0, &[]);
+        same("up", cm.status(), 1)?;
+        cm.handle(CmEventKind::Disconnected, 0, &[]);
+        same("over", cm.status(), ECONNABORTED.to_errno())
+    }
+
+    #[test]
+    fn what_the_peer_says_of_itself_is_known() -> Result {
+        let mut said = [0; PrivateData::MAX_SIZE];
+        let wrong = |_| EINVAL;
+        PrivateData::DEFAULT.encode(&mut said).map_err(wrong)?;
+        let cm = new_state()?;
+        cm.handle(CmEventKind::Established, 0, &said);
+        same("the peer", cm.peer(), Some(PrivateData::DEFAULT))
     }
 
     #[test]

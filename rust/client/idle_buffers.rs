@@ -2,6 +2,10 @@
 
 //! Memory for the messages of RPCs to come.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/idle_buffers.rs"]
+mod tests;
+
 use crate::{
     client::call::Call,
     kapi::sunrpc::RpcBuffer, //

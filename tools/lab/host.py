@@ -24,6 +24,9 @@ LAB = repository.ROOT / "tools/lab"
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
 TARGET = repository.BUILD / "host-xdr/target"
+# The state machines of the module, as a crate of their own.
+MACHINES = repository.TESTS / "machines"
+MACHINES_TARGET = repository.BUILD / "host-machines/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
             "tools/responder": "tools/raw", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest"}
@@ -102,6 +105,8 @@ def _second(results: Results) -> None:
     results.test("host: mypy", _mypy)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))
+    results.test("host: clippy on the state machines", lambda: _machines("clippy", "--all-targets", "--", "-D", "warnings"))
+    results.test("host: cargo test of the state machines", lambda: _machines("test"))
     results.test("host: clippy on tools/bench", lambda: _bench("bench-clippy", "clippy", "--all-targets", "--", "-D",
                                                                "warnings"))
     results.test("host: cargo test in tools/bench", lambda: _bench("bench-tests", "test"))
@@ -213,7 +218,8 @@ def without_comments(text: str) -> str:
 
 
 def _sources() -> list[Path]:
-    directories = ("rust", "kunit", "xdr/src", "xdr/tests", "xdr/fuzz/fuzz_targets", "tools/decode")
+    directories = ("rust", "kunit", "xdr/src", "xdr/tests", "xdr/fuzz/fuzz_targets", "tools/decode",
+                   *(f"tests/machines/{crate}src" for crate in ("", "kernel/", "macros/")))
     return sorted(path for name in directories for path in (repository.ROOT / name).rglob("*.rs"))
 
 
@@ -243,6 +249,10 @@ def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target:
 
 def _cargo(name: str, command: str, *arguments: str) -> None:
     _tool(name, ["cargo", command, "--locked", *arguments], XDR)
+
+
+def _machines(command: str, *arguments: str) -> None:
+    _tool(f"machines-{command}", ["cargo", command, "--locked", *arguments], MACHINES, MACHINES_TARGET)
 
 
 def _bench(name: str, command: str, *arguments: str) -> None:

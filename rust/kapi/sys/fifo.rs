@@ -3,6 +3,7 @@
 //! A queue whose room is made beforehand, for use under a spin lock.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "fifo/tests.rs"]
 mod tests;
 
 use kernel::prelude::*;

@@ -4,6 +4,10 @@
 //!
 //! C header: [`include/linux/jiffies.h`](srctree/include/linux/jiffies.h)
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "time/tests.rs"]
+mod tests;
+
 use crate::kapi::bindings;
 use kernel::time::Jiffies;
 
@@ -21,7 +25,7 @@ pub(crate) fn since(start: Jiffies) -> Jiffies {
     jiffies().wrapping_sub(start)
 }
 
-/// Whether `time` comes before `other`, which is no more than half the counter's range away.
+/// Whether `time` comes before `other`, which is less than half the counter's range away.
 pub(crate) fn is_before(time: Jiffies, other: Jiffies) -> bool {
     other.wrapping_sub(time).wrapping_sub(1) < Jiffies::MAX / 2
 }

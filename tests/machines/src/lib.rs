@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The module's state machines, for cargo: the files of `rust/` that do nothing but keep a state,
+//! each with its KUnit suite as its tests, at the paths that they have in the module.
+//!
+//! To add one, name it in `transport`, `client`, `server` or `kapi`. What it uses of the rest of
+//! the module is played in `kapi` and `played`, and what it uses of the kernel by the crate
+//! `kernel`; where it takes more than a few lines of that, it is no state machine.
+
+// The module's own build says what nothing uses.
+#![allow(dead_code, unused_imports, unused_unsafe)]
+
+mod client;
+mod kapi;
+mod played;
+mod server;
+mod transport;
+
+/// What the suites share.
+mod kunit {
+    use core::fmt::Debug;
+    use kernel::prelude::*;
+
+    /// Fails the test unless the claim holds.
+    #[track_caller]
+    pub(crate) fn claim(holds: bool, claim: &str) -> Result {
+        assert!(holds, "not so: {claim}");
+        Ok(())
+    }
+
+    /// Fails the test unless what was found is what was expected.
+    #[track_caller]
+    pub(crate) fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Result {
+        assert_eq!(found, expected, "{what}");
+        Ok(())
+    }
+
+    pub(crate) mod drivers {
+        use crate::kapi::ib::DeviceLimits;
+
+        /// A device whose queues hold so much.
+        pub(crate) fn limits(max_qp_wr: u32, max_cqe: u32) -> DeviceLimits {
+            DeviceLimits { max_qp_wr, max_cqe }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Of `rust/server`.
+
+#[path = "../../../rust/server/all_pulls.rs"]
+mod all_pulls;
+#[path = "../../../rust/server/grant.rs"]
+mod grant;
+#[path = "../../../rust/server/poison.rs"]
+mod poison;
