@@ -38,7 +38,11 @@ mod suite {
             claim(credits.get(1), "one Call may be sent")?;
             claim(!credits.get(2), "a second may not")?;
             claim(credits.put(1), "the first is answered")?;
+            claim(!credits.is_any(), "none is under way")?;
             claim(credits.get(2), "the next may, after the first")?;
+            claim(credits.is_any(), "one is")?;
+            let awaited = [1, 2].map(|xid| credits.awaits(xid));
+            same("awaited", awaited, [false, true])?;
         }
         Ok(())
     }
@@ -342,6 +346,7 @@ mod suite {
             credits.received();
         }
         credits.posted(RECEIVE_BATCH + 3);
+        same("received", credits.all_received(), 3)?;
         same("posted", credits.posted, i64::from(RECEIVE_BATCH))?;
         same("wanted", credits.wanted_receives(), None)
     }

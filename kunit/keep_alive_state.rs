@@ -56,7 +56,7 @@ mod suite {
         let never = |passed| watch.next_action(passed, None);
         same("in doubt", never(1), ProbeAction::Ask)?;
         watch.asked();
-        same("asked", never(DOUBT_TIMEOUT - 1), ProbeAction::Wait)?;
+        same("asked", never(10 * HZ - 1), ProbeAction::Wait)?;
         same("no answer", never(1), ProbeAction::GiveUp)?;
         watch.heard();
         same("an answer", never(1), ProbeAction::Wait)?;
@@ -88,7 +88,7 @@ mod suite {
         let watch = silent()?;
         watch.asked();
         let mut waited = INTERVAL;
-        while waited < PROBE_TIMEOUT {
+        while waited < 60 * HZ {
             same("asked", next(&watch), ProbeAction::Wait)?;
             waited += INTERVAL;
         }
@@ -145,6 +145,28 @@ mod suite {
             watch.next_action(PROBE_TIMEOUT, None),
             ProbeAction::GiveUp,
         )
+    }
+
+    #[test]
+    fn the_first_rpc_after_a_look_without_any_is_told() -> Result {
+        let watch = KeepAliveState::new();
+        claim(!watch.was_idle(), "there were some")?;
+        watch.set_idle(true);
+        claim(watch.was_idle(), "there were none")?;
+        claim(!watch.was_idle(), "the next is not the first")?;
+        watch.set_idle(true);
+        watch.set_idle(false);
+        claim(!watch.was_idle(), "there are some again")
+    }
+
+    #[test]
+    fn time_passes_from_look_to_look() -> Result {
+        let watch = KeepAliveState::new();
+        let long = 1000 * INTERVAL;
+        let before = time::jiffies().wrapping_sub(long);
+        watch.looked.store(before, Relaxed);
+        claim(watch.elapsed() >= long, "it was long ago")?;
+        claim(watch.elapsed() < long, "it was just now")
     }
 
     #[test]

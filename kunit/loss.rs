@@ -20,6 +20,16 @@ fn loss(mount: &Unmounted<ClientXprt>) -> Result<Arc<LossNotifier>> {
     LossNotifier::new(xprt, SocketAddress::for_test(1))
 }
 
+/// Bytes that were written.
+struct Written(usize);
+
+impl fmt::Write for Written {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
+    }
+}
+
 #[kunit_tests(rpcrdma_loss)]
 mod suite {
     use super::*;
@@ -81,8 +91,13 @@ mod suite {
         loss.memory_taken_back();
         claim(!killed(WcError::not_posted()), "it is another's fault")?;
         claim(killed(WcError::flushed()), "the server has used it")?;
-        let long_ago = time::jiffies().wrapping_sub(USED_STILL);
-        loss.taken_back.store(long_ago, Relaxed);
+        let taken_back = |ago| {
+            let then = time::jiffies().wrapping_sub(ago);
+            loss.taken_back.store(then, Relaxed);
+        };
+        taken_back(5 * HZ);
+        claim(killed(WcError::flushed()), "the server uses it still")?;
+        taken_back(10 * HZ);
         claim(!killed(WcError::flushed()), "that was long ago")
     }
 
@@ -103,7 +118,8 @@ mod suite {
         claim(first > 0, "the first delay")?;
         let few = USEFUL_MESSAGES - 1;
         let closed = || LossReason::Event(CmEventKind::Disconnected);
-        same("of few words", delay_after(HZ, few, closed())?, 2 * first)?;
+        let short = delay_after(2 * HZ, few, closed())?;
+        same("of few words", short, 2 * first)?;
         let bad = delay_after(0, u32::MAX - 1, LossReason::BadMessage)?;
         same("that broke the protocol", bad, 4 * first)?;
         let long = delay_after(USEFUL_LIFE, 1, closed())?;
@@ -112,7 +128,24 @@ mod suite {
         same("after a busy life", delay_after(0, busy, closed())?, 0)?;
         claim(delay_after(0, 1, closed())? > 0, "there is a delay again")?;
         let overdue = delay_after(0, 1, LossReason::Overdue)?;
-        same("when a Reply was overdue", overdue, 0)
+        same("when a Reply was overdue", overdue, 0)?;
+        let failed = |failure| delay_after(0, u32::MAX - 1, LossReason::Failed(failure));
+        claim(failed(WcError::not_posted())? > 0, "it would fail again")?;
+        same("ended meanwhile", failed(WcError::flushed())?, 0)
+    }
+
+    #[test]
+    fn each_reason_has_words() -> Result {
+        for reason in [
+            LossReason::Failed(WcError::flushed()),
+            LossReason::Event(CmEventKind::Other),
+            LossReason::Silent,
+        ] {
+            let mut written = Written(0);
+            fmt::write(&mut written, format_args!("{reason}")).map_err(|_| EINVAL)?;
+            claim(written.0 != 0, "it is said")?;
+        }
+        Ok(())
     }
 
     #[test]

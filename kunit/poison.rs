@@ -15,6 +15,7 @@ mod suite {
         let poison = Poison::new()?;
         let (client, other) = (SocketAddress::for_test(1), SocketAddress::for_test(2));
         claim(!poison.take(&client, 5, 0), "nothing is marked")?;
+        claim(!poison.is_any(), "there are none")?;
         poison.mark(&client, 5);
         poison.mark(&client, 5);
         claim(!poison.take(&client, 6, 0), "another Call")?;
@@ -24,7 +25,44 @@ mod suite {
             "too late to be a retransmission",
         )?;
         claim(poison.take(&client, 5, FIRST_CALLS - 1), "the one")?;
-        claim(!poison.take(&client, 5, 0), "once is enough")
+        claim(!poison.take(&client, 5, 0), "once is enough")?;
+        claim(!poison.is_any(), "there is none any more")
+    }
+
+    /// Whether Call 5 is refused whose mark and suspicion are so old.
+    fn refused_when(mark: Jiffies, suspicion: Jiffies) -> Result<bool> {
+        let poison = Poison::new()?;
+        let client = SocketAddress::for_test(1);
+        let before = |ago| time::jiffies().wrapping_sub(ago);
+        poison.lost(&client, Some(5));
+        poison.lost(&client, Some(5));
+        for suspect in poison.suspects.lock().iter_mut() {
+            suspect.made = before(suspicion);
+        }
+        poison.lost(&client, Some(5));
+        for made in poison.marks.lock().iter_mut() {
+            made.made = before(mark);
+        }
+        Ok(poison.take(&client, 5, 0))
+    }
+
+    #[test]
+    fn marks_and_suspicions_are_forgotten() -> Result {
+        claim(refused_when(60 * HZ, 60 * HZ)?, "a minute ago")?;
+        claim(!refused_when(120 * HZ, 0)?, "an old mark")?;
+        claim(!refused_when(0, 120 * HZ)?, "an old suspicion")
+    }
+
+    #[test]
+    fn who_was_refused_begins_anew() -> Result {
+        let poison = Poison::new()?;
+        let client = SocketAddress::for_test(1);
+        for _ in 0..LOSSES {
+            poison.lost(&client, Some(5));
+        }
+        claim(poison.take(&client, 5, 0), "alone at each")?;
+        poison.lost(&client, Some(5));
+        claim(!poison.take(&client, 5, 0), "one loss more")
     }
 
     /// Whether Call 5 is refused after losses at which these were alone.

@@ -65,6 +65,27 @@ mod suite {
     }
 
     #[test]
+    fn the_first_that_was_refused_is_to_blame() -> Result {
+        let mut pulls = Pulls::<u32>::new(4)?;
+        claim(!pulls.was_refused(0), "none was")?;
+        pulls.refuse(7);
+        pulls.refuse(8);
+        let found = [7, 8].map(|xid| pulls.was_refused(xid));
+        same("refused", found, [true, false])
+    }
+
+    #[test]
+    fn those_that_wait_come_back_at_the_end() -> Result {
+        let mut pulls = Pulls::<u32>::new(4)?;
+        pulls.begin();
+        let begun = pulls.begin();
+        same("waits", pulls.wait(&begun, 1), Ok(None))?;
+        let mut waiting = pulls.take_waiting();
+        same("the one", waiting.pop(), Some(1))?;
+        same("is left", pulls.end(), None)
+    }
+
+    #[test]
     fn one_that_began_alone_and_met_another_is_tried_again() -> Result {
         let mut pulls = Pulls::<u32>::new(4)?;
         let first = pulls.begin();

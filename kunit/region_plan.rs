@@ -152,6 +152,9 @@ mod suite {
             same("of a message", plan.message(), message)?;
             same("of an RPC", plan.rpc(), 2 * message)?;
             same("of a chunk", plan.segments(), segments)?;
+            same("of gaps", plan.gaps(3), 3)?;
+            // Each of the two pieces in front of whole pages and behind them, too.
+            same("of gaps then", plan.bounced().gaps(3), 9)?;
             // A READ's chunk with padding and a whole Call beside it are within that.
             claim(segments < plan.rpc() as usize, "a list has room for it")?;
             // A head that ends a page, whole pages and a tail: each of the three parts may be two

@@ -21,7 +21,7 @@ mod suite {
             came += 1;
         }
         claim(came > REVERSE_SLOTS, "more than were granted")?;
-        same("calls", came, MOST)?;
+        same("calls", came, REVERSE_SLOTS + RECEIVE_BATCH)?;
         claim(!reverse.came(), "still none more")?;
         claim(reverse.waiting.capacity() >= came as usize, "room for all")
     }
@@ -42,5 +42,16 @@ mod suite {
         let mut reverse = ReverseCalls::new()?;
         reverse.answered();
         same("unanswered", reverse.unanswered, 0)
+    }
+
+    #[test]
+    fn what_is_unanswered_is_known() -> Result {
+        let mut reverse = ReverseCalls::new()?;
+        claim(!reverse.any(), "none came")?;
+        claim(reverse.came(), "kept")?;
+        claim(reverse.any(), "one came")?;
+        same("Receives that wait with it", reverse.kept(), 0)?;
+        reverse.answered();
+        claim(!reverse.any(), "it is answered")
     }
 }

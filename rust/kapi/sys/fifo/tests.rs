@@ -37,6 +37,8 @@ mod suite {
                     next += 1;
                 }
                 same("items", fifo.len(), level)?;
+                claim(!fifo.is_empty(), "not empty")?;
+                same("full", fifo.is_full(), level == room)?;
                 for _ in 0..level {
                     same("the first", fifo.first().copied(), Some(expected))?;
                     same("taken out", fifo.pop(), Some(expected))?;
@@ -85,9 +87,28 @@ mod suite {
         same("the third", fifo.pop(), Some(3))?;
         same("nothing more", fifo.pop(), None)?;
         let mut none = Fifo::default();
+        claim(none.is_full(), "full from the first")?;
         same("without room", none.push(1), Err(1))?;
         same("nothing in it", none.first(), None)?;
         same("nothing to take", none.pop(), None)
+    }
+
+    #[test]
+    fn each_item_can_be_changed_where_it_is() -> Result {
+        let mut fifo = Fifo::with_capacity(3)?;
+        // Around the end.
+        for item in [0, 0] {
+            same("put in", fifo.push(item), Ok(&mut 0))?;
+            same("taken out", fifo.pop(), Some(0))?;
+        }
+        for mut item in [1, 2] {
+            same("put in", fifo.push(item), Ok(&mut item))?;
+        }
+        for item in fifo.iter_mut() {
+            *item += 10;
+        }
+        same("the first", fifo.pop(), Some(11))?;
+        same("the second", fifo.pop(), Some(12))
     }
 
     #[test]
