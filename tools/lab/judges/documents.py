@@ -1,7 +1,7 @@
 """What the documents name of the source is there: files, and what is in them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import progress
 import repository
@@ -16,11 +16,18 @@ LISTED = re.compile(r"^    (\S+\.rs) ", re.M)
 # A KUnit suite, as the table of testing.rst has it and as the source has it.
 ROW = re.compile(r"^``(rpcrdma_\w+)``  ", re.M)
 SUITE = re.compile(r"#\[kunit_tests\((\w+)\)\]")
+# What design.rst says in code's words: names, and a type's own `Type.field` or `Type::function()`.
+LITERAL = re.compile(r"``([^`\n]+)``")
+NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
+MEMBER = re.compile(r"\b([A-Z]\w+)(?:\.|::)(\w+)")
+# Names of the kernel that nothing of the module uses.
+KERNEL_NAMES = {"rdma_rw", "rpc_execute", "rpc_async_schedule"}
 
 
 def check() -> None:
     """Fail if a document names a file that is not there, or something that is not in it."""
-    wrong = [*conformance((DOCUMENTATION / "conformance.rst").read_text()), *layout((DOCUMENTATION / "design.rst").read_text()),
+    design = (DOCUMENTATION / "design.rst").read_text()
+    wrong = [*conformance((DOCUMENTATION / "conformance.rst").read_text()), *layout(design), *names(design, _sources()),
              *suites((DOCUMENTATION / "testing.rst").read_text())]
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "the source has moved on: correct the documents")
@@ -51,6 +58,32 @@ def suites(text: str) -> Iterator[str]:
              for name in SUITE.findall(path.read_text())}
     yield from (f"there is no suite {name}" for name in ROW.findall(text) if name not in there)
     yield from (f"testing.rst does not say what the suite {name} protects" for name in sorted(there) if f"``{name}``" not in text)
+
+
+def names(text: str, sources: Mapping[str, str]) -> Iterator[str]:
+    """Names in prose and tables that no source has, and members that are not where their type is."""
+    words = KERNEL_NAMES.union(*(re.findall(r"\w+", part) for item in sources.items() for part in item))
+    for literal in dict.fromkeys(LITERAL.findall(text)):
+        yield from (f"design.rst says {literal}, and nothing is called {name}" for name in NAME.findall(literal)
+                    if name not in words)
+        for owner, member in MEMBER.findall(literal):
+            defined = re.compile(rf"\b(?:struct|enum|trait|type) {owner}\b")
+            homes = [source for source in sources.values() if defined.search(source)]
+            if homes and not any(re.search(rf"\b{member}\b", source) for source in homes):
+                yield f"design.rst says {literal}, and {owner} has no {member}"
+
+
+def _sources() -> dict[str, str]:
+    """All files of the repository that are text, by name, but documents and planted defects."""
+    left_out = (DOCUMENTATION, repository.TESTS / "defects")
+    found = {}
+    for path in repository.listed("*"):
+        if not any(path.is_relative_to(folder) for folder in left_out):
+            try:
+                found[str(path.relative_to(repository.ROOT))] = path.read_text()
+            except UnicodeDecodeError:
+                continue
+    return found
 
 
 def _missing(file: str, items: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import mutants
 import progress
 import totals
 from guests import cell
-from judges import messages, trace_events
+from judges import documents, messages, trace_events
 from results import Results
 from tests import (callback as callback_tests, keep_alive as keep_alive_tests, memory as memory_tests, objects,
                    responder, storm as storm_tests)
@@ -227,3 +227,17 @@ class Mutants(unittest.TestCase):
 
     def test_the_list_can_be_read(self) -> None:
         mutants.read_list()
+
+
+class Names(unittest.TestCase):
+    SOURCES = {"rust/ring.rs": "pub(super) struct Ring { slots: u32 }", "rust/other.rs": "fn retire() {} struct Other;"}
+
+    def test_what_is_there(self) -> None:
+        self.assertEqual(list(documents.names("``Ring.slots``, ``retire()``, ``ring.rs``, slots, ``rdma_rw``", self.SOURCES)), [])
+
+    def test_what_is_gone(self) -> None:
+        said = list(documents.names("``Ring.tail``, ``Ring::retire()``, ``buried``, and ``Buried.slots``", self.SOURCES))
+        self.assertEqual(said, ["design.rst says Ring.tail, and nothing is called tail", "design.rst says Ring.tail, and Ring has no tail",
+                                "design.rst says Ring::retire(), and Ring has no retire",
+                                "design.rst says buried, and nothing is called buried",
+                                "design.rst says Buried.slots, and nothing is called Buried"])
