@@ -70,8 +70,12 @@ impl<C> Prefix<C> {
     }
 
     /// Claims the right to answer the RPC, unless somebody else has it, or the RPC has its error,
-    /// or its Call was not sent. With the lock of the transport's request queues held.
-    pub(super) fn claim(&self) -> Result<(), NotFound> {
+    /// or its Call was not sent.
+    ///
+    /// # Safety
+    ///
+    /// The lock of the transport's request queues must be held.
+    pub(super) unsafe fn claim(&self) -> Result<(), NotFound> {
         if self.progress.is_unsent() {
             return Err(NotFound::Unsent);
         }
@@ -82,16 +86,24 @@ impl<C> Prefix<C> {
         Ok(())
     }
 
-    /// Undoes the caller's [`Self::claim`]. With the lock of the transport's request queues held.
-    pub(super) fn unclaim(&self) {
+    /// Undoes the caller's [`Self::claim`].
+    ///
+    /// # Safety
+    ///
+    /// The lock of the transport's request queues must be held, and the caller have the claim, of
+    /// which it makes no use any more.
+    pub(super) unsafe fn unclaim(&self) {
         self.claimed.store(false, Relaxed);
     }
 
     /// Withdraws a Call that was sent, and is to be sent again: nobody claims the right to answer
-    /// it before that is done. False if somebody has it. With the lock of the transport's request
-    /// queues held.
+    /// it before that is done. False if somebody has it.
+    ///
+    /// # Safety
+    ///
+    /// The lock of the transport's request queues must be held.
     #[cold]
-    pub(super) fn withdraw(&self) -> bool {
+    pub(super) unsafe fn withdraw(&self) -> bool {
         let claimed = self.claimed.load(Relaxed);
         if !claimed {
             self.progress.unsent();

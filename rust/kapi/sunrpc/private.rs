@@ -107,12 +107,45 @@ impl<D> Fresh<D> {
         &self.address
     }
 
-    /// Gives the transport its data. It is to be handed to the RPC layer, which destroys it.
-    pub(super) fn finish(self, data: D) -> *mut bindings::rpc_xprt {
-        let xprt = ManuallyDrop::new(self).xprt.as_ptr();
+    /// Gives the transport its data.
+    pub(super) fn fill(self, data: D) -> Filled<D> {
+        let xprt = self.xprt.as_ptr();
         // SAFETY: There is room for the data, which nobody uses, by the type invariant.
         unsafe { (&raw mut (*xprt.cast::<Private<D>>()).data).write(data) };
-        xprt
+        // INVARIANT: Written above.
+        Filled(self)
+    }
+
+    /// Gives the transport its data. It is to be handed to the RPC layer, which destroys it.
+    pub(super) fn finish(self, data: D) -> *mut bindings::rpc_xprt {
+        self.fill(data).into_raw()
+    }
+}
+
+/// A transport that has its data, and is not handed out.
+///
+/// # Invariants
+///
+/// The data are there.
+pub(super) struct Filled<D>(Fresh<D>);
+
+impl<D> Filled<D> {
+    pub(super) fn xprt(&self) -> NonNull<bindings::rpc_xprt> {
+        self.0.xprt
+    }
+
+    /// Returns the transport, to be handed to the RPC layer, which destroys it.
+    pub(super) fn into_raw(self) -> *mut bindings::rpc_xprt {
+        ManuallyDrop::new(self).0.xprt.as_ptr()
+    }
+}
+
+impl<D> Drop for Filled<D> {
+    fn drop(&mut self) {
+        let private: *mut Private<D> = self.0.xprt.as_ptr().cast();
+        // SAFETY: The data are there by the type invariant, and nobody uses them: the transport was
+        // not handed out. The transport goes after them.
+        unsafe { core::ptr::drop_in_place(&raw mut (*private).data) };
     }
 }
 

@@ -140,7 +140,10 @@ impl<'a, C> Rqst<'a, C> {
         let (message, prefix) = unsafe { (RpcRqst::from_raw(raw), RpcBuffer::<C>::prefix_of(raw)) };
         let again = !prefix.progress.is_unsent();
         if again {
-            let withdrawn = message.xprt().with_queue_lock(|_| prefix.withdraw());
+            let withdrawn = message.xprt().with_queue_lock(|_| {
+                // SAFETY: The lock is held.
+                unsafe { prefix.withdraw() }
+            });
             withdrawn.then_some(()).ok_or(ENOBUFS)?;
         }
         // INVARIANT: The Call counts as not sent, and the room is filled below.
@@ -349,11 +352,13 @@ impl<C> PinnedRqst<C> {
             // SAFETY: A request that is found stays while the queue lock is held, and with it its
             // buffer, which is one of `RpcBuffer`.
             let prefix = unsafe { RpcBuffer::<C>::prefix_of(rqst) };
-            prefix.claim()?;
+            // SAFETY: The lock is held.
+            unsafe { prefix.claim()? };
             // SAFETY: Nobody else changes its room, since it is claimed.
             if !room::is_filled(unsafe { XdrBuf::from_raw(&raw mut (*rqst).rq_rcv_buf) }) {
                 // The RPC layer has made other room since it was sent.
-                prefix.unclaim();
+                // SAFETY: The lock is held, and it was claimed above.
+                unsafe { prefix.unclaim() };
                 return Err(NotFound::Unsent);
             }
             // SAFETY: The request is in the queue, whose lock is held.
@@ -491,7 +496,9 @@ impl<C> PinnedRqst<C> {
         // last: but `xprt_free()` waits for this before it frees the lock.
         let _transport_stays = rcu::read_lock();
         self.xprt().with_queue_lock(|_| {
-            self.prefix().unclaim();
+            // SAFETY: The lock is held. It is claimed by the type invariant, and the value is not
+            // used afterwards.
+            unsafe { self.prefix().unclaim() };
             // SAFETY: Valid by the type invariant, until it is unpinned below.
             last(unsafe { (*rqst).rq_task });
             // SAFETY: Pinned by us, by the type invariant; the queue lock is held.

@@ -231,6 +231,10 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// The last reference is gone. From a workqueue of the kernel; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of ours, and nobody may use it any more.
     pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
         // have no reference to it, but to what it shares with them.
@@ -447,6 +451,10 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Swapping to one more file of the mount begins.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of ours.
     pub(super) unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_begin_swap(xprt) };
@@ -454,6 +462,10 @@ impl<T: Transport> XprtOps<T> {
     }
 
     /// Swapping to a file of the mount ends. It may have begun before the mount had this transport.
+    ///
+    /// # Safety
+    ///
+    /// `xprt` must be a transport of ours.
     pub(super) unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport that it holds.
         unsafe { bindings::xprt_end_swap(xprt) };

@@ -39,14 +39,20 @@ mod suite {
         // SAFETY: It was lent above, and is taken back below. Nobody else has it, so that no lock
         // is needed.
         let prefix = unsafe { RpcBuffer::<u32>::prefix_of(raw) };
-        let early = prefix.claim();
+        // SAFETY: Nobody else has it, so that no lock is needed, nor is any use made of a claim.
+        let unclaim = || unsafe { prefix.unclaim() };
+        // SAFETY: Nobody else has it, so that no lock is needed.
+        let claim_it = || unsafe { prefix.claim() };
+        // SAFETY: Nobody else has it, so that no lock is needed.
+        let withdraw = || unsafe { prefix.withdraw() };
+        let early = claim_it();
         prefix.progress.sent();
-        let (first, second) = (prefix.claim(), prefix.claim());
-        let held = prefix.withdraw();
-        prefix.unclaim();
-        let third = prefix.claim();
-        prefix.unclaim();
-        let (free, late) = (prefix.withdraw(), prefix.claim());
+        let (first, second) = (claim_it(), claim_it());
+        let held = withdraw();
+        unclaim();
+        let third = claim_it();
+        unclaim();
+        let (free, late) = (withdraw(), claim_it());
         // SAFETY: It was lent above, and the prefix is not used afterwards.
         drop(unsafe { RpcBuffer::<u32>::take_back(raw) });
         same("before it is sent", early, Err(NotFound::Unsent))?;

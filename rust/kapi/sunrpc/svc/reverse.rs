@@ -90,15 +90,16 @@ impl<T: SvcListener> ReverseOps<T> {
         let fresh = unsafe { Fresh::new(args, requests, requests) }?;
         // SAFETY: Nobody else knows of it.
         unsafe { Self::describe(fresh.xprt().as_ptr()) };
-        // There is one for the life of the connection. Service threads may know of it from here on,
-        // but not of its data: nothing may fail any more.
-        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
-        unsafe { link.link(fresh.xprt()) }?;
-        Ok(fresh.finish(Data::<T> {
-            link,
+        let filled = fresh.fill(Data::<T> {
+            link: link.clone(),
             state,
             _module: module,
-        }))
+        });
+        // There is one for the life of the connection. Service threads may know of it from here on:
+        // nothing may fail any more.
+        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
+        unsafe { link.link(filled.xprt()) }?;
+        Ok(filled.into_raw())
     }
 
     /// Sets what is the same for all transports of the service's reverse direction.
