@@ -14,7 +14,11 @@ pub(crate) mod drivers;
 mod xdr;
 
 use core::{
-    fmt::Debug,
+    fmt::{
+        self,
+        Arguments,
+        Debug, //
+    },
     panic::Location, //
 };
 use kernel::prelude::*;
@@ -43,4 +47,20 @@ pub(crate) fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> R
         at.line()
     );
     Err(EINVAL)
+}
+
+/// Returns how many bytes a text is.
+pub(crate) fn text_len(text: Arguments<'_>) -> usize {
+    struct Written(usize);
+
+    impl fmt::Write for Written {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            self.0 += part.len();
+            Ok(())
+        }
+    }
+
+    let mut written = Written(0);
+    let done = fmt::write(&mut written, text);
+    done.map_or(0, |()| written.0)
 }

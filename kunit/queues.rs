@@ -7,8 +7,10 @@ use super::*;
 use crate::kunit::{
     claim,
     drivers::limits,
-    same, //
+    same,
+    text_len, //
 };
+use crate::transport::unfit::Refused;
 use kernel::prelude::*;
 
 /// Numbers that a device may say, sane or not.
@@ -38,6 +40,14 @@ const NUMBERS: &[u32] = &[
     u32::MAX,
 ];
 const RANDOM: usize = 20_000;
+/// As of a client.
+const WISH: Wish = Wish {
+    longest: 100,
+    usual: 200,
+    added: 10,
+    messages: 128,
+    beside: 34,
+};
 
 /// The device has what it is asked for, and it is enough; or it is refused, and has not.
 fn judge(device: &DeviceLimits, wish: &Wish) -> Result {
@@ -112,27 +122,35 @@ mod suite {
 
     #[test]
     fn says_what_is_missing() -> Result {
-        let wish = Wish {
-            longest: 100,
-            usual: 200,
-            added: 10,
-            messages: 128,
-            beside: 34,
-        };
         let device = limits(110, 4096);
-        let short = Queues::new(&device, &wish).err();
+        let short = Queues::new(&device, &WISH).err();
         let expected = Unfit::ShortQueues {
             requests: 110,
             completions: 4096,
             needed: 111,
         };
         same("short", short, Some(expected))?;
-        let enough = Queues::new(&limits(111, 111), &wish);
+        let enough = Queues::new(&limits(111, 111), &WISH);
         let expected = Queues {
             sends: 101,
             receives: 110,
             messages: 76,
         };
         same("queues", enough.ok(), Some(expected))
+    }
+
+    #[test]
+    fn what_may_do_later_is_told_from_what_never_will() -> Result {
+        let short = Queues::new(&limits(1, 1), &WISH).err().ok_or(EINVAL)?;
+        let refuses = Unfit::Refuses {
+            what: Refused::Queues,
+            size: 1,
+            error: ENOMEM,
+        };
+        for (unfit, error) in [(short, EOPNOTSUPP), (refuses, ENOMEM)] {
+            claim(text_len(format_args!("{unfit}")) != 0, "it is said")?;
+            same("error", Error::from(unfit), error)?;
+        }
+        Ok(())
     }
 }

@@ -18,7 +18,10 @@ mod transport;
 
 /// What the suites share.
 mod kunit {
-    use core::fmt::Debug;
+    use core::fmt::{
+        Arguments,
+        Debug, //
+    };
     use kernel::prelude::*;
 
     /// Fails the test unless the claim holds.
@@ -33,6 +36,11 @@ mod kunit {
     pub(crate) fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Result {
         assert_eq!(found, expected, "{what}");
         Ok(())
+    }
+
+    /// Returns how many bytes a text is.
+    pub(crate) fn text_len(text: Arguments<'_>) -> usize {
+        text.to_string().len()
     }
 
     pub(crate) mod drivers {
