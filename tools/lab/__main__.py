@@ -58,7 +58,7 @@ def main() -> int:
         "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "bench": (bench.run, "what the module costs beside the in-tree one"),
         "check-tests": (defects.run, "that planted defects are found"),
-        "mutants": (mutants.run, "that mistakes in the protocol crate are found"),
+        "mutants": (mutants.run, "that mistakes in the protocol crate and the state machines are found"),
     }
     for name, (function, text) in plain.items():
         commands.add_parser(name, help=text).set_defaults(function=lambda options, function=function: function())

@@ -38,10 +38,11 @@ def author() -> tuple[str, str]:
     return name, address
 
 
-def copy(tree: Path) -> None:
-    """Bring a copy of the repository up to date: what git knows of, and what it would take. What else is in the copy stays."""
+def copy(tree: Path, *patterns: str) -> None:
+    """Bring a copy of the repository, or of a part of it, up to date: what git knows of, and what it would take. What else is
+    in the copy stays."""
     tree.mkdir(parents=True, exist_ok=True)
-    for name in _names(()):
+    for name in _names(patterns):
         source, target = ROOT / name, tree / name
         if not source.exists():
             target.unlink(missing_ok=True)

@@ -228,6 +228,11 @@ class Mutants(unittest.TestCase):
     def test_the_list_can_be_read(self) -> None:
         mutants.read_list()
 
+    def test_a_mutant_is_named_by_the_place_of_its_file(self) -> None:
+        for said, name in (("xdr/src/a.rs:1:2: f", "xdr/src/a.rs:1:2: f"),
+                           ("tests/machines/src/../../../rust/a.rs:1:2: f: g", "rust/a.rs:1:2: f: g")):
+            self.assertEqual(mutants.named(said), name)
+
 
 class Names(unittest.TestCase):
     SOURCES = {"rust/ring.rs": "pub(super) struct Ring { slots: u32 }", "rust/other.rs": "fn retire() {} struct Other;"}
