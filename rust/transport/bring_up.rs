@@ -83,12 +83,11 @@ pub(super) fn of_size<H: Handler>(
         config.provided,
     )?;
     let parts = Parts::new(config, handler);
-    let made = QueuePair::new(id, config.qp(), queue, parts).inspect_err(|not_made| {
+    QueuePair::new(id, config.qp(), queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
             trace::no_part(H::ROLE, *part, || (peer, *e));
         }
-    });
-    made
+    })
 }
 
 /// What a device is asked for.

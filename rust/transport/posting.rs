@@ -29,6 +29,7 @@ use crate::{
         work::{
             Message,
             Owned,
+            PostResult,
             Read,
             Waiter,
             Writes, //
@@ -96,10 +97,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Posts a message whose turn it is.
     #[inline(always)]
-    pub(super) fn post_message(
-        &mut self,
-        mut message: Message,
-    ) -> Result<(), (Error, Option<Message>)> {
+    pub(super) fn post_message(&mut self, mut message: Message) -> PostResult<Message> {
         let mut provided = message.provided.take();
         // What is provided is to be withdrawn in time.
         let signaled = provided.is_some();
@@ -129,7 +127,7 @@ impl<H: Handler> Sending<'_, H> {
         regions: Option<&mut Regions>,
         signaled: bool,
         task: impl Fn() -> TaskId,
-    ) -> Result<(), (Error, Option<Message>)> {
+    ) -> PostResult<Message> {
         let writes = message.writes();
         let n = regions
             .as_deref()
@@ -215,17 +213,14 @@ impl<H: Handler> Sending<'_, H> {
     pub(super) fn post_reads(
         &mut self,
         mut reading: Reading<Read<H::Cookie>>,
-    ) -> Result<(), (Error, Option<Reading<Read<H::Cookie>>>)> {
+    ) -> PostResult<Reading<Read<H::Cookie>>> {
         let id = self.id_of(reading.owned.number);
         reading.owned.posted = trace::read_posted(H::ROLE, id, &reading.transfer);
         self.ring_mut().post_reads(reading)
     }
 
     /// Posts the local invalidations of a Reply that is withdrawn, if it is still there.
-    pub(super) fn post_withdrawal(
-        &mut self,
-        withdrawal: Withdrawal,
-    ) -> Result<(), (Error, Option<Withdrawal>)> {
+    pub(super) fn post_withdrawal(&mut self, withdrawal: Withdrawal) -> PostResult<Withdrawal> {
         let Withdrawal { number, registered } = withdrawal;
         let (ring, pools) = self.parts();
         let Some(regions) = pools.provided.withdrawn_regions(number) else {
@@ -264,7 +259,7 @@ impl<H: Handler> Sending<'_, H> {
         regions: &mut Regions,
         cookie: H::Cookie,
         waiter: Waiter,
-    ) -> Result<(), (Error, Option<H::Cookie>)> {
+    ) -> PostResult<H::Cookie> {
         let n = regions.registered().len();
         let mut chain = match self.ring_mut().begin(n) {
             Ok(chain) if n != 0 => chain,

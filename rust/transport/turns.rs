@@ -31,6 +31,7 @@ use crate::{
             Waiting, //
         },
         work::{
+            PostResult,
             Read,
             Work, //
         },
@@ -79,6 +80,16 @@ impl<H: Handler> Sending<'_, H> {
         !matches!(work, Work::Reads(_)) || !self.ring().reads().is_full()
     }
 
+    /// Returns the place of whose turn it is.
+    #[inline]
+    fn first_ready(&self) -> Option<usize> {
+        let mut places = 0..self.pending.len();
+        places.find(|place| {
+            let work = self.pending.get(*place);
+            work.is_some_and(|work| self.is_ready(work))
+        })
+    }
+
     #[inline(always)]
     fn has_room(&self, work: &Work<H::Cookie>) -> bool {
         work.requests() + self.left_for_a_call() <= self.sq_avail()
@@ -98,7 +109,7 @@ impl<H: Handler> Sending<'_, H> {
         if requests > self.most_requests() {
             return Err((EMSGSIZE, work));
         }
-        let first = !self.pending.iter().any(|other| self.is_ready(other));
+        let first = self.first_ready().is_none();
         if !first || !self.is_ready(&work) || !self.has_room(&work) {
             return self.queue(work);
         }
@@ -135,7 +146,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Takes out whose turn it is, if there is room for that.
     fn take_next(&mut self) -> Option<Work<H::Cookie>> {
-        let place = self.pending.iter().position(|work| self.is_ready(work))?;
+        let place = self.first_ready()?;
         if !self.has_room(self.pending.get(place)?) {
             return None;
         }
@@ -145,7 +156,7 @@ impl<H: Handler> Sending<'_, H> {
     /// Posts it. After an error what does not come back counts as posted, since nobody knows
     /// better: the tear-down flushes it.
     #[inline(always)]
-    fn post(&mut self, work: Work<H::Cookie>) -> Result<(), (Error, Option<Work<H::Cookie>>)> {
+    fn post(&mut self, work: Work<H::Cookie>) -> PostResult<Work<H::Cookie>> {
         let number = work.number();
         let posted = match work {
             Work::Message(message) => {

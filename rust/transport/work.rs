@@ -109,6 +109,9 @@ impl Message {
     }
 }
 
+/// What comes of a post: an error, with what the device was not asked to take.
+pub(super) type PostResult<T> = Result<(), (Error, Option<T>)>;
+
 /// What is posted in one go, when it is its turn.
 pub(super) enum Work<C> {
     Message(Message),

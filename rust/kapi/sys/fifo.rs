@@ -98,12 +98,6 @@ impl<T> Fifo<T> {
         self.places.get(self.place(behind))?.as_ref()
     }
 
-    /// All items, in their order.
-    #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.len).filter_map(|behind| self.get(behind))
-    }
-
     /// Takes an item out that has so many in front of it, which stay in their order.
     pub(crate) fn remove(&mut self, behind: usize) -> Option<T> {
         if behind >= self.len {
