@@ -107,6 +107,7 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
         first.map(|segment| segment.handle),
     );
     requester.credits.lock().put(xid);
+    requester.shared.xprt.space();
 }
 
 /// Those that wait for their turn, and were killed meanwhile, are not pulled. From the work item.
@@ -117,7 +118,6 @@ pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
             return;
         };
         unwanted(requester, connection, provided);
-        requester.shared.xprt.space();
     }
 }
 
