@@ -8,12 +8,74 @@ use crate::kunit::{
     claim,
     same, //
 };
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 
+/// The number of the connection.
+const CONNECTION: u64 = 7;
 /// The XID of a probe.
 const PROBE: u32 = 0x9000_0000;
 
+/// The credits of a connection, and who has them by XID.
+struct Bench {
+    credits: Credits,
+    calls: KVec<(u32, Credit)>,
+}
+
+impl Bench {
+    fn new(max: u32) -> Result<Self> {
+        Ok(Self {
+            credits: Credits::new(CONNECTION, max)?,
+            calls: KVec::new(),
+        })
+    }
+
+    fn get(&mut self, xid: u32) -> bool {
+        let credit = self.credits.get(xid);
+        credit.is_some_and(|credit| self.calls.push((xid, credit), GFP_KERNEL).is_ok())
+    }
+
+    fn take(&mut self, xid: u32) -> Option<Credit> {
+        let place = self.calls.iter().position(|call| call.0 == xid)?;
+        self.calls.remove(place).ok().map(|call| call.1)
+    }
+
+    /// A Reply of that XID; false if it brings no credit back.
+    fn put(&mut self, xid: u32) -> bool {
+        match self.take(xid) {
+            Some(credit) => {
+                self.credits.put(credit);
+                true
+            }
+            None => self.credits.put_unawaited(xid),
+        }
+    }
+
+    fn abandon(&mut self, xid: u32) {
+        if let Some(credit) = self.take(xid) {
+            self.credits.abandon(credit);
+        }
+    }
+}
+
+impl Deref for Bench {
+    type Target = Credits;
+
+    fn deref(&self) -> &Credits {
+        &self.credits
+    }
+}
+
+impl DerefMut for Bench {
+    fn deref_mut(&mut self) -> &mut Credits {
+        &mut self.credits
+    }
+}
+
 /// Takes credits for Calls from XID `first` on until there are no more; how many that were.
-fn take_all(credits: &mut Credits, first: u32) -> u32 {
+fn take_all(credits: &mut Bench, first: u32) -> u32 {
     let mut n = 0;
     while n <= credits.max && credits.get(first + n) {
         n += 1;
@@ -22,7 +84,7 @@ fn take_all(credits: &mut Credits, first: u32) -> u32 {
 }
 
 /// Posts Receives until `wanted` are posted, as the receive queue does.
-fn post(credits: &mut Credits, wanted: u32) {
+fn post(credits: &mut Bench, wanted: u32) {
     let missing = i64::from(wanted) - credits.posted;
     credits.posted(u32::try_from(missing).unwrap_or(0));
 }
@@ -34,7 +96,7 @@ mod suite {
     #[test]
     fn one_call_before_the_first_grant() -> Result {
         for max in [1, 2, 128, 16384] {
-            let mut credits = Credits::new(max)?;
+            let mut credits = Bench::new(max)?;
             claim(credits.get(1), "one Call may be sent")?;
             claim(!credits.get(2), "a second may not")?;
             claim(credits.put(1), "the first is answered")?;
@@ -63,7 +125,7 @@ mod suite {
             (0, 0, 1),
             (0, u32::MAX, 1),
         ] {
-            let mut credits = Credits::new(max)?;
+            let mut credits = Bench::new(max)?;
             // One of several is kept for the probe.
             let calls = if expected > 1 { expected - 1 } else { 1 };
             let changed = (calls != 1).then_some(calls);
@@ -76,7 +138,7 @@ mod suite {
 
     #[test]
     fn a_smaller_grant_holds_new_calls_back() -> Result {
-        let mut credits = Credits::new(33)?;
+        let mut credits = Bench::new(33)?;
         same("Calls allowed", credits.granted(33), Some(32))?;
         same("Calls", take_all(&mut credits, 0), 32)?;
         same("Calls allowed", credits.granted(9), Some(8))?;
@@ -94,7 +156,7 @@ mod suite {
 
     #[test]
     fn more_replies_than_calls_make_no_credit() -> Result {
-        let mut credits = Credits::new(4)?;
+        let mut credits = Bench::new(4)?;
         for xid in 0..3 {
             claim(!credits.put(xid), "no such Call")?;
         }
@@ -107,7 +169,7 @@ mod suite {
     #[test]
     fn answers_come_in_any_order() -> Result {
         for max in [0, 1, 2, 128] {
-            let mut credits = Credits::new(max)?;
+            let mut credits = Bench::new(max)?;
             credits.granted(max);
             for round in 0..3 {
                 let first = round * 1000;
@@ -135,7 +197,7 @@ mod suite {
     #[test]
     fn a_credit_is_kept_for_the_probe() -> Result {
         for grant in [2, 3, 128] {
-            let mut credits = Credits::new(128)?;
+            let mut credits = Bench::new(128)?;
             credits.granted(grant);
             same("Calls", take_all(&mut credits, 0), grant - 1)?;
             claim(credits.get_probe(PROBE), "the probe has its credit")?;
@@ -150,7 +212,7 @@ mod suite {
 
     #[test]
     fn probe_and_calls_share_a_single_credit() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         claim(credits.get(1), "a Call")?;
         claim(!credits.get_probe(PROBE), "the probe waits for it")?;
         claim(credits.put(1), "answered")?;
@@ -162,7 +224,7 @@ mod suite {
 
     #[test]
     fn a_smaller_grant_holds_the_probe_back() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(8);
         same("Calls", take_all(&mut credits, 0), 7)?;
         credits.granted(7);
@@ -173,7 +235,7 @@ mod suite {
 
     #[test]
     fn a_dropped_probe_costs_one_credit_until_its_late_answer() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(8);
         for dropped in 0..6 {
             let calls = 7 - dropped;
@@ -207,7 +269,7 @@ mod suite {
 
     #[test]
     fn dropped_probes_are_not_abandoned_calls() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(3);
         claim(credits.get_probe(PROBE), "the probe")?;
         claim(credits.drop_probe(), "it was dropped")?;
@@ -220,7 +282,7 @@ mod suite {
 
     #[test]
     fn a_grant_of_no_more_than_the_dropped_probes() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(3);
         for xid in [PROBE, PROBE + 1] {
             claim(credits.get_probe(xid), "the probe")?;
@@ -237,7 +299,7 @@ mod suite {
 
     #[test]
     fn the_probe_needs_a_receive() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
         for xid in 0..RECEIVE_BATCH {
@@ -251,13 +313,13 @@ mod suite {
 
     #[test]
     fn a_receive_is_there_before_the_first_call() -> Result {
-        let credits = Credits::new(128)?;
+        let credits = Bench::new(128)?;
         same("wanted", credits.wanted_receives(), Some(RECEIVE_BATCH))
     }
 
     #[test]
     fn receives_follow_the_calls() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
         for calls in 1..=RECEIVE_BATCH {
@@ -278,7 +340,7 @@ mod suite {
     #[test]
     fn receives_come_in_batches() -> Result {
         // A Call and a Reply at a time: only every so often more are wanted.
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         post(&mut credits, RECEIVE_BATCH);
         let mut posts = 0;
         for _ in 0..10 * RECEIVE_BATCH {
@@ -296,7 +358,7 @@ mod suite {
 
     #[test]
     fn a_connection_is_stalled_when_nobody_waits_for_what_is_under_way() -> Result {
-        let mut credits = Credits::new(8)?;
+        let mut credits = Bench::new(8)?;
         claim(!credits.is_stalled(), "nothing is under way")?;
         credits.granted(3);
         claim(credits.get(1) && credits.get(2), "two Calls")?;
@@ -319,8 +381,66 @@ mod suite {
     }
 
     #[test]
+    fn a_credit_of_an_earlier_connection_brings_nothing_back() -> Result {
+        let mut credits = Bench::new(8)?;
+        credits.granted(2);
+        claim(credits.get(1), "a Call")?;
+        let mut earlier = Credits::new(CONNECTION - 1, 8)?;
+        let credit = earlier.get(1).ok_or(EINVAL)?;
+        claim(!credit.is_of(CONNECTION), "it is of another")?;
+        credits.credits.put(credit);
+        claim(!credits.get(2), "the Call has its credit still")?;
+        let credit = earlier.get(1);
+        claim(credit.is_none(), "nor has the other got it back")?;
+        claim(credits.put(1) && credits.get(2), "which is this one's")
+    }
+
+    #[test]
+    fn a_call_that_is_answered_while_its_rpc_ends() -> Result {
+        for abandons in [true, false] {
+            let mut credits = Bench::new(8)?;
+            claim(credits.get(1), "a Call")?;
+            let credit = credits.take(1).ok_or(EINVAL)?;
+            // The RPC is not found any more, and has not given its credit up yet.
+            claim(credits.credits.put_unawaited(1), "the credit is back")?;
+            claim(!credits.credits.put_unawaited(1), "once")?;
+            claim(!credits.is_any(), "nothing is under way")?;
+            claim(credits.get(2), "another has it")?;
+            match abandons {
+                true => credits.credits.abandon(credit),
+                false => credits.credits.put(credit),
+            }
+            claim(!credits.awaits(1), "it is not awaited")?;
+            claim(!credits.get(3), "the other has its credit still")?;
+            claim(credits.put(2) && !credits.is_any(), "and gives it back")?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn places_come_back() -> Result {
+        let mut credits = Bench::new(2)?;
+        for xid in 0..20 {
+            claim(credits.get(xid), "a Call")?;
+            match xid % 3 {
+                0 => claim(credits.put(xid), "answered")?,
+                1 => {
+                    credits.abandon(xid);
+                    claim(credits.put(xid), "answered late")?;
+                }
+                _ => {
+                    claim(credits.credits.put_unawaited(xid), "answered as it ends")?;
+                    credits.abandon(xid);
+                }
+            }
+            claim(!credits.is_any(), "nothing is under way")?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn reverse_calls_need_receives_too() -> Result {
-        let mut credits = Credits::new(128)?;
+        let mut credits = Bench::new(128)?;
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
         credits.expect_reverse_calls(RECEIVE_BATCH);
@@ -340,7 +460,7 @@ mod suite {
 
     #[test]
     fn completions_before_their_post_was_counted() -> Result {
-        let mut credits = Credits::new(4)?;
+        let mut credits = Bench::new(4)?;
         // The completion handler may be faster than the one who posted.
         for _ in 0..3 {
             credits.received();
@@ -353,7 +473,7 @@ mod suite {
 
     #[test]
     fn too_many_reverse_calls_are_no_overflow() -> Result {
-        let mut credits = Credits::new(4)?;
+        let mut credits = Bench::new(4)?;
         claim(credits.get(1), "a Call")?;
         credits.expect_reverse_calls(u32::MAX);
         same("wanted", credits.wanted_receives(), Some(u32::MAX))

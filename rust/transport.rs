@@ -24,6 +24,5 @@ mod tests;
 mod trace;
 pub(crate) mod transfer;
 mod turns;
-mod unanswered;
 pub(crate) mod unfit;
 pub(crate) mod work;

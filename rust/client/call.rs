@@ -15,6 +15,7 @@ use crate::{
         sunrpc::PinnedRqst,
         sys::completion::Completion, //
     },
+    transport::credits::Credit, //
 };
 use kernel::{
     alloc::{
@@ -135,6 +136,8 @@ pub(crate) struct CallState {
     pub(super) kind: Option<Kind>,
     /// The server had no room to provide its Reply, so that room is to be offered.
     pub(super) refused: bool,
+    /// That of its Call, until that is answered and the Receive of the Reply is free again.
+    pub(super) credit: Option<Credit>,
 }
 
 /// One RPC. Reused for the next, so that none allocates lists.
@@ -187,6 +190,18 @@ impl CallState {
             .filter(|_| self.phase == Phase::Sent(id))
     }
 
+    /// Its Call is about to be posted on that connection, with that credit.
+    #[inline]
+    pub(super) fn sent(&mut self, id: ConnectionId, credit: Option<Credit>) {
+        self.phase = Phase::Sent(id);
+        self.credit = credit;
+    }
+
+    /// Takes the credit of its Call, if that has one of that connection.
+    pub(super) fn take_credit(&mut self, id: ConnectionId) -> Option<Credit> {
+        self.credit.take_if(|credit| credit.is_of(id.0))
+    }
+
     /// A Call of this XID is to be made, which offers nothing yet. `ENOTCONN` if a peer can reach
     /// memory of the RPC.
     #[inline]
@@ -228,6 +243,7 @@ impl Call {
             bad_replies: 0,
             kind: None,
             refused: false,
+            credit: None,
         };
         Arc::pin_init(
             pin_init!(Self {

@@ -38,8 +38,9 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
         if sent {
             // A Reply finds nothing to do any more; its credit comes back only with it.
             state.phase = Phase::Fencing;
-            if let Some(connection) = &connection {
-                connection.handler().credits.lock().abandon(state.xid);
+            if let (Some(connection), Some(credit)) = (&connection, state.credit.take()) {
+                let mut credits = connection.handler().credits.lock();
+                credits.abandon(credit);
             }
         }
         if state.end() {

@@ -31,7 +31,10 @@ use crate::{
         trace, //
     },
     transport::{
-        credits::Credits,
+        credits::{
+            Credit,
+            Credits, //
+        },
         endpoint::Endpoint,
         region_plan::RegionPlan,
         send_buffer::SendBuffer, //
@@ -111,7 +114,7 @@ impl Requester {
         max_calls: u32,
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
-        let (credits, reverse) = (Credits::new(max_calls)?, ReverseCalls::new()?);
+        let (credits, reverse) = (Credits::new(id.0, max_calls)?, ReverseCalls::new()?);
         let pulls = Pulls::new(max_calls)?;
         let rpcs = shared.xprt.max_requests() as usize;
         let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
@@ -331,32 +334,32 @@ impl Requester {
         Ok(())
     }
 
-    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Says how many Receives
-    /// should be posted now, if there are too few.
+    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Returns also how many
+    /// Receives should be posted now, if there are too few.
     ///
     /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with
     /// `ENOBUFS`, or until a Reply that waited behind it was sent, with `EBADSLT`.
     #[inline]
-    pub(crate) fn get_credit(&self, xid: u32) -> Result<Option<u32>> {
+    pub(crate) fn get_credit(&self, xid: u32) -> Result<(Credit, Option<u32>)> {
         match self.try_credit(xid) {
-            Some(wanted) => Ok(wanted),
+            Some(taken) => Ok(taken),
             None => self.wait_for_credit(xid),
         }
     }
 
     /// As [`Self::get_credit`], when there was none.
     #[cold]
-    fn wait_for_credit(&self, xid: u32) -> Result<Option<u32>> {
+    fn wait_for_credit(&self, xid: u32) -> Result<(Credit, Option<u32>)> {
         self.shared.xprt.wait_for_space();
         // One may have come back, or a Call of the server come, before the sender was marked as
         // waiting.
-        let wanted = match self.try_credit(xid) {
-            Some(wanted) => Ok(wanted),
+        let taken = match self.try_credit(xid) {
+            Some(taken) => Ok(taken),
             None if self.reverse.lock().any() => Err(self.let_replies_pass()),
             None => return Err(EAGAIN),
         };
         self.shared.xprt.space();
-        wanted
+        taken
     }
 
     /// What a sender without a credit does that the Reply to a Call of the server may wait for. The
@@ -369,10 +372,10 @@ impl Requester {
         }
     }
 
-    #[inline(always)]
-    fn try_credit(&self, xid: u32) -> Option<Option<u32>> {
+    fn try_credit(&self, xid: u32) -> Option<(Credit, Option<u32>)> {
         let mut credits = self.credits.lock();
-        credits.get(xid).then(|| credits.wanted_receives())
+        let credit = credits.get(xid)?;
+        Some((credit, credits.wanted_receives()))
     }
 
     /// Takes a buffer for a Call, or makes the sender wait for one with `EAGAIN`. May sleep.

@@ -21,7 +21,8 @@ use crate::{
         },
         loss::LossReason,
         pull,
-        pulls::ProvidedReply, //
+        pulls::ProvidedReply,
+        settle::settle, //
     },
     kapi::{
         ib::Invalidated,
@@ -46,8 +47,8 @@ fn complete_fenced(requester: &Requester, rqst: PinnedRqst<Call>, outcome: Outco
             let part = message.bytes().get(offset..).unwrap_or(&[]);
             let placed = place_inline(requester, &rqst, part, written);
             drop(message);
-            let xid = rqst.call().state.lock().xid;
-            requester.credits.lock().put(xid);
+            let credit = rqst.call().state.lock().take_credit(requester.id);
+            settle(requester, None, credit);
             placed
         }
         // Its connection is over, and with that all credits.

@@ -154,7 +154,7 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     }
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        requester.credits.lock().put(xid);
+        requester.credits.lock().put_unawaited(xid);
         requester.shared.xprt.space();
     }
     sent

@@ -6,8 +6,7 @@ use crate::{
     client::{
         call::{
             Call,
-            CallState,
-            Phase, //
+            CallState, //
         },
         chunks::{
             self,
@@ -43,7 +42,10 @@ use crate::{
         },
         trace, //
     },
-    transport::send_buffer::SendBuffer, //
+    transport::{
+        credits::Credit,
+        send_buffer::SendBuffer, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -69,10 +71,13 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     }
 
     let requester = connection.handler();
-    let (xid, reply_expected) = (rqst.xid(), rqst.reply_expected());
-    let wanted = requester.get_credit(xid)?;
-    if let Err(e) = send_with_credit(connection, xprt, rqst, wanted) {
-        requester.credits.lock().put(xid);
+    let reply_expected = rqst.reply_expected();
+    let (credit, wanted) = requester.get_credit(rqst.xid())?;
+    let mut credit = Some(credit);
+    if let Err(e) = send_with_credit(connection, xprt, rqst, (&mut credit, wanted)) {
+        if let Some(credit) = credit {
+            requester.credits.lock().put(credit);
+        }
         return Err(e);
     }
     requester.busy();
@@ -84,11 +89,12 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     }
 }
 
+/// Sends a Call; the RPC has the credit from when it is posted.
 fn send_with_credit(
     connection: &Connection,
     xprt: &Xprt,
     rqst: Rqst<'_, Call>,
-    wanted_receives: Option<u32>,
+    (credit, wanted_receives): (&mut Option<Credit>, Option<u32>),
 ) -> Result {
     let requester = connection.handler();
     if let Some(wanted) = wanted_receives {
@@ -107,7 +113,7 @@ fn send_with_credit(
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for the lock.
         let task = rqst.sent();
-        state.phase = Phase::Sent(requester.id);
+        state.sent(requester.id, credit.take());
         let posted = buffer.post(len, None, || task.id());
         return posted.map_err(|_| ENOTCONN);
     }
@@ -123,7 +129,7 @@ fn send_with_credit(
     let sent = match encoded {
         Ok(len) => {
             let task = rqst.sent();
-            state.phase = Phase::Sent(requester.id);
+            state.sent(requester.id, credit.take());
             buffer
                 .post(len, Some(&mut offer.regions), || task.id())
                 .map_err(|_| ENOTCONN)

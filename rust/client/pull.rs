@@ -23,7 +23,10 @@ use crate::{
         },
         loss::LossReason,
         pulls::ProvidedReply,
-        settle::bad_reply,
+        settle::{
+            bad_reply,
+            settle, //
+        },
         trace, //
     },
     kapi::{
@@ -98,7 +101,10 @@ fn try_one(
 /// The RPC was killed meanwhile: nothing is read, and the server is told at once.
 #[cold]
 fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
-    let xid = provided.rqst.call().state.lock().xid;
+    let call = provided.rqst.call();
+    let mut state = call.state.lock();
+    let (xid, credit) = (state.xid, state.take_credit(requester.id));
+    drop(state);
     let first = chunk(&provided.message).and_then(|chunk| chunk.segments().next());
     send_done(
         requester,
@@ -106,7 +112,7 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
         xid,
         first.map(|segment| segment.handle),
     );
-    requester.credits.lock().put(xid);
+    settle(requester, None, credit);
     requester.shared.xprt.space();
 }
 
@@ -293,7 +299,8 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
     count_all(Counter::ClientPullBytes, len);
     // In front of the next Call, for which the credit is.
     send_done(requester, connection, xid, key);
-    requester.credits.lock().put(xid);
+    let credit = rqst.call().state.lock().take_credit(requester.id);
+    settle(requester, None, credit);
     let mut words = [0; 8];
     let room = rqst.receive_buf();
     let [a, b] = [xid, 1].map(u32::to_be_bytes);

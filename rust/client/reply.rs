@@ -493,7 +493,7 @@ fn judge(
         settle(requester, grant, None);
         return Verdict::Keep(kept);
     }
-    settle(requester, grant, Some(state.xid));
+    settle(requester, grant, state.take_credit(requester.id));
     let placed = answer.place(requester, rqst);
     match fenced {
         true => Verdict::Complete(placed),

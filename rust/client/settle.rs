@@ -17,16 +17,17 @@ use crate::{
         sys::log,
         trace::TaskId, //
     },
+    transport::credits::Credit, //
 };
 use xdr::ErrorMessage;
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
-/// and of the credit that comes back with the Reply to a Call of this XID.
+/// and of the credit that comes back with the Reply.
 #[inline(always)]
-pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<u32>) {
+pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<Credit>) {
     let mut credits = requester.credits.lock();
-    if let Some(xid) = back {
-        credits.put(xid);
+    if let Some(credit) = back {
+        credits.put(credit);
     }
     let changed = grant.and_then(|wire| credits.granted(wire));
     drop(credits);
@@ -72,7 +73,7 @@ pub(super) fn unawaited(
 ) {
     let unknown = why == NotFound::Unknown;
     let mut ours = requester.credits.lock();
-    let (probe, back) = (ours.awaits_probe(xid), unknown && ours.put(xid));
+    let (probe, back) = (ours.awaits_probe(xid), unknown && ours.put_unawaited(xid));
     drop(ours);
     if probe && unknown {
         requester.shared.xprt.was_ours();

@@ -6,15 +6,29 @@
 #[path = "../../kunit/credits.rs"]
 mod tests;
 
-use crate::transport::unanswered::{
-    Owner,
-    Unanswered, //
-};
 use kernel::prelude::*;
 
 /// Receives that are posted in one go, beyond those that are needed: as many Replies come until it
 /// is done again, but for the one that is being looked at then.
 pub(crate) const RECEIVE_BATCH: u32 = 17;
+
+/// A credit that the Call of an RPC has, until it is answered on that connection, or was not sent
+/// after all. One that is dropped comes back with the end of the connection.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Credit {
+    /// The number of the connection.
+    connection: u64,
+    place: u32,
+}
+
+impl Credit {
+    /// Returns whether it is of that connection.
+    #[inline]
+    pub(crate) fn is_of(&self, connection: u64) -> bool {
+        self.connection == connection
+    }
+}
 
 /// The credits of one connection.
 ///
@@ -26,17 +40,21 @@ pub(crate) const RECEIVE_BATCH: u32 = 17;
 ///
 /// # Invariants
 ///
-/// `1 <= grant <= max`. `unanswered` has the Calls that were sent here, or are about to be, and
-/// that the server has not answered, whether somebody still waits for that or not; but not the
-/// probe. `dropped` of them are probes.
+/// `1 <= grant <= max`. Each [`Credit`] of this connection has a place of `places` of its own, and
+/// `free` has the others. `calls` of them have an XID: those whose Call is unanswered. `abandoned`
+/// and `dropped` have the XIDs of Calls and probes that are, too, and that nobody awaits.
 pub(crate) struct Credits {
+    connection: u64,
     max: u32,
     grant: u32,
-    unanswered: Unanswered,
+    calls: u32,
+    places: KVVec<Option<u32>>,
+    free: KVVec<u32>,
+    abandoned: KVVec<u32>,
+    /// Probes that the server has dropped, as it seems.
+    dropped: KVVec<u32>,
     /// The XID of the probe that is under way.
     probe: Option<u32>,
-    /// Probes that the server has dropped, as it seems.
-    dropped: u32,
     /// How many Calls may be under way, as was last told.
     told: u32,
     /// Receives posted less those completed. Their order is not that of the events: it may be
@@ -49,17 +67,27 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    /// A new connection: one Call may be under way until the server grants more (RFC 8166,
-    /// section 3.3.3), never more than `max`.
-    pub(crate) fn new(max: u32) -> Result<Self> {
+    /// A new connection of that number: one Call may be under way until the server grants more (RFC
+    /// 8166, section 3.3.3), never more than `max`. May sleep.
+    pub(crate) fn new(connection: u64, max: u32) -> Result<Self> {
         let max = max.max(1);
-        // INVARIANT: The grant is 1.
+        // An RPC has one credit, and one more at most that was answered as the RPC ended.
+        let places = max.saturating_mul(2);
+        let mut free = KVVec::with_capacity(places as usize, GFP_KERNEL)?;
+        for place in (0..places).rev() {
+            free.push(place, GFP_KERNEL)?;
+        }
+        // INVARIANT: The grant is 1, and there is no credit.
         Ok(Self {
+            connection,
             max,
             grant: 1,
-            unanswered: Unanswered::new(max)?,
+            calls: 0,
+            places: KVVec::from_elem(None, places as usize, GFP_KERNEL)?,
+            free,
+            abandoned: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
+            dropped: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
             probe: None,
-            dropped: 0,
             told: 1,
             posted: 0,
             received: 0,
@@ -67,20 +95,22 @@ impl Credits {
         })
     }
 
-    /// How many Calls of RPCs may be under way.
-    fn calls(&self) -> u32 {
-        let left = self.grant.saturating_sub(self.dropped);
+    /// Returns the number of Calls of RPCs that may be under way.
+    fn most_calls(&self) -> u32 {
+        let left = self.grant.saturating_sub(self.dropped.len() as u32);
         left.saturating_sub(1).max(1)
     }
 
-    /// How many Calls may be under way, dropped probes counted, but not the probe.
-    fn most(&self) -> usize {
-        self.calls().saturating_add(self.dropped) as usize
+    /// Returns the number of Calls that are under way, whether somebody awaits their Replies or
+    /// not.
+    fn all_calls(&self) -> u32 {
+        self.calls.saturating_add(self.abandoned.len() as u32)
     }
 
-    /// How many credits are in use.
-    fn used(&self) -> usize {
-        self.unanswered.len() + usize::from(self.probe.is_some())
+    /// Returns the number of credits in use.
+    fn used(&self) -> u32 {
+        let probes = self.dropped.len() as u32 + u32::from(self.probe.is_some());
+        self.all_calls().saturating_add(probes)
     }
 
     /// The server granted `wire` credits. Returns how many Calls may be under way if that changed.
@@ -96,21 +126,40 @@ impl Credits {
 
     /// How many Calls may be under way, if that has changed since it was last told.
     pub(crate) fn changed(&mut self) -> Option<u32> {
-        let calls = self.calls();
+        let calls = self.most_calls();
         (core::mem::replace(&mut self.told, calls) != calls).then_some(calls)
     }
 
-    /// Takes a credit for a Call. False when all are in use.
-    #[inline(always)]
-    pub(crate) fn get(&mut self, xid: u32) -> bool {
-        self.used() < self.grant as usize
-            && self.unanswered.len() < self.most()
-            && self.unanswered.insert(xid, Owner::Rpc)
+    /// Takes a credit for the Call of this XID. None when all are in use.
+    #[inline]
+    pub(crate) fn get(&mut self, xid: u32) -> Option<Credit> {
+        if self.used() >= self.grant || self.all_calls() >= self.most_calls() {
+            return None;
+        }
+        let place = self.free.pop()?;
+        // INVARIANT: One more has an XID.
+        *self.places.get_mut(place as usize)? = Some(xid);
+        self.calls += 1;
+        let connection = self.connection;
+        Some(Credit { connection, place })
+    }
+
+    /// Takes a credit back. Returns the XID of its Call, if that is unanswered.
+    #[inline]
+    fn take(&mut self, credit: Credit) -> Option<u32> {
+        if !credit.is_of(self.connection) {
+            return None;
+        }
+        // INVARIANT: Nobody has it any more, and one less has an XID, if it had one.
+        let xid = self.places.get_mut(credit.place as usize)?.take();
+        let _ = self.free.push_within_capacity(credit.place);
+        self.calls -= u32::from(xid.is_some());
+        xid
     }
 
     /// Takes the credit that is kept for the probe. False when it cannot be had now.
     pub(crate) fn get_probe(&mut self, xid: u32) -> bool {
-        let free = self.probe.is_none() && self.used() < self.grant as usize;
+        let free = self.probe.is_none() && self.used() < self.grant;
         if free {
             self.probe = Some(xid);
         }
@@ -124,11 +173,10 @@ impl Credits {
         let Some(xid) = self.probe else {
             return true;
         };
-        let another = self.grant.saturating_sub(self.dropped) > 1;
-        let dropped = another && self.unanswered.insert(xid, Owner::Probe);
+        let another = self.grant.saturating_sub(self.dropped.len() as u32) > 1;
+        let dropped = another && self.dropped.push_within_capacity(xid).is_ok();
         if dropped {
             self.probe = None;
-            self.dropped += 1;
         }
         dropped
     }
@@ -140,37 +188,51 @@ impl Credits {
 
     /// Whether this is the XID of a probe that is unanswered, the one under way or a dropped one.
     pub(crate) fn awaits_probe(&self, xid: u32) -> bool {
-        self.is_probe(xid) || self.unanswered.has_probe(xid)
+        self.is_probe(xid) || self.dropped.contains(&xid)
     }
 
-    /// Whether a Call of this XID is unanswered.
+    /// Whether a Call of this XID is unanswered, whether an RPC awaits its Reply or not.
     pub(crate) fn awaits(&self, xid: u32) -> bool {
-        self.unanswered.has(xid) || self.is_probe(xid)
+        self.awaits_probe(xid) || self.abandoned.contains(&xid) || self.places.contains(&Some(xid))
     }
 
-    /// The Call of this XID was answered, or was not sent after all: its credit is back. False
-    /// where there is no such Call, or no more.
-    ///
-    /// The credit of a Call that nobody waits for any more comes back in the same way, and not
-    /// before: the server may still be at work on it.
-    #[inline(always)]
-    pub(crate) fn put(&mut self, xid: u32) -> bool {
-        match self.unanswered.remove(xid) {
-            None if self.is_probe(xid) => {
-                self.probe = None;
-                true
-            }
-            None => false,
-            Some(owner) => {
-                self.dropped -= u32::from(owner == Owner::Probe);
-                true
-            }
+    /// The Call that had this credit was answered, or was not sent after all. One of another
+    /// connection has come back with that.
+    #[inline]
+    pub(crate) fn put(&mut self, credit: Credit) {
+        let _ = self.take(credit);
+    }
+
+    /// A Reply came of this XID for which no RPC is found, or the probe was not sent after all.
+    /// Returns whether that brings a credit back: that of the probe, of what is answered late, or
+    /// of an RPC that ends at the moment.
+    pub(crate) fn put_unawaited(&mut self, xid: u32) -> bool {
+        if self.is_probe(xid) {
+            self.probe = None;
+            return true;
         }
+        let take = |xids: &mut KVVec<u32>| {
+            let place = xids.iter().position(|other| *other == xid);
+            place.is_some_and(|place| xids.remove(place).is_ok())
+        };
+        if take(&mut self.abandoned) || take(&mut self.dropped) {
+            return true;
+        }
+        // The RPC is just ending: it is not found any more, and has not given its credit up yet.
+        let ending = self.places.iter_mut().find(|place| **place == Some(xid));
+        // INVARIANT: One less has an XID, if that is one.
+        let found = ending.is_some_and(|place| place.take().is_some());
+        self.calls -= u32::from(found);
+        found
     }
 
-    /// Nobody waits for the Reply to this Call any more.
-    pub(crate) fn abandon(&mut self, xid: u32) {
-        self.unanswered.abandon(xid);
+    /// Nobody awaits the Reply any more to the Call that had this credit. It comes back with that
+    /// Reply, and not before: the server may still be at work on the Call.
+    pub(crate) fn abandon(&mut self, credit: Credit) {
+        if let Some(xid) = self.take(credit) {
+            // There is room for as many as are granted.
+            let _ = self.abandoned.push_within_capacity(xid);
+        }
     }
 
     /// Returns whether there are Calls under way.
@@ -182,9 +244,9 @@ impl Credits {
     /// dropped those, their credits are lost as long as there is the connection, and none times
     /// out. Dropped probes alone are of no account, as long as there are other credits.
     pub(crate) fn is_stalled(&self) -> bool {
-        let calls = self.unanswered.len();
-        let lost = calls > self.dropped as usize || calls >= self.grant as usize;
-        lost && self.unanswered.all_unowned()
+        let unawaited = (self.abandoned.len() + self.dropped.len()) as u32;
+        let lost = !self.abandoned.is_empty() || unawaited >= self.grant;
+        lost && self.calls == 0
     }
 
     /// Reverse Calls may come from now on, `n` at once.
@@ -211,7 +273,7 @@ impl Credits {
     /// How many Receives should be posted, if there are too few: one for each Reply that may
     /// come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let needed = (self.used() as u32).saturating_add(self.reverse);
+        let needed = self.used().saturating_add(self.reverse);
         if self.posted >= i64::from(needed.max(1)) {
             return None;
         }

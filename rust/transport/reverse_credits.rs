@@ -6,13 +6,7 @@
 #[path = "../../kunit/reverse_credits.rs"]
 mod tests;
 
-use crate::{
-    kapi::sys::time::HZ,
-    transport::unanswered::{
-        Owner,
-        Unanswered, //
-    },
-};
+use crate::kapi::sys::time::HZ;
 use kernel::{
     prelude::*,
     time::Jiffies, //
@@ -29,11 +23,12 @@ const PATIENCE: Jiffies = 60 * HZ;
 ///
 /// # Invariants
 ///
-/// `1 <= grant <= most`, and `unanswered` has no more than `most` Calls.
+/// `1 <= grant <= most`, and `unanswered` has room for `most` Calls.
 pub(crate) struct ReverseCredits {
     most: u32,
     grant: u32,
-    unanswered: Unanswered,
+    /// Their XIDs, and whether somebody awaits the Reply.
+    unanswered: KVec<(u32, bool)>,
     /// Since when each credit has been with a Call that nobody waits for, and no Call was answered.
     stalled: Option<Jiffies>,
 }
@@ -47,26 +42,32 @@ impl ReverseCredits {
         Ok(Self {
             most,
             grant: 1,
-            unanswered: Unanswered::new(most)?,
+            unanswered: KVec::with_capacity(most as usize, GFP_KERNEL)?,
             stalled: None,
         })
     }
 
     /// Takes a credit for a Call. False when all are in use.
     pub(crate) fn get(&mut self, xid: u32) -> bool {
-        self.unanswered.len() < self.grant as usize && self.unanswered.insert(xid, Owner::Rpc)
+        self.unanswered.len() < self.grant as usize
+            && self.unanswered.push_within_capacity((xid, true)).is_ok()
+    }
+
+    fn place_of(&self, xid: u32) -> Option<usize> {
+        self.unanswered.iter().position(|call| call.0 == xid)
     }
 
     /// Whether a Call of this XID is unanswered.
     pub(crate) fn awaits(&self, xid: u32) -> bool {
-        self.unanswered.has(xid)
+        self.place_of(xid).is_some()
     }
 
     /// The Call of this XID was answered, or was not sent after all: its credit is back. False
     /// where there is no such Call. `grant` is that of a good Reply; of zero it would be a
     /// deadlock.
     pub(crate) fn answered(&mut self, xid: u32, grant: Option<u32>) -> bool {
-        let known = self.unanswered.remove(xid).is_some();
+        let place = self.place_of(xid);
+        let known = place.is_some_and(|place| self.unanswered.remove(place).is_ok());
         if let (true, Some(wire)) = (known, grant) {
             // INVARIANT: Clamped.
             self.grant = wire.clamp(1, self.most);
@@ -81,9 +82,11 @@ impl ReverseCredits {
     /// had its time: all credits have been with Calls that nobody waits for, and no other can be
     /// sent.
     pub(crate) fn ended(&mut self, xid: u32, now: Jiffies) -> bool {
-        self.unanswered.abandon(xid);
+        for (_, awaited) in self.unanswered.iter_mut().filter(|call| call.0 == xid) {
+            *awaited = false;
+        }
         let all_in_use = self.unanswered.len() >= self.grant as usize;
-        if !all_in_use || !self.unanswered.all_unowned() {
+        if !all_in_use || self.unanswered.iter().any(|(_, awaited)| *awaited) {
             self.stalled = None;
             return false;
         }

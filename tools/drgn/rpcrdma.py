@@ -235,9 +235,9 @@ class Client:
         yield f"client to {peer}: {connection.device() if connection else 'no connection'}"
         if connection:
             credits, pulls = locked(connection.handler.credits), locked(connection.handler.pulls)
-            used = credits.unanswered
-            yield (f"  credits: {credits.grant.value_()} granted of {credits.max.value_()} asked for, {used.len.value_()} in use, "
-                   f"{used.unowned.value_()} of them by nobody any more")
+            calls, nobody = credits.calls.value_(), credits.abandoned.len.value_() + credits.dropped.len.value_()
+            yield (f"  credits: {credits.grant.value_()} granted of {credits.max.value_()} asked for, {calls + nobody} in use, "
+                   f"{nobody} of them by nobody any more")
             yield f"  Replies to be pulled: {pulls.under_way.value_()} being pulled, {pulls.waiting.len.value_()} wait"
             yield from (f"  {line}" for line in connection.resources())
         yield f"  RPCs: {len(tasks)}"
@@ -281,7 +281,7 @@ class Client:
             return "its turn to be sent"
         credits, queue = locked(connection.handler.credits), connection.queue
         # One is kept for the question whether the server is there.
-        if credits.unanswered.len >= max(credits.grant.value_() - 1, 1):
+        if credits.calls.value_() + credits.abandoned.len.value_() >= max(credits.grant.value_() - 1, 1):
             return "a credit"
         if not queue.idle.len:
             return "a region"

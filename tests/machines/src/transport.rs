@@ -14,8 +14,6 @@ pub(crate) mod queues;
 pub(crate) mod region_plan;
 #[path = "../../../rust/transport/reverse_credits.rs"]
 pub(crate) mod reverse_credits;
-#[path = "../../../rust/transport/unanswered.rs"]
-mod unanswered;
 #[path = "../../../rust/transport/unfit.rs"]
 pub(crate) mod unfit;
 
