@@ -454,9 +454,9 @@ class Withholds(Behaviour):
 
 class WithholdsFirst(Behaviour):
     """Breaks the connection now and then when the client has several Calls under way, and withholds the first Reply on the
-    next one but that to NULL until a Call of its own is answered: the client has all those to send again, with one credit."""
+    next one but that to NULL until a Call of its own is answered: the client has all those to send again."""
 
-    credits = GRANTED = 8
+    credits = 8
     EVERY, TIMES = 40, 3
     # More than one has to wait for the credit.
     CALLS = 3
@@ -483,7 +483,6 @@ class WithholdsFirst(Behaviour):
             self._due += 1
         if self._broken and offer.xid not in self._nulls:
             self._broken = False
-            self.credits = self.GRANTED
             # The next one has found no credit by then.
             time.sleep(MOMENT)
             xid = own_xid(offer, 0)
@@ -494,7 +493,6 @@ class WithholdsFirst(Behaviour):
         elif self._due and not self._broken and proxy.await_calls(self.CALLS - 1, MOMENT):
             self._due -= 1
             self._broken = True
-            self.credits = 1
             self._hung_up.append(proxy)
             proxy.hang_up()
             return
