@@ -109,7 +109,26 @@ pub fn check_no_chunks() -> Check {
     require(
         Encoder::nomsg(&mut room, 1, 1).no_chunks() == Err(EncodeError::NoPayload),
         "RDMA_NOMSG without chunks",
-    )
+    )?;
+    check_which()
+}
+
+/// Who asks first whether there are chunks is told so.
+fn check_which() -> Check {
+    let plain = |bytes| Message::without_chunks(bytes).is_some();
+    require(call(vectors::SHORT_CALL)?.has_no_chunks(), "a short Call")?;
+    require(plain(vectors::SHORT_CALL), "a short Call is found at once")?;
+    require(plain(vectors::SHORT_REPLY), "and a short Reply")?;
+    for bytes in [
+        vectors::READ_CHUNK,
+        vectors::ONE_WRITE_CHUNK,
+        vectors::REPLY_CHUNK,
+        vectors::LONG_CALL,
+    ] {
+        require(!call(bytes)?.has_no_chunks(), "a Call with chunks")?;
+        require(!plain(bytes), "it is not found at once")?;
+    }
+    Ok(())
 }
 
 /// Nothing may be over the limits, and nothing need be below them.

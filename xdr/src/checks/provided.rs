@@ -43,6 +43,20 @@ const OFFERED: [Segment; 2] = [
     },
 ];
 
+/// The Read chunk of [`vectors::PROVIDED_REPLY`].
+const PROVIDED: [Segment; 2] = [
+    Segment {
+        handle: 0xe01,
+        length: 96,
+        offset: 0x1_0000_ff40,
+    },
+    Segment {
+        handle: 0xe02,
+        length: 12000,
+        offset: 0x1_0000_0000,
+    },
+];
+
 /// What looks like a Long Call is a Reply to who pulls them, if it has nothing that belongs to a
 /// Call alone.
 pub fn check_provided_reply() -> Check {
@@ -66,6 +80,17 @@ pub fn check_provided_reply() -> Check {
     require(
         space.get(..len) == Some(vectors::PROVIDED_REPLY),
         "it is encoded as it came",
+    )?;
+
+    let offer = call(vectors::REPLY_CHUNK)?.offer();
+    let len = offer.encode_provided_reply(&mut space, (XID, 64), [], &PROVIDED);
+    require(
+        len == Ok(vectors::PROVIDED_REPLY.len()),
+        "octets of one that is made",
+    )?;
+    require(
+        space.get(..vectors::PROVIDED_REPLY.len()) == Some(vectors::PROVIDED_REPLY),
+        "what was offered comes back with it",
     )?;
 
     let long_call = call(vectors::LONG_CALL)?.as_provided_reply();
