@@ -39,8 +39,10 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             // A Reply finds nothing to do any more; its credit comes back only with it.
             state.phase = Phase::Fencing;
             if let (Some(connection), Some(credit)) = (&connection, state.credit.take()) {
-                let mut credits = connection.handler().credits.lock();
-                credits.abandon(credit);
+                let requester = connection.handler();
+                requester.credits.lock().abandon(credit);
+                // A sender may wait for its place, if the Reply came just before this.
+                requester.shared.xprt.space();
             }
         }
         if state.end() {

@@ -74,7 +74,8 @@ impl State {
     }
 
     /// Notes that the connection is lost. The id must not be destroyed here: that waits for its
-    /// handler. The transport does it, or the reaper of the backlog.
+    /// handler. The transport does it, or the reaper of the backlog, or the service thread that
+    /// takes it from there and cannot attach a transport.
     fn lost(&mut self) {
         self.over = true;
         if let Some(transport) = &self.transport {

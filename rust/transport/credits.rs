@@ -71,7 +71,7 @@ impl Credits {
     /// 8166, section 3.3.3), never more than `max`. May sleep.
     pub(crate) fn new(connection: u64, max: u32) -> Result<Self> {
         let max = max.max(1);
-        // An RPC has one credit, and one more at most that was answered as the RPC ended.
+        // Those of unanswered Calls are `max` at most. The rest is for RPCs that are just ending.
         let places = max.saturating_mul(2);
         let mut free = KVVec::with_capacity(places as usize, GFP_KERNEL)?;
         for place in (0..places).rev() {

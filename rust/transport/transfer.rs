@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! RDMA Reads and Writes of a responder.
+//! RDMA Reads and Writes: those of a responder, and of a requester that pulls Replies.
 
 use crate::{
     kapi::{

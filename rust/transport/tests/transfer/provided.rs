@@ -59,21 +59,23 @@ fn providing(bench: &Bench, xid: u32, end: Jiffies) -> Result<Providing<'_, Keep
     Ok(provided)
 }
 
+/// Posts the message that tells of it, and returns how that names it.
+fn send(bench: &Bench, provided: Providing<'_, Keeper>) -> Result<KVec<Segment>> {
+    let mut segments = KVec::new();
+    segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
+    let with = Attached {
+        xid: Some(TAG),
+        provided: Some(provided),
+        ..Attached::default()
+    };
+    bench.qp.send_buffer()?.send(50, with)?;
+    Ok(segments)
+}
+
 /// Provides one, and returns how it is named.
 fn provide(bench: &Bench, xid: u32, end: Jiffies) -> Result<KVec<Segment>> {
     let provided = providing(bench, xid, end)?;
-    let mut segments = KVec::new();
-    segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
-    let buffer = bench.qp.send_buffer()?;
-    buffer.send(
-        50,
-        Attached {
-            xid: Some(TAG),
-            provided: Some(provided),
-            ..Attached::default()
-        },
-    )?;
-    Ok(segments)
+    send(bench, provided)
 }
 
 /// The same, when the device is done with the post.
@@ -179,17 +181,7 @@ mod suite {
         let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
         provided.add(&mut pieces)?;
         drop(pieces);
-        let mut segments = KVec::new();
-        segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
-        let buffer = bench.qp.send_buffer()?;
-        buffer.send(
-            50,
-            Attached {
-                xid: Some(TAG),
-                provided: Some(provided),
-                ..Attached::default()
-            },
-        )?;
+        let segments = send(&bench, provided)?;
         bench.device.complete_sends(2)?;
         holds(&bench, 1)?;
         bench.qp.pulled(XID, Some(key(&bench, &segments, 0)))?;
@@ -468,15 +460,7 @@ mod suite {
             let mut pieces = ExtentIter::of_message(bench.pages.gather(PAGE_SIZE)?)?;
             provided.add(&mut pieces)?;
             drop(pieces);
-            let buffer = bench.qp.send_buffer()?;
-            buffer.send(
-                50,
-                Attached {
-                    xid: Some(TAG),
-                    provided: Some(provided),
-                    ..Attached::default()
-                },
-            )?;
+            send(&bench, provided)?;
             bench.device.complete_sends(2)?;
         }
         bench.told(&[], &[])?;
