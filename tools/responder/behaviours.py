@@ -454,9 +454,9 @@ class Withholds(Behaviour):
 
 class WithholdsFirst(Behaviour):
     """Breaks the connection now and then when the client has several Calls under way, and withholds the first Reply on the
-    next one but that to NULL until a Call of its own is answered: the client has all those to send again."""
+    next one but that to NULL until a Call of its own is answered: the client has all those to send again, with one credit."""
 
-    credits = 8
+    credits = GRANTED = 8
     EVERY, TIMES = 40, 3
     # More than one has to wait for the credit.
     CALLS = 3
@@ -489,10 +489,15 @@ class WithholdsFirst(Behaviour):
             proxy.call_back([("NULL", Header(xid, RDMA_MSG, CREDITS_WANTED), null(xid))])
             if not proxy.await_answers(self.SECONDS):
                 print("waited in vain", flush=True)
+            proxy.reply(offer, message)
+            # From the next Reply on: what this one grants was fixed when it came.
+            self.credits = self.GRANTED
+            return
         # With the one that this is the Reply of.
-        elif self._due and not self._broken and proxy.await_calls(self.CALLS - 1, MOMENT):
+        if self._due and not self._broken and proxy.await_calls(self.CALLS - 1, MOMENT):
             self._due -= 1
             self._broken = True
+            self.credits = 1
             self._hung_up.append(proxy)
             proxy.hang_up()
             return
