@@ -27,7 +27,7 @@ struct Bench {
 impl Bench {
     fn new(max: u32) -> Result<Self> {
         Ok(Self {
-            credits: Credits::new(CONNECTION, max)?,
+            credits: Credits::new(CONNECTION, max, true)?,
             calls: KVec::new(),
         })
     }
@@ -381,11 +381,34 @@ mod suite {
     }
 
     #[test]
+    fn credits_that_are_lost_for_long() -> Result {
+        let mut credits = Bench::new(9)?;
+        credits.granted(9);
+        same("Calls", take_all(&mut credits, 0), 8)?;
+        for xid in 0..4 {
+            credits.abandon(xid);
+        }
+        claim(!credits.are_lost(0, 60), "less than half")?;
+        credits.abandon(4);
+        // The clock wraps meanwhile.
+        let start = Jiffies::MAX - 30;
+        claim(!credits.are_lost(start, 60), "half of them are lost now")?;
+        claim(credits.put(5) && credits.get(9), "others are answered")?;
+        claim(!credits.are_lost(28, 60), "not for long enough")?;
+        claim(credits.are_lost(29, 60), "for so long")?;
+        claim(!credits.are_lost(30, 60), "it is said once")?;
+        claim(credits.put(0), "a late Reply")?;
+        credits.abandon(6);
+        claim(!credits.are_lost(100, 60), "the server drops none")?;
+        claim(credits.are_lost(160, 60), "or does")
+    }
+
+    #[test]
     fn a_credit_of_an_earlier_connection_brings_nothing_back() -> Result {
         let mut credits = Bench::new(8)?;
         credits.granted(2);
         claim(credits.get(1), "a Call")?;
-        let mut earlier = Credits::new(CONNECTION - 1, 8)?;
+        let mut earlier = Credits::new(CONNECTION - 1, 8, true)?;
         let credit = earlier.get(1).ok_or(EINVAL)?;
         claim(!credit.is_of(CONNECTION), "it is of another")?;
         credits.credits.put(credit);

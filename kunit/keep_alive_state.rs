@@ -168,16 +168,4 @@ mod suite {
         claim(watch.elapsed() >= long, "it was long ago")?;
         claim(watch.elapsed() < long, "it was just now")
     }
-
-    #[test]
-    fn a_stall_lasts_from_the_first_look_on() -> Result {
-        let watch = KeepAliveState::new();
-        for _ in 0..2 {
-            same("none", watch.stalled(INTERVAL, false), None)?;
-            same("found", watch.stalled(INTERVAL, true), Some(0))?;
-            same("later", watch.stalled(INTERVAL, true), Some(INTERVAL))?;
-            same("again", watch.stalled(1, true), Some(INTERVAL + 1))?;
-        }
-        Ok(())
-    }
 }

@@ -20,7 +20,10 @@ use crate::{
         same, //
     },
     transport::{
-        credits::Credit,
+        flow::credits::{
+            Credit,
+            Credits, //
+        },
         region_plan::RegionPlan, //
     },
 };
@@ -29,6 +32,7 @@ use crate::{
 struct Bench {
     // They go in this order.
     requester: Pin<KBox<Requester>>,
+    credits: Credits,
     mount: Unmounted<ClientXprt>,
 }
 
@@ -42,6 +46,7 @@ impl Bench {
         let requester = Requester::new(shared, (ConnectionId(1), (100_003, 4)), loss, cm, 8, plan)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
+            credits: Credits::new(1, 8, true)?,
             mount,
         })
     }
@@ -52,8 +57,14 @@ impl Bench {
     }
 
     /// Takes a credit for a Call. None when all are in use.
-    fn call(&self) -> Option<Credit> {
-        self.requester.credits.lock().get(1)
+    fn call(&mut self) -> Option<Credit> {
+        self.credits.get(1)
+    }
+
+    /// A Reply has come.
+    fn reply(&mut self, back: Option<Credit>, grant: Option<u32>) {
+        let changed = self.credits.answered(back, grant);
+        self.requester.set_window(changed);
     }
 }
 
@@ -63,14 +74,14 @@ mod suite {
 
     #[test]
     fn no_reply_ends_the_delay() -> Result {
-        let bench = Bench::new()?;
+        let mut bench = Bench::new()?;
         let credit = bench.call();
         claim(credit.is_some(), "a Call")?;
         bench.mount.attempted();
         let delay = bench.mount.backoff();
         claim(delay != 0, "the next connection has to wait")?;
         // A server that answers one and dies of the next would be asked in a loop.
-        settle(&bench.requester, Some(8), credit);
+        bench.reply(credit, Some(8));
         same("after a good one", bench.mount.backoff(), delay)?;
         bench.bad_reply();
         same("after a bad one", bench.mount.backoff(), delay)
@@ -78,12 +89,12 @@ mod suite {
 
     #[test]
     fn a_credit_comes_back_with_a_bad_reply() -> Result {
-        let bench = Bench::new()?;
+        let mut bench = Bench::new()?;
         let credit = bench.call();
         claim(credit.is_some(), "a Call")?;
         claim(bench.call().is_none(), "no other")?;
         bench.bad_reply();
-        settle(&bench.requester, None, credit);
+        bench.reply(credit, None);
         claim(bench.call().is_some(), "the next")?;
         // Without a grant there is one Call at a time (RFC 8166, section 3.3.3).
         claim(bench.call().is_none(), "and no other")

@@ -8,7 +8,6 @@ mod backlog;
 mod connection;
 mod drops;
 mod events;
-mod grant;
 mod listener;
 mod pace;
 mod poison;

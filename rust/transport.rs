@@ -4,8 +4,9 @@
 
 pub(crate) mod bring_up;
 mod completions;
-pub(crate) mod credits;
 pub(crate) mod endpoint;
+pub(crate) mod flow;
+pub(crate) mod header;
 mod padding;
 mod patience;
 mod posting;
@@ -15,7 +16,6 @@ pub(crate) mod providing;
 pub(crate) mod queues;
 pub(crate) mod region_plan;
 pub(crate) mod registration;
-pub(crate) mod reverse_credits;
 pub(crate) mod segment_cursor;
 pub(crate) mod send_buffer;
 pub(crate) mod send_queue;

@@ -18,14 +18,14 @@ use crate::{
         sunrpc::PinnedRqst,
         trace::xprtrdma_fixup, //
     },
+    transport::header::inline_len,
 };
 use kernel::prelude::*;
 use xdr::{
     Inline,
     Limits,
     Reply,
-    ReplyPayload,
-    MIN_HEADER, //
+    ReplyPayload, //
 };
 
 /// Bounds on what a server may send. What has a Read list is a reverse Call, which is refused
@@ -128,7 +128,7 @@ impl<'a> Answer<'a> {
     /// Whether the Reply was too long to come inline. None of an error.
     pub(super) fn is_long(&self, threshold: usize) -> Option<bool> {
         match self {
-            Self::Ready(len) => Some(MIN_HEADER.saturating_add(*len) > threshold),
+            Self::Ready(len) => Some(inline_len(*len) > threshold),
             Self::Inline { .. } => Some(false),
             Self::Provided { .. } => Some(true),
             Self::Refused { .. } => None,

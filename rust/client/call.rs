@@ -15,7 +15,7 @@ use crate::{
         sunrpc::PinnedRqst,
         sys::completion::Completion, //
     },
-    transport::credits::Credit, //
+    transport::flow::credits::Credit, //
 };
 use kernel::{
     alloc::{

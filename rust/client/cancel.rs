@@ -39,10 +39,9 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             // A Reply finds nothing to do any more; its credit comes back only with it.
             state.phase = Phase::Fencing;
             if let (Some(connection), Some(credit)) = (&connection, state.credit.take()) {
-                let requester = connection.handler();
-                requester.credits.lock().abandon(credit);
+                connection.lock().flow.credits.abandon(credit);
                 // A sender may wait for its place, if the Reply came just before this.
-                requester.shared.xprt.space();
+                connection.handler().shared.xprt.space();
             }
         }
         if state.end() {

@@ -6,9 +6,9 @@
 #[path = "../../kunit/chunks.rs"]
 mod tests;
 
-use xdr::{
+use crate::transport::header::{
     header_size,
-    MIN_HEADER, //
+    inline_len, //
 };
 
 /// What the choice depends on. All sizes in bytes.
@@ -103,7 +103,7 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
 /// Whether a Call of so many bytes and the largest Reply both fit inline, as most do: then
 /// [`results`] and [`arguments`] say so, too.
 pub(crate) fn fit_inline(call: usize, reply: usize, thresholds: &Thresholds) -> bool {
-    let fits = |body: usize, threshold: usize| MIN_HEADER.saturating_add(body) <= threshold;
+    let fits = |body: usize, threshold: usize| inline_len(body) <= threshold;
     fits(call, thresholds.send) && fits(reply, thresholds.receive)
 }
 

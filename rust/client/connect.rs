@@ -4,6 +4,7 @@
 
 use crate::{
     client::{
+        call::ConnectionId,
         cm_state::CmState,
         connection::{
             Connection,
@@ -46,6 +47,11 @@ use crate::{
     transport::{
         bring_up,
         endpoint::EndpointConfig,
+        flow::{
+            credits::Credits,
+            grant::Grant,
+            Flow, //
+        },
         send_queue::UNSIGNALED_RUN, //
     },
 };
@@ -174,8 +180,13 @@ fn attempt(
         },
         |Sizes { plan, queues, .. }| {
             let (loss, cm) = (loss.clone(), cm.clone());
-            let calls = queues.messages;
-            Requester::new(shared.clone(), name, loss, cm, calls, *plan)
+            let (calls, (ConnectionId(id), _)) = (queues.messages, name);
+            let flow = Flow {
+                credits: Credits::new(id, calls, true)?,
+                grant: Grant::new(REVERSE_SLOTS),
+            };
+            let requester = Requester::new(shared.clone(), name, loss, cm, calls, *plan)?;
+            Ok((flow, requester))
         },
         |unfit| {
             log::warn_about(
@@ -215,7 +226,8 @@ fn bring_up(
 ) -> Result {
     let requester = connection.handler();
     if shared.reverse_enabled() {
-        requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+        let credits = &mut connection.lock().flow.credits;
+        credits.expect_reverse_calls(REVERSE_SLOTS);
     }
     // Until the server grants more (RFC 8166, section 3.3.3).
     shared.xprt.set_window(1);

@@ -31,11 +31,8 @@ use crate::{
         trace, //
     },
     transport::{
-        credits::{
-            Credit,
-            Credits, //
-        },
         endpoint::Endpoint,
+        flow::credits::Credit,
         region_plan::RegionPlan,
         send_buffer::SendBuffer, //
     },
@@ -77,8 +74,6 @@ pub(crate) struct Requester {
     pub(crate) max_calls: u32,
     pub(crate) plan: RegionPlan,
     #[pin]
-    pub(crate) credits: SpinLock<Credits>,
-    #[pin]
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
     pub(super) pulls: SpinLock<Pulls>,
@@ -114,7 +109,7 @@ impl Requester {
         max_calls: u32,
         plan: RegionPlan,
     ) -> Result<impl PinInit<Self>> {
-        let (credits, reverse) = (Credits::new(id.0, max_calls)?, ReverseCalls::new()?);
+        let reverse = ReverseCalls::new()?;
         let pulls = Pulls::new(max_calls)?;
         let rpcs = shared.xprt.max_requests() as usize;
         let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
@@ -127,7 +122,6 @@ impl Requester {
             cm,
             max_calls,
             plan,
-            credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),
             pins <- new_spinlock!(pins, "rpcrdma_pins"),
@@ -170,9 +164,9 @@ impl Requester {
 
     /// Whether that is a Reply to be pulled: no server that provides any sends Calls like that.
     /// From another it counts for one where a Call awaits its XID, which is to end then.
-    pub(super) fn is_provided(&self, call: &xdr::Call<'_>) -> bool {
+    pub(super) fn is_provided(&self, connection: &Connection, call: &xdr::Call<'_>) -> bool {
         matches!(call.payload, CallPayload::PositionZero(_))
-            && (self.pulls_replies() || self.credits.lock().awaits(call.xid))
+            && (self.pulls_replies() || connection.lock().flow.credits.awaits(call.xid))
     }
 
     /// Whether that would have been one, were it well formed.
@@ -239,9 +233,17 @@ impl Requester {
         self.pins.lock().overdue(time::jiffies())
     }
 
+    /// Tells the RPC layer how many Calls may be under way, if that has changed.
+    #[inline]
+    pub(super) fn set_window(&self, calls: Option<u32>) {
+        if let Some(calls) = calls {
+            self.shared.xprt.set_window(calls);
+        }
+    }
+
     /// Whether there are RPCs to look after.
-    pub(super) fn is_busy(&self) -> bool {
-        self.credits.lock().is_any() || self.pins.lock().is_any()
+    pub(super) fn is_busy(&self, connection: &Connection) -> bool {
+        connection.lock().flow.credits.is_any() || self.pins.lock().is_any()
     }
 
     /// A Call was sent: what was not looked at often, since there were no RPCs, is from now on.
@@ -307,7 +309,7 @@ impl Requester {
                     let before = connection.posted_receives().saturating_sub(posted);
                     (connection.cqs().1, *self.loss.address(), posted, before)
                 });
-                self.credits.lock().posted(posted);
+                connection.lock().flow.credits.posted(posted);
             }
             // It is being torn down.
             Err(e) if e == ENOTCONN => (),
@@ -320,7 +322,7 @@ impl Requester {
 
     /// Makes sure that a Receive is posted for every Reply that may come. May sleep.
     pub(crate) fn provide_receives(&self, connection: &Connection) -> Result {
-        let wanted = self.credits.lock().wanted_receives();
+        let wanted = connection.lock().flow.credits.wanted_receives();
         wanted.map_or(Ok(()), |wanted| self.make_receives(connection, wanted))
     }
 
@@ -340,20 +342,24 @@ impl Requester {
     /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with
     /// `ENOBUFS`, or until a Reply that waited behind it was sent, with `EBADSLT`.
     #[inline]
-    pub(crate) fn get_credit(&self, xid: u32) -> Result<(Credit, Option<u32>)> {
-        match self.try_credit(xid) {
+    pub(crate) fn get_credit(
+        &self,
+        connection: &Connection,
+        xid: u32,
+    ) -> Result<(Credit, Option<u32>)> {
+        match try_credit(connection, xid) {
             Some(taken) => Ok(taken),
-            None => self.wait_for_credit(xid),
+            None => self.wait_for_credit(connection, xid),
         }
     }
 
     /// As [`Self::get_credit`], when there was none.
     #[cold]
-    fn wait_for_credit(&self, xid: u32) -> Result<(Credit, Option<u32>)> {
+    fn wait_for_credit(&self, connection: &Connection, xid: u32) -> Result<(Credit, Option<u32>)> {
         self.shared.xprt.wait_for_space();
         // One may have come back, or a Call of the server come, before the sender was marked as
         // waiting.
-        let taken = match self.try_credit(xid) {
+        let taken = match try_credit(connection, xid) {
             Some(taken) => Ok(taken),
             None if self.reverse.lock().any() => Err(self.let_replies_pass()),
             None => return Err(EAGAIN),
@@ -370,12 +376,6 @@ impl Requester {
         } else {
             ENOBUFS
         }
-    }
-
-    fn try_credit(&self, xid: u32) -> Option<(Credit, Option<u32>)> {
-        let mut credits = self.credits.lock();
-        let credit = credits.get(xid)?;
-        Some((credit, credits.wanted_receives()))
     }
 
     /// Takes a buffer for a Call, or makes the sender wait for one with `EAGAIN`. May sleep.
@@ -421,4 +421,11 @@ impl Requester {
         }
         again
     }
+}
+
+fn try_credit(connection: &Connection, xid: u32) -> Option<(Credit, Option<u32>)> {
+    let mut queue = connection.lock();
+    let credits = &mut queue.flow.credits;
+    let credit = credits.get(xid)?;
+    Some((credit, credits.wanted_receives()))
 }

@@ -81,7 +81,7 @@ impl ConnectionSlot {
             return;
         };
         let requester = connection.handler();
-        let messages = requester.credits.lock().all_received();
+        let messages = connection.lock().flow.credits.all_received();
         requester.loss.disable(messages);
         // It stays known until it is gone: whoever must wait for that finds it.
         connection.shutdown();

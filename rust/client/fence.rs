@@ -36,7 +36,8 @@ use kernel::{
 };
 
 /// As [`complete`], for an RPC whose Reply had to wait for that.
-fn complete_fenced(requester: &Requester, rqst: PinnedRqst<Call>, outcome: Outcome) {
+fn complete_fenced(connection: &Connection, rqst: PinnedRqst<Call>, outcome: Outcome) {
+    let requester = connection.handler();
     let placed = match outcome {
         Outcome::Placed(placed) => placed,
         Outcome::Inline {
@@ -48,7 +49,7 @@ fn complete_fenced(requester: &Requester, rqst: PinnedRqst<Call>, outcome: Outco
             let placed = place_inline(requester, &rqst, part, written);
             drop(message);
             let credit = rqst.call().state.lock().take_credit(requester.id);
-            settle(requester, None, credit);
+            settle(connection, None, credit);
             placed
         }
         // Its connection is over, and with that all credits.
@@ -121,7 +122,7 @@ pub(crate) fn invalidated(
             };
             pull::begin(requester, connection, provided);
         }
-        (Some((rqst, outcome)), true) => complete_fenced(requester, rqst, outcome),
+        (Some((rqst, outcome)), true) => complete_fenced(connection, rqst, outcome),
         (Some(waiting), false) => {
             put_off(requester, call, waiting);
             requester.end_for_put_off();
@@ -149,7 +150,7 @@ fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Call>, O
 
 /// The tear-down has taken the regions from the device of an RPC that was put off.
 #[cold]
-pub(crate) fn drained(requester: &Requester, call: &Call) {
+pub(crate) fn drained(connection: &Connection, call: &Call) {
     let mut state = call.state.lock();
     if let Some(regions) = state.regions() {
         regions.drop_dead();
@@ -160,6 +161,6 @@ pub(crate) fn drained(requester: &Requester, call: &Call) {
     }
     drop(state);
     if let (Some((rqst, outcome)), true) = (waiting, fenced) {
-        complete_fenced(requester, rqst, outcome);
+        complete_fenced(connection, rqst, outcome);
     }
 }

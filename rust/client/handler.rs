@@ -49,7 +49,8 @@ impl Handler for Requester {
     fn received(&self, connection: &Connection, message: Received<'_>) {
         self.watch.heard();
         let wanted = {
-            let mut credits = self.credits.lock();
+            let mut queue = connection.lock();
+            let credits = &mut queue.flow.credits;
             credits.received();
             credits.wanted_receives()
         };
@@ -81,9 +82,9 @@ impl Handler for Requester {
         pull::ended(self, connection, &call, ok);
     }
 
-    fn fenced(&self) {
+    fn fenced(&self, connection: &Connection) {
         for call in self.take_put_off() {
-            fence::drained(self, &call);
+            fence::drained(connection, &call);
         }
     }
 

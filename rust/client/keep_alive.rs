@@ -9,10 +9,7 @@
 
 use crate::{
     client::{
-        connection::{
-            Connection,
-            Requester, //
-        },
+        connection::Connection,
         connection_slot::ConnectionSlot,
         keep_alive_state::ProbeAction,
         loss::LossReason,
@@ -22,7 +19,10 @@ use crate::{
     kapi::{
         sys::{
             sysctl::Tunable,
-            time::HZ,
+            time::{
+                jiffies,
+                HZ, //
+            },
             workqueue::{
                 Timer,
                 WorkItem, //
@@ -30,13 +30,13 @@ use crate::{
         },
         trace::TaskId, //
     },
+    transport::header::Direction,
 };
 use kernel::{
     prelude::*,
     sync::Arc,
     time::Jiffies, //
 };
-use xdr::Encoder;
 
 /// The longest time from one look to the next, so that a tunable takes effect soon.
 const MAX_INTERVAL: Jiffies = 30 * HZ;
@@ -64,7 +64,7 @@ impl WorkItem for KeepAlive {
         }
         watch(&connection);
         pull::drop_killed(requester, &connection);
-        timer.queue(next_look(requester));
+        timer.queue(next_look(&connection));
     }
 }
 
@@ -81,14 +81,15 @@ impl KeepAlive {
 }
 
 /// After how long a connection is looked at again: soon where there are RPCs.
-fn next_look(requester: &Requester) -> Jiffies {
+fn next_look(connection: &Connection) -> Jiffies {
+    let requester = connection.handler();
     let next = KeepAlive::next_check();
     if next <= FENCE_TIMEOUT {
         return next;
     }
     // In this order, so that who sends meanwhile sees it, or is seen.
     requester.watch.set_idle(true);
-    if requester.is_busy() {
+    if requester.is_busy(connection) {
         requester.watch.set_idle(false);
         return FENCE_TIMEOUT;
     }
@@ -106,9 +107,8 @@ fn watch(connection: &Connection) {
     let requester = connection.handler();
     let watch = &requester.watch;
     let passed = watch.elapsed();
-    let stalled = requester.credits.lock().is_stalled();
-    let stalled = watch.stalled(passed, stalled);
-    if stalled.is_some_and(|time| time >= KeepAlive::next_check()) {
+    let (now, patience) = (jiffies(), KeepAlive::next_check());
+    if connection.lock().flow.credits.are_lost(now, patience) {
         requester.loss.report(LossReason::NoCredits);
     }
     match watch.next_action(passed, interval()) {
@@ -127,15 +127,13 @@ fn watch(connection: &Connection) {
 ///
 /// `EAGAIN` when that is not possible now.
 fn ask(connection: &Connection) -> Result {
-    let requester = connection.handler();
     // Something was heard since the last probe was sent: the server has dropped that, and may be
     // alive.
-    let mut credits = requester.credits.lock();
+    let mut queue = connection.lock();
+    let credits = &mut queue.flow.credits;
     let (again, changed) = (credits.drop_probe(), credits.changed());
-    drop(credits);
-    if let Some(calls) = changed {
-        requester.shared.xprt.set_window(calls);
-    }
+    drop(queue);
+    connection.handler().set_window(changed);
     if !again {
         return Ok(());
     }
@@ -149,12 +147,12 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
     let (program, version) = requester.program;
     let xid = requester.shared.xprt.next_xid();
-    if !requester.credits.lock().get_probe(xid) {
+    if !connection.lock().flow.credits.get_probe(xid) {
         return Err(EAGAIN);
     }
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        requester.credits.lock().put_unawaited(xid);
+        connection.lock().flow.credits.put_unawaited(xid);
         requester.shared.xprt.space();
     }
     sent
@@ -165,13 +163,9 @@ fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> R
     requester.provide_receives(connection)?;
     let mut buffer = connection.send_buffer()?;
     let call = xdr::null_call(xid, program, version);
-    let to = buffer.bytes();
-    let header = Encoder::msg(to, xid, requester.max_calls).no_chunks();
-    let header = header.map_err(|_| EMSGSIZE)?;
-    let len = header + call.len();
-    let body = to.get_mut(header..len).ok_or(EMSGSIZE)?;
-    body.copy_from_slice(&call);
+    let body = buffer.plain(Direction::Call, xid)?.get_mut(..call.len());
+    body.ok_or(EMSGSIZE)?.copy_from_slice(&call);
     buffer
-        .post(len, None, || TaskId::NONE)
+        .post(call.len(), None, || TaskId::NONE)
         .inspect_err(|_| requester.loss.report(LossReason::NotPosted))
 }

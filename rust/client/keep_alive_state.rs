@@ -33,8 +33,6 @@ pub(crate) struct KeepAliveState {
     silent: Atomic<Jiffies>,
     /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
     asked: Atomic<Jiffies>,
-    /// For how long the credits in use have been with Calls that nobody waits for.
-    stalled: Atomic<Jiffies>,
     /// There were no RPCs at the last look; written by senders.
     idle: Atomic<bool>,
 }
@@ -49,7 +47,6 @@ impl KeepAliveState {
             looked: Atomic::new(time::jiffies()),
             silent: Atomic::new(0),
             asked: Atomic::new(0),
-            stalled: Atomic::new(0),
             idle: Atomic::new(false),
         }
     }
@@ -120,20 +117,6 @@ impl KeepAliveState {
         } else {
             ProbeAction::Wait
         }
-    }
-
-    /// So much time has passed since this was last called, and the credits in use are with Calls
-    /// that nobody waits for, or not. Returns for how long they have been, at least.
-    pub(super) fn stalled(&self, passed: Jiffies, stalled: bool) -> Option<Jiffies> {
-        // From the first look on that found them so, which is one more than that time.
-        let before = self.stalled.load(Relaxed);
-        let now = match (stalled, before) {
-            (false, _) => 0,
-            (true, 0) => 1,
-            (true, before) => before.saturating_add(passed),
-        };
-        self.stalled.store(now, Relaxed);
-        now.checked_sub(1)
     }
 
     /// The server was asked, now or before others were answered.

@@ -43,15 +43,16 @@ use crate::{
         trace, //
     },
     transport::{
-        credits::Credit,
+        flow::credits::Credit,
+        header::{
+            inline_len,
+            CallChunks,
+            Direction, //
+        },
         send_buffer::SendBuffer, //
     },
 };
 use kernel::prelude::*;
-use xdr::{
-    Encoder,
-    MIN_HEADER, //
-};
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
@@ -72,11 +73,11 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
 
     let requester = connection.handler();
     let reply_expected = rqst.reply_expected();
-    let (credit, wanted) = requester.get_credit(rqst.xid())?;
+    let (credit, wanted) = requester.get_credit(connection, rqst.xid())?;
     let mut credit = Some(credit);
     if let Err(e) = send_with_credit(connection, xprt, rqst, (&mut credit, wanted)) {
         if let Some(credit) = credit {
-            requester.credits.lock().put(credit);
+            connection.lock().flow.credits.put(credit);
         }
         return Err(e);
     }
@@ -109,7 +110,7 @@ fn send_with_credit(
     state.begin(rqst.xid())?;
     let (call_len, room) = (rqst.send_buf().len(), room(requester, &rqst, &mut state));
     if chunks::fit_inline(call_len, room, &requester.thresholds()) {
-        let len = encode(requester, &rqst, buffer.bytes())
+        let len = encode(requester, &rqst, &mut buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for the lock.
         let task = rqst.sent();
@@ -180,16 +181,23 @@ fn add_chunk(
     Ok(())
 }
 
-/// Writes a message without chunks into `to`. Returns its length.
-fn encode(requester: &Requester, rqst: &Rqst<'_, Call>, to: &mut [u8]) -> Result<usize> {
+/// Writes a message without chunks. Returns how many bytes follow the header.
+fn encode(
+    requester: &Requester,
+    rqst: &Rqst<'_, Call>,
+    buffer: &mut SendBuffer<'_, Requester>,
+) -> Result<usize> {
     let call = rqst.send_buf();
     requester.shared.stats.pulled_up(&call);
-    let header = Encoder::msg(to, rqst.xid(), requester.max_calls).no_chunks();
-    let header = header.map_err(|_| EMSGSIZE)?;
-    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    let body = buffer.plain(Direction::Call, rqst.xid())?;
     let copied = copy(&call, 0, call.len(), body)?;
-    encoded(rqst, header, Arguments::Inline, Results::Inline);
-    Ok(header + copied)
+    encoded(
+        rqst,
+        buffer.header_len(),
+        Arguments::Inline,
+        Results::Inline,
+    );
+    Ok(copied)
 }
 
 /// As [`encode`], for a message that does not fit inline one way or the other: decides on the
@@ -214,24 +222,32 @@ fn encode_with_chunks(
     let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
     map_arguments(requester, rqst, offer, (buffer, poster), arguments)?;
 
-    let to = buffer.bytes();
-    let (xid, position) = (rqst.xid(), shape.call_head);
-    let header = header(offer, xid, arguments, position, requester.max_calls, to)?;
-    let body = to.get_mut(header..).ok_or(EMSGSIZE)?;
+    let body = buffer.call(
+        rqst.xid(),
+        &CallChunks {
+            read: &offer.read,
+            position: match arguments {
+                Arguments::ReadChunk => shape.call_head,
+                Arguments::Inline | Arguments::PositionZero => 0,
+            },
+            write: &offer.write,
+            reply: &offer.reply,
+        },
+    )?;
     let copied = copy_inline(requester, &rqst.send_buf(), &shape, arguments, body)?;
     // Chunks of more segments than were counted on may leave it too little room.
-    if header + copied > thresholds.send {
+    if buffer.header_len() + copied > thresholds.send {
         return Err(EMSGSIZE);
     }
-    encoded(rqst, header, arguments, results);
-    Ok(header + copied)
+    encoded(rqst, buffer.header_len(), arguments, results);
+    Ok(copied)
 }
 
 /// Bytes of the longest Reply that has to find room here: none where a long one would be pulled.
 #[inline(always)]
 fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
     let room = rqst.receive_buf().buflen();
-    let inline = MIN_HEADER.saturating_add(room) <= requester.thresholds().receive;
+    let inline = inline_len(room) <= requester.thresholds().receive;
     if inline || !requester.pulls_replies() {
         return room;
     }
@@ -374,38 +390,4 @@ fn copy_inline(
 fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
     message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
     Ok(len)
-}
-
-/// Writes the transport header. Returns its length.
-fn header(
-    offer: &Offer,
-    xid: u32,
-    arguments: Arguments,
-    position: usize,
-    credits: u32,
-    to: &mut [u8],
-) -> Result<usize> {
-    let mut reads = match arguments {
-        Arguments::PositionZero => Encoder::nomsg(to, xid, credits),
-        _ => Encoder::msg(to, xid, credits),
-    };
-    match arguments {
-        Arguments::Inline => (),
-        Arguments::ReadChunk => {
-            let position = u32::try_from(position).map_err(|_| EMSGSIZE)?;
-            reads.read_chunk(position, &offer.read);
-        }
-        Arguments::PositionZero => reads.read_chunk(0, &offer.read),
-    }
-    let mut writes = reads.end_reads();
-    if !offer.write.is_empty() {
-        writes.write_chunk(&offer.write);
-    }
-    let reply = writes.end_writes();
-    let encoded = if offer.reply.is_empty() {
-        reply.no_reply_chunk()
-    } else {
-        reply.reply_chunk(&offer.reply)
-    };
-    encoded.map_err(|_| EMSGSIZE)
 }

@@ -54,7 +54,6 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
-    encode_done,
     Message,
     ReadChunk,
     ReplyPayload, //
@@ -112,7 +111,7 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
         xid,
         first.map(|segment| segment.handle),
     );
-    settle(requester, None, credit);
+    settle(connection, None, credit);
     requester.shared.xprt.space();
 }
 
@@ -300,7 +299,7 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
     // In front of the next Call, for which the credit is.
     send_done(requester, connection, xid, key);
     let credit = rqst.call().state.lock().take_credit(requester.id);
-    settle(requester, None, credit);
+    settle(connection, None, credit);
     let mut words = [0; 8];
     let room = rqst.receive_buf();
     let [a, b] = [xid, 1].map(u32::to_be_bytes);
@@ -330,12 +329,12 @@ pub(super) fn send_done(
     let sent = connection
         .unrestricted_send_buffer()
         .and_then(|mut buffer| {
-            let len = encode_done(buffer.bytes(), xid, requester.max_calls).map_err(|_| EINVAL)?;
+            buffer.done(xid)?;
             let with = Attached {
                 invalidate: key,
                 ..Attached::default()
             };
-            buffer.send(len, with)
+            buffer.send(0, with)
         });
     trace::done(xid, key, sent);
     match sent {

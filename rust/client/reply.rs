@@ -35,13 +35,12 @@ use crate::{
         refusal,
         reverse,
         settle::{
+            self,
             bad_reply,
             foreign_key,
-            send_error,
             settle,
             unawaited, //
         },
-        sizes::REVERSE_SLOTS,
         trace, //
     },
     kapi::{
@@ -98,7 +97,7 @@ fn decoded<'a>(
     let (xid, content) = match decoded {
         Ok(Message::Reply(reply)) => (reply.xid, Content::Reply(reply)),
         Ok(Message::Error(error)) => (error.xid, Content::Error(error)),
-        Ok(Message::Call(call)) if requester.is_provided(call) => {
+        Ok(Message::Call(call)) if requester.is_provided(connection, call) => {
             return provided(requester, connection, message, &{ *call });
         }
         Ok(Message::Call(call)) => {
@@ -144,7 +143,7 @@ fn provided<'a>(
         Err(why) => {
             // Before its credit comes back.
             done();
-            unawaited(requester, message, xid, content.credits(), why);
+            unawaited(connection, message, xid, content.credits(), why);
             None
         }
     }
@@ -233,11 +232,13 @@ fn refuse(
     // What does not tell its direction, and no Call awaits, can only be a Call.
     let tells = rejected.direction.is_some() || rejected.reason.answer() == xdr::Answer::Silence;
     let role = match rejected.header {
-        Some(header) if !tells && !requester.credits.lock().awaits(header.xid) => Role::Responder,
+        Some(header) if !tells && !connection.lock().flow.credits.awaits(header.xid) => {
+            Role::Responder
+        }
         _ => Role::Requester,
     };
-    if let Some(error) = rejected.error_message(role, REVERSE_SLOTS) {
-        send_error(requester, connection, &error);
+    if let Some(error) = rejected.error_message(role, 0) {
+        settle::refuse(requester, connection, &error.into());
     }
     let (reason, bytes) = (rejected.reason, message.bytes());
     trace::refused(requester, reason, bytes);
@@ -331,7 +332,7 @@ fn answer(
     match requester.shared.xprt.find(xid) {
         Ok(rqst) => answered(requester, connection, message, rqst, xid, content),
         Err(why) => {
-            unawaited(requester, message, xid, content.credits(), why);
+            unawaited(connection, message, xid, content.credits(), why);
             None
         }
     }
@@ -426,7 +427,7 @@ fn look(
         let task = || rqst.task().id();
         connection.remotely_invalidated(&mut offer.regions, key, task)
     });
-    let verdict = judge(requester, message, rqst, &mut state, credits, checked);
+    let verdict = judge(connection, message, rqst, &mut state, credits, checked);
     Looked {
         verdict,
         malformed,
@@ -438,14 +439,14 @@ fn look(
 /// What is to be done with an RPC that waits for this Reply.
 #[inline(always)]
 fn judge(
-    requester: &Requester,
+    connection: &Connection,
     message: &Received<'_>,
     rqst: &PinnedRqst<Call>,
     state: &mut CallState,
     credits: Option<u32>,
     checked: Result<Answer<'_>, &'static str>,
 ) -> Verdict {
-    let well_formed = checked.is_ok();
+    let (requester, well_formed) = (connection.handler(), checked.is_ok());
     let answer = match checked {
         Ok(answer) => answer,
         Err(reason) => {
@@ -490,10 +491,10 @@ fn judge(
     state.phase = if fenced { Phase::Idle } else { Phase::Fencing };
     if let Some(kept) = kept {
         // The credit comes back when the message is not needed any more.
-        settle(requester, grant, None);
+        settle(connection, grant, None);
         return Verdict::Keep(kept);
     }
-    settle(requester, grant, state.take_credit(requester.id));
+    settle(connection, grant, state.take_credit(requester.id));
     let placed = answer.place(requester, rqst);
     match fenced {
         true => Verdict::Complete(placed),

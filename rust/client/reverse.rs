@@ -13,13 +13,19 @@ use crate::{
             ReverseCalls,
             WaitingCall, //
         },
-        settle::send_error,
+        settle::refuse,
         sizes::REVERSE_SLOTS, //
     },
     kapi::{
         ib::RecvBuf,
         sunrpc::ReverseRqst,
         trace, //
+    },
+    transport::header::{
+        inline_len,
+        Direction,
+        Reason,
+        Refusal, //
     },
 };
 use kernel::{
@@ -29,11 +35,7 @@ use kernel::{
 };
 use xdr::{
     Call,
-    CallPayload,
-    Encoder,
-    ErrorMessage,
-    RdmaError,
-    VERSION, //
+    CallPayload, //
 };
 
 /// A Call that has to wait until the callback service has room for it; no other can come before it.
@@ -68,13 +70,8 @@ pub(super) fn called<'a>(
         // on when the session was made is as little use.
         CallPayload::Inline(part) if !chunks && part.bytes.len() <= PAGE_SIZE => part,
         _ => {
-            let error = ErrorMessage {
-                xid: call.xid,
-                version: VERSION,
-                credits: REVERSE_SLOTS,
-                error: RdmaError::Chunk,
-            };
-            send_error(requester, connection, &error);
+            let (xid, reason) = (call.xid, Reason::Chunks);
+            refuse(requester, connection, &Refusal { xid, reason });
             return None;
         }
     };
@@ -118,7 +115,8 @@ fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, xid: u32, call: 
 /// Makes a connection ready for Calls of the server. May sleep.
 pub(super) fn expect_calls(connection: &Connection) {
     let requester = connection.handler();
-    requester.credits.lock().expect_reverse_calls(REVERSE_SLOTS);
+    let credits = &mut connection.lock().flow.credits;
+    credits.expect_reverse_calls(REVERSE_SLOTS);
     // Without memory now the next Call provides them.
     let _ = requester.provide_receives(connection);
     deliver_pending(requester);
@@ -161,15 +159,12 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
     let mut buffer = requester.reply_buffer(connection)?;
     let reply = rqst.send_buf();
-    let to = buffer.bytes();
-    let header = Encoder::msg(to, rqst.xid(), REVERSE_SLOTS).no_chunks();
-    let header = header.map_err(|_| EMSGSIZE)?;
-    let len = header.saturating_add(reply.len());
-    if len > requester.thresholds().send {
+    let len = reply.len();
+    if inline_len(len) > requester.thresholds().send {
         return Err(EMSGSIZE);
     }
-    let body = to.get_mut(header..len).ok_or(EMSGSIZE)?;
-    reply.copy_to(0, body)?;
+    let room = buffer.plain(Direction::Reply, rqst.xid())?;
+    reply.copy_to(0, room.get_mut(..len).ok_or(EMSGSIZE)?)?;
     // That of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();

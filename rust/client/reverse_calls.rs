@@ -9,7 +9,7 @@ mod tests;
 use crate::{
     client::sizes::REVERSE_SLOTS,
     kapi::ib::RecvBuf,
-    transport::credits::RECEIVE_BATCH, //
+    transport::flow::credits::RECEIVE_BATCH, //
 };
 use kernel::prelude::*;
 

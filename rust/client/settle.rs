@@ -17,23 +17,18 @@ use crate::{
         sys::log,
         trace::TaskId, //
     },
-    transport::credits::Credit, //
+    transport::{
+        flow::credits::Credit,
+        header::Refusal, //
+    },
 };
-use xdr::ErrorMessage;
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
 /// and of the credit that comes back with the Reply.
 #[inline(always)]
-pub(super) fn settle(requester: &Requester, grant: Option<u32>, back: Option<Credit>) {
-    let mut credits = requester.credits.lock();
-    if let Some(credit) = back {
-        credits.put(credit);
-    }
-    let changed = grant.and_then(|wire| credits.granted(wire));
-    drop(credits);
-    if let Some(calls) = changed {
-        requester.shared.xprt.set_window(calls);
-    }
+pub(super) fn settle(connection: &Connection, grant: Option<u32>, back: Option<Credit>) {
+    let changed = connection.lock().flow.credits.answered(back, grant);
+    connection.handler().set_window(changed);
 }
 
 /// A message that was not well formed: counted, logged, and otherwise ignored (RFC 8166,
@@ -65,20 +60,22 @@ pub(super) fn foreign_key(requester: &Requester, xid: u32) {
 /// their credit back, but not beside another that is being looked at.
 #[cold]
 pub(super) fn unawaited(
-    requester: &Requester,
+    connection: &Connection,
     message: &Received<'_>,
     xid: u32,
-    credits: Option<u32>,
+    grant: Option<u32>,
     why: NotFound,
 ) {
-    let unknown = why == NotFound::Unknown;
-    let mut ours = requester.credits.lock();
-    let (probe, back) = (ours.awaits_probe(xid), unknown && ours.put_unawaited(xid));
-    drop(ours);
+    let (requester, unknown) = (connection.handler(), why == NotFound::Unknown);
+    let mut queue = connection.lock();
+    let credits = &mut queue.flow.credits;
+    let probe = credits.awaits_probe(xid);
+    let back = unknown && credits.put_unawaited(xid);
+    drop(queue);
     if probe && unknown {
         requester.shared.xprt.was_ours();
     }
-    if credits.is_some() && !probe {
+    if grant.is_some() && !probe {
         trace::unexpected(requester, message.bytes());
     }
     // Of one that was not sent it may be a key that is about to be registered.
@@ -86,8 +83,8 @@ pub(super) fn unawaited(
     if message.has_invalidated() && (unsent || (unknown && !back)) {
         foreign_key(requester, xid);
     }
-    match credits {
-        Some(credits) if back => settle(requester, Some(credits), None),
+    match grant {
+        Some(_) if back => settle(connection, grant, None),
         Some(_) => (),
         None => {
             bad_reply(requester, Some(xid), "not well formed");
@@ -104,10 +101,10 @@ pub(super) fn unawaited(
 
 /// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
-pub(super) fn send_error(requester: &Requester, connection: &Connection, error: &ErrorMessage) {
+pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {
     let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
-        let encoded = error.encode(buffer.bytes());
-        encoded.is_ok_and(|len| buffer.post(len, None, || TaskId::NONE).is_ok())
+        let refused = buffer.refuse(refusal);
+        refused.is_ok() && buffer.post(0, None, || TaskId::NONE).is_ok()
     });
     if !sent {
         requester.loss.report(LossReason::BadMessage);

@@ -12,7 +12,7 @@ use crate::{
         TransferSizes, //
     },
     transport::{
-        credits::RECEIVE_BATCH,
+        flow::credits::RECEIVE_BATCH,
         queues::{
             Queues,
             Wish, //

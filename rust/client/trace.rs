@@ -29,7 +29,10 @@ use crate::{
             Carriage, //
         },
     },
-    transport::registration::last_mapped, //
+    transport::{
+        header::longest_inline,
+        registration::last_mapped, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -37,8 +40,7 @@ use xdr::{
     ErrorMessage,
     FixedHeader,
     RdmaError,
-    Reply,
-    MIN_HEADER, //
+    Reply, //
 };
 
 /// A connection is up, from one address to another.
@@ -46,7 +48,7 @@ pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: So
     trace::xprtrdma_inline_thresh(|| {
         let Thresholds { send, receive, .. } = *thresholds;
         // With chunks it is less, by what they take in the header.
-        let longest = |threshold: usize| threshold.saturating_sub(MIN_HEADER) as u32;
+        let longest = |threshold: usize| longest_inline(threshold) as u32;
         let longest = (longest(send), longest(receive));
         (
             send as u32,

@@ -44,7 +44,10 @@ use crate::{
             },
         },
     },
-    transport::region_plan::PAYLOAD_PAGES,
+    transport::{
+        header::longest_inline,
+        region_plan::PAYLOAD_PAGES, //
+    },
 };
 use core::ffi::{
     c_int,
@@ -267,7 +270,7 @@ impl Transport for ClientXprt {
             }
             None => 1024,
         };
-        inline.min(PAGE_SIZE).saturating_sub(xdr::MIN_HEADER)
+        longest_inline(inline.min(PAGE_SIZE))
     }
 
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {

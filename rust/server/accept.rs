@@ -48,6 +48,14 @@ use crate::{
             Endpoint,
             EndpointConfig, //
         },
+        flow::{
+            credits::Credits,
+            grant::{
+                Grant,
+                REVERSE, //
+            },
+            Flow, //
+        },
     },
 };
 use kernel::{
@@ -143,7 +151,12 @@ fn endpoint(
         |sizes| {
             let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
             let more = (!device.iwarp, all_pulls.share_of_receives());
-            Responder::new(handle, events, peer, poison, more, sizes)
+            let flow = Flow {
+                credits: Credits::new(0, REVERSE, false)?,
+                grant: Grant::new(sizes.queues.messages),
+            };
+            let responder = Responder::new(handle, events, peer, poison, more, sizes)?;
+            Ok((flow, responder))
         },
         |unfit| {
             // The peer has gone already, and the device is not at fault.
@@ -198,7 +211,7 @@ impl Connection {
         let what = (max_message, client_pulls);
         let qp = endpoint(id, device, what, &events, &poison, (&handle, &all_pulls))?;
         let config = qp.config();
-        let receives = qp.handler().wanted_receives();
+        let receives = qp.lock().flow.grant.receives();
         qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;

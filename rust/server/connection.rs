@@ -25,12 +25,6 @@ use crate::{
     },
     server::{
         events::Events,
-        grant::{
-            self,
-            Grant,
-            Wanted,
-            BATCH, //
-        },
         poison::Poison,
         pulls::Pulls,
         sizes::{
@@ -50,9 +44,13 @@ use crate::{
             Handler,
             WcError, //
         },
+        flow::grant::{
+            Grant,
+            BATCH, //
+        },
+        header::Refusal,
         provided_total::ProvidedShare,
         providing::Providing,
-        reverse_credits::ReverseCredits,
         send_buffer::{
             Attached,
             SendBuffer, //
@@ -61,7 +59,7 @@ use crate::{
     },
 };
 use kernel::{
-    new_mutex, new_spinlock,
+    new_spinlock,
     prelude::*,
     sync::{
         atomic::{
@@ -69,22 +67,14 @@ use kernel::{
             Relaxed, //
         },
         Arc,
-        Mutex,
         SpinLock, //
     },
 };
 use xdr::{
     peek_done,
-    ErrorMessage,
-    FixedHeader,
     Limits,
-    RdmaError,
-    Role,
-    VERSION, //
+    Role, //
 };
-
-/// The grant in an answer that is not posted yet: [`Connection::answer`] says it.
-pub(super) const CREDITS_UNSET: u32 = 0;
 
 /// The responder's part of a connection.
 #[pin_data]
@@ -97,8 +87,6 @@ pub(crate) struct Responder {
     names_faults: bool,
     /// What is provided for the client to pull, if it does.
     provides: Option<Provides>,
-    #[pin]
-    wanted: SpinLock<Wanted>,
     /// What it has for them of the memory for all clients.
     #[pin]
     share: SpinLock<ProvidedShare>,
@@ -106,12 +94,6 @@ pub(crate) struct Responder {
     calls: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
-    /// A mutex, since an answer that cannot be posted lets memory go under it.
-    #[pin]
-    grant: Mutex<Grant>,
-    /// Credits for Calls to the client.
-    #[pin]
-    pub(super) reverse: SpinLock<ReverseCredits>,
 }
 
 impl Responder {
@@ -125,11 +107,8 @@ impl Responder {
         (names_faults, share): (bool, ProvidedShare),
         sizes: &Sizes,
     ) -> Result<impl PinInit<Self>> {
-        let grant = Grant::new(sizes.queues.messages);
-        let (granted, provides) = (grant.receives(), sizes.provides);
-        let wanted = Wanted::new(granted);
+        let provides = sizes.provides;
         let waiting = Waiting::new(sizes.queues.receives as usize)?;
-        let reverse = ReverseCredits::new(grant::REVERSE)?;
         Ok(pin_init!(Self {
             handle,
             events,
@@ -137,18 +116,10 @@ impl Responder {
             poison,
             names_faults,
             provides,
-            wanted <- new_spinlock!(wanted, "svcrdma_wanted"),
             share <- new_spinlock!(share, "svcrdma_share"),
             calls: Atomic::new(0),
             waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
-            grant <- new_mutex!(grant, "svcrdma_grant"),
-            reverse <- new_spinlock!(reverse, "svcrdma_reverse"),
         }))
-    }
-
-    /// Whether all credits are with Calls that were dropped. May sleep.
-    pub(super) fn has_no_credit_left(&self) -> bool {
-        self.grant.lock().is_used_up()
     }
 
     /// How many messages were received so far, up to `u32::MAX`.
@@ -166,22 +137,25 @@ impl Responder {
         self.handle.close();
     }
 
-    /// Receives that are needed.
-    pub(super) fn wanted_receives(&self) -> u32 {
-        self.wanted.lock().receives()
-    }
-
     /// What is provided for the client to pull, if it does.
     pub(super) fn provides(&self) -> Option<Provides> {
         self.provides
     }
 
-    /// So many more Receives are wanted, or fewer; the endpoint is told.
-    fn change_wanted(&self, endpoint: &Endpoint<Self>, change: impl FnOnce(&mut Wanted)) {
-        let mut wanted = self.wanted.lock();
-        change(&mut wanted);
-        // Under the lock, so that the last word is the latest.
-        endpoint.want_receives(wanted.receives());
+    /// Changes the grant, and tells the endpoint of the Receives that it takes.
+    fn change_grant<R>(
+        &self,
+        endpoint: &Endpoint<Self>,
+        change: impl FnOnce(&mut Grant) -> R,
+    ) -> R {
+        let mut queue = endpoint.lock();
+        let grant = &mut queue.flow.grant;
+        let result = change(grant);
+        if let Some(receives) = grant.changed() {
+            // Under the lock, so that the last word is the latest.
+            endpoint.want_receives(receives);
+        }
+        result
     }
 
     /// A message that is no Call, Reply or error if the client pulls Replies: it has pulled that
@@ -189,7 +163,7 @@ impl Responder {
     #[cold]
     fn pulled(&self, endpoint: &Endpoint<Self>, message: &Received<'_>, xid: u32) -> Result {
         count(Counter::Pulled);
-        self.change_wanted(endpoint, Wanted::said);
+        self.change_grant(endpoint, Grant::put_done);
         let result = endpoint.pulled(xid, message.take_invalidated());
         trace::svcrdma_pulled(|| (message.into(), xid, trace::status(result)));
         result
@@ -356,8 +330,9 @@ impl Handler for Responder {
 
 /// A Reply or an error that is ready to be posted.
 pub(super) struct ReplySend<'a> {
-    /// Begins with a header that grants [`CREDITS_UNSET`].
+    /// Has the header.
     pub(super) buffer: SendBuffer<'a, Responder>,
+    /// Bytes that follow it.
     pub(super) len: usize,
     pub(super) with: Attached<'a, Responder>,
 }
@@ -416,41 +391,32 @@ impl Connection {
         posted.inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
-    /// Posts an answer, which grants what is to be granted by now. May sleep.
-    pub(super) fn answer(&self, answer: ReplySend<'_>) -> Result {
-        self.post(&mut self.qp.handler().grant.lock(), answer)
-    }
-
-    /// As [`Self::answer`], with the Reply of one of `threads`. The grant follows what the client
-    /// uses: `used` are the messages in use. May sleep.
+    /// Posts the Reply of one of `threads`. The grant follows what the client uses: `used` are the
+    /// messages in use. May sleep.
     #[inline(always)]
     pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
-        let mut grant = self.qp.handler().grant.lock();
-        self.post(&mut grant, reply)?;
-        if grant.used(used, threads) {
-            let wanted = self.want_receives(&grant);
-            drop(grant);
-            self.make_receives(wanted);
+        self.post(reply)?;
+        if self.change_grant(|grant| grant.used(used, threads)) {
+            // Without memory the grant stays as it is.
+            let _ = self.make_receives();
         }
         Ok(())
     }
 
-    /// The client goes by the last answer that it gets, so they are posted in the order of their
-    /// grants.
+    /// Posts an answer. May sleep.
     #[inline(always)]
-    fn post(&self, grant: &mut Grant, mut answer: ReplySend<'_>) -> Result {
-        FixedHeader::set_credits(answer.buffer.bytes(), grant.credits());
+    fn post(&self, answer: ReplySend<'_>) -> Result {
         let ReplySend {
             buffer,
             len,
             mut with,
         } = answer;
-        with.may_be_refused = len > self.send_threshold;
+        with.may_be_refused = buffer.header_len().saturating_add(len) > self.send_threshold;
         let writes = with.writes.as_ref().map_or(0, RwBuilder::pieces);
         let provided = with.provided.as_ref().map(Providing::bytes);
         let posted = buffer.send(len, with);
         if let Some(bytes) = provided {
-            posted.inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))?;
+            posted.inspect_err(|_| self.change_grant(Grant::put_done))?;
             if let Some(pulls) = &self.pulls {
                 pulls.provided(bytes);
             }
@@ -459,29 +425,28 @@ impl Connection {
         if writes != 0 {
             count_all(Counter::Write, writes);
         }
-        if grant.advertise() {
-            // All that the client has sent by an older one has found its Receive.
-            self.want_receives(grant);
-        }
         Ok(())
     }
 
-    /// So many Receives are needed by the grant, which is returned, beside what the client says
-    /// without a credit.
-    fn want_receives(&self, grant: &Grant) -> u32 {
-        let granted = grant.receives();
-        let handler = self.qp.handler();
-        handler.change_wanted(&self.qp, |wanted| wanted.granted = granted);
-        granted
+    /// As [`Responder::change_grant`].
+    #[inline]
+    fn change_grant<R>(&self, change: impl FnOnce(&mut Grant) -> R) -> R {
+        self.qp.handler().change_grant(&self.qp, change)
     }
 
-    /// Posts as many Receives as are needed. `EMSGSIZE` if there is no memory for so many with what
-    /// other clients have. May sleep.
-    fn post_wanted_receives(&self) -> Result {
-        let handler = self.qp.handler();
-        let wanted = handler.wanted_receives();
+    /// Posts as many Receives as are needed for what is granted, or is to be granted then.
+    /// `EMSGSIZE` if there is no memory for so many with what other clients have. May sleep.
+    #[cold]
+    fn make_receives(&self) -> Result {
+        let wanted = self.qp.lock().flow.grant.receives();
+        let made = self.post_receives(wanted);
+        self.change_grant(|grant| grant.made(wanted, made.is_ok()));
+        made
+    }
+
+    fn post_receives(&self, wanted: u32) -> Result {
         let bytes = (wanted as usize).saturating_mul(self.qp.config().receive_size);
-        handler.share.lock().grow(bytes)?;
+        self.qp.handler().share.lock().grow(bytes)?;
         self.qp.grow_receives(wanted)?;
         self.tell_posted(self.qp.post_receive_batch(1))?;
         Ok(())
@@ -490,35 +455,19 @@ impl Connection {
     /// The client is to be able to say once more that it has pulled a Reply. `EMSGSIZE` if it can
     /// say so `most` times already. May sleep.
     pub(super) fn receive_one_more(&self, most: u32) -> Result {
-        let mut room = false;
-        self.qp.handler().change_wanted(&self.qp, |wanted| {
-            room = wanted.unsaid < most;
-            wanted.unsaid += u32::from(room);
-        });
-        if !room {
+        if !self.change_grant(|grant| grant.expect_done(most)) {
             return Err(EMSGSIZE);
         }
-        self.post_wanted_receives()
-            .inspect_err(|_| self.qp.handler().change_wanted(&self.qp, Wanted::said))
-    }
-
-    /// What is granted must be posted.
-    #[cold]
-    fn make_receives(&self, wanted: u32) {
-        let made = self.post_wanted_receives();
-        let mut grant = self.qp.handler().grant.lock();
-        grant.made(wanted, made.is_ok());
-        self.want_receives(&grant);
+        self.make_receives()
+            .inspect_err(|_| self.change_grant(Grant::put_done))
     }
 
     /// A Call ends without a Reply, and its message was given back. Its credit comes back with the
     /// next Reply, if there is one. May sleep.
     pub(super) fn call_dropped(&self) {
-        let mut grant = self.qp.handler().grant.lock();
-        let goes_on = grant.dropped();
-        let wanted = self.want_receives(&grant);
-        drop(grant);
-        self.make_receives(wanted);
+        let goes_on = self.change_grant(Grant::dropped);
+        // Without memory the credit does not come back.
+        let _ = self.make_receives();
         if !goes_on {
             self.drops.hasten(0);
         }
@@ -529,33 +478,19 @@ impl Connection {
         self.qp.handler().close();
     }
 
-    /// The answer to a Call whose chunks cannot be served.
-    pub(super) fn chunk_error(&self, xid: u32) -> ErrorMessage {
-        ErrorMessage {
-            xid,
-            version: VERSION,
-            credits: CREDITS_UNSET,
-            error: RdmaError::Chunk,
-        }
-    }
-
-    /// Answers that the chunks of a Call cannot be served. May sleep.
-    pub(super) fn send_chunk_error(&self, xid: u32) {
-        self.send_error(&self.chunk_error(xid));
-    }
-
     /// Answers with an error; the connection ends if that is not possible (RFC 8166,
     /// section 4.5.4). The message that it answers must have been dropped. May sleep.
-    pub(super) fn send_error(&self, error: &ErrorMessage) {
+    pub(super) fn refuse(&self, refusal: impl Into<Refusal>) {
+        let refusal = refusal.into();
         self.receive_more();
-        match error.error {
-            RdmaError::Version { .. } => trace::svcrdma_err_vers(|| error.xid),
-            RdmaError::Chunk => trace::svcrdma_err_chunk(|| error.xid),
+        match refusal.is_of_version() {
+            true => trace::svcrdma_err_vers(|| refusal.xid),
+            false => trace::svcrdma_err_chunk(|| refusal.xid),
         }
         let sent = self.qp.send_buffer().and_then(|mut buffer| {
-            let len = error.encode(buffer.bytes()).map_err(|_| EINVAL)?;
-            let with = Attached::default();
-            self.answer(ReplySend { buffer, len, with })
+            buffer.refuse(&refusal)?;
+            let (len, with) = (0, Attached::default());
+            self.post(ReplySend { buffer, len, with })
         });
         if sent.is_err() {
             self.close();

@@ -58,7 +58,7 @@ struct Judge {
 impl WorkItem for Judge {
     fn run(&self, timer: Timer<'_>) {
         let responder = self.qp.handler();
-        if !responder.has_no_credit_left() {
+        if !self.qp.lock().flow.grant.is_used_up() {
             return;
         }
         let calls = responder.calls();

@@ -31,8 +31,7 @@ use crate::{
     server::{
         connection::{
             Connection,
-            Responder,
-            CREDITS_UNSET, //
+            Responder, //
         },
         request::{
             ReplyCtx,
@@ -47,6 +46,10 @@ use crate::{
         },
     },
     transport::{
+        header::{
+            Reason,
+            Refusal, //
+        },
         segment_cursor::SegmentCursor,
         transfer::RwBuilder, //
     },
@@ -59,7 +62,6 @@ use xdr::{
     Call,
     CallPayload,
     Direction,
-    ErrorMessage,
     ReadChunk,
     Rejected,
     Reply,
@@ -81,7 +83,7 @@ enum Disposition<'c> {
     /// It is one whose argument cannot be read now: all regions are in use.
     Later(u32, ReadTicket),
     /// It must be answered with an error.
-    Answer(ErrorMessage),
+    Refuse(Refusal),
     /// There is nothing more to do.
     Done,
     /// The connection cannot go on.
@@ -141,12 +143,12 @@ fn settle(
             // If no others are using regions, there will never be enough.
             if let Err(message) = connection.qp.handler().stall(message, turn) {
                 drop(message);
-                connection.send_chunk_error(xid);
+                connection.refuse(refusal(xid, Reason::Chunks));
             }
         }
-        Disposition::Answer(error) => {
+        Disposition::Refuse(refusal) => {
             drop(message);
-            connection.send_error(&error);
+            connection.refuse(refusal);
         }
         Disposition::Done => {
             drop(message);
@@ -172,7 +174,7 @@ fn dispose<'c>(
     match decoded {
         Ok(xdr::Message::Call(call)) => {
             if connection.qp.handler().is_poisonous(call.xid) {
-                return Disposition::Answer(connection.chunk_error(call.xid));
+                return Disposition::Refuse(refusal(call.xid, Reason::Poisonous));
             }
             let ctx = ReplyCtx::new(call, connection.invalidate);
             match &call.payload {
@@ -195,9 +197,12 @@ fn dispose<'c>(
 /// What to do with a message that is not well formed.
 #[inline(never)]
 fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposition<'c> {
-    match rejected.error_message(Role::Responder, CREDITS_UNSET) {
-        Some(error) if rejected.direction.is_some() => Disposition::Answer(error),
-        Some(error) => answer_call(connection, error),
+    match rejected
+        .error_message(Role::Responder, 0)
+        .map(Refusal::from)
+    {
+        Some(refusal) if rejected.direction.is_some() => Disposition::Refuse(refusal),
+        Some(refusal) => refuse_call(connection, refusal),
         None => Disposition::Done,
     }
 }
@@ -221,7 +226,7 @@ fn dispose_reply<'c>(
         // No Reply chunk was offered, so this is a Call without a message (RFC 8166,
         // section 4.5.2), or a bad Reply.
         ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => {
-            answer_call(connection, connection.chunk_error(reply.xid))
+            refuse_call(connection, refusal(reply.xid, Reason::Chunks))
         }
     }
 }
@@ -229,12 +234,17 @@ fn dispose_reply<'c>(
 /// What to do with a message that does not say whether it is a Call: an error is the answer, unless
 /// a Call of this end awaits a Reply with its XID. Then it is that one for all that can be known,
 /// and a bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
-fn answer_call<'c>(connection: &Connection, error: ErrorMessage) -> Disposition<'c> {
-    if reverse::awaits(connection, error.xid) {
+fn refuse_call<'c>(connection: &Connection, refusal: Refusal) -> Disposition<'c> {
+    if reverse::awaits(connection, refusal.xid) {
         Disposition::Done
     } else {
-        Disposition::Answer(error)
+        Disposition::Refuse(refusal)
     }
+}
+
+/// Returns the refusal of the Call of this XID.
+fn refusal(xid: u32, reason: Reason) -> Refusal {
+    Refusal { xid, reason }
 }
 
 /// What to do with a Call that has Read chunks.
@@ -248,7 +258,7 @@ fn dispose_reads<'c>(
 ) -> Disposition<'c> {
     if let CallPayload::Inline(inline) = &call.payload {
         if !call.reduces_eligible_inline(inline.bytes) {
-            return Disposition::Answer(connection.chunk_error(call.xid));
+            return Disposition::Refuse(refusal(call.xid, Reason::Chunks));
         }
     }
     let handler = connection.qp.handler();
@@ -260,7 +270,7 @@ fn dispose_reads<'c>(
         Err(e) => {
             handler.end_read();
             if e == EMSGSIZE {
-                Disposition::Answer(connection.chunk_error(call.xid))
+                Disposition::Refuse(refusal(call.xid, Reason::Chunks))
             } else {
                 Disposition::Close(e)
             }
@@ -287,7 +297,7 @@ fn read(
     };
     handler.end_read();
     if e == EMSGSIZE {
-        connection.send_chunk_error(xid);
+        connection.refuse(refusal(xid, Reason::Chunks));
         return Ok(None);
     }
     connection.close();
@@ -314,7 +324,7 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
         (None, _) => {
             let (message, ctx) = request;
             drop(message);
-            connection.send_chunk_error(ctx.xid);
+            connection.refuse(refusal(ctx.xid, Reason::Chunks));
             return None;
         }
     };

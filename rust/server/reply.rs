@@ -22,6 +22,10 @@ use crate::{
             Request, //
         },
     },
+    transport::header::{
+        Reason,
+        Refusal, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -43,7 +47,10 @@ impl SvcMessage<Connection> for Request {
         let used = connection.put(message);
         match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
             // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-            Err(e) if e == EMSGSIZE => connection.send_chunk_error(ctx.xid),
+            Err(e) if e == EMSGSIZE => connection.refuse(Refusal {
+                xid: ctx.xid,
+                reason: Reason::ReplyRoom,
+            }),
             Err(e) => {
                 connection.close();
                 return Err(e);

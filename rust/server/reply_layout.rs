@@ -30,14 +30,14 @@ use crate::{
         connection::{
             Connection,
             ReplySend,
-            Responder,
-            CREDITS_UNSET, //
+            Responder, //
         },
         pulls::Pulls,
         request::ReplyCtx,
         trace::returned, //
     },
     transport::{
+        header::ReplyStream,
         segment_cursor::SegmentCursor,
         send_buffer::{
             Attached,
@@ -49,7 +49,6 @@ use crate::{
 use kernel::prelude::*;
 use xdr::{
     Offer,
-    Segment,
     WriteChunk, //
 };
 
@@ -140,15 +139,19 @@ impl<'a> ReplyLayout<'a> {
         each(at, self.len.saturating_sub(at))
     }
 
-    /// Writes the header, and returns its length. `long` is the length of a Payload stream in the
-    /// Reply chunk.
+    /// Writes the header. Returns the room behind it.
     #[inline(always)]
-    fn header(&self, to: &mut [u8], long: Option<usize>) -> Result<usize> {
-        let written = self.payloads.iter().map(|payload| payload.length as u32);
-        let long = long.map(|len| len as u32);
-        self.offer
-            .encode_reply(to, self.ctx.xid, CREDITS_UNSET, written, long)
-            .map_err(|_| EMSGSIZE)
+    fn header<'b>(
+        &self,
+        buffer: &'b mut SendBuffer<'_, Responder>,
+        stream: ReplyStream<'_>,
+    ) -> Result<&'b mut [u8]> {
+        buffer.reply(self.ctx.xid, self.offer, self.written(), stream)
+    }
+
+    /// Returns the bytes that go into each Write chunk.
+    fn written(&self) -> impl Iterator<Item = u32> + 'a {
+        self.payloads.iter().map(|payload| payload.length as u32)
     }
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
@@ -177,8 +180,8 @@ impl<'a> ReplyLayout<'a> {
         let whole = size.saturating_add(self.stream_len);
         let longest = connection.longest_inline(self.offer.reply_chunk.is_some());
         let long = if whole <= longest {
-            self.header(buffer.bytes(), None)?;
-            self.copy_stream(size, buffer.bytes(), rqst)?;
+            let room = self.header(&mut buffer, ReplyStream::Inline)?;
+            self.copy_stream(room, rqst)?;
             trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
             None
         } else {
@@ -189,10 +192,10 @@ impl<'a> ReplyLayout<'a> {
                 (_, Some(pulls)) => return self.provided(connection, pulls, buffer, rqst),
                 (None, None) => return Err(EMSGSIZE),
             }
-            self.header(buffer.bytes(), Some(self.stream_len))?;
+            self.header(&mut buffer, ReplyStream::ReplyChunk(self.stream_len))?;
             chunk
         };
-        let len = long.map_or(whole, |_| size);
+        let len = long.map_or(self.stream_len, |_| 0);
         if trace::on::svcrdma_encode_wseg() {
             { *self }.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
@@ -214,11 +217,10 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// Copies the Payload stream to behind a header of so many bytes.
+    /// Copies the Payload stream to behind the header.
     #[inline(always)]
-    fn copy_stream(&self, header: usize, to: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
+    fn copy_stream(&self, mut rest: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
-        let mut rest = to.get_mut(header..).ok_or(EMSGSIZE)?;
         self.stream(
             #[inline(always)]
             |offset, n| {
@@ -323,8 +325,8 @@ impl<'a> ReplyLayout<'a> {
             part.skip(offset);
             provided.add(&mut part)
         })?;
-        let len = self.provided_header(buffer.bytes(), provided.segments())?;
-        if len > connection.send_threshold {
+        self.header(&mut buffer, ReplyStream::Provided(provided.segments()))?;
+        if buffer.header_len() > connection.send_threshold {
             return Err(EMSGSIZE);
         }
         let transfer = match self.places_nothing() {
@@ -339,7 +341,7 @@ impl<'a> ReplyLayout<'a> {
         connection.receive_one_more(limits.replies)?;
         Ok(ReplySend {
             buffer,
-            len,
+            len: 0,
             with: Attached {
                 xid: Some(xid),
                 invalidate: self.ctx.key,
@@ -348,15 +350,5 @@ impl<'a> ReplyLayout<'a> {
                 ..Attached::default()
             },
         })
-    }
-
-    /// Writes the header of a Reply whose Payload stream is provided in these segments. Returns its
-    /// length.
-    fn provided_header(&self, to: &mut [u8], segments: &[Segment]) -> Result<usize> {
-        let written = self.payloads.iter().map(|payload| payload.length as u32);
-        let ids = (self.ctx.xid, CREDITS_UNSET);
-        self.offer
-            .encode_provided_reply(to, ids, written, segments)
-            .map_err(|_| EMSGSIZE)
     }
 }

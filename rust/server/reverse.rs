@@ -11,44 +11,57 @@ use crate::{
         },
         sys::{
             log::warn_about,
-            time::jiffies, //
+            time::{
+                jiffies,
+                HZ, //
+            },
         },
     },
-    server::{
-        connection::Connection,
-        grant, //
+    server::connection::Connection,
+    transport::{
+        flow::grant::REVERSE,
+        header::{
+            inline_len,
+            Direction, //
+        },
+        send_buffer::Attached, //
     },
-    transport::send_buffer::Attached, //
 };
-use kernel::prelude::*;
-use xdr::{
-    Encoder,
-    MIN_HEADER, //
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
 };
 
+/// How long all credits may be with Calls that nobody waits for any more.
+const PATIENCE: Jiffies = 60 * HZ;
+
 impl ReverseDirection for Connection {
-    const CREDITS: u32 = grant::REVERSE;
+    const CREDITS: u32 = REVERSE;
 
     fn call(&self, message: &RpcRqst<'_>) -> Result {
         // One that is longer than the client receives is not sent (no chunks here, RFC 8167,
         // section 5.3), and has no answer. After an error nfsd would make it again at once, for
         // ever.
-        let len = MIN_HEADER + message.send_buf().len();
-        if len > self.longest_inline(true) {
+        if inline_len(message.send_buf().len()) > self.longest_inline(true) {
             return Ok(());
         }
         get_credit(self, message)?;
-        let sent = send(self, message, len);
+        let sent = send(self, message);
         if sent.is_err() {
-            let credits = &self.qp.handler().reverse;
-            credits.lock().answered(message.xid(), None);
+            put_credit(self, message.xid(), None);
             message.xprt().space();
         }
         sent
     }
 
     fn call_ended(&self, xid: u32) {
-        let over = self.qp.handler().reverse.lock().ended(xid, jiffies());
+        let mut queue = self.qp.lock();
+        let credits = &mut queue.flow.credits;
+        if let Some(credit) = credits.of(xid) {
+            credits.abandon(credit);
+        }
+        let over = credits.are_lost(jiffies(), PATIENCE);
+        drop(queue);
         if over {
             let peer = &self.addresses.1;
             warn_about(
@@ -63,15 +76,19 @@ impl ReverseDirection for Connection {
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has
 /// granted the client need not have a Receive (RFC 8166, section 3.3.1).
 fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
-    let (credits, xid) = (&connection.qp.handler().reverse, message.xid());
-    if credits.lock().get(xid) {
+    // It is known by its XID, as there is no state of ours for an RPC of this end.
+    let take = || {
+        let mut queue = connection.qp.lock();
+        queue.flow.credits.get(message.xid()).is_some()
+    };
+    if take() {
         return Ok(());
     }
     let xprt = message.xprt();
     xprt.wait_for_space();
     // One may have come back, or the connection have ended, before the sender was marked as
     // waiting.
-    let taken = credits.lock().get(xid);
+    let taken = take();
     if !taken && xprt.is_connected() {
         return Err(EAGAIN);
     }
@@ -79,19 +96,34 @@ fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     taken.then_some(()).ok_or(ENOTCONN)
 }
 
-fn send(connection: &Connection, message: &RpcRqst<'_>, len: usize) -> Result {
+/// Takes the credit back of the Call of this XID, which was answered with that grant, or was not
+/// sent after all. False where there is no such Call.
+fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
+    let mut queue = connection.qp.lock();
+    let credits = &mut queue.flow.credits;
+    let known = match credits.of(xid) {
+        Some(credit) => {
+            credits.put(credit);
+            true
+        }
+        None => credits.put_unawaited(xid),
+    };
+    if let (true, Some(wire)) = (known, grant) {
+        credits.granted(wire);
+    }
+    known
+}
+
+fn send(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer();
     // Whoever waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
-    // What is asked for in credits is what can wait for a Reply at once.
-    let to = buffer.bytes();
-    let header = Encoder::msg(to, message.xid(), grant::REVERSE).no_chunks();
-    let room = to.get_mut(header.map_err(|_| EMSGSIZE)?..len);
-    body.copy_to(0, room.ok_or(EMSGSIZE)?)?;
+    let room = buffer.plain(Direction::Call, message.xid())?;
+    body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
-        .send(len, Attached::default())
+        .send(body.len(), Attached::default())
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }
@@ -104,21 +136,20 @@ pub(super) fn replied(
     credits: u32,
     reply: &[u8],
 ) {
-    let reverse = &connection.qp.handler().reverse;
     // First, since who waits for more credits is woken when a Call has its Reply.
-    if reverse.lock().answered(xid, Some(credits)) {
+    if put_credit(connection, xid, Some(credits)) {
         rqst.complete_reverse(xid, reply);
     }
 }
 
 /// An RDMA_ERROR came, which may be the answer to a Call.
 pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
-    if connection.qp.handler().reverse.lock().answered(xid, None) {
+    if put_credit(connection, xid, None) {
         rqst.fail_reverse(xid);
     }
 }
 
-/// Whether a Call awaits its answer.
+/// Returns whether a Call awaits its answer.
 pub(super) fn awaits(connection: &Connection, xid: u32) -> bool {
-    connection.qp.handler().reverse.lock().awaits(xid)
+    connection.qp.lock().flow.credits.awaits(xid)
 }

@@ -14,8 +14,8 @@ use crate::{
         },
         sys::memalloc::total_pages, //
     },
-    server::grant,
     transport::{
+        flow::grant,
         queues::{
             Queues,
             Wish, //

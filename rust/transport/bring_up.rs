@@ -20,6 +20,7 @@ use crate::{
             Handler,
             Parts, //
         },
+        flow::Flow,
         send_queue::SendQueue,
         trace,
         unfit::{
@@ -34,7 +35,7 @@ use kernel::{
 };
 
 /// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and
-/// `handler` make of its device's limits and of up to `requests` messages at once. A device may
+/// `parts` make of its device's limits and of up to `requests` messages at once. A device may
 /// refuse sizes that are within its limits, when it has no memory, or where one limit depends on
 /// another: then it is asked for room for half the messages, or for half the pages of a region.
 ///
@@ -44,7 +45,7 @@ pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
     device: DeviceLimits,
     requests: u32,
     sizes: impl Fn(&DeviceLimits, u32) -> Result<(EndpointConfig, S), Unfit>,
-    handler: impl Fn(&S) -> Result<I>,
+    parts: impl Fn(&S) -> Result<(Flow, I)>,
     tell: impl Fn(Unfit),
 ) -> Result<Arc<Endpoint<H>>> {
     let mut ask = Ask::new(device, requests);
@@ -52,7 +53,8 @@ pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
         let (config, made) = sizes(&ask.device, ask.requests)
             .map_err(|unfit| ask.refusal.unwrap_or(unfit))
             .inspect_err(|unfit| tell(*unfit))?;
-        match of_size(id, config, handler(&made)?) {
+        let (flow, handler) = parts(&made)?;
+        match of_size(id, config, flow, handler) {
             Ok(endpoint) => return Ok(endpoint),
             Err(NotMade::Failed(_, e)) => return Err(e),
             Err(NotMade::Forced) => {
@@ -72,11 +74,13 @@ pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
 pub(super) fn of_size<H: Handler>(
     id: CmId<H::Cm>,
     config: EndpointConfig,
+    flow: Flow,
     handler: impl PinInit<H>,
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
     let peer = id.addresses().1;
     let reads = config.transfers.map_or(0, |transfers| transfers.reads);
     let queue = SendQueue::new(
+        flow,
         (config.regions_per_call, config.longest_read),
         config.send_buffers,
         reads,

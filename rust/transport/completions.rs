@@ -147,8 +147,9 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn fenced(&self, mut queue: Locked<'_, Self>) {
         let (pools, provided) = (queue.take_pools(), queue.take_provided());
+        let endpoint = queue.qp();
         drop(queue);
-        self.handler().fenced();
+        self.handler().fenced(endpoint);
         drop(pools);
         // Their regions are dead.
         drop(provided);

@@ -66,7 +66,9 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
         let _ = (endpoint, cookie, done);
     }
     /// All regions are dead: no peer can reach what they covered. From the tear-down; may sleep.
-    fn fenced(&self) {}
+    fn fenced(&self, endpoint: &Endpoint<Self>) {
+        let _ = endpoint;
+    }
     /// RDMA Reads have ended, well or not; here is their memory. Also from the tear-down.
     fn read_ended(
         &self,

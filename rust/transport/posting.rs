@@ -37,7 +37,10 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use xdr::Role;
+use xdr::{
+    FixedHeader,
+    Role, //
+};
 
 /// A chain of requests of a send queue.
 type WrChain<'a, H> = Chain<'a, Owned<<H as Handler>::Cookie>, Read<<H as Handler>::Cookie>>;
@@ -138,6 +141,10 @@ impl<H: Handler> Sending<'_, H> {
         let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
         if message.may_be_refused || writes != 0 {
             self.note_written(message.xid);
+        }
+        if let Some(direction) = message.direction {
+            let word = self.flow.word(direction);
+            FixedHeader::set_credits(message.buffer.as_mut_slice(), word);
         }
         trace::message_posted(H::ROLE, || {
             let flags = if signaled { SEND_SIGNALED } else { 0 };

@@ -6,7 +6,7 @@ use crate::{
     kapi::{
         ib::{
             Access,
-            Direction,
+            Direction as DmaDirection,
             DmaBuffer,
             Maker,
             Poster,
@@ -34,6 +34,7 @@ use crate::{
 };
 use kernel::prelude::*;
 use xdr::{
+    Direction,
     Role,
     Segment, //
 };
@@ -43,6 +44,8 @@ use xdr::{
 pub(crate) struct SendBuffer<'a, H: Handler> {
     /// None at the end.
     buffer: Option<DmaBuffer>,
+    /// Bytes of the header, and the direction of its message.
+    header: (usize, Option<Direction>),
     endpoint: &'a Endpoint<H>,
 }
 
@@ -167,19 +170,13 @@ impl<H: Handler> Endpoint<H> {
             Some(buffer) => buffer,
             None => self.make_send_buffer(maker)?,
         };
-        Ok(SendBuffer {
-            buffer: Some(buffer),
-            endpoint: self,
-        })
+        Ok(SendBuffer::new(self, buffer))
     }
 
     /// Takes a buffer to send from, if one can be had without sleeping.
     pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
         let buffer = self.lock().get_pooled()?;
-        Some(SendBuffer {
-            buffer: Some(buffer),
-            endpoint: self,
-        })
+        Some(SendBuffer::new(self, buffer))
     }
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
@@ -189,7 +186,7 @@ impl<H: Handler> Endpoint<H> {
         let size = self.config().send_size;
         let made = self
             .enter()
-            .and_then(|poster| self.make_buffer(&poster, size, Direction::ToDevice, maker));
+            .and_then(|poster| self.make_buffer(&poster, size, DmaDirection::ToDevice, maker));
         match made {
             Ok(mut buffer) => {
                 buffer.id = self.lock().next_id();
@@ -201,15 +198,33 @@ impl<H: Handler> Endpoint<H> {
 }
 
 impl<'a, H: Handler> SendBuffer<'a, H> {
+    fn new(endpoint: &'a Endpoint<H>, buffer: DmaBuffer) -> Self {
+        Self {
+            buffer: Some(buffer),
+            header: (0, None),
+            endpoint,
+        }
+    }
+
+    /// Notes that a header of `len` bytes was written, of a message in that direction.
+    pub(super) fn begin(&mut self, direction: Direction, len: usize) {
+        self.header = (len, Some(direction));
+    }
+
+    /// Returns the length of the header.
+    pub(crate) fn header_len(&self) -> usize {
+        self.header.0
+    }
+
     /// What its Send is called in trace events.
     pub(crate) fn id(&self) -> CompletionId {
         let number = self.buffer.as_ref().map_or(0, |buffer| buffer.id);
         CompletionId::new(self.endpoint.cqs().0, number)
     }
 
-    /// The bytes to fill.
+    /// Returns all bytes.
     #[inline(always)]
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) => buffer.as_mut_slice(),
             None => &mut [],
@@ -238,8 +253,8 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.endpoint.padding(len, task)
     }
 
-    /// Posts the Send of the first `len` bytes, behind what goes with it, in one chain. It waits
-    /// for its turn without the caller. A failure is reported with the XID.
+    /// Posts the Send of the header and the `len` bytes that follow it, behind what goes with it,
+    /// in one chain. It waits for its turn without the caller. A failure is reported with the XID.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
@@ -254,19 +269,20 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
             may_be_refused,
         } = with;
         let writes = writes.and_then(RwBuilder::into_writes);
-        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
+        let (endpoint, message) = self.into_message(len).ok_or(EINVAL)?;
         endpoint.post_or_queue(Work::Message(Message {
             xid,
             invalidate,
             writes,
             provided: provided.as_mut().and_then(Providing::take),
             may_be_refused,
-            ..Message::new(buffer, len)
+            ..message
         }))
     }
 
-    /// Posts the registration of the mapped regions, if there are any, and the Send of the first
-    /// `len` bytes, in one chain, for a task or none: there is room, since the buffer is there.
+    /// Posts the registration of the mapped regions, if there are any, and the Send of the header
+    /// and the `len` bytes that follow it, in one chain, for a task or none: there is room, since
+    /// the buffer is there.
     ///
     /// After an error the connection must be dropped. The regions count as registered where nobody
     /// knows what was posted, and were given back where nothing was. `EINVAL` if they are another
@@ -278,18 +294,20 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let (endpoint, buffer) = self.take().ok_or(EINVAL)?;
-        let message = Message::new(buffer, len);
+        let (endpoint, message) = self.into_message(len).ok_or(EINVAL)?;
         match regions {
             Some(regions) => endpoint.post_with(regions, message, task),
             None => endpoint.lock().post_call(message, None, task),
         }
     }
 
-    /// The buffer, and whose it is.
+    /// Returns the message of the header and the `len` bytes that follow it, and whose it is.
     #[inline(always)]
-    fn take(mut self) -> Option<(&'a Endpoint<H>, DmaBuffer)> {
-        let taken = (self.endpoint, self.buffer.take()?);
+    fn into_message(mut self, len: usize) -> Option<(&'a Endpoint<H>, Message)> {
+        let (header, direction) = self.header;
+        let buffer = self.buffer.take()?;
+        let message = Message::new(buffer, header.saturating_add(len), direction);
+        let taken = (self.endpoint, message);
         // Nothing is left in it.
         core::mem::forget(self);
         Some(taken)

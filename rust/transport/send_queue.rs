@@ -13,6 +13,7 @@ use crate::{
         sys::fifo::Fifo, //
     },
     transport::{
+        flow::Flow,
         provided::ProvidedTable,
         work::Work, //
     },
@@ -44,6 +45,7 @@ pub(crate) fn longest_call(registrations: u32) -> u32 {
 ///
 /// `reserved` slots of the ring are for the invalidations of registered regions.
 pub(crate) struct SendQueue<C> {
+    pub(crate) flow: Flow,
     /// The last number that was given to a buffer or a transfer.
     last_id: u32,
     /// Room for the longest Call, by [`longest_call`].
@@ -72,6 +74,7 @@ impl<C> SendQueue<C> {
     /// For Calls of `registrations` at most, `limit` buffers, RDMA Reads of `reads` messages, and
     /// so many Replies that are provided at once. May sleep.
     pub(super) fn new(
+        flow: Flow,
         (registrations, longest_read): (u32, u32),
         limit: u32,
         reads: u32,
@@ -83,6 +86,7 @@ impl<C> SendQueue<C> {
             reads => reads.saturating_add(limit).saturating_add(provided) as usize,
         };
         Ok(Self {
+            flow,
             last_id: 0,
             longest_call: longest_call(registrations),
             longest_read,

@@ -20,6 +20,7 @@ use kernel::{
         Monotonic, //
     },
 };
+use xdr::Direction;
 
 /// Who waits for local invalidations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +78,8 @@ pub(super) struct Writes {
 pub(super) struct Message {
     pub(super) buffer: DmaBuffer,
     pub(super) len: usize,
+    /// That of its credit word.
+    pub(super) direction: Option<Direction>,
     pub(super) xid: Option<u32>,
     /// A key of the peer's.
     pub(super) invalidate: Option<u32>,
@@ -90,10 +93,11 @@ pub(super) struct Message {
 impl Message {
     /// Creates one of which nothing is known but its bytes, the first `len` of the buffer.
     #[inline(always)]
-    pub(super) fn new(buffer: DmaBuffer, len: usize) -> Self {
+    pub(super) fn new(buffer: DmaBuffer, len: usize, direction: Option<Direction>) -> Self {
         Self {
             len: len.min(buffer.len()),
             buffer,
+            direction,
             xid: None,
             invalidate: None,
             writes: None,

@@ -150,7 +150,7 @@ mod suite {
             let mut queue = bench.endpoint.lock();
             claim(queue.get_buffer()?.is_none(), "one stays back")?;
             let back = queue.not_made().ok_or(ENOMEM)?;
-            queue.post_call(Message::new(back, 100), None, nobody)?;
+            queue.post_call(Message::new(back, 100, None), None, nobody)?;
             claim(queue.get_buffer()?.is_none(), "none is left")?;
             claim(queue.not_made().is_none(), "really none")?;
             drop(queue);

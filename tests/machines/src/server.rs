@@ -4,7 +4,5 @@
 
 #[path = "../../../rust/server/all_pulls.rs"]
 mod all_pulls;
-#[path = "../../../rust/server/grant.rs"]
-mod grant;
 #[path = "../../../rust/server/poison.rs"]
 mod poison;

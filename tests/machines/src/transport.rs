@@ -2,8 +2,7 @@
 
 //! Of `rust/transport`.
 
-#[path = "../../../rust/transport/credits.rs"]
-pub(crate) mod credits;
+pub(crate) mod flow;
 #[path = "../../../rust/transport/provided.rs"]
 pub(crate) mod provided;
 #[path = "../../../rust/transport/provided_total.rs"]
@@ -12,8 +11,6 @@ pub(crate) mod provided_total;
 pub(crate) mod queues;
 #[path = "../../../rust/transport/region_plan.rs"]
 pub(crate) mod region_plan;
-#[path = "../../../rust/transport/reverse_credits.rs"]
-pub(crate) mod reverse_credits;
 #[path = "../../../rust/transport/unfit.rs"]
 pub(crate) mod unfit;
 

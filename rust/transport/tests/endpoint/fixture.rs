@@ -12,7 +12,10 @@ use crate::{
         sys::memalloc::MemoryScope,
         trace::TaskId, //
     },
-    transport::tests::endpoint::*, //
+    transport::tests::{
+        endpoint::*, //
+        flow,
+    },
 };
 use xdr::Role;
 
@@ -188,7 +191,7 @@ pub(super) fn try_to_make(
         regions <- new_spinlock!(None, "rpcrdma_test_regions"),
         _gone: gone,
     });
-    bring_up::of_size(id, config, listener)
+    bring_up::of_size(id, config, flow()?, listener)
 }
 
 /// A handler for an id, that counts itself when it goes.

@@ -14,7 +14,10 @@ use crate::{
         },
         trace::TaskId, //
     },
-    transport::tests::posting::*, //
+    transport::tests::{
+        flow,
+        posting::*, //
+    },
 };
 use xdr::{
     Role,
@@ -104,7 +107,7 @@ impl Bench {
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper =
             pin_init!(Keeper { cookies <- new_spinlock!(KVec::new(), "rpcrdma_test_cookies") });
-        let endpoint = bring_up::of_size(id, config, keeper).map_err(|_| EINVAL)?;
+        let endpoint = bring_up::of_size(id, config, flow()?, keeper).map_err(|_| EINVAL)?;
         Ok(Self {
             calls: KVec::new(),
             endpoint,

@@ -2,7 +2,10 @@
 
 //! A responder over a device without hardware, and what it tells its user.
 
-use crate::transport::tests::transfer::*;
+use crate::transport::tests::{
+    flow,
+    transfer::*, //
+};
 
 pub(super) const FLUSHED: u32 = numbers::FLUSHED;
 pub(super) const BROKEN: u32 = numbers::REMOTE_ACCESS;
@@ -125,7 +128,7 @@ impl Bench {
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
         Ok(Self {
-            qp: bring_up::of_size(id, CONFIG, keeper).map_err(|_| EINVAL)?,
+            qp: bring_up::of_size(id, CONFIG, flow()?, keeper).map_err(|_| EINVAL)?,
             pages: Pages::new(PAGES)?,
             balance,
             device,

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Credits of a requester (RFC 8166, section 3.3.1), and the Receives that go with them.
+//! Credits of a requester (RFC 8166, section 3.3.1), and the Receives that go with them. A server
+//! is one to its client (RFC 8167).
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/credits.rs"]
+#[path = "../../../kunit/credits.rs"]
 mod tests;
 
-use kernel::prelude::*;
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../../kunit/reverse_credits.rs"]
+mod reverse_tests;
+
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
+};
 
 /// Receives that are posted in one go, beyond those that are needed: as many Replies come until it
 /// is done again, but for the one that is being looked at then.
@@ -32,7 +40,10 @@ impl Credit {
 
 /// The credits of one connection.
 ///
-/// One of them is kept for a Call that asks whether the server is still there (RFC 8267, section
+/// A Call has its credit until it is answered, were it late: its RPC may be over by then, but the
+/// responder still is at work on it.
+///
+/// A client keeps one for a Call that asks whether the server is still there (RFC 8267, section
 /// 6.7.2). Where there is only one in all, others wait for that Call, and it for them.
 ///
 /// A server that does not answer a probe but others keeps its credit, as with any Call that it
@@ -47,6 +58,8 @@ pub(crate) struct Credits {
     connection: u64,
     max: u32,
     grant: u32,
+    /// Whether one is kept for a probe.
+    probes: bool,
     calls: u32,
     places: KVVec<Option<u32>>,
     free: KVVec<u32>,
@@ -55,6 +68,8 @@ pub(crate) struct Credits {
     dropped: KVVec<u32>,
     /// The XID of the probe that is under way.
     probe: Option<u32>,
+    /// Since when credits have been lost, and no Reply came late.
+    stalled: Option<Jiffies>,
     /// How many Calls may be under way, as was last told.
     told: u32,
     /// Receives posted less those completed. Their order is not that of the events: it may be
@@ -67,9 +82,10 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    /// A new connection of that number: one Call may be under way until the server grants more (RFC
-    /// 8166, section 3.3.3), never more than `max`. May sleep.
-    pub(crate) fn new(connection: u64, max: u32) -> Result<Self> {
+    /// Creates those of a new connection of that number: one Call may be under way until the peer
+    /// grants more (RFC 8166, section 3.3.3), never more than `max`. One is kept for `probes`. May
+    /// sleep.
+    pub(crate) fn new(connection: u64, max: u32, probes: bool) -> Result<Self> {
         let max = max.max(1);
         // Those of unanswered Calls are `max` at most. The rest is for RPCs that are just ending.
         let places = max.saturating_mul(2);
@@ -82,12 +98,14 @@ impl Credits {
             connection,
             max,
             grant: 1,
+            probes,
             calls: 0,
             places: KVVec::from_elem(None, places as usize, GFP_KERNEL)?,
             free,
             abandoned: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
             dropped: KVVec::with_capacity(max as usize, GFP_KERNEL)?,
             probe: None,
+            stalled: None,
             told: 1,
             posted: 0,
             received: 0,
@@ -98,7 +116,12 @@ impl Credits {
     /// Returns the number of Calls of RPCs that may be under way.
     fn most_calls(&self) -> u32 {
         let left = self.grant.saturating_sub(self.dropped.len() as u32);
-        left.saturating_sub(1).max(1)
+        left.saturating_sub(self.probes.into()).max(1)
+    }
+
+    /// Returns the number of credits that a Call requests.
+    pub(super) fn requested(&self) -> u32 {
+        self.max
     }
 
     /// Returns the number of Calls that are under way, whether somebody awaits their Replies or
@@ -141,6 +164,13 @@ impl Credits {
         *self.places.get_mut(place as usize)? = Some(xid);
         self.calls += 1;
         let connection = self.connection;
+        Some(Credit { connection, place })
+    }
+
+    /// Returns the credit of the Call of this XID, for an end that does not keep those it takes.
+    pub(crate) fn of(&self, xid: u32) -> Option<Credit> {
+        let place = self.places.iter().position(|call| *call == Some(xid))?;
+        let (connection, place) = (self.connection, place as u32);
         Some(Credit { connection, place })
     }
 
@@ -203,6 +233,16 @@ impl Credits {
         let _ = self.take(credit);
     }
 
+    /// Notes what came with a Reply: the credit `back` of its Call, if that is free again, and the
+    /// `grant` of one that is well formed. Returns as [`Self::granted`].
+    #[inline]
+    pub(crate) fn answered(&mut self, back: Option<Credit>, grant: Option<u32>) -> Option<u32> {
+        if let Some(credit) = back {
+            self.put(credit);
+        }
+        grant.and_then(|wire| self.granted(wire))
+    }
+
     /// A Reply came of this XID for which no RPC is found, or the probe was not sent after all.
     /// Returns whether that brings a credit back: that of the probe, of what is answered late, or
     /// of an RPC that ends at the moment.
@@ -216,6 +256,7 @@ impl Credits {
             place.is_some_and(|place| xids.remove(place).is_ok())
         };
         if take(&mut self.abandoned) || take(&mut self.dropped) {
+            self.stalled = None;
             return true;
         }
         // The RPC is just ending: it is not found any more, and has not given its credit up yet.
@@ -226,8 +267,8 @@ impl Credits {
         found
     }
 
-    /// Nobody awaits the Reply any more to the Call that had this credit. It comes back with that
-    /// Reply, and not before: the server may still be at work on the Call.
+    /// Notes that nobody awaits the Reply any more to the Call that had this credit. It comes back
+    /// with that Reply, and not before: the peer may still be at work on the Call.
     pub(crate) fn abandon(&mut self, credit: Credit) {
         if let Some(xid) = self.take(credit) {
             // There is room for as many as are granted.
@@ -240,13 +281,33 @@ impl Credits {
         self.used() != 0
     }
 
-    /// Whether there are Calls under way of which nobody waits for any: where the server has
-    /// dropped those, their credits are lost as long as there is the connection, and none times
-    /// out. Dropped probes alone are of no account, as long as there are other credits.
-    pub(crate) fn is_stalled(&self) -> bool {
-        let unawaited = (self.abandoned.len() + self.dropped.len()) as u32;
-        let lost = !self.abandoned.is_empty() || unawaited >= self.grant;
-        lost && self.calls == 0
+    /// Returns whether credits are lost, if the peer has dropped the Calls that nobody awaits:
+    /// then they come back with another connection only.
+    fn is_stalled(&self) -> bool {
+        let (abandoned, dropped) = (self.abandoned.len() as u32, self.dropped.len() as u32);
+        let all = abandoned + dropped >= self.grant && self.calls == 0;
+        if !self.probes {
+            // The connection is for the Calls of the peer, and worth more than one of ours.
+            return all;
+        }
+        // With no Call under way nothing is lost with the connection. Dropped probes alone are of
+        // no account, as long as there are other credits.
+        all || (abandoned != 0 && self.calls == 0) || abandoned > self.grant / 2
+    }
+
+    /// Returns whether credits have been lost for `patience`, and no Reply came late meanwhile. It
+    /// is said once.
+    pub(crate) fn are_lost(&mut self, now: Jiffies, patience: Jiffies) -> bool {
+        if !self.is_stalled() {
+            self.stalled = None;
+            return false;
+        }
+        let since = *self.stalled.get_or_insert(now);
+        let over = now.wrapping_sub(since) >= patience;
+        if over {
+            self.stalled = Some(now);
+        }
+        over
     }
 
     /// Reverse Calls may come from now on, `n` at once.
