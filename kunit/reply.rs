@@ -43,7 +43,7 @@ impl Bench {
         let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
         let plan = RegionPlan::new(512, 0)?;
-        let requester = Requester::new(shared, (ConnectionId(1), (100_003, 4)), loss, cm, 8, plan)?;
+        let requester = Requester::new(shared, ConnectionId(1), (100_003, 4), loss, cm, 8, plan)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
             credits: Credits::new(1, 8, true)?,

@@ -15,13 +15,14 @@ use crate::{
         sunrpc::PinnedRqst,
         sys::completion::Completion, //
     },
-    transport::flow::credits::Credit, //
-};
-use kernel::{
-    alloc::{
-        flags::__GFP_NOWARN,
-        Flags, //
+    transport::{
+        flow::credits::Credit,
+        header::inline_len, //
     },
+};
+use core::ops::Deref;
+use kernel::{
+    alloc::Flags,
     new_spinlock,
     prelude::*,
     sync::{
@@ -49,41 +50,102 @@ pub(crate) enum Phase {
     Fencing,
 }
 
-/// A Reply that is where it belongs.
-pub(crate) struct Placed {
-    /// Its length, or an error for the RPC.
-    pub(crate) result: Result<usize>,
-    /// How long the head of the room for it is to be, if shorter than it was.
-    pub(crate) head: Option<usize>,
+/// What a Reply comes to for its RPC.
+pub(crate) enum Answer {
+    /// The Reply is in its place: its length, or an error for the RPC. The head of the room for it
+    /// is to be that long, if it is shorter than was planned.
+    Ready(Result<usize>, Option<usize>),
+    /// The Reply's inline part is in its message, from `offset` on; the server has written that
+    /// many bytes into the Write chunk. Its place may be memory that a chunk of the RPC covers:
+    /// then it can be put there only when the chunk's regions are fenced (RFC 8166, section 4.4.1).
+    Inline {
+        offset: usize,
+        written: usize,
+        covered: bool,
+    },
+    /// The message says how to pull the Reply; the same.
+    Provided { written: usize },
 }
 
-impl Placed {
-    /// There is no place for it.
+impl Answer {
+    /// Creates that of an RPC that ends with an error.
     pub(super) fn failed(error: Error) -> Self {
-        Self {
-            result: Err(error),
-            head: None,
+        Self::Ready(Err(error), None)
+    }
+
+    /// Returns whether its message is still needed, where the RPC's regions are `fenced` or not.
+    #[inline]
+    pub(super) fn waits(&self, fenced: bool) -> bool {
+        match self {
+            Self::Ready(..) => false,
+            Self::Inline { covered, .. } => *covered && !fenced,
+            Self::Provided { .. } => true,
+        }
+    }
+
+    /// Returns whether the Reply was too long to come inline. None of an error.
+    pub(super) fn is_long(&self, threshold: usize) -> Option<bool> {
+        match self {
+            Self::Ready(len, _) => len.ok().map(|len| inline_len(len) > threshold),
+            Self::Inline { .. } => Some(false),
+            Self::Provided { .. } => Some(true),
         }
     }
 }
 
-/// What a Reply has come to.
-pub(crate) enum Outcome {
-    /// It is where it belongs.
-    Placed(Placed),
-    /// Its inline part still has to be put where it belongs. Until then it stays in its Receive,
-    /// and the RPC keeps its credit for that.
-    Inline {
-        message: RecvBuf,
-        /// Where that part begins in the message.
-        offset: usize,
-        /// Bytes that the server has written into the Write chunk.
-        written: usize,
-    },
+/// A Reply with its RPC, which waits for a fence or for its turn to be pulled.
+pub(crate) struct WaitingReply {
+    pub(super) rqst: PinnedRqst<Call>,
+    pub(super) answer: Answer,
+    /// Its message, if that is still needed. The RPC keeps its credit for that.
+    pub(super) message: Option<ReplyMessage>,
+}
+
+/// The message of a Reply that has to wait.
+pub(crate) enum ReplyMessage {
+    Received(RecvBuf),
     /// The same, when the Receive had to be given back.
-    Copied { part: KVec<u8>, written: usize },
-    /// It has to be pulled, as that message says, beside so many bytes in the Write chunk.
-    Provided { message: RecvBuf, written: usize },
+    Copied(KVec<u8>),
+}
+
+impl Deref for ReplyMessage {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Received(message) => message.bytes(),
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl WaitingReply {
+    /// Returns the message's bytes, none where it is not needed any more.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.message.as_deref().unwrap_or(&[])
+    }
+
+    /// Returns how many bytes the server has written into the Write chunk.
+    pub(super) fn written(&self) -> usize {
+        match self.answer {
+            Answer::Ready(..) => 0,
+            Answer::Inline { written, .. } | Answer::Provided { written } => written,
+        }
+    }
+
+    /// Gives the Receive back, which takes the lock of its queue pair. None without memory for
+    /// that, and of a Reply that was to be pulled: that goes with the connection.
+    pub(super) fn detached(mut self) -> Option<Self> {
+        if let Answer::Provided { .. } = self.answer {
+            return None;
+        }
+        if let Some(ReplyMessage::Received(message)) = self.message.take() {
+            let mut bytes = KVec::new();
+            bytes.extend_from_slice(message.bytes(), GFP_NOWAIT).ok()?;
+            self.message = Some(ReplyMessage::Copied(bytes));
+        }
+        Some(self)
+    }
 }
 
 /// A Reply that is being pulled.
@@ -97,37 +159,14 @@ pub(crate) struct Pulling {
     pub(super) key: Option<u32>,
 }
 
-impl Outcome {
-    /// One that keeps no Receive; none without memory for that. Gives the Receive back, which takes
-    /// the lock of its queue pair.
-    pub(super) fn detached(self) -> Option<Self> {
-        let (message, offset, written) = match self {
-            Self::Inline {
-                message,
-                offset,
-                written,
-            } => (message, offset, written),
-            // What it is to be pulled by goes with the connection.
-            Self::Provided { .. } => return None,
-            other => return Some(other),
-        };
-        let bytes = message.bytes().get(offset..).unwrap_or(&[]);
-        let mut part = KVec::new();
-        part.extend_from_slice(bytes, GFP_NOWAIT | __GFP_NOWARN)
-            .ok()?;
-        Some(Self::Copied { part, written })
-    }
-}
-
 /// The state of one RPC.
 pub(crate) struct CallState {
     pub(crate) phase: Phase,
     pub(crate) xid: u32,
     /// What its Call offers; with the sender while that is being made.
     pub(super) offer: Option<KBox<Offer>>,
-    /// The request and its Reply, while its regions are being invalidated, or wait for the
-    /// tear-down.
-    pub(crate) waiting: Option<(PinnedRqst<Call>, Outcome)>,
+    /// Its Reply, while its regions are being invalidated, or wait for the tear-down.
+    pub(crate) waiting: Option<WaitingReply>,
     /// The request, while its Reply is being pulled.
     pub(super) pulling: Option<Pulling>,
     /// Replies to it that were not well formed.

@@ -4,7 +4,6 @@
 
 use crate::{
     client::{
-        call::ConnectionId,
         cm_state::CmState,
         connection::{
             Connection,
@@ -21,6 +20,7 @@ use crate::{
             PULL_CONTEXTS,
             REVERSE_SLOTS, //
         },
+        stats::Stat,
         trace::negotiated,
         xprt_state::XprtState, //
     },
@@ -52,6 +52,7 @@ use crate::{
             grant::Grant,
             Flow, //
         },
+        send_buffer::Purpose,
         send_queue::UNSIGNALED_RUN, //
     },
 };
@@ -165,7 +166,7 @@ fn attempt(
     let added = id.requests_beside_reads(PULL_CONTEXTS)?;
     let (max_requests, pages) = (xprt.max_requests(), Tunable::RegionPages.get());
     let (own, peer) = id.addresses();
-    let name = (shared.next_id(), program);
+    let number = shared.next_id();
     let connection = bring_up::make(
         id,
         device,
@@ -180,12 +181,13 @@ fn attempt(
         },
         |Sizes { plan, queues, .. }| {
             let (loss, cm) = (loss.clone(), cm.clone());
-            let (calls, (ConnectionId(id), _)) = (queues.messages, name);
+            let calls = queues.messages;
             let flow = Flow {
-                credits: Credits::new(id, calls, true)?,
+                credits: Credits::new(number.0, calls, true)?,
                 grant: Grant::new(REVERSE_SLOTS),
             };
-            let requester = Requester::new(shared.clone(), name, loss, cm, calls, *plan)?;
+            let requester =
+                Requester::new(shared.clone(), number, program, loss, cm, calls, *plan)?;
             Ok((flow, requester))
         },
         |unfit| {
@@ -233,7 +235,10 @@ fn bring_up(
     shared.xprt.set_window(1);
     requester.provide_receives(connection)?;
     // They stay in the pool: with them a Call and one more message need no memory.
-    drop([connection.send_buffer()?, connection.send_buffer()?]);
+    let both = [(); 2].map(|()| connection.send_buffer(Purpose::Message));
+    for buffer in both {
+        drop(buffer?);
+    }
     let regions = requester.plan.message().max(FIRST_REGIONS);
     requester.make_regions(connection, regions, regions)?;
 
@@ -263,7 +268,7 @@ fn bring_up(
     cm.wait_step(CONNECT_TIMEOUT, || connection.connect(&params))?;
     if padding {
         connection.provide_padding()?;
-        shared.stats.regions_made.add(1);
+        shared.stats.add(Stat::RegionsMade, 1);
     }
 
     let peer = cm.peer().unwrap_or(PrivateData::DEFAULT);

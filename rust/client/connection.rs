@@ -21,6 +21,7 @@ use crate::{
         },
         pulls::Pulls,
         reverse_calls::ReverseCalls,
+        stats::Stat,
         xprt_state::XprtState, //
     },
     kapi::{
@@ -34,7 +35,10 @@ use crate::{
         endpoint::Endpoint,
         flow::credits::Credit,
         region_plan::RegionPlan,
-        send_buffer::SendBuffer, //
+        send_buffer::{
+            Purpose,
+            SendBuffer, //
+        },
     },
 };
 use kernel::{
@@ -84,10 +88,7 @@ pub(crate) struct Requester {
     server_provides: Atomic<bool>,
     invalidates: Atomic<bool>,
     pub(crate) watch: KeepAliveState,
-    /// RPCs whose Replies are here, and which wait for the end of the connection to be fenced.
-    #[pin]
-    put_off: SpinLock<KVec<Arc<Call>>>,
-    /// There may be some.
+    /// RPCs wait for the end of the connection to be fenced.
     putting_off: Atomic<bool>,
     /// The work item that ends the connection then; none before it is up.
     keep_alive: SetOnce<Arc<dyn Hasten>>,
@@ -103,7 +104,8 @@ impl Requester {
     /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
     pub(crate) fn new(
         shared: Arc<XprtState>,
-        (id, program): (ConnectionId, (u32, u32)),
+        id: ConnectionId,
+        program: (u32, u32),
         loss: Arc<LossNotifier>,
         cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
@@ -112,7 +114,6 @@ impl Requester {
         let reverse = ReverseCalls::new()?;
         let pulls = Pulls::new(max_calls)?;
         let rpcs = shared.xprt.max_requests() as usize;
-        let put_off = KVec::with_capacity(rpcs, GFP_KERNEL)?;
         let pins = Pins::new(rpcs)?;
         Ok(pin_init!(Self {
             shared,
@@ -127,7 +128,6 @@ impl Requester {
             pins <- new_spinlock!(pins, "rpcrdma_pins"),
             server_provides: Atomic::new(false),
             invalidates: Atomic::new(false),
-            put_off <- new_spinlock!(put_off, "rpcrdma_put_off"),
             putting_off: Atomic::new(false),
             keep_alive: SetOnce::new(),
             watch: KeepAliveState::new(),
@@ -177,13 +177,19 @@ impl Requester {
             && rejected.header.is_some_and(long)
     }
 
-    /// A Call had to wait for an idle region.
-    pub(crate) fn note_regions_short(&self) {
+    /// Notes that regions are short.
+    pub(super) fn note_regions_short(&self) {
         self.regions_short.store(true, Relaxed);
     }
 
-    /// Whether a Call had to wait for an idle region since this was last asked.
-    pub(crate) fn regions_short(&self) -> bool {
+    /// Has regions made, since a Call waits for some.
+    pub(super) fn want_regions(&self) {
+        self.note_regions_short();
+        self.look(0);
+    }
+
+    /// Returns whether regions are short, once.
+    pub(super) fn take_regions_short(&self) -> bool {
         self.regions_short.xchg(false, Relaxed)
     }
 
@@ -204,18 +210,6 @@ impl Requester {
         let _ = self.keep_alive.populate(keep_alive);
     }
 
-    /// An RPC has its result when the tear-down has taken its regions from the device. It comes
-    /// back where there is no room: there is for as many as the transport has.
-    pub(super) fn put_off(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
-        let mut put_off = self.put_off.lock();
-        put_off.push_within_capacity(call).map_err(|full| full.0)
-    }
-
-    /// The RPCs that have waited for the tear-down.
-    pub(super) fn take_put_off(&self) -> KVec<Arc<Call>> {
-        core::mem::take(&mut *self.put_off.lock())
-    }
-
     /// The request of an RPC is held from now on, until [`Self::let_go`]. Not with its state
     /// locked.
     pub(super) fn hold(&self, call: Arc<Call>) {
@@ -225,6 +219,11 @@ impl Requester {
     /// The request of an RPC is not held any more. Not with its state locked.
     pub(super) fn let_go(&self, call: &Call) {
         self.pins.lock().remove(call);
+    }
+
+    /// Takes the RPCs whose requests are held, at the end of the connection.
+    pub(super) fn take_pins(&self) -> impl Iterator<Item = Arc<Call>> {
+        self.pins.lock().take_all()
     }
 
     /// Why the connection is to end for an RPC whose request is held, if it is. Any context that
@@ -296,7 +295,7 @@ impl Requester {
     pub(super) fn make_regions(&self, connection: &Connection, n: u32, most: u32) -> Result<u32> {
         let made = connection.grow_regions(n, most);
         let count = made.unwrap_or(0);
-        self.shared.stats.regions_made.add(u64::from(count));
+        self.shared.stats.add(Stat::RegionsMade, u64::from(count));
         trace::xprtrdma_createmrs(|| (*self.loss.address(), count));
         made
     }
@@ -378,30 +377,15 @@ impl Requester {
         }
     }
 
-    /// Takes a buffer for a Call, or makes the sender wait for one with `EAGAIN`. May sleep.
-    #[inline(always)]
-    pub(crate) fn call_buffer<'a>(
+    /// Takes a buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
+    #[inline]
+    pub(crate) fn buffer<'a>(
         &self,
         connection: &'a Connection,
+        purpose: Purpose,
     ) -> Result<SendBuffer<'a, Self>> {
-        self.buffer_or_wait(|| connection.call_buffer())
-    }
-
-    /// The same for the Reply to a Call of the server.
-    pub(crate) fn reply_buffer<'a>(
-        &self,
-        connection: &'a Connection,
-    ) -> Result<SendBuffer<'a, Self>> {
-        self.buffer_or_wait(|| connection.send_buffer())
-    }
-
-    #[inline(always)]
-    fn buffer_or_wait<'a>(
-        &self,
-        take: impl Fn() -> Result<SendBuffer<'a, Self>>,
-    ) -> Result<SendBuffer<'a, Self>> {
-        match take() {
-            Err(e) if e == EAGAIN => self.wait_for_send_buffer(take),
+        match connection.send_buffer(purpose) {
+            Err(e) if e == EAGAIN => self.wait_for_buffer(connection, purpose),
             other => other,
         }
     }
@@ -409,13 +393,14 @@ impl Requester {
     /// Makes the sender wait for a send buffer, unless one has come back before it was marked as
     /// waiting.
     #[cold]
-    fn wait_for_send_buffer<'a>(
+    fn wait_for_buffer<'a>(
         &self,
-        take: impl Fn() -> Result<SendBuffer<'a, Self>>,
+        connection: &'a Connection,
+        purpose: Purpose,
     ) -> Result<SendBuffer<'a, Self>> {
-        self.shared.stats.no_send_buffer.add(1);
+        self.shared.stats.add(Stat::NoSendBuffer, 1);
         self.shared.xprt.wait_for_space();
-        let again = take();
+        let again = connection.send_buffer(purpose);
         if again.is_ok() {
             self.shared.xprt.space();
         }

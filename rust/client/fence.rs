@@ -5,15 +5,12 @@
 
 use crate::{
     client::{
-        answer::{
-            complete,
-            place_inline, //
-        },
         call::{
+            Answer,
             Call,
             CallState,
-            Outcome,
-            Phase, //
+            Phase,
+            WaitingReply, //
         },
         connection::{
             Connection,
@@ -21,13 +18,9 @@ use crate::{
         },
         loss::LossReason,
         pull,
-        pulls::ProvidedReply,
-        settle::settle, //
+        stats::Stat, //
     },
-    kapi::{
-        ib::Invalidated,
-        sunrpc::PinnedRqst, //
-    },
+    kapi::ib::Invalidated,
     transport::work::Waiter, //
 };
 use kernel::{
@@ -35,58 +28,28 @@ use kernel::{
     sync::Arc, //
 };
 
-/// As [`complete`], for an RPC whose Reply had to wait for that.
-fn complete_fenced(connection: &Connection, rqst: PinnedRqst<Call>, outcome: Outcome) {
-    let requester = connection.handler();
-    let placed = match outcome {
-        Outcome::Placed(placed) => placed,
-        Outcome::Inline {
-            message,
-            offset,
-            written,
-        } => {
-            let part = message.bytes().get(offset..).unwrap_or(&[]);
-            let placed = place_inline(requester, &rqst, part, written);
-            drop(message);
-            let credit = rqst.call().state.lock().take_credit(requester.id);
-            settle(connection, None, credit);
-            placed
-        }
-        // Its connection is over, and with that all credits.
-        Outcome::Copied { part, written } => place_inline(requester, &rqst, &part, written),
-        // It cannot be pulled any more: it is sent again.
-        Outcome::Provided { .. } => return,
-    };
-    complete(requester, rqst, placed);
-}
-
 /// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
-pub(super) fn fence(
-    requester: &Requester,
-    connection: &Connection,
-    rqst: PinnedRqst<Call>,
-    outcome: Outcome,
-) {
-    requester.shared.stats.local_invalidations.add(1);
-    let call: Arc<Call> = rqst.call().into();
+pub(super) fn fence(connection: &Connection, reply: WaitingReply) {
+    let requester = connection.handler();
+    requester.shared.stats.add(Stat::LocalInvalidations, 1);
+    let call: Arc<Call> = reply.rqst.call().into();
     requester.hold(call.clone());
     let mut state = call.state.lock();
     let CallState { offer, waiting, .. } = &mut *state;
-    let (rqst, _) = waiting.insert((rqst, outcome));
-    let task = || rqst.task().id();
+    let reply = waiting.insert(reply);
+    let task = || reply.rqst.task().id();
     let posted = match offer {
         Some(offer) => connection.invalidate(&mut offer.regions, call.clone(), Waiter::Reply, task),
         // No Call is made before they are fenced.
         None => Err((EINVAL, Some(call.clone()))),
     };
     if let Err((_, unposted)) = posted {
-        // Otherwise it comes back from what was posted.
-        let waiting = unposted.and_then(|_| state.waiting.take());
         drop(state);
-        if let Some(waiting) = waiting {
-            put_off(requester, call, waiting);
-        }
         requester.loss.report(LossReason::NotFenced);
+        // Otherwise it comes back from what was posted.
+        if unposted.is_some() {
+            put_off(requester, &call);
+        }
         requester.end_for_put_off();
     }
 }
@@ -106,28 +69,21 @@ pub(crate) fn invalidated(
     if fenced {
         state.phase = Phase::Idle;
     }
-    let waiting = state.waiting.take();
-    if waiting.is_none() {
+    let waits = state.waiting.is_some();
+    let waiting = state.waiting.take_if(|_| fenced);
+    if !waits {
         // Under the lock, so that it cannot be a signal to the next user of the call's state.
         call.fenced.complete_all();
     }
     drop(state);
-    requester.let_go(&call);
-    match (waiting, fenced) {
-        (Some((rqst, Outcome::Provided { message, written })), true) => {
-            let provided = ProvidedReply {
-                rqst,
-                message,
-                written,
-            };
-            pull::begin(requester, connection, provided);
-        }
-        (Some((rqst, outcome)), true) => complete_fenced(connection, rqst, outcome),
-        (Some(waiting), false) => {
-            put_off(requester, call, waiting);
-            requester.end_for_put_off();
-        }
-        (None, _) => (),
+    if waits && !fenced {
+        put_off(requester, &call);
+        requester.end_for_put_off();
+    } else {
+        requester.let_go(&call);
+    }
+    if let Some(reply) = waiting {
+        finish(connection, reply);
     }
     requester.shared.xprt.space();
 }
@@ -136,15 +92,19 @@ pub(crate) fn invalidated(
 /// that has taken them from the device. Without memory the Reply is dropped, and the RPC sent again
 /// on the next connection.
 #[cold]
-fn put_off(requester: &Requester, call: Arc<Call>, waiting: (PinnedRqst<Call>, Outcome)) {
-    let (rqst, outcome) = waiting;
-    let Some(outcome) = outcome.detached() else {
-        return;
-    };
-    call.state.lock().waiting = Some((rqst, outcome));
-    if let Err(call) = requester.put_off(call) {
-        let waiting = call.state.lock().waiting.take();
-        drop(waiting);
+fn put_off(requester: &Requester, call: &Call) {
+    let waiting = call.state.lock().waiting.take();
+    match waiting.and_then(WaitingReply::detached) {
+        Some(reply) => call.state.lock().waiting = Some(reply),
+        None => requester.let_go(call),
+    }
+}
+
+/// Ends an RPC whose memory is fenced, or pulls its Reply now.
+pub(super) fn finish(connection: &Connection, reply: WaitingReply) {
+    match reply.answer {
+        Answer::Provided { .. } => pull::begin(connection.handler(), connection, reply),
+        _ => reply.finish(connection),
     }
 }
 
@@ -160,7 +120,7 @@ pub(crate) fn drained(connection: &Connection, call: &Call) {
         state.phase = Phase::Idle;
     }
     drop(state);
-    if let (Some((rqst, outcome)), true) = (waiting, fenced) {
-        complete_fenced(connection, rqst, outcome);
+    if let (Some(reply), true) = (waiting, fenced) {
+        reply.finish(connection);
     }
 }

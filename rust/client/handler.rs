@@ -54,7 +54,7 @@ impl Handler for Requester {
             credits.received();
             credits.wanted_receives()
         };
-        reply::received(self, connection, message);
+        reply::received(connection, message);
         // Those that are there already: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
@@ -83,7 +83,7 @@ impl Handler for Requester {
     }
 
     fn fenced(&self, connection: &Connection) {
-        for call in self.take_put_off() {
+        for call in self.take_pins() {
             fence::drained(connection, &call);
         }
     }

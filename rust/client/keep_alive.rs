@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! The periodic look at a connection: for credits that do not come back, memory that is not
-//! invalidated, and a server that has died without a word (RFC 8267, section 6.7.2).
+//! invalidated, regions that are short, and a server that has died without a word (RFC 8267,
+//! section 6.7.2).
 //!
 //! Where nothing was heard of the server for a while, it is sent a NULL Call, for which a credit is
 //! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that
@@ -30,7 +31,10 @@ use crate::{
         },
         trace::TaskId, //
     },
-    transport::header::Direction,
+    transport::{
+        header::Direction,
+        send_buffer::Purpose, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -41,7 +45,11 @@ use kernel::{
 /// The longest time from one look to the next, so that a tunable takes effect soon.
 const MAX_INTERVAL: Jiffies = 30 * HZ;
 
-/// The work item that watches the server, and ends a connection that RPCs with Replies wait for.
+/// Regions that are made at once when they are short, at least.
+const MORE_REGIONS: u32 = 4;
+
+/// The work item that watches the server, makes regions, and ends a connection whose end RPCs with
+/// Replies wait for.
 pub(crate) struct KeepAlive(pub(super) Arc<ConnectionSlot>);
 
 impl WorkItem for KeepAlive {
@@ -49,7 +57,7 @@ impl WorkItem for KeepAlive {
         let _scope = self.0.state.memory_scope();
         // The next connection begins it again.
         let Some(connection) = self.0.get() else {
-            return;
+            return self.0.state.xprt.space();
         };
         let requester = connection.handler();
         let held = requester.held_too_long();
@@ -62,9 +70,14 @@ impl WorkItem for KeepAlive {
             connection.shutdown();
             return;
         }
+        let short = add_regions(&connection);
         watch(&connection);
         pull::drop_killed(requester, &connection);
-        timer.queue(next_look(&connection));
+        timer.queue(if short {
+            HZ / 10
+        } else {
+            next_look(&connection)
+        });
     }
 }
 
@@ -78,6 +91,30 @@ impl KeepAlive {
     pub(super) fn next_check() -> Jiffies {
         interval().map_or(MAX_INTERVAL, |interval| interval.min(MAX_INTERVAL))
     }
+}
+
+/// Makes regions if a Call had to wait for some, since its sender must not wait for that. Returns
+/// whether there is no memory for any now. May sleep.
+fn add_regions(connection: &Connection) -> bool {
+    let requester = connection.handler();
+    if !requester.take_regions_short() {
+        return false;
+    }
+    let (calls, plan) = (requester.max_calls, requester.plan);
+    let more = plan.message().max(MORE_REGIONS);
+    let made = requester.make_regions(connection, more, calls * plan.rpc());
+    // Nobody waits for regions of a connection that is going. Otherwise some may have come back
+    // before the sender was marked as waiting, which it was when this was wanted. Where there can
+    // be no more, they come back with the RPCs that have them, and whoever gives them back wakes
+    // the sender.
+    if made == Err(ENOTCONN) || connection.idle_regions() != 0 {
+        requester.shared.xprt.space();
+        return false;
+    }
+    if made.is_err() {
+        requester.note_regions_short();
+    }
+    made.is_err()
 }
 
 /// After how long a connection is looked at again: soon where there are RPCs.
@@ -161,7 +198,7 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
 fn send_null(connection: &Connection, xid: u32, program: u32, version: u32) -> Result {
     let requester = connection.handler();
     requester.provide_receives(connection)?;
-    let mut buffer = connection.send_buffer()?;
+    let mut buffer = connection.send_buffer(Purpose::Message)?;
     let call = xdr::null_call(xid, program, version);
     let body = buffer.plain(Direction::Call, xid)?.get_mut(..call.len());
     body.ok_or(EMSGSIZE)?.copy_from_slice(&call);

@@ -26,6 +26,7 @@ use crate::{
             Expected,
             Kind, //
         },
+        stats::Stat,
         trace::{
             encoded,
             mechanism,
@@ -49,7 +50,10 @@ use crate::{
             CallChunks,
             Direction, //
         },
-        send_buffer::SendBuffer, //
+        send_buffer::{
+            Purpose,
+            SendBuffer, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -75,7 +79,9 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     let reply_expected = rqst.reply_expected();
     let (credit, wanted) = requester.get_credit(connection, rqst.xid())?;
     let mut credit = Some(credit);
-    if let Err(e) = send_with_credit(connection, xprt, rqst, (&mut credit, wanted)) {
+    let receives = wanted.map_or(Ok(()), |wanted| requester.make_receives(connection, wanted));
+    let sent = receives.and_then(|()| send_with_credit(connection, xprt, rqst, &mut credit));
+    if let Err(e) = sent {
         if let Some(credit) = credit {
             connection.lock().flow.credits.put(credit);
         }
@@ -95,15 +101,14 @@ fn send_with_credit(
     connection: &Connection,
     xprt: &Xprt,
     rqst: Rqst<'_, Call>,
-    (credit, wanted_receives): (&mut Option<Credit>, Option<u32>),
+    credit: &mut Option<Credit>,
 ) -> Result {
     let requester = connection.handler();
-    if let Some(wanted) = wanted_receives {
-        requester.make_receives(connection, wanted)?;
-    }
-    let mut buffer = requester.call_buffer(connection).inspect_err(|e| {
-        trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
-    })?;
+    let mut buffer = requester
+        .buffer(connection, Purpose::Call)
+        .inspect_err(|e| {
+            trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
+        })?;
 
     let call = rqst.call();
     let mut state = call.state.lock();
@@ -124,8 +129,14 @@ fn send_with_credit(
     // layer keeps the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
-    let what = (&mut *offer, room);
-    let encoded = encode_with_chunks(requester, &rqst, what, (&mut buffer, &poster));
+    let encoded = Marshal {
+        requester,
+        rqst: &rqst,
+        buffer: &mut buffer,
+        poster: &poster,
+        offer: &mut offer,
+    }
+    .encode(room);
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
@@ -148,37 +159,13 @@ fn send_with_credit(
 /// A Call could not be encoded; if for want of regions, it waits for them.
 #[cold]
 fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Call>, error: Error) {
-    requester.shared.stats.failed_marshal.add(1);
+    requester.shared.stats.add(Stat::FailedMarshal, 1);
     if error == EAGAIN {
         trace::xprtrdma_nomrs_err(|| (rqst.task().id(), *requester.loss.address()));
-        requester.note_regions_short();
         xprt.wait_for_space();
+        requester.want_regions();
     }
     trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), error));
-}
-
-/// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
-#[inline(always)]
-fn add_chunk(
-    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
-    rqst: &Rqst<'_, Call>,
-    offer: &mut Offer,
-    pieces: &mut ExtentIter<'_>,
-    chunk: Chunk,
-) -> Result {
-    let (access, xid) = (chunk.access(), rqst.xid());
-    let task = || rqst.task().id();
-    let mut left = pieces.remaining();
-    while left != 0 {
-        let segment = buffer.map(poster, &mut offer.regions, pieces, access, xid, task)?;
-        offer
-            .segments(chunk)
-            .push_within_capacity(segment)
-            .map_err(|_| ENOBUFS)?;
-        left = pieces.remaining();
-        offered(rqst, chunk, &offer.regions, left == 0);
-    }
-    Ok(())
 }
 
 /// Writes a message without chunks. Returns how many bytes follow the header.
@@ -200,51 +187,7 @@ fn encode(
     Ok(copied)
 }
 
-/// As [`encode`], for a message that does not fit inline one way or the other: decides on the
-/// chunks and maps their regions. May sleep.
-///
-/// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs more
-/// than there can be.
-#[inline(never)]
-fn encode_with_chunks(
-    requester: &Requester,
-    rqst: &Rqst<'_, Call>,
-    (offer, room): (&mut Offer, usize),
-    (buffer, poster): (&mut SendBuffer<'_, Requester>, &Poster<'_>),
-) -> Result<usize> {
-    let thresholds = requester.thresholds();
-    // What it has may be from a connection of larger regions. Without memory for that many as
-    // this one may need, fewer may do.
-    let _ = offer.reserve(requester.plan.rpc() as usize);
-    let shape = shape(rqst, room);
-    let results = chunks::results(&shape, &thresholds);
-    map_results(requester, rqst, offer, (buffer, poster), results)?;
-    let arguments = chunks::arguments(&shape, &thresholds, offer.write.len(), offer.reply.len());
-    map_arguments(requester, rqst, offer, (buffer, poster), arguments)?;
-
-    let body = buffer.call(
-        rqst.xid(),
-        &CallChunks {
-            read: &offer.read,
-            position: match arguments {
-                Arguments::ReadChunk => shape.call_head,
-                Arguments::Inline | Arguments::PositionZero => 0,
-            },
-            write: &offer.write,
-            reply: &offer.reply,
-        },
-    )?;
-    let copied = copy_inline(requester, &rqst.send_buf(), &shape, arguments, body)?;
-    // Chunks of more segments than were counted on may leave it too little room.
-    if buffer.header_len() + copied > thresholds.send {
-        return Err(EMSGSIZE);
-    }
-    encoded(rqst, buffer.header_len(), arguments, results);
-    Ok(copied)
-}
-
 /// Bytes of the longest Reply that has to find room here: none where a long one would be pulled.
-#[inline(always)]
 fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
     let room = rqst.receive_buf().buflen();
     let inline = inline_len(room) <= requester.thresholds().receive;
@@ -255,7 +198,6 @@ fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> 
 }
 
 /// As [`room`], of a Reply that may be too long to come inline.
-#[inline(never)]
 fn choose_room(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
@@ -300,66 +242,6 @@ fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
     }
 }
 
-/// Maps the regions of the chunk that the results go through, if there is one. Errors as
-/// [`encode_with_chunks`].
-fn map_results(
-    requester: &Requester,
-    rqst: &Rqst<'_, Call>,
-    offer: &mut Offer,
-    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
-    results: Results,
-) -> Result {
-    let (stats, reply) = (&requester.shared.stats, rqst.receive_buf());
-    let (mut pieces, chunk) = match results {
-        Results::Inline => return Ok(()),
-        Results::WriteChunk => (reply.page_pieces(), Chunk::Write),
-        Results::ReplyChunk => (reply.pieces(), Chunk::Reply),
-    };
-    let mut bytes = pieces.remaining();
-    add_chunk((buffer, poster), rqst, offer, &mut pieces, chunk)?;
-    if let Chunk::Write = chunk {
-        let padding = buffer.padding(chunks::pad(reply.page_len()), || rqst.task().id());
-        if let Some(segment) = padding {
-            let pushed = offer.write.push_within_capacity(segment);
-            pushed.map_err(|_| ENOBUFS)?;
-            bytes += segment.length as usize;
-        }
-        stats.write_segments.add(offer.write.len() as u64);
-    } else {
-        stats.reply_segments.add(offer.reply.len() as u64);
-    }
-    stats.offered_bytes.add(bytes as u64);
-    Ok(())
-}
-
-/// The same, of the arguments.
-fn map_arguments(
-    requester: &Requester,
-    rqst: &Rqst<'_, Call>,
-    offer: &mut Offer,
-    (buffer, poster): (&SendBuffer<'_, Requester>, &Poster<'_>),
-    arguments: Arguments,
-) -> Result {
-    let (stats, call) = (&requester.shared.stats, rqst.send_buf());
-    let (mut pieces, position) = match arguments {
-        Arguments::Inline => return Ok(()),
-        Arguments::ReadChunk => (call.page_pieces()?, call.head_len()),
-        Arguments::PositionZero => (call.pieces()?, 0),
-    };
-    add_chunk(
-        (buffer, poster),
-        rqst,
-        offer,
-        &mut pieces,
-        Chunk::Read(position),
-    )?;
-    stats.read_segments.add(offer.read.len() as u64);
-    if let Arguments::PositionZero = arguments {
-        stats.long_calls.add(1);
-    }
-    Ok(())
-}
-
 /// Copies what of a Call follows the header. Returns how much that is.
 fn copy_inline(
     requester: &Requester,
@@ -390,4 +272,112 @@ fn copy_inline(
 fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
     message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
     Ok(len)
+}
+
+/// A Call that does not fit inline one way or the other, while it is encoded.
+struct Marshal<'a, 'r, 'b> {
+    requester: &'a Requester,
+    rqst: &'a Rqst<'r, Call>,
+    buffer: &'a mut SendBuffer<'b, Requester>,
+    poster: &'a Poster<'b>,
+    offer: &'a mut Offer,
+}
+
+impl Marshal<'_, '_, '_> {
+    /// Decides on the chunks, maps their regions and writes the message, for a Reply of `room`
+    /// bytes at most. Returns how many bytes follow the header. May sleep.
+    ///
+    /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs
+    /// more than there can be.
+    fn encode(mut self, room: usize) -> Result<usize> {
+        let thresholds = self.requester.thresholds();
+        // What it has may be from a connection of larger regions. Without memory for that many as
+        // this one may need, fewer may do.
+        let _ = self.offer.reserve(self.requester.plan.rpc() as usize);
+        let shape = shape(self.rqst, room);
+        let results = chunks::results(&shape, &thresholds);
+        self.map_results(results)?;
+        let (write, reply) = (self.offer.write.len(), self.offer.reply.len());
+        let arguments = chunks::arguments(&shape, &thresholds, write, reply);
+        self.map_arguments(arguments)?;
+
+        let call_chunks = CallChunks {
+            read: &self.offer.read,
+            position: match arguments {
+                Arguments::ReadChunk => shape.call_head,
+                Arguments::Inline | Arguments::PositionZero => 0,
+            },
+            write: &self.offer.write,
+            reply: &self.offer.reply,
+        };
+        let body = self.buffer.call(self.rqst.xid(), &call_chunks)?;
+        let call = self.rqst.send_buf();
+        let copied = copy_inline(self.requester, &call, &shape, arguments, body)?;
+        let header = self.buffer.header_len();
+        // Chunks of more segments than were counted on may leave it too little room.
+        if header + copied > thresholds.send {
+            return Err(EMSGSIZE);
+        }
+        encoded(self.rqst, header, arguments, results);
+        Ok(copied)
+    }
+
+    /// Maps the regions of the chunk that the results go through, if there is one.
+    fn map_results(&mut self, results: Results) -> Result {
+        let (stats, reply) = (&self.requester.shared.stats, self.rqst.receive_buf());
+        let (mut pieces, chunk, segments) = match results {
+            Results::Inline => return Ok(()),
+            Results::WriteChunk => (reply.page_pieces(), Chunk::Write, Stat::WriteSegments),
+            Results::ReplyChunk => (reply.pieces(), Chunk::Reply, Stat::ReplySegments),
+        };
+        let mut bytes = pieces.remaining();
+        self.add_chunk(&mut pieces, chunk)?;
+        if let Chunk::Write = chunk {
+            let task = || self.rqst.task().id();
+            let padding = self.buffer.padding(chunks::pad(reply.page_len()), task);
+            if let Some(segment) = padding {
+                let pushed = self.offer.write.push_within_capacity(segment);
+                pushed.map_err(|_| ENOBUFS)?;
+                bytes += segment.length as usize;
+            }
+        }
+        stats.add(segments, self.offer.segments(chunk).len() as u64);
+        stats.add(Stat::OfferedBytes, bytes as u64);
+        Ok(())
+    }
+
+    /// Maps those of the chunk that the arguments go through, if there is one.
+    fn map_arguments(&mut self, arguments: Arguments) -> Result {
+        let (stats, call) = (&self.requester.shared.stats, self.rqst.send_buf());
+        let (mut pieces, position) = match arguments {
+            Arguments::Inline => return Ok(()),
+            Arguments::ReadChunk => (call.page_pieces()?, call.head_len()),
+            Arguments::PositionZero => (call.pieces()?, 0),
+        };
+        self.add_chunk(&mut pieces, Chunk::Read(position))?;
+        stats.add(Stat::ReadSegments, self.offer.read.len() as u64);
+        if let Arguments::PositionZero = arguments {
+            stats.add(Stat::LongCalls, 1);
+        }
+        Ok(())
+    }
+
+    /// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
+    fn add_chunk(&mut self, pieces: &mut ExtentIter<'_>, chunk: Chunk) -> Result {
+        let (access, xid) = (chunk.access(), self.rqst.xid());
+        let task = || self.rqst.task().id();
+        while pieces.remaining() != 0 {
+            let regions = &mut self.offer.regions;
+            let segment = self
+                .buffer
+                .map(self.poster, regions, pieces, access, xid, task)?;
+            let segments = self.offer.segments(chunk);
+            segments
+                .push_within_capacity(segment)
+                .map_err(|_| ENOBUFS)?;
+            let last = pieces.remaining() == 0;
+            offered(self.rqst, chunk, &self.offer.regions, last);
+        }
+        Ok(())
+    }
 }

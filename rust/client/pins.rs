@@ -54,6 +54,12 @@ impl Pins {
         !self.0.is_empty()
     }
 
+    /// Takes all, at the end of the connection.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Arc<Call>> {
+        let all = core::mem::take(&mut self.0);
+        all.into_iter().map(|pin| pin.call)
+    }
+
     /// Returns why the connection is to end, if one is held for too long. Takes the locks of the
     /// RPCs.
     pub(super) fn overdue(&self, now: Jiffies) -> Option<LossReason> {
@@ -65,7 +71,7 @@ impl Pins {
             let state = pin.call.state.lock();
             let (rqst, reason) = match (&state.pulling, &state.waiting) {
                 (Some(pulling), _) => (&pulling.rqst, LossReason::NotPulled),
-                (None, Some((rqst, _))) => (rqst, LossReason::NotFenced),
+                (None, Some(reply)) => (&reply.rqst, LossReason::NotFenced),
                 (None, None) => return None,
             };
             (held >= MOST || rqst.task().is_killed()).then_some(reason)

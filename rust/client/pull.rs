@@ -12,9 +12,10 @@ use crate::{
             LIMITS, //
         },
         call::{
+            Answer,
             Call,
-            Placed,
-            Pulling, //
+            Pulling,
+            WaitingReply, //
         },
         chunks,
         connection::{
@@ -22,7 +23,6 @@ use crate::{
             Requester, //
         },
         loss::LossReason,
-        pulls::ProvidedReply,
         settle::{
             bad_reply,
             settle, //
@@ -30,10 +30,7 @@ use crate::{
         trace, //
     },
     kapi::{
-        ib::{
-            RecvBuf,
-            TransferKind, //
-        },
+        ib::TransferKind,
         sunrpc::PinnedRqst,
         sys::{
             counters::{
@@ -46,7 +43,10 @@ use crate::{
     },
     transport::{
         segment_cursor::SegmentCursor,
-        send_buffer::Attached, //
+        send_buffer::{
+            Attached,
+            Purpose, //
+        },
     },
 };
 use kernel::{
@@ -60,7 +60,7 @@ use xdr::{
 };
 
 /// Pulls the Reply of an RPC whose memory no peer can reach.
-pub(super) fn begin(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
+pub(super) fn begin(requester: &Requester, connection: &Connection, provided: WaitingReply) {
     let mut next = Some(provided);
     while let Some(provided) = next {
         next = try_one(requester, connection, provided);
@@ -71,8 +71,8 @@ pub(super) fn begin(requester: &Requester, connection: &Connection, provided: Pr
 fn try_one(
     requester: &Requester,
     connection: &Connection,
-    provided: ProvidedReply,
-) -> Option<ProvidedReply> {
+    provided: WaitingReply,
+) -> Option<WaitingReply> {
     let begun = requester.pulls.lock().begin();
     if provided.rqst.task().is_killed() {
         unwanted(requester, connection, provided);
@@ -99,12 +99,12 @@ fn try_one(
 
 /// The RPC was killed meanwhile: nothing is read, and the server is told at once.
 #[cold]
-fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedReply) {
+fn unwanted(requester: &Requester, connection: &Connection, provided: WaitingReply) {
     let call = provided.rqst.call();
     let mut state = call.state.lock();
     let (xid, credit) = (state.xid, state.take_credit(requester.id));
     drop(state);
-    let first = chunk(&provided.message).and_then(|chunk| chunk.segments().next());
+    let first = chunk(provided.bytes()).and_then(|chunk| chunk.segments().next());
     send_done(
         requester,
         connection,
@@ -117,7 +117,7 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: ProvidedRe
 
 /// Those that wait for their turn, and were killed meanwhile, are not pulled. From the work item.
 pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
-    let killed = |provided: &ProvidedReply| provided.rqst.task().is_killed();
+    let killed = |provided: &WaitingReply| provided.rqst.task().is_killed();
     loop {
         let Some(provided) = requester.pulls.lock().take_one(killed) else {
             return;
@@ -161,14 +161,14 @@ fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) 
     let again = state.bad_replies < 2;
     drop(state);
     if !again {
-        complete(requester, rqst, Placed::failed(EIO));
+        complete(requester, rqst, Answer::failed(EIO));
     }
     requester.loss.report(reason);
 }
 
 /// The chunk that a message provides.
-fn chunk(message: &RecvBuf) -> Option<ReadChunk<'_>> {
-    let Ok(Message::Call(call)) = Message::decode(message.bytes(), &LIMITS) else {
+fn chunk(message: &[u8]) -> Option<ReadChunk<'_>> {
+    let Ok(Message::Call(call)) = Message::decode(message, &LIMITS) else {
         return None;
     };
     match call.as_provided_reply().ok()?.payload {
@@ -180,8 +180,8 @@ fn chunk(message: &RecvBuf) -> Option<ReadChunk<'_>> {
 /// Posts the RDMA Reads. What is given back was not.
 fn start(
     connection: &Connection,
-    provided: ProvidedReply,
-) -> Result<(), (Error, Option<ProvidedReply>)> {
+    provided: WaitingReply,
+) -> Result<(), (Error, Option<WaitingReply>)> {
     let xid = provided.rqst.call().state.lock().xid;
     let requester = connection.handler();
     let _scope = requester.shared.memory_scope();
@@ -189,14 +189,15 @@ fn start(
     let len = prepared.as_ref().map_or(0, |(_, len, _)| *len);
     let result = prepared.as_ref().map(|_| ()).map_err(|e| *e);
     trace::pull(&provided.rqst, xid, len, result);
+    let written = provided.written();
     let (transfer, len, key) = match prepared {
         Ok(prepared) => prepared,
         Err(e) => return Err((e, Some(provided))),
     };
-    let ProvidedReply {
+    let WaitingReply {
         rqst,
+        answer,
         message,
-        written,
     } = provided;
     let call: Arc<Call> = rqst.call().into();
     requester.hold(call.clone());
@@ -210,10 +211,10 @@ fn start(
     transfer.read(Some(xid), call.clone()).map_err(|e| {
         requester.let_go(&call);
         let unposted = call.state.lock().pulling.take();
-        let unposted = unposted.map(|pulling| ProvidedReply {
+        let unposted = unposted.map(|pulling| WaitingReply {
             rqst: pulling.rqst,
+            answer,
             message,
-            written,
         });
         (e, unposted)
     })
@@ -225,17 +226,13 @@ type Transfer<'a> = crate::transport::transfer::RwBuilder<'a, Requester>;
 /// told is of no use any more. `EPROTO` if that can be no Reply to the RPC.
 fn prepare<'a>(
     connection: &'a Connection,
-    provided: &ProvidedReply,
+    provided: &WaitingReply,
 ) -> Result<(Transfer<'a>, usize, Option<u32>)> {
-    let ProvidedReply {
-        rqst,
-        message,
-        written,
-    } = provided;
-    let chunk = chunk(message).ok_or(EPROTO)?;
+    let rqst = &provided.rqst;
+    let chunk = chunk(provided.bytes()).ok_or(EPROTO)?;
     let length = chunk.length() as usize;
     // As for one that is inline: all of it is in front of the payload.
-    if *written != 0 {
+    if provided.written() != 0 {
         rqst.stretch_head(length).map_err(|_| EPROTO)?;
     }
     let memory = rqst.receive_memory()?;
@@ -309,11 +306,8 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
     }
     // Behind a head that is shorter than was planned for the payload follows at once.
     let short = written != 0 && len < room.head_len();
-    let placed = Placed {
-        result: Ok(chunks::reply_len(len, written)),
-        head: short.then_some(len),
-    };
-    complete(requester, rqst, placed);
+    let answer = Answer::Ready(Ok(chunks::reply_len(len, written)), short.then_some(len));
+    complete(requester, rqst, answer);
 }
 
 /// Tells the server that a Reply was pulled, or is not wanted. It has a Receive for that, so that
@@ -327,7 +321,7 @@ pub(super) fn send_done(
     let key = key.filter(|_| requester.invalidates_remotely());
     let _scope = requester.shared.memory_scope();
     let sent = connection
-        .unrestricted_send_buffer()
+        .send_buffer(Purpose::Queued)
         .and_then(|mut buffer| {
             buffer.done(xid)?;
             let with = Attached {

@@ -7,22 +7,10 @@
 mod tests;
 
 use crate::{
-    client::call::Call,
-    kapi::{
-        ib::RecvBuf,
-        sunrpc::PinnedRqst,
-        sys::fifo::Fifo, //
-    },
+    client::call::WaitingReply,
+    kapi::sys::fifo::Fifo, //
 };
 use kernel::prelude::*;
-
-/// An RPC whose Reply is provided, in the message that says so. It keeps its credit for that.
-pub(crate) struct ProvidedReply {
-    pub(super) rqst: PinnedRqst<Call>,
-    pub(super) message: RecvBuf,
-    /// Bytes that the server has written into the Write chunk.
-    pub(super) written: usize,
-}
 
 /// One that was begun.
 pub(super) struct Begun {
@@ -32,7 +20,7 @@ pub(super) struct Begun {
 }
 
 /// The Replies of a connection that are being pulled.
-pub(crate) struct Pulls<T = ProvidedReply> {
+pub(crate) struct Pulls<T = WaitingReply> {
     under_way: u32,
     /// Those that were ever begun.
     begun: u64,

@@ -11,28 +11,27 @@ mod tests;
 
 use crate::{
     client::{
-        answer::{
-            complete,
-            Answer,
-            LIMITS, //
-        },
+        answer::LIMITS,
         call::{
+            Answer,
             Call,
             CallState,
-            Outcome,
             Phase,
-            Placed, //
+            ReplyMessage,
+            WaitingReply, //
         },
         connection::{
             Connection,
             Requester, //
         },
-        fence::fence,
+        fence::{
+            fence,
+            finish, //
+        },
         loss::LossReason,
         offer::Offer,
         pull,
-        pulls::ProvidedReply,
-        refusal,
+        refusal::refused,
         reverse,
         settle::{
             self,
@@ -41,6 +40,7 @@ use crate::{
             settle,
             unawaited, //
         },
+        stats::Stat,
         trace, //
     },
     kapi::{
@@ -60,107 +60,114 @@ use xdr::{
     Role, //
 };
 
-/// A message was received.
+/// What becomes of a message that was looked at.
+enum Fate {
+    /// It is not needed any more.
+    Done,
+    /// It waits for the callback service: the Call of this XID begins at `offset`.
+    ReverseCall { xid: u32, offset: usize },
+    /// An RPC has its Reply; whether no peer can reach its memory.
+    Reply(PinnedRqst<Call>, Answer, bool),
+}
+
+/// Gives what was received to whom it is for.
 #[inline]
-pub(crate) fn received(requester: &Requester, connection: &Connection, message: Received<'_>) {
-    // In line twice, since most messages have no chunks, and nothing looks for any then.
-    let later = match Message::without_chunks(message.bytes()) {
-        Some(plain) => decoded(requester, connection, &message, &Ok(plain)),
-        None => {
-            let any = Message::decode_lists(message.bytes(), &LIMITS);
-            decoded(requester, connection, &message, &any)
+pub(crate) fn received(connection: &Connection, message: Received<'_>) {
+    let requester = connection.handler();
+    let decoded = Message::decode(message.bytes(), &LIMITS);
+    let fate = match &decoded {
+        Ok(Message::Reply(reply)) => {
+            answered(connection, &message, reply.xid, Content::Reply(reply))
         }
+        Ok(Message::Error(error)) => {
+            answered(connection, &message, error.xid, Content::Error(error))
+        }
+        Ok(Message::Call(call)) if requester.is_provided(connection, call) => {
+            provided(connection, &message, call)
+        }
+        Ok(Message::Call(call)) => {
+            if message.has_invalidated() {
+                foreign_key(requester, call.xid);
+            }
+            let offset = reverse::called(requester, connection, call);
+            offset.map_or(Fate::Done, |offset| Fate::ReverseCall {
+                xid: call.xid,
+                offset,
+            })
+        }
+        Err(rejected) => match refuse(connection, &message, rejected) {
+            Some(xid) => answered(
+                connection,
+                &message,
+                xid,
+                Content::Malformed(rejected.reason),
+            ),
+            None => Fate::Done,
+        },
     };
-    match later {
-        Some(Later::Reply(rqst, kept)) => keep(requester, connection, rqst, kept, message),
-        Some(Later::Call(unserved)) => unserved.wait(message.keep()),
-        None => (),
+    match fate {
+        Fate::Done => (),
+        Fate::ReverseCall { xid, offset } => reverse::wait(requester, xid, message.keep(), offset),
+        Fate::Reply(rqst, answer, fenced) => deliver(connection, message, rqst, answer, fenced),
     }
 }
 
-/// What is to be done when the message is not looked at any more, and is kept.
-enum Later<'a> {
-    /// The RPC whose Reply cannot be put in its place now.
-    Reply(PinnedRqst<Call>, Kept),
-    /// A Call of the server has to wait.
-    Call(reverse::Unserved<'a>),
-}
-
-/// A message was decoded, or not.
-#[inline(always)]
-fn decoded<'a>(
-    requester: &'a Requester,
+/// Gives an RPC its Reply, or has it wait for what is to come before.
+#[inline]
+fn deliver(
     connection: &Connection,
-    message: &Received<'_>,
-    decoded: &Result<Message<'_>, Rejected>,
-) -> Option<Later<'a>> {
-    let (xid, content) = match decoded {
-        Ok(Message::Reply(reply)) => (reply.xid, Content::Reply(reply)),
-        Ok(Message::Error(error)) => (error.xid, Content::Error(error)),
-        Ok(Message::Call(call)) if requester.is_provided(connection, call) => {
-            return provided(requester, connection, message, &{ *call });
-        }
-        Ok(Message::Call(call)) => {
-            // A copy for who is not in line, so that the rest need not be in memory.
-            return called(requester, connection, message, &{ *call }).map(Later::Call);
-        }
-        Err(rejected) => {
-            let xid = refuse(requester, connection, message, &{ *rejected })?;
-            (xid, Content::Malformed(rejected.reason))
-        }
+    message: Received<'_>,
+    rqst: PinnedRqst<Call>,
+    mut answer: Answer,
+    fenced: bool,
+) {
+    let requester = connection.handler();
+    let message = if answer.waits(fenced) {
+        Some(ReplyMessage::Received(message.keep()))
+    } else {
+        answer = answer.place(requester, &rqst, message.bytes());
+        None
     };
-    let later = answer(requester, connection, message, xid, content);
-    later.map(|(rqst, kept)| Later::Reply(rqst, kept))
+    let reply = WaitingReply {
+        rqst,
+        answer,
+        message,
+    };
+    match fenced {
+        true => finish(connection, reply),
+        false => fence(connection, reply),
+    }
 }
 
 /// A Reply was received that is to be pulled. If it is not, the server is told so at once.
 #[cold]
-fn provided<'a>(
-    requester: &Requester,
-    connection: &Connection,
-    message: &Received<'_>,
-    call: &xdr::Call<'_>,
-) -> Option<Later<'a>> {
+fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_>) -> Fate {
+    let requester = connection.handler();
     let checked = call.as_provided_reply();
     let content = match &checked {
         Ok(reply) => Content::Reply(reply),
         Err(reason) => Content::Malformed(*reason),
     };
-    let xid = call.xid;
     let done = || {
         let first = call.reads.segments().next();
         let key = first.map(|read| read.segment.handle);
-        pull::send_done(requester, connection, xid, key);
+        pull::send_done(requester, connection, call.xid, key);
     };
-    match requester.shared.xprt.find(xid) {
+    match requester.shared.xprt.find(call.xid) {
         Ok(rqst) => {
-            let later = answered(requester, connection, message, rqst, xid, content);
-            if later.is_none() {
+            let fate = judged(connection, message, rqst, content);
+            if !matches!(&fate, Fate::Reply(_, Answer::Provided { .. }, _)) {
                 done();
             }
-            later.map(|(rqst, kept)| Later::Reply(rqst, kept))
+            fate
         }
         Err(why) => {
             // Before its credit comes back.
             done();
-            unawaited(connection, message, xid, content.credits(), why);
-            None
+            unawaited(connection, message, call.xid, content.credits(), why);
+            Fate::Done
         }
     }
-}
-
-/// A Call of the server was received. What is returned has to wait.
-#[inline(never)]
-fn called<'a>(
-    requester: &'a Requester,
-    connection: &Connection,
-    message: &Received<'_>,
-    call: &xdr::Call<'_>,
-) -> Option<reverse::Unserved<'a>> {
-    if message.has_invalidated() {
-        foreign_key(requester, call.xid);
-    }
-    reverse::called(requester, connection, call)
 }
 
 /// What came for an RPC.
@@ -181,28 +188,29 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// What it is to this RPC: the answer, or a reason why it is not well formed.
-    #[inline(always)]
+    /// Returns whether the server cannot serve the chunks of the Call, or has none for the Reply.
+    fn is_chunk_error(&self) -> bool {
+        matches!(self, Self::Error(error) if error.error == RdmaError::Chunk)
+    }
+
+    /// Returns what it is to this RPC: the answer, or a reason why it is not well formed.
     fn check(
         &self,
         requester: &Requester,
         rqst: &PinnedRqst<Call>,
         offer: &Offer,
         message: &Received<'_>,
-    ) -> Result<Answer<'m>, &'static str> {
+    ) -> Result<Answer, &'static str> {
         match self {
             Self::Reply(reply) => {
                 trace::returned(reply);
-                Answer::check(requester, offer, reply)
+                Answer::check(requester, rqst, offer, reply)
             }
             Self::Error(error) => {
-                trace::failed(rqst, &{ **error });
-                requester.shared.stats.bad_replies.add(1);
+                trace::failed(rqst, error);
+                requester.shared.stats.add(Stat::BadReplies, 1);
                 let guess = rqst.receive_buf().buflen_is_guess();
-                Ok(Answer::Refused {
-                    error: refusal::refused(error.error, guess),
-                    room: error.error == RdmaError::Chunk,
-                })
+                Ok(Answer::failed(refused(error.error, guess)))
             }
             Self::Malformed(reason) => {
                 trace::misunderstood(rqst, *reason, message.bytes());
@@ -215,12 +223,8 @@ impl<'m> Content<'m> {
 /// A message that was not well formed came (RFC 8166, section 4.5). Returns its XID if it may have
 /// come for an RPC.
 #[inline(never)]
-fn refuse(
-    requester: &Requester,
-    connection: &Connection,
-    message: &Received<'_>,
-    rejected: &Rejected,
-) -> Option<u32> {
+fn refuse(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Option<u32> {
+    let requester = connection.handler();
     if let Some(header) = rejected
         .header
         .filter(|_| requester.is_bad_provided(rejected))
@@ -263,264 +267,140 @@ fn refuse(
     }
 }
 
-/// What is to be done with an RPC whose Reply was looked at.
-enum Verdict {
-    /// Its memory is fenced: it has its result.
-    Complete(Placed),
-    /// Its result must wait for the local invalidation of its regions.
-    Fence(Placed),
-    /// So must its Reply, or it has to be pulled.
-    Keep(Kept),
-    /// The message was not for it after all.
-    Ignore,
-    /// The connection must go, so that the RPC is sent again at once.
-    Resend(LossReason),
-}
-
-/// What a message is kept for, beside so many bytes that the server has written into the Write
-/// chunk.
-#[derive(Clone, Copy)]
-enum Kept {
-    /// The Reply is in it, from that offset on.
-    Inline { offset: usize, written: usize },
-    /// It says how to pull the Reply; whether the RPC's regions are fenced.
-    Provided { written: usize, fenced: bool },
-}
-
-/// Keeps a message until the regions of its RPC are fenced, or until it is not needed any more to
-/// pull the Reply.
-fn keep(
-    requester: &Requester,
-    connection: &Connection,
-    rqst: PinnedRqst<Call>,
-    kept: Kept,
-    message: Received<'_>,
-) {
-    let message = message.keep();
-    let outcome = match kept {
-        Kept::Inline { offset, written } => Outcome::Inline {
-            message,
-            offset,
-            written,
-        },
-        Kept::Provided {
-            written,
-            fenced: false,
-        } => Outcome::Provided { message, written },
-        Kept::Provided { written, .. } => {
-            let provided = ProvidedReply {
-                rqst,
-                message,
-                written,
-            };
-            return pull::begin(requester, connection, provided);
-        }
-    };
-    fence(requester, connection, rqst, outcome);
-}
-
-/// Finds the RPC that waits for `xid`, and gives it the result that came in the message as soon as
-/// no peer can reach its memory. What is returned is to be fenced.
-#[inline(always)]
-fn answer(
-    requester: &Requester,
+/// Finds the RPC that waits for `xid`, and looks at what came for it.
+fn answered(
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
     content: Content<'_>,
-) -> Option<(PinnedRqst<Call>, Kept)> {
-    match requester.shared.xprt.find(xid) {
-        Ok(rqst) => answered(requester, connection, message, rqst, xid, content),
+) -> Fate {
+    match connection.handler().shared.xprt.find(xid) {
+        Ok(rqst) => judged(connection, message, rqst, content),
         Err(why) => {
             unawaited(connection, message, xid, content.credits(), why);
-            None
+            Fate::Done
         }
     }
-}
-
-/// As [`answer`], for the RPC that waits.
-#[inline(always)]
-fn answered(
-    requester: &Requester,
-    connection: &Connection,
-    message: &Received<'_>,
-    rqst: PinnedRqst<Call>,
-    xid: u32,
-    content: Content<'_>,
-) -> Option<(PinnedRqst<Call>, Kept)> {
-    let Looked {
-        verdict,
-        malformed,
-        foreign,
-        room,
-    } = look(requester, connection, message, &rqst, xid, content);
-    if room {
-        connection.make_room();
-    }
-    if malformed && matches!(verdict, Verdict::Ignore) {
-        bad_reply(requester, Some(xid), "not well formed");
-    }
-    let mut end = malformed.then_some(LossReason::BadMessage);
-    let mut later = None;
-    match verdict {
-        Verdict::Complete(placed) => complete(requester, rqst, placed),
-        Verdict::Fence(placed) => fence(requester, connection, rqst, Outcome::Placed(placed)),
-        Verdict::Keep(kept) => later = Some((rqst, kept)),
-        Verdict::Ignore => end = None,
-        Verdict::Resend(reason) => end = Some(reason),
-    }
-    if let Some(reason) = end {
-        requester.loss.report(reason);
-    }
-    if foreign {
-        foreign_key(requester, xid);
-    }
-    requester.shared.xprt.space();
-    later
-}
-
-/// What came of a look at what has come for an RPC.
-struct Looked {
-    verdict: Verdict,
-    /// It is not well formed, or no answer.
-    malformed: bool,
-    /// It came with a key that is not the RPC's.
-    foreign: bool,
-    /// Somebody waits for room in the send queue that there is now.
-    room: bool,
 }
 
 /// Looks at what came in a message for an RPC.
-#[inline(always)]
-fn look(
-    requester: &Requester,
+fn judged(
     connection: &Connection,
     message: &Received<'_>,
-    rqst: &PinnedRqst<Call>,
-    xid: u32,
+    rqst: PinnedRqst<Call>,
     content: Content<'_>,
-) -> Looked {
-    let credits = content.credits();
+) -> Fate {
     let call = rqst.call();
     let mut state = call.state.lock();
-    let Some(offer) = state.offer_on(requester.id) else {
-        // A Reply to a Call that was not sent here, or a second one. What it is compared with is
-        // another's now.
-        if credits.is_some() {
-            trace::unexpected(requester, message.bytes());
-        }
-        return Looked {
-            verdict: Verdict::Ignore,
-            malformed: credits.is_none(),
-            // It may have been one of the Call's regions that are being taken back, or, of an
-            // earlier connection, were.
-            foreign: message.has_invalidated() && state.phase == Phase::Idle,
-            room: false,
-        };
-    };
-    if let Some(credits) = credits {
-        trace::answered(requester, rqst, xid, credits);
+    let (answer, room) = judge(connection, message, &rqst, &mut state, &content);
+    let fenced = state.phase == Phase::Idle;
+    drop(state);
+    if room {
+        connection.make_room();
     }
-    let checked = content.check(requester, rqst, offer, message);
-    let malformed = checked.is_err();
-    let freed = message.take_invalidated().map(|key| {
-        let task = || rqst.task().id();
-        connection.remotely_invalidated(&mut offer.regions, key, task)
-    });
-    let verdict = judge(connection, message, rqst, &mut state, credits, checked);
-    Looked {
-        verdict,
-        malformed,
-        foreign: freed == Some(None),
-        room: freed.flatten() == Some(true),
-    }
+    connection.handler().shared.xprt.space();
+    answer.map_or(Fate::Done, |answer| Fate::Reply(rqst, answer, fenced))
 }
 
-/// What is to be done with an RPC that waits for this Reply.
-#[inline(always)]
+/// Looks at what came for an RPC. Returns what it comes to for that, and whether somebody waits for
+/// room in the send queue that there is now.
 fn judge(
     connection: &Connection,
     message: &Received<'_>,
     rqst: &PinnedRqst<Call>,
     state: &mut CallState,
-    credits: Option<u32>,
-    checked: Result<Answer<'_>, &'static str>,
-) -> Verdict {
-    let (requester, well_formed) = (connection.handler(), checked.is_ok());
-    let answer = match checked {
-        Ok(answer) => answer,
+    content: &Content<'_>,
+) -> (Option<Answer>, bool) {
+    let (requester, xid) = (connection.handler(), state.xid);
+    let Some(offer) = state.offer_on(requester.id) else {
+        not_sent_here(requester, message, state, content);
+        return (None, false);
+    };
+    if let Some(credits) = content.credits() {
+        trace::answered(requester, rqst, xid, credits);
+    }
+    let checked = content.check(requester, rqst, offer, message);
+    let mut room = false;
+    if let Some(key) = message.take_invalidated() {
+        let task = || rqst.task().id();
+        match connection.remotely_invalidated(&mut offer.regions, key, task) {
+            Some(waited_for) => room = waited_for,
+            None => foreign_key(requester, xid),
+        }
+    }
+    let well_formed = checked.is_ok();
+    let accepted = match checked {
+        Ok(answer) if learn(requester, state, &answer, content) => Some(answer),
+        Ok(_) => None,
         Err(reason) => {
             // What is malformed in itself was told already.
-            if credits.is_some() {
+            if content.credits().is_some() {
                 trace::unfit(requester, message.bytes());
             }
-            bad_reply(requester, Some(state.xid), reason);
+            bad_reply(requester, Some(xid), reason);
+            requester.loss.report(LossReason::BadMessage);
             state.bad_replies = state.bad_replies.saturating_add(1);
             // The RPC is sent again once. A server that answers badly again would do so for ever.
-            if state.bad_replies < 2 {
-                return Verdict::Resend(LossReason::BadMessage);
-            }
-            Answer::Refused {
-                error: EIO,
-                room: false,
-            }
+            (state.bad_replies >= 2).then(|| Answer::failed(EIO))
         }
     };
-    if state.kind.is_some() {
-        if let Some(verdict) = learn(requester, state, &answer) {
-            return verdict;
-        }
-    }
-    let grant = credits.filter(|_| well_formed);
-    let fenced = state.is_fenced();
-    let kept = match &answer {
-        Answer::Provided { written } => Some(Kept::Provided {
-            written: *written,
-            fenced,
-        }),
-        Answer::Inline { part, written } if !fenced => {
-            let overlaps = |offer: &KBox<Offer>| answer.overlaps_chunks(rqst, offer);
-            let waits = state.offer.as_ref().is_none_or(overlaps);
-            waits.then_some(Kept::Inline {
-                offset: part.offset,
-                written: *written,
-            })
-        }
-        _ => None,
-    };
-    state.phase = if fenced { Phase::Idle } else { Phase::Fencing };
-    if let Some(kept) = kept {
+    if let Some(answer) = &accepted {
+        let fenced = state.is_fenced();
+        state.phase = if fenced { Phase::Idle } else { Phase::Fencing };
         // The credit comes back when the message is not needed any more.
-        settle(connection, grant, None);
-        return Verdict::Keep(kept);
+        let back = match answer.waits(fenced) {
+            true => None,
+            false => state.take_credit(requester.id),
+        };
+        settle(connection, content.credits().filter(|_| well_formed), back);
     }
-    settle(connection, grant, state.take_credit(requester.id));
-    let placed = answer.place(requester, rqst);
-    match fenced {
-        true => Verdict::Complete(placed),
-        false => Verdict::Fence(placed),
+    (accepted, room)
+}
+
+/// A Reply came to a Call that was not sent here, or a second one. What it is compared with is
+/// another's now.
+#[cold]
+fn not_sent_here(
+    requester: &Requester,
+    message: &Received<'_>,
+    state: &CallState,
+    content: &Content<'_>,
+) {
+    match content.credits() {
+        Some(_) => trace::unexpected(requester, message.bytes()),
+        None => bad_reply(requester, Some(state.xid), "not well formed"),
+    }
+    // It may have been one of the Call's regions that are being taken back, or, of an earlier
+    // connection, were.
+    if message.has_invalidated() && state.phase == Phase::Idle {
+        foreign_key(requester, state.xid);
     }
 }
 
-/// Takes note of how long the Reply to an RPC of its kind was. One that was relied upon to be
-/// provided, and is refused, is asked for once more, with room for it.
-#[cold]
-fn learn(requester: &Requester, state: &mut CallState, answer: &Answer<'_>) -> Option<Verdict> {
-    let kind = state.kind.take()?;
+/// Takes note of how long the Reply to an RPC of its kind was. Returns whether it is accepted: one
+/// that was relied upon to be provided, and is refused, is asked for once more, with room for it.
+fn learn(
+    requester: &Requester,
+    state: &mut CallState,
+    answer: &Answer,
+    content: &Content<'_>,
+) -> bool {
+    let Some(kind) = state.kind.take() else {
+        return true;
+    };
     let offered = state
         .offer
         .as_ref()
         .is_none_or(|offer| !offer.reply.is_empty());
-    let refused = matches!(answer, Answer::Refused { room: true, .. }) && !offered;
+    let refused = content.is_chunk_error() && !offered && !state.refused;
     let long = match answer.is_long(requester.thresholds().receive) {
-        None if refused && !state.refused => true,
-        None => return None,
-        Some(long) => long,
+        None if !refused => return true,
+        long => long.unwrap_or(true),
     };
     requester.shared.history.lock().replied(&kind, long);
-    if !refused {
-        return None;
+    if refused {
+        state.refused = true;
+        requester.loss.report(LossReason::NotProvided);
     }
-    state.refused = true;
-    Some(Verdict::Resend(LossReason::NotProvided))
+    !refused
 }

@@ -21,48 +21,32 @@ use crate::{
         sunrpc::ReverseRqst,
         trace, //
     },
-    transport::header::{
-        inline_len,
-        Direction,
-        Reason,
-        Refusal, //
+    transport::{
+        header::{
+            inline_len,
+            Direction,
+            Reason,
+            Refusal, //
+        },
+        send_buffer::Purpose, //
     },
 };
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*,
-    sync::SpinLockGuard, //
+    prelude::*, //
 };
 use xdr::{
     Call,
     CallPayload, //
 };
 
-/// A Call that has to wait until the callback service has room for it; no other can come before it.
-pub(super) struct Unserved<'a> {
-    reverse: SpinLockGuard<'a, ReverseCalls>,
-    xid: u32,
-    offset: usize,
-}
-
-impl Unserved<'_> {
-    /// It waits, in its message.
-    pub(super) fn wait(mut self, message: RecvBuf) {
-        // There is room for all that may be unanswered.
-        let _ = self.reverse.waiting.push_within_capacity(WaitingCall {
-            xid: self.xid,
-            message,
-            offset: self.offset,
-        });
-    }
-}
-
-/// A Call of the server came. In the completion handler. What is returned has to wait.
-pub(super) fn called<'a>(
-    requester: &'a Requester,
+/// A Call of the server came. In the completion handler. Returns where it begins in its message, if
+/// that is for the callback service.
+pub(super) fn called(
+    requester: &Requester,
     connection: &Connection,
     call: &Call<'_>,
-) -> Option<Unserved<'a>> {
+) -> Option<usize> {
     let chunks =
         !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
     let part = match &call.payload {
@@ -78,24 +62,26 @@ pub(super) fn called<'a>(
     if !requester.shared.reverse_enabled() {
         return None;
     }
-    let mut reverse = requester.reverse.lock();
-    if !reverse.came() {
-        drop(reverse);
+    if !requester.reverse.lock().came() {
         requester.loss.report(LossReason::TooManyCalls);
         return None;
     }
     // A sender that waits for a credit is not to keep the Reply back.
     requester.shared.xprt.space();
     trace::xprtrdma_cb_call(|| (*requester.loss.address(), call.xid));
-    // Before the RPC layer knows of the connection, its Reply would be lost.
-    let waits = !requester.shared.xprt.is_connected()
-        || !reverse.waiting.is_empty()
-        || !hand_over(requester, &mut reverse, call.xid, part.bytes);
-    waits.then_some(Unserved {
-        reverse,
-        xid: call.xid,
-        offset: part.offset,
-    })
+    Some(part.offset)
+}
+
+/// Has a Call wait for the callback service, in its message.
+pub(super) fn wait(requester: &Requester, xid: u32, message: RecvBuf, offset: usize) {
+    let call = WaitingCall {
+        xid,
+        message,
+        offset,
+    };
+    // There is room for all that may be unanswered.
+    let _ = requester.reverse.lock().waiting.push_within_capacity(call);
+    deliver_pending(requester);
 }
 
 /// Gives a Call to the callback service. False if that has no room now.
@@ -124,6 +110,10 @@ pub(super) fn expect_calls(connection: &Connection) {
 
 /// The callback service has room for another Call. Does not sleep.
 pub(super) fn deliver_pending(requester: &Requester) {
+    // Before the RPC layer knows of the connection, Replies would be lost.
+    if !requester.shared.xprt.is_connected() {
+        return;
+    }
     let mut reverse = requester.reverse.lock();
     while let Ok(next) = reverse.waiting.remove(0) {
         let call = next.message.bytes().get(next.offset..).unwrap_or(&[]);
@@ -157,7 +147,7 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
         return Ok(());
     }
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
-    let mut buffer = requester.reply_buffer(connection)?;
+    let mut buffer = requester.buffer(connection, Purpose::Message)?;
     let reply = rqst.send_buf();
     let len = reply.len();
     if inline_len(len) > requester.thresholds().send {

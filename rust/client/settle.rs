@@ -9,6 +9,7 @@ use crate::{
             Requester, //
         },
         loss::LossReason,
+        stats::Stat,
         trace, //
     },
     kapi::{
@@ -19,7 +20,8 @@ use crate::{
     },
     transport::{
         flow::credits::Credit,
-        header::Refusal, //
+        header::Refusal,
+        send_buffer::Purpose, //
     },
 };
 
@@ -34,7 +36,7 @@ pub(super) fn settle(connection: &Connection, grant: Option<u32>, back: Option<C
 /// A message that was not well formed: counted, logged, and otherwise ignored (RFC 8166,
 /// section 4.5).
 pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
-    requester.shared.stats.bad_replies.add(1);
+    requester.shared.stats.add(Stat::BadReplies, 1);
     let address = requester.loss.address();
     match xid {
         Some(xid) => log::warn_about(
@@ -102,10 +104,12 @@ pub(super) fn unawaited(
 /// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
 pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {
-    let sent = connection.pooled_send_buffer().is_some_and(|mut buffer| {
-        let refused = buffer.refuse(refusal);
-        refused.is_ok() && buffer.post(0, None, || TaskId::NONE).is_ok()
-    });
+    let sent = connection
+        .send_buffer(Purpose::Pooled)
+        .is_ok_and(|mut buffer| {
+            let refused = buffer.refuse(refusal);
+            refused.is_ok() && buffer.post(0, None, || TaskId::NONE).is_ok()
+        });
     if !sent {
         requester.loss.report(LossReason::BadMessage);
     }

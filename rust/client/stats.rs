@@ -15,82 +15,69 @@ use kernel::{
     },
 };
 
-/// A counter that many may add to.
-pub(crate) struct Counter(Atomic<u64>);
+/// What is counted of a mount.
+#[derive(Clone, Copy)]
+pub(crate) enum Stat {
+    /// Segments of Read chunks sent.
+    ReadSegments,
+    /// Segments of Write chunks sent.
+    WriteSegments,
+    /// Segments of Reply chunks sent.
+    ReplySegments,
+    /// Bytes that servers might have written into chunks.
+    OfferedBytes,
+    /// Bytes that servers have written into chunks.
+    WrittenBytes,
+    /// Bytes of pages and tails copied into Sends.
+    PullupBytes,
+    /// Bytes copied from Receives into pages and tails.
+    FixupBytes,
+    /// Calls that could not be encoded.
+    FailedMarshal,
+    /// Replies that were not well formed.
+    BadReplies,
+    /// Calls sent through a Position Zero Read chunk.
+    LongCalls,
+    /// Regions made.
+    RegionsMade,
+    /// RPCs whose regions had to be invalidated by us.
+    LocalInvalidations,
+    /// Calls that had to wait for a send buffer.
+    NoSendBuffer,
+}
 
-impl Counter {
-    const fn new() -> Self {
-        Self(Atomic::new(0))
+/// How many kinds of it there are.
+const STATS: usize = Stat::NoSendBuffer as usize + 1;
+
+/// The counters of a mount, to which many may add.
+pub(crate) struct Stats([Atomic<u64>; STATS]);
+
+impl Stats {
+    /// Creates them, all 0.
+    pub(crate) const fn new() -> Self {
+        Self([const { Atomic::new(0) }; STATS])
     }
 
-    /// Adds `n`.
+    /// Adds `n` to a counter.
     #[inline]
-    pub(crate) fn add(&self, n: u64) {
+    pub(crate) fn add(&self, stat: Stat, n: u64) {
         // Most messages have nothing to add to most counters.
-        if n != 0 {
-            self.0.fetch_add(n, Relaxed);
+        if let (Some(counter), true) = (self.0.get(stat as usize), n != 0) {
+            counter.fetch_add(n, Relaxed);
         }
     }
 
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+    fn get(&self, stat: Stat) -> u64 {
+        self.0
+            .get(stat as usize)
+            .map_or(0, |counter| counter.load(Relaxed))
     }
-}
 
-/// What is counted of a mount.
-pub(crate) struct Stats {
-    /// Segments of Read chunks sent.
-    pub(crate) read_segments: Counter,
-    /// Segments of Write chunks sent.
-    pub(crate) write_segments: Counter,
-    /// Segments of Reply chunks sent.
-    pub(crate) reply_segments: Counter,
-    /// Bytes that servers might have written into chunks.
-    pub(crate) offered_bytes: Counter,
-    /// Bytes that servers have written into chunks.
-    pub(crate) written_bytes: Counter,
-    /// Bytes of pages and tails copied into Sends.
-    pub(crate) pullup_bytes: Counter,
-    /// Bytes copied from Receives into pages and tails.
-    pub(crate) fixup_bytes: Counter,
-    /// Calls that could not be encoded.
-    pub(crate) failed_marshal: Counter,
-    /// Replies that were not well formed.
-    pub(crate) bad_replies: Counter,
-    /// Calls sent through a Position Zero Read chunk.
-    pub(crate) long_calls: Counter,
-    /// Regions made.
-    pub(crate) regions_made: Counter,
-    /// RPCs whose regions had to be invalidated by us.
-    pub(crate) local_invalidations: Counter,
-    /// Calls that had to wait for a send buffer.
-    pub(crate) no_send_buffer: Counter,
-}
-
-impl Stats {
     /// A Call is copied into a Send.
     #[inline]
     pub(crate) fn pulled_up(&self, call: &Encoded<'_>) {
         let pulled = call.len().saturating_sub(call.head_len());
-        self.pullup_bytes.add(pulled as u64);
-    }
-
-    pub(crate) const fn new() -> Self {
-        Self {
-            read_segments: Counter::new(),
-            write_segments: Counter::new(),
-            reply_segments: Counter::new(),
-            offered_bytes: Counter::new(),
-            written_bytes: Counter::new(),
-            pullup_bytes: Counter::new(),
-            fixup_bytes: Counter::new(),
-            failed_marshal: Counter::new(),
-            bad_replies: Counter::new(),
-            long_calls: Counter::new(),
-            regions_made: Counter::new(),
-            local_invalidations: Counter::new(),
-            no_send_buffer: Counter::new(),
-        }
+        self.add(Stat::PullupBytes, pulled as u64);
     }
 
     /// Prints the line that nfs-utils reads: 27 numbers, in the order of the in-tree module. The
@@ -114,23 +101,23 @@ impl Stats {
         seq_print!(
             seq,
             "{} {} {} {} {} {} {} 0 {} {} {} ",
-            self.read_segments.get(),
-            self.write_segments.get(),
-            self.reply_segments.get(),
-            self.offered_bytes.get(),
-            self.written_bytes.get(),
-            self.pullup_bytes.get(),
-            self.fixup_bytes.get(),
-            self.failed_marshal.get(),
-            self.bad_replies.get(),
-            self.long_calls.get(),
+            self.get(Stat::ReadSegments),
+            self.get(Stat::WriteSegments),
+            self.get(Stat::ReplySegments),
+            self.get(Stat::OfferedBytes),
+            self.get(Stat::WrittenBytes),
+            self.get(Stat::PullupBytes),
+            self.get(Stat::FixupBytes),
+            self.get(Stat::FailedMarshal),
+            self.get(Stat::BadReplies),
+            self.get(Stat::LongCalls),
         );
         seq_print!(
             seq,
             "0 0 {} {} {} 0\n",
-            self.regions_made.get(),
-            self.local_invalidations.get(),
-            self.no_send_buffer.get(),
+            self.get(Stat::RegionsMade),
+            self.get(Stat::LocalInvalidations),
+            self.get(Stat::NoSendBuffer),
         );
     }
 }

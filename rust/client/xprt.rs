@@ -34,13 +34,10 @@ use crate::{
         sys::{
             address::SocketAddress,
             sysctl::Tunable,
-            time::HZ,
             workqueue::{
                 work_class,
                 DelayedWork,
-                OwnedQueue,
-                Timer,
-                WorkItem, //
+                OwnedQueue, //
             },
         },
     },
@@ -64,40 +61,10 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Regions that are made at once when they are short, at least.
-const MORE_REGIONS: u32 = 4;
-
-/// The work item that makes regions when they are short, since the sender must not wait for that.
-struct RegionMaker(Arc<ConnectionSlot>);
-
-impl WorkItem for RegionMaker {
-    fn run(&self, timer: Timer<'_>) {
-        let _scope = self.0.state.memory_scope();
-        if let Some(connection) = self.0.get() {
-            let requester = connection.handler();
-            let (calls, plan) = (requester.max_calls, requester.plan);
-            let more = plan.message().max(MORE_REGIONS);
-            let made = requester.make_regions(&connection, more, calls * plan.rpc());
-            // Nobody waits for regions of a connection that is going. Otherwise some may have come
-            // back before the sender was marked as waiting, which it was when this was queued.
-            if made != Err(ENOTCONN) && connection.idle_regions() == 0 {
-                // Where there can be no more, they come back with the RPCs that have them, and
-                // whoever gives them back wakes the sender.
-                if made.is_err() {
-                    timer.queue(HZ / 10);
-                }
-                return;
-            }
-        }
-        self.0.state.xprt.space();
-    }
-}
-
 /// A transport of the RPC layer. All mounts of a server may share one.
 pub(crate) struct ClientXprt {
     // The work items go first: they use the connection.
     connector: DelayedWork<Connector>,
-    region_maker: DelayedWork<RegionMaker>,
     keep_alive: Arc<DelayedWork<KeepAlive>>,
     slot: Arc<ConnectionSlot>,
     state: Arc<XprtState>,
@@ -138,18 +105,12 @@ impl Transport for ClientXprt {
         };
         Ok(Self {
             connector: DelayedWork::new(
-                queue.clone(),
+                queue,
                 work_class!(c"rpcrdma_connect"),
                 Ok::<_, Error>(connector),
                 GFP_KERNEL,
             )?,
             keep_alive,
-            region_maker: DelayedWork::new(
-                queue,
-                work_class!(c"rpcrdma_regions"),
-                Ok::<_, Error>(RegionMaker(slot.clone())),
-                GFP_KERNEL,
-            )?,
             slot,
             state,
             buffers,
@@ -172,7 +133,6 @@ impl Transport for ClientXprt {
 
     fn destroy(&self) {
         self.connector.cancel_sync();
-        self.region_maker.cancel_sync();
         self.slot.end();
         // Until then somebody may want it sooner.
         self.keep_alive.cancel_sync();
@@ -224,11 +184,7 @@ impl Transport for ClientXprt {
     #[inline]
     fn send(&self, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
         let connection = self.slot.get().ok_or(ENOTCONN)?;
-        let sent = marshal::send(&connection, xprt, rqst);
-        if sent.is_err() && connection.handler().regions_short() {
-            self.region_maker.queue(0);
-        }
-        sent
+        marshal::send(&connection, xprt, rqst)
     }
 
     fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {

@@ -150,12 +150,13 @@ fn endpoint(
         },
         |sizes| {
             let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
-            let more = (!device.iwarp, all_pulls.share_of_receives());
+            let (names_faults, share) = (!device.iwarp, all_pulls.share_of_receives());
             let flow = Flow {
                 credits: Credits::new(0, REVERSE, false)?,
                 grant: Grant::new(sizes.queues.messages),
             };
-            let responder = Responder::new(handle, events, peer, poison, more, sizes)?;
+            let responder =
+                Responder::new(handle, events, peer, poison, names_faults, share, sizes)?;
             Ok((flow, responder))
         },
         |unfit| {

@@ -53,6 +53,7 @@ use crate::{
         providing::Providing,
         send_buffer::{
             Attached,
+            Purpose,
             SendBuffer, //
         },
         transfer::RwBuilder, //
@@ -104,7 +105,8 @@ impl Responder {
         events: Arc<Events>,
         peer: SocketAddress,
         poison: Arc<Poison>,
-        (names_faults, share): (bool, ProvidedShare),
+        names_faults: bool,
+        share: ProvidedShare,
         sizes: &Sizes,
     ) -> Result<impl PinInit<Self>> {
         let provides = sizes.provides;
@@ -487,11 +489,14 @@ impl Connection {
             true => trace::svcrdma_err_vers(|| refusal.xid),
             false => trace::svcrdma_err_chunk(|| refusal.xid),
         }
-        let sent = self.qp.send_buffer().and_then(|mut buffer| {
-            buffer.refuse(&refusal)?;
-            let (len, with) = (0, Attached::default());
-            self.post(ReplySend { buffer, len, with })
-        });
+        let sent = self
+            .qp
+            .send_buffer(Purpose::Message)
+            .and_then(|mut buffer| {
+                buffer.refuse(&refusal)?;
+                let (len, with) = (0, Attached::default());
+                self.post(ReplySend { buffer, len, with })
+            });
         if sent.is_err() {
             self.close();
         }

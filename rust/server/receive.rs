@@ -101,25 +101,12 @@ impl SvcItem<Connection> for RecvItem {
             RecvItem::Message(message) => message,
             RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading)),
         };
-        // In line twice, since most messages have no chunks, and nothing looks for any then.
-        let disposition = match xdr::Message::without_chunks(message.bytes()) {
-            Some(plain) => dispose(connection, &message, &Ok(plain), rqst),
-            None => {
-                let any = xdr::Message::decode_lists(message.bytes(), &connection.limits);
-                dispose(connection, &message, &any, rqst)
-            }
-        };
-        match disposition {
-            Disposition::Execute(ctx, offset) => {
-                Ok(Some(((message, ctx), Argument::Inline { offset })))
-            }
-            other => settle(connection, message, other),
-        }
+        let disposition = dispose(connection, &message, rqst);
+        settle(connection, message, disposition)
     }
 }
 
-/// Does what is to be done with a message that is not executed, or not yet.
-#[inline(never)]
+/// Does what is to be done with a message.
 fn settle(
     connection: &Connection,
     message: RecvBuf,
@@ -162,16 +149,15 @@ fn settle(
     Ok(None)
 }
 
-/// What to do with a message.
-#[inline(always)]
+/// Decides what to do with a message.
 fn dispose<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
-    decoded: &Result<xdr::Message<'_>, Rejected>,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
-    trace::decoded(message, decoded);
-    match decoded {
+    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
+    trace::decoded(message, &decoded);
+    match &decoded {
         Ok(xdr::Message::Call(call)) => {
             if connection.qp.handler().is_poisonous(call.xid) {
                 return Disposition::Refuse(refusal(call.xid, Reason::Poisonous));
@@ -181,16 +167,15 @@ fn dispose<'c>(
                 CallPayload::Inline(inline) if call.reads.is_empty() => {
                     Disposition::Execute(ctx, inline.offset)
                 }
-                // A copy for who is not in line, so that the rest need not be in memory.
-                _ => dispose_reads(connection, message, &{ *call }, ctx, rqst),
+                _ => dispose_reads(connection, message, call, ctx, rqst),
             }
         }
-        Ok(xdr::Message::Reply(reply)) => dispose_reply(connection, &{ *reply }, rqst),
+        Ok(xdr::Message::Reply(reply)) => dispose_reply(connection, reply, rqst),
         Ok(xdr::Message::Error(error)) => {
             reverse::refused(connection, rqst, error.xid);
             Disposition::Done
         }
-        Err(rejected) => dispose_rejected(connection, &{ *rejected }),
+        Err(rejected) => dispose_rejected(connection, rejected),
     }
 }
 

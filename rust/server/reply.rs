@@ -28,10 +28,7 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use xdr::{
-    placeable_of_nfs_4,
-    Offer, //
-};
+use xdr::placeable_of_nfs_4;
 
 impl SvcMessage<Connection> for Request {
     #[inline(always)]
@@ -63,7 +60,6 @@ impl SvcMessage<Connection> for Request {
 
 /// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA
 /// Writes. `EMSGSIZE` if there is not room for all of it.
-#[inline]
 fn prepare<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
@@ -71,28 +67,13 @@ fn prepare<'c>(
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
 ) -> Result<ReplySend<'c>> {
-    // In line twice, since most Calls offer nothing, and nothing is placed then.
-    if ctx.offers_nothing() {
-        return fill(connection, message, ctx, &Offer::default(), &mut [], rqst);
-    }
     let offer = ctx.offer(message)?;
-    let payloads = eligible(payloads, rqst);
-    fill(connection, message, ctx, &offer, payloads, rqst)
-}
-
-/// Fills a buffer with the Reply to a Call with that offer.
-#[inline(always)]
-fn fill<'c>(
-    connection: &'c Connection,
-    message: &RecvBuf,
-    ctx: &ReplyCtx,
-    offer: &Offer<'_>,
-    payloads: &mut [Payload],
-    rqst: &mut SvcReply<'_>,
-) -> Result<ReplySend<'c>> {
-    let len = rqst.result().len();
-    let received = || message.into();
-    let layout = ReplyLayout::new(received, ctx, offer, payloads, len)?;
+    let payloads = match offer.is_nothing() {
+        true => &mut [],
+        false => eligible(payloads, rqst),
+    };
+    let (received, len) = (|| message.into(), rqst.result().len());
+    let layout = ReplyLayout::new(received, ctx, &offer, payloads, len)?;
     layout.prepare(connection, received, rqst)
 }
 

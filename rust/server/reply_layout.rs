@@ -41,6 +41,7 @@ use crate::{
         segment_cursor::SegmentCursor,
         send_buffer::{
             Attached,
+            Purpose,
             SendBuffer, //
         },
         transfer::RwBuilder, //
@@ -175,7 +176,7 @@ impl<'a> ReplyLayout<'a> {
         received: impl Fn() -> CompletionId + Copy,
         rqst: &mut SvcReply<'_>,
     ) -> Result<ReplySend<'c>> {
-        let mut buffer = connection.qp.send_buffer()?;
+        let mut buffer = connection.qp.send_buffer(Purpose::Message)?;
         let size = self.offer.header_size();
         let whole = size.saturating_add(self.stream_len);
         let longest = connection.longest_inline(self.offer.reply_chunk.is_some());

@@ -22,24 +22,12 @@ pub(crate) struct ReplyCtx {
 
 impl ReplyCtx {
     /// That of a decoded Call, of a client that `invalidates`: it wants keys to be invalidated.
-    #[inline(always)]
     pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
         Self {
             xid: call.xid,
-            key: if invalidates && !call.has_no_chunks() {
-                // A copy, so that the rest need not be in memory.
-                only_key(&{ *call })
-            } else {
-                None
-            },
+            key: if invalidates { only_key(call) } else { None },
             offer: call.offer_place(),
         }
-    }
-
-    /// Whether the client offers nothing for the Reply: all of it goes inline.
-    #[inline]
-    pub(super) fn offers_nothing(&self) -> bool {
-        self.offer.is_empty()
     }
 
     /// What the client offers for the Reply to its Call, which came as `message`.

@@ -24,7 +24,10 @@ use crate::{
             inline_len,
             Direction, //
         },
-        send_buffer::Attached, //
+        send_buffer::{
+            Attached,
+            Purpose, //
+        },
     },
 };
 use kernel::{
@@ -116,7 +119,7 @@ fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
 
 fn send(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     let body = message.send_buf();
-    let buffer = connection.qp.send_buffer();
+    let buffer = connection.qp.send_buffer(Purpose::Message);
     // Whoever waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     let room = buffer.plain(Direction::Call, message.xid())?;

@@ -75,45 +75,50 @@ impl<H: Handler> Default for Attached<'_, H> {
     }
 }
 
+/// What a buffer is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A Call, which leaves room for what comes back by itself, and goes behind it.
+    Call,
+    /// Another message. Like a Call it finds room at once where this is a requester.
+    Message,
+    /// A message that waits for room, from a handler: memory for it is not waited for.
+    Queued,
+    /// A message that finds room at once, from a handler: only what is in the pool will do.
+    Pooled,
+}
+
 impl<H: Handler> Sending<'_, H> {
-    /// Takes a buffer for a Call, if there is one and room for the longest. What comes back by
-    /// itself has room beside that, and for another Call: so it never waits for a Reply.
-    #[inline(always)]
-    pub(super) fn get_call_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        let beside = match self.longest_read {
-            0 => 0,
-            // It may be the word to the server that has given back the Call's credit: that goes
-            // first, though there may be room for the Call already.
-            _ if self.has_pending() && self.ring().is_open() => return Err(EAGAIN),
-            longest => longest + self.longest_call,
-        };
-        self.get_buffer_beside(beside)
+    /// Returns the room that there has to be.
+    #[inline]
+    fn room_for(&self, purpose: Purpose) -> u32 {
+        match (H::ROLE, purpose) {
+            // What a responder posts waits for room by itself.
+            (Role::Responder, _) | (_, Purpose::Queued) => 0,
+            (_, Purpose::Message | Purpose::Pooled) => self.longest_call,
+            (_, Purpose::Call) if self.longest_read == 0 => self.longest_call,
+            // What comes back by itself has room beside that, and for another Call: so it never
+            // waits for a Reply.
+            (_, Purpose::Call) => 2 * self.longest_call + self.longest_read,
+        }
     }
 
-    /// Takes a buffer for another Send, if there is one and room that is not a Call's.
-    #[inline(always)]
-    pub(super) fn get_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        self.get_buffer_beside(0)
-    }
-
-    #[inline(always)]
-    fn get_buffer_beside(&mut self, beside: u32) -> Result<Option<DmaBuffer>> {
+    /// Takes a buffer. None where the caller is to make one, outside the lock.
+    #[inline]
+    pub(super) fn get_buffer(&mut self, purpose: Purpose) -> Result<Option<DmaBuffer>> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
-        // What a responder posts waits for room by itself.
-        let room = (self.longest_call + beside) as usize;
-        if H::ROLE == Role::Requester && self.sq_avail() < room {
+        // What waits may be the word to the server that has given back the Call's credit: that goes
+        // first, though there may be room for the Call already.
+        let behind = purpose == Purpose::Call && self.longest_read != 0 && self.has_pending();
+        if behind || self.sq_avail() < self.room_for(purpose) as usize {
             return Err(EAGAIN);
         }
-        self.take_buffer()
-    }
-
-    /// Takes a buffer for a Send that waits for room by itself.
-    #[inline(always)]
-    pub(super) fn take_buffer(&mut self) -> Result<Option<DmaBuffer>> {
-        if !self.ring().is_open() {
-            return Err(ENOTCONN);
+        if purpose == Purpose::Pooled {
+            let buffer = self.buffers.pop().ok_or(EAGAIN)?;
+            self.short = true;
+            return Ok(Some(buffer));
         }
         // As long as more can be made, one stays back for when they cannot.
         let back = usize::from(self.made < self.limit);
@@ -123,60 +128,32 @@ impl<H: Handler> Sending<'_, H> {
         if self.made == self.limit {
             return Err(EAGAIN);
         }
-        // The caller makes one, outside the lock.
         self.made += 1;
         Ok(None)
-    }
-
-    /// Takes a buffer of the pool, if there is one and room for a Send.
-    pub(super) fn get_pooled(&mut self) -> Option<DmaBuffer> {
-        if !self.ring().is_open() || self.sq_avail() < self.longest_call as usize {
-            return None;
-        }
-        let buffer = self.buffers.pop()?;
-        self.short = true;
-        Some(buffer)
     }
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Takes a buffer to send from. May sleep to make one.
+    /// Takes a buffer to send from. May sleep to make one for a [`Purpose::Call`] or a
+    /// [`Purpose::Message`].
     ///
     /// `EAGAIN` when none can be had now: [`Handler::sq_space`] is called when that changes.
     /// `ENOTCONN` when the connection is going.
-    #[inline(always)]
-    pub(crate) fn send_buffer(&self) -> Result<SendBuffer<'_, H>> {
-        let buffer = self.lock().get_buffer()?;
-        self.given_or_made(buffer, Maker::Task)
-    }
-
-    /// The same for a Call, which leaves room for what comes back by itself.
-    #[inline(always)]
-    pub(crate) fn call_buffer(&self) -> Result<SendBuffer<'_, H>> {
-        let buffer = self.lock().get_call_buffer()?;
-        self.given_or_made(buffer, Maker::Task)
-    }
-
-    /// Takes a buffer to send from by [`SendBuffer::send`], which waits for room by itself. Does
-    /// not wait for memory to make one; errors as those of [`Self::send_buffer`].
-    pub(crate) fn unrestricted_send_buffer(&self) -> Result<SendBuffer<'_, H>> {
-        let buffer = self.lock().take_buffer()?;
-        self.given_or_made(buffer, Maker::Handler)
-    }
-
-    #[inline(always)]
-    fn given_or_made(&self, buffer: Option<DmaBuffer>, maker: Maker) -> Result<SendBuffer<'_, H>> {
+    #[inline]
+    pub(crate) fn send_buffer(&self, purpose: Purpose) -> Result<SendBuffer<'_, H>> {
+        let buffer = self.lock().get_buffer(purpose)?;
         let buffer = match buffer {
             Some(buffer) => buffer,
-            None => self.make_send_buffer(maker)?,
+            None => self.make_send_buffer(match purpose {
+                Purpose::Queued | Purpose::Pooled => Maker::Handler,
+                Purpose::Call | Purpose::Message => Maker::Task,
+            })?,
         };
-        Ok(SendBuffer::new(self, buffer))
-    }
-
-    /// Takes a buffer to send from, if one can be had without sleeping.
-    pub(crate) fn pooled_send_buffer(&self) -> Option<SendBuffer<'_, H>> {
-        let buffer = self.lock().get_pooled()?;
-        Some(SendBuffer::new(self, buffer))
+        Ok(SendBuffer {
+            buffer: Some(buffer),
+            header: (0, None),
+            endpoint: self,
+        })
     }
 
     /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
@@ -198,14 +175,6 @@ impl<H: Handler> Endpoint<H> {
 }
 
 impl<'a, H: Handler> SendBuffer<'a, H> {
-    fn new(endpoint: &'a Endpoint<H>, buffer: DmaBuffer) -> Self {
-        Self {
-            buffer: Some(buffer),
-            header: (0, None),
-            endpoint,
-        }
-    }
-
     /// Notes that a header of `len` bytes was written, of a message in that direction.
     pub(super) fn begin(&mut self, direction: Direction, len: usize) {
         self.header = (len, Some(direction));

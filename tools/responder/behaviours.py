@@ -581,8 +581,9 @@ class IgnoresProbes(Behaviour):
 
 
 def is_null(call: bytes) -> bool:
-    """Whether a Call is one of NULL."""
-    return struct.unpack_from(">I", call, PROGRAM + 8) == (0,)
+    """Whether a Call is NULL of NFS: a mount asks for that of NFSACL, too, and waits for the answer."""
+    program, _, procedure = struct.unpack_from(">3I", call, PROGRAM)
+    return (program, procedure) == (NFS, 0)
 
 
 def is_fsstat(call: bytes) -> bool:

@@ -42,6 +42,7 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
+        send_buffer::Purpose,
         work::Waiter, //
     },
 };
@@ -103,8 +104,15 @@ mod suite {
         bench.shut_down(1)?;
         drop(registered);
         let (posts, qp) = (bench.device.posts(), &bench.qp);
-        same("buffer", qp.send_buffer().err(), Some(ENOTCONN))?;
-        claim(qp.pooled_send_buffer().is_none(), "nor from the pool")?;
+        same(
+            "buffer",
+            qp.send_buffer(Purpose::Message).err(),
+            Some(ENOTCONN),
+        )?;
+        claim(
+            qp.send_buffer(Purpose::Pooled).is_err(),
+            "nor from the pool",
+        )?;
         same("regions", qp.grow_regions(1, 100).err(), Some(ENOTCONN))?;
         same("posting", qp.post_receives(8).err(), Some(ENOTCONN))?;
         let params = ConnectParams {
@@ -356,7 +364,7 @@ mod suite {
             let bench = Bench::new()?;
             let mut regions = bench.map(2)?;
             bench.device.refuse_post(Refusal::After(taken));
-            let buffer = bench.qp.send_buffer()?;
+            let buffer = bench.qp.send_buffer(Purpose::Message)?;
             let posted = buffer.post(100, Some(&mut regions), nobody);
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
@@ -379,7 +387,7 @@ mod suite {
         same("error", bench.qp.post_receives(4).err(), Some(EIO))?;
         let mut regions = bench.map(2)?;
         bench.device.refuse_post(Refusal::Nameless);
-        let buffer = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
         let posted = buffer.post(100, Some(&mut regions), nobody);
         same("error", posted.err(), Some(EIO))?;
         bench.shut_down(2)?;
@@ -397,7 +405,7 @@ mod suite {
         same("Receives", scopes(), before + 1)?;
         bench.qp.grow_receives(4)?;
         same("none to be made", scopes(), before + 1)?;
-        drop(bench.qp.send_buffer()?);
+        drop(bench.qp.send_buffer(Purpose::Message)?);
         same("a send buffer", scopes(), before + 2)?;
         bench.shut_down(0)?;
         bench.end()
@@ -468,7 +476,7 @@ mod suite {
             let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
             same("error", mapped.err(), refused)?;
         }
-        let buffer = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
         buffer.post(100, Some(&mut regions), nobody)?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
@@ -502,12 +510,19 @@ mod suite {
         let bench = Bench::new()?;
         let mut buffers = KVec::new();
         for _ in 0..CONFIG.send_buffers {
-            buffers.push(bench.qp.send_buffer()?, GFP_KERNEL)?;
+            buffers.push(bench.qp.send_buffer(Purpose::Message)?, GFP_KERNEL)?;
         }
         bench.balance.more(CONFIG.send_buffers as usize)?;
-        same("one more", bench.qp.send_buffer().err(), Some(EAGAIN))?;
+        same(
+            "one more",
+            bench.qp.send_buffer(Purpose::Message).err(),
+            Some(EAGAIN),
+        )?;
         drop(buffers.pop());
-        claim(bench.qp.pooled_send_buffer().is_some(), "it is in the pool")?;
+        claim(
+            bench.qp.send_buffer(Purpose::Pooled).is_ok(),
+            "it is in the pool",
+        )?;
         drop(buffers);
         bench.shut_down(0)?;
         bench.end()
@@ -516,7 +531,7 @@ mod suite {
     #[test]
     fn a_message_alone() -> Result {
         let bench = Bench::new()?;
-        let buffer = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
         // No more than the buffer has is sent.
         buffer.post(usize::MAX, None, nobody)?;
         same("length", bench.device.send(0)?.sge.1, 1024)?;
@@ -532,8 +547,8 @@ mod suite {
         let mut regions = bench.map(2)?;
         let (first, second);
         // On a failure it goes before the closers are waited for.
-        let buffer = bench.qp.send_buffer()?;
-        let other = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
+        let other = bench.qp.send_buffer(Purpose::Message)?;
         let posters = (bench.qp.enter()?, bench.qp.enter()?);
 
         first = Closer::start(&bench.qp, &queue)?;
@@ -544,7 +559,11 @@ mod suite {
         claim(!first.is_closed(), "it waits for the posters")?;
         claim(!second.is_closed(), "so does the second")?;
         same("drained", bench.device.count(Request::DrainReceives), 0)?;
-        same("new", bench.qp.send_buffer().err(), Some(ENOTCONN))?;
+        same(
+            "new",
+            bench.qp.send_buffer(Purpose::Message).err(),
+            Some(ENOTCONN),
+        )?;
 
         // What is posted now is too late.
         let posts = bench.device.posts();

@@ -33,7 +33,10 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
-        send_buffer::Attached,
+        send_buffer::{
+            Attached,
+            Purpose, //
+        },
         send_queue::UNSIGNALED_RUN,
         trace::WrKind,
         work::{
@@ -148,10 +151,16 @@ mod suite {
         for _ in 0..2 {
             // The caller is to make one, and cannot.
             let mut queue = bench.endpoint.lock();
-            claim(queue.get_buffer()?.is_none(), "one stays back")?;
+            claim(
+                queue.get_buffer(Purpose::Message)?.is_none(),
+                "one stays back",
+            )?;
             let back = queue.not_made().ok_or(ENOMEM)?;
             queue.post_call(Message::new(back, 100, None), None, nobody)?;
-            claim(queue.get_buffer()?.is_none(), "none is left")?;
+            claim(
+                queue.get_buffer(Purpose::Message)?.is_none(),
+                "none is left",
+            )?;
             claim(queue.not_made().is_none(), "really none")?;
             drop(queue);
             claim(bench.last_is_signaled()?, "it comes back")?;
@@ -220,7 +229,7 @@ mod suite {
         bench.sends(8)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
         claim(
-            bench.endpoint.lock().get_pooled().is_none(),
+            bench.endpoint.lock().get_buffer(Purpose::Pooled).is_err(),
             "nor from the pool",
         )?;
         let _ = bench.retire(1);
@@ -236,8 +245,11 @@ mod suite {
         // So much that there is just room.
         let _ = bench.retire(1);
         let mut regions = bench.mapped(3)?;
-        let call = bench.endpoint.send_buffer()?;
-        let others = [bench.endpoint.send_buffer()?, bench.endpoint.send_buffer()?];
+        let call = bench.endpoint.send_buffer(Purpose::Message)?;
+        let others = [
+            bench.endpoint.send_buffer(Purpose::Message)?,
+            bench.endpoint.send_buffer(Purpose::Message)?,
+        ];
         for other in others {
             other.post(100, None, nobody)?;
         }
@@ -436,7 +448,7 @@ mod suite {
     fn room_that_a_key_gives_is_had_when_asked_for() -> Result {
         let mut bench = Bench::new(25, 1, 8)?;
         let mut regions = bench.mapped(1)?;
-        let call = bench.endpoint.call_buffer()?;
+        let call = bench.endpoint.send_buffer(Purpose::Call)?;
         call.post(100, Some(&mut regions), nobody)?;
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
@@ -476,7 +488,7 @@ mod suite {
         let mut bench = Bench::new(24, 1, 8)?;
         let mut regions = bench.mapped(1)?;
         // It has seen that there is room, and is being made.
-        let call = bench.endpoint.call_buffer()?;
+        let call = bench.endpoint.send_buffer(Purpose::Call)?;
         bench.read_until_one_waits()?;
         let posted = call.post(100, Some(&mut regions), nobody);
         bench.calls.push(regions, GFP_KERNEL)?;
@@ -489,17 +501,17 @@ mod suite {
         let bench = Bench::new(24, 1, 8)?;
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
-        let word = bench.endpoint.unrestricted_send_buffer()?;
+        let word = bench.endpoint.send_buffer(Purpose::Queued)?;
         word.send(16, Attached::default())?;
         same("posted in front", bench.device.sends(), posted)?;
-        let call = bench.endpoint.call_buffer().map(|_| ());
+        let call = bench.endpoint.send_buffer(Purpose::Call).map(|_| ());
         same("Call", call, Err(EAGAIN))?;
         bench.device.complete_sends(posted)?;
         let left = bench.device.sends();
         let last = bench.device.send(left - 1)?;
         same("the last", last.opcode, SEND)?;
         bench.device.complete_sends(left)?;
-        drop(bench.endpoint.call_buffer()?);
+        drop(bench.endpoint.send_buffer(Purpose::Call)?);
         bench.end()
     }
 
@@ -507,20 +519,20 @@ mod suite {
     fn a_call_stays_behind_what_waits_though_there_is_room() -> Result {
         let bench = Bench::new(24, 1, 8)?;
         bench.read_until_one_waits()?;
-        let word = bench.endpoint.unrestricted_send_buffer()?;
+        let word = bench.endpoint.send_buffer(Purpose::Queued)?;
         word.send(16, Attached::default())?;
         // The RDMA Reads have ended, and nobody has looked yet at what waits.
         while bench.device.sends() != 0 {
             let posted = bench.device.take_send()?;
             drop(bench.endpoint.take_reading(posted.entry));
         }
-        drop(bench.endpoint.send_buffer()?);
-        let call = bench.endpoint.call_buffer().map(|_| ());
+        drop(bench.endpoint.send_buffer(Purpose::Message)?);
+        let call = bench.endpoint.send_buffer(Purpose::Call).map(|_| ());
         same("Call", call, Err(EAGAIN))?;
         bench.endpoint.make_room();
         let left = bench.device.sends();
         same("the word", bench.device.send(left - 1)?.opcode, SEND)?;
-        drop(bench.endpoint.call_buffer()?);
+        drop(bench.endpoint.send_buffer(Purpose::Call)?);
         bench.device.complete_sends(left)?;
         bench.end()
     }
@@ -531,7 +543,7 @@ mod suite {
         // As many as there can be, none of which is answered.
         loop {
             let mut regions = bench.mapped(1)?;
-            let call = match bench.endpoint.call_buffer() {
+            let call = match bench.endpoint.send_buffer(Purpose::Call) {
                 Ok(call) => call,
                 Err(e) => {
                     same("no more", e, EAGAIN)?;
@@ -548,10 +560,10 @@ mod suite {
         let after = bench.device.sends();
         claim(posted < after, "a Reply is pulled")?;
         bench.device.complete_sends(after)?;
-        let word = bench.endpoint.unrestricted_send_buffer()?;
+        let word = bench.endpoint.send_buffer(Purpose::Queued)?;
         word.send(16, Attached::default())?;
         same("a word", bench.device.sends(), 1)?;
-        drop(bench.endpoint.send_buffer()?);
+        drop(bench.endpoint.send_buffer(Purpose::Message)?);
         bench.end()
     }
 

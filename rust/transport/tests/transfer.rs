@@ -34,7 +34,10 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
-        send_buffer::Attached,
+        send_buffer::{
+            Attached,
+            Purpose, //
+        },
         transfer::*, //
     },
 };
@@ -119,7 +122,7 @@ mod suite {
     #[test]
     fn a_reply_alone_is_not_signaled() -> Result {
         let bench = Bench::new()?;
-        let buffer = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
         buffer.send(
             50,
             Attached {
@@ -237,7 +240,7 @@ mod suite {
         same("a Write and a Read", alone_after(both)?, None)?;
         same("a Send", alone_after(|bench| bench.reply(0))?, None)?;
         let refused = |bench: &Bench| {
-            let buffer = bench.qp.send_buffer()?;
+            let buffer = bench.qp.send_buffer(Purpose::Message)?;
             buffer.send(
                 50,
                 Attached {
@@ -351,7 +354,7 @@ mod suite {
         let bench = Bench::new()?;
         let transfer = bench.transfer(TransferKind::Write, 0)?;
         claim(transfer.is_empty(), "empty")?;
-        let buffer = bench.qp.send_buffer()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
         buffer.send(
             50,
             Attached {

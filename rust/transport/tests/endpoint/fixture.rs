@@ -256,7 +256,7 @@ impl Bench {
     /// Posts a call with `n` regions.
     pub(super) fn call(&self, n: usize) -> Result<Regions> {
         let mut regions = self.map(n)?;
-        let mut buffer = self.qp.send_buffer()?;
+        let mut buffer = self.qp.send_buffer(Purpose::Message)?;
         buffer.bytes().fill(0x55);
         buffer.post(100, Some(&mut regions), nobody)?;
         Ok(regions)

@@ -97,7 +97,7 @@ mod suite {
         same("arming", mapped.err(), Some(EINVAL))?;
         let posted = other
             .qp
-            .send_buffer()?
+            .send_buffer(Purpose::Message)?
             .post(100, Some(&mut regions), nobody);
         same("posting", posted.err(), Some(EINVAL))?;
         same("requests", other.device.sends(), 0)?;

@@ -137,7 +137,7 @@ impl Bench {
     /// Posts a Send of `len` bytes with `n` registrations.
     pub(super) fn post(&mut self, n: usize, len: usize) -> Result {
         let mut regions = self.mapped(n)?;
-        let buffer = match self.endpoint.send_buffer() {
+        let buffer = match self.endpoint.send_buffer(Purpose::Message) {
             Ok(buffer) => buffer,
             Err(e) => {
                 self.endpoint.unmap(&mut regions);

@@ -155,7 +155,7 @@ impl Bench {
             0 => None,
             n => Some(self.transfer(TransferKind::Write, n)?),
         };
-        let buffer = self.qp.send_buffer()?;
+        let buffer = self.qp.send_buffer(Purpose::Message)?;
         buffer.send(
             50,
             Attached {

@@ -68,7 +68,7 @@ fn send(bench: &Bench, provided: Providing<'_, Keeper>) -> Result<KVec<Segment>>
         provided: Some(provided),
         ..Attached::default()
     };
-    bench.qp.send_buffer()?.send(50, with)?;
+    bench.qp.send_buffer(Purpose::Message)?.send(50, with)?;
     Ok(segments)
 }
 
