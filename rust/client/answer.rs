@@ -171,7 +171,7 @@ impl WaitingReply {
 }
 
 /// Gives an RPC its result: no peer can reach its memory any more.
-#[inline(always)]
+#[inline]
 pub(super) fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, answer: Answer) {
     // What is not in its place yet never will be.
     let Answer::Ready(result, head) = answer else {

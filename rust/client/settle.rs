@@ -27,7 +27,7 @@ use crate::{
 
 /// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
 /// and of the credit that comes back with the Reply.
-#[inline(always)]
+#[inline]
 pub(super) fn settle(connection: &Connection, grant: Option<u32>, back: Option<Credit>) {
     let changed = connection.lock().flow.credits.answered(back, grant);
     connection.handler().set_window(changed);

@@ -166,7 +166,7 @@ pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Call>, xid: u32,
 }
 
 /// The segments of the chunks that a Reply returns.
-#[inline(always)]
+#[inline]
 pub(super) fn returned(reply: &Reply<'_>) {
     if trace::on::xprtrdma_decode_seg() {
         for chunk in Iterator::chain(reply.writes.chunks(), reply.reply_chunk) {

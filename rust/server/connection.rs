@@ -181,7 +181,7 @@ impl Responder {
         (waiting.next(), !waiting.is_empty())
     }
 
-    #[inline(always)]
+    #[inline]
     fn arrived(&self, arrival: RecvItem) {
         // What finds no room goes outside the lock, which is taken in front of that of a Receive.
         let rest = self.waiting.lock().arrived(arrival);
@@ -189,7 +189,7 @@ impl Responder {
     }
 
     /// Something waits for a service thread, unless there was no room for it.
-    #[inline(always)]
+    #[inline]
     fn announce(&self, waits: bool) {
         if waits {
             self.handle.request_pending();
@@ -395,7 +395,7 @@ impl Connection {
 
     /// Posts the Reply of one of `threads`. The grant follows what the client uses: `used` are the
     /// messages in use. May sleep.
-    #[inline(always)]
+    #[inline]
     pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
         self.post(reply)?;
         if self.change_grant(|grant| grant.used(used, threads)) {
@@ -406,7 +406,7 @@ impl Connection {
     }
 
     /// Posts an answer. May sleep.
-    #[inline(always)]
+    #[inline]
     fn post(&self, answer: ReplySend<'_>) -> Result {
         let ReplySend {
             buffer,

@@ -290,7 +290,7 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-#[inline(always)]
+#[inline]
 fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
     let PendingRead {
         request,
@@ -397,7 +397,7 @@ fn pad(memory: &mut MsgPages, end: usize) -> Result {
 }
 
 /// Prepares to read one chunk, to the front of the memory.
-#[inline(always)]
+#[inline]
 fn read_one<'a>(
     connection: &'a Connection,
     chunk: &ReadChunk<'_>,

@@ -31,7 +31,7 @@ use kernel::prelude::*;
 use xdr::placeable_of_nfs_4;
 
 impl SvcMessage<Connection> for Request {
-    #[inline(always)]
+    #[inline]
     fn reply(
         self,
         connection: &Connection,

@@ -81,7 +81,7 @@ impl<'a> ReplyLayout<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that
     /// are not to be placed without length. `EMSGSIZE` if a chunk is too short. `received` is what
     /// the Receive of the Call is called in trace events.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(
         received: impl Fn() -> CompletionId + Copy,
         ctx: &'a ReplyCtx,
@@ -126,7 +126,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Calls `each` with offset and length of what stays in the Payload stream.
-    #[inline(always)]
+    #[inline]
     fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
         let mut at = 0;
         for payload in self.payloads {
@@ -141,7 +141,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Writes the header. Returns the room behind it.
-    #[inline(always)]
+    #[inline]
     fn header<'b>(
         &self,
         buffer: &'b mut SendBuffer<'_, Responder>,
@@ -157,7 +157,7 @@ impl<'a> ReplyLayout<'a> {
 
     /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
     #[cold]
-    fn trace_returned(self, id: CompletionId, long: usize) {
+    fn trace_returned(&self, id: CompletionId, long: usize) {
         let mut payloads = self.payloads.iter();
         for chunk in self.offer.writes.chunks() {
             let written = payloads.next().map_or(0, |payload| payload.length);
@@ -169,7 +169,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Fills a buffer, and prepares the RDMA Writes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn prepare<'c>(
         &self,
         connection: &'c Connection,
@@ -198,13 +198,12 @@ impl<'a> ReplyLayout<'a> {
         };
         let len = long.map_or(self.stream_len, |_| 0);
         if trace::on::svcrdma_encode_wseg() {
-            { *self }.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
+            self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
         let transfer = if long.is_none() && self.places_nothing() {
             None
         } else {
-            // A copy for what is not in line, so that the rest need not be in memory.
-            Some({ *self }.writes(connection, rqst, long)?)
+            Some(self.writes(connection, rqst, long)?)
         };
         Ok(ReplySend {
             buffer,
@@ -219,31 +218,27 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Copies the Payload stream to behind the header.
-    #[inline(always)]
+    #[inline]
     fn copy_stream(&self, mut rest: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
-        self.stream(
-            #[inline(always)]
-            |offset, n| {
-                let (room, behind) = core::mem::take(&mut rest)
-                    .split_at_mut_checked(n)
-                    .ok_or(EMSGSIZE)?;
-                rest = behind;
-                result.copy_to(offset, room)
-            },
-        )
+        self.stream(|offset, n| {
+            let (room, behind) = core::mem::take(&mut rest)
+                .split_at_mut_checked(n)
+                .ok_or(EMSGSIZE)?;
+            rest = behind;
+            result.copy_to(offset, room)
+        })
     }
 
     /// Whether no payload goes into a Write chunk.
-    #[inline(always)]
+    #[inline]
     fn places_nothing(&self) -> bool {
         self.payloads.iter().all(|payload| payload.length == 0)
     }
 
     /// Prepares the RDMA Writes, of which there are some.
-    #[inline(never)]
     fn writes<'c>(
-        self,
+        &self,
         connection: &'c Connection,
         rqst: &mut SvcReply<'_>,
         long: Option<WriteChunk<'a>>,
@@ -267,7 +262,7 @@ impl<'a> ReplyLayout<'a> {
     }
 
     /// Adds the payloads to a transfer, each to its Write chunk.
-    #[inline(always)]
+    #[inline]
     fn place<'c>(
         &self,
         mut transfer: RwBuilder<'c, Responder>,

@@ -20,7 +20,7 @@ use xdr::{
 };
 
 /// A received message was decoded, or not.
-#[inline(always)]
+#[inline]
 pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejected>) {
     match result {
         Ok(xdr::Message::Call(call)) => {

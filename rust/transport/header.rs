@@ -112,7 +112,7 @@ impl From<ErrorMessage> for Refusal {
 }
 
 /// Writes the header of a Reply to the front of `to`. Returns its length.
-#[inline(always)]
+#[inline]
 pub(crate) fn encode_reply(
     to: &mut [u8],
     xid: u32,
@@ -163,7 +163,7 @@ impl<H: Handler> SendBuffer<'_, H> {
 
     /// Writes the header of a Reply, which gives the chunks of its Call back, the Write chunks with
     /// so many bytes `written` to each.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn reply(
         &mut self,
         xid: u32,
@@ -189,7 +189,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_header(
         &mut self,
         direction: Direction,

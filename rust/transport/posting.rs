@@ -99,7 +99,7 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Posts a message whose turn it is.
-    #[inline(always)]
+    #[inline]
     pub(super) fn post_message(&mut self, mut message: Message) -> PostResult<Message> {
         let mut provided = message.provided.take();
         // What is provided is to be withdrawn in time.
@@ -123,7 +123,7 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Posts RDMA Writes, registrations and the Send of a message in one chain.
-    #[inline(always)]
+    #[inline]
     fn post_chain(
         &mut self,
         mut message: Message,

@@ -86,7 +86,7 @@ impl<H: Handler> Endpoint<H> {
     /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it or the
     /// memory cannot be mapped now, `EIO` when the device refuses it, `EINVAL` beside regions of
     /// another queue pair. `task` is that of the RPC.
-    #[inline(always)]
+    #[inline]
     pub(super) fn map(
         &self,
         poster: &Poster<'_>,

@@ -192,7 +192,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     }
 
     /// Returns all bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) => buffer.as_mut_slice(),
@@ -202,7 +202,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
 
     /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk of the
     /// message names it; as [`Endpoint::map`]. The poster is to stay until the message is posted.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn map(
         &self,
         poster: &Poster<'_>,
@@ -227,7 +227,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
     /// going. If the device refuses it, [`Handler::failed`] is called.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn send(self, len: usize, with: Attached<'_, H>) -> Result {
         let Attached {
             xid,
@@ -256,7 +256,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// After an error the connection must be dropped. The regions count as registered where nobody
     /// knows what was posted, and were given back where nothing was. `EINVAL` if they are another
     /// queue pair's.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn post(
         self,
         len: usize,
@@ -271,7 +271,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     }
 
     /// Returns the message of the header and the `len` bytes that follow it, and whose it is.
-    #[inline(always)]
+    #[inline]
     fn into_message(mut self, len: usize) -> Option<(&'a Endpoint<H>, Message)> {
         let (header, direction) = self.header;
         let buffer = self.buffer.take()?;

@@ -120,7 +120,7 @@ impl<C> SendQueue<C> {
     }
 
     /// Takes a buffer back that was not posted, or has been sent.
-    #[inline(always)]
+    #[inline]
     pub(super) fn put_buffer(&mut self, buffer: DmaBuffer) {
         // There is always room until the tear-down has taken the pool: the vector has the capacity
         // for all buffers that can be made.

@@ -203,7 +203,7 @@ fn receive_outcome(id: CompletionId, len: u32, wc: Wc) -> (CompletionId, u32, u3
 }
 
 /// Whether [`ended`] is listened to.
-#[inline(always)]
+#[inline]
 pub(super) fn tells_of_ends(role: Role) -> bool {
     match role {
         Role::Responder => {

@@ -108,7 +108,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn add_part(&mut self, offset: usize, len: usize, at: (u32, u64)) -> Result<usize> {
         self.transfer.add(offset, len, at).map_err(|why| {
             trace::not_added(H::ROLE, self.endpoint.cqs().0, at, &why);

@@ -52,7 +52,7 @@ enum Turn {
 
 impl<H: Handler> Sending<'_, H> {
     /// Returns the room that is a Call's, which has seen it and has it until it is posted.
-    #[inline(always)]
+    #[inline]
     fn left_for_a_call(&self) -> usize {
         match H::ROLE {
             Role::Requester => self.longest_call as usize,
@@ -62,7 +62,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Returns the number of requests that one may have. What is not signaled may never make room
     /// by itself.
-    #[inline(always)]
+    #[inline]
     fn most_requests(&self) -> usize {
         match H::ROLE {
             // An RDMA_DONE is a single one.
@@ -75,7 +75,7 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Returns whether there is what it needs beside room.
-    #[inline(always)]
+    #[inline]
     fn is_ready(&self, work: &Work<H::Cookie>) -> bool {
         !matches!(work, Work::Reads(_)) || !self.ring().reads().is_full()
     }
@@ -90,14 +90,14 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn has_room(&self, work: &Work<H::Cookie>) -> bool {
         work.requests() + self.left_for_a_call() <= self.sq_avail()
     }
 
     /// Posts it, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What
     /// is given back was not posted. Does not sleep.
-    #[inline(always)]
+    #[inline]
     fn post_or_queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
         if !self.ring().is_open() {
             return Err((ENOTCONN, work));
@@ -155,7 +155,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Posts it. After an error what does not come back counts as posted, since nobody knows
     /// better: the tear-down flushes it.
-    #[inline(always)]
+    #[inline]
     fn post(&mut self, work: Work<H::Cookie>) -> PostResult<Work<H::Cookie>> {
         let number = work.number();
         let posted = match work {
@@ -211,7 +211,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
-    #[inline(always)]
+    #[inline]
     pub(super) fn post_or_queue(&self, work: Work<H::Cookie>) -> Result {
         let posted = self.lock().post_or_queue(work);
         match posted {

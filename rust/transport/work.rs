@@ -92,7 +92,7 @@ pub(super) struct Message {
 
 impl Message {
     /// Creates one of which nothing is known but its bytes, the first `len` of the buffer.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(buffer: DmaBuffer, len: usize, direction: Option<Direction>) -> Self {
         Self {
             len: len.min(buffer.len()),
@@ -107,7 +107,7 @@ impl Message {
     }
 
     /// Returns the number of its RDMA Writes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn writes(&self) -> usize {
         self.writes.as_ref().map_or(0, |w| w.transfer.requests())
     }
@@ -134,7 +134,7 @@ impl<C> Work<C> {
     }
 
     /// Returns the number of its work requests.
-    #[inline(always)]
+    #[inline]
     pub(super) fn requests(&self) -> usize {
         match self {
             Self::Message(message) => {
