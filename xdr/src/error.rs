@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Why a received message is refused, and what the RFC wants answered.
+//! Why a received message is refused, or one is not made.
 
 use crate::{
+    wire::Writer,
     Direction,
-    ErrorMessage,
-    FixedHeader,
-    RdmaError,
-    VERSION, //
+    FixedHeader, //
 };
 
 /// The reason for which a received message is refused.
@@ -76,19 +74,6 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The answer of a responder that finds this in a Call.
-    #[inline]
-    pub const fn answer(&self) -> Answer {
-        match self {
-            Self::Short | Self::Done | Self::UnknownError => Answer::Silence,
-            Self::Version(_) => Answer::VersionMismatch {
-                low: VERSION,
-                high: VERSION,
-            },
-            _ => Answer::ChunkError,
-        }
-    }
-
     /// The reason in words, for a log line.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -160,43 +145,33 @@ pub struct Rejected {
     pub reason: DecodeError,
 }
 
-impl Rejected {
-    /// What the RFC wants answered.
-    ///
-    /// `role` is the part that this receiver plays where the message itself does not tell: it is a
-    /// requester if a Call of its own awaits a Reply of that XID. A requester discards silently
-    /// whatever it finds wrong in a Reply (RFC 8166, section 4.5).
-    #[inline]
-    pub const fn answer(&self, role: Role) -> Answer {
-        let role = match self.direction {
-            Some(Direction::Call) => Role::Responder,
-            Some(Direction::Reply) => Role::Requester,
-            None => role,
-        };
-        match role {
-            Role::Requester => Answer::Silence,
-            Role::Responder => self.reason.answer(),
-        }
-    }
+/// Why a header could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodeError {
+    /// The buffer is too small.
+    NoRoom {
+        /// Octets that the whole header takes.
+        needed: usize,
+        /// Octets that the buffer has.
+        room: usize,
+    },
+    /// A Position that no receiver would accept: not a multiple of four, inside the RPC Call
+    /// header, or zero beside an inline Payload stream.
+    Position(u32),
+    /// `RDMA_NOMSG` without a chunk that can hold the Payload stream.
+    NoPayload,
+    /// More octets were written into a chunk than it has room for, or where there is none.
+    Written,
+}
 
-    /// The `RDMA_ERROR` message to send, if any: XID and version are those of the refused message
-    /// (RFC 8166, section 4.5), `credits` is the responder's grant.
+impl EncodeError {
+    /// The octets written, if they all fitted.
     #[inline]
-    pub const fn error_message(&self, role: Role, credits: u32) -> Option<ErrorMessage> {
-        let header = match self.header {
-            Some(header) => header,
-            None => return None,
-        };
-        let error = match self.answer(role) {
-            Answer::VersionMismatch { low, high } => RdmaError::Version { low, high },
-            Answer::ChunkError => RdmaError::Chunk,
-            Answer::Silence => return None,
-        };
-        Some(ErrorMessage {
-            xid: header.xid,
-            version: header.version,
-            credits,
-            error,
-        })
+    pub(crate) fn check_room(writer: &Writer<'_>) -> Result<usize, Self> {
+        let (needed, room) = (writer.needed(), writer.room());
+        if needed > room {
+            return Err(Self::NoRoom { needed, room });
+        }
+        Ok(needed)
     }
 }

@@ -26,19 +26,16 @@
 #![forbid(unsafe_code)]
 
 mod binding;
-mod encode;
 mod error;
-mod header;
 mod limits;
 mod message;
 mod offer;
 mod private_data;
-mod provided;
-mod rdma_error;
 mod read_list;
 mod returned;
 mod rpc;
 mod segment;
+mod v1;
 mod wire;
 mod write_list;
 
@@ -48,32 +45,22 @@ pub mod checks;
 pub mod vectors;
 
 pub use self::binding::placeable_of_nfs_4;
-pub use self::encode::{
-    header_size,
-    EncodeError,
-    Encoder,
-    ReadStage,
-    ReplyStage,
-    WriteStage, //
-};
 pub use self::error::{
     Answer,
     DecodeError,
+    EncodeError,
     Rejected,
     Role, //
-};
-pub use self::header::{
-    FixedHeader,
-    Procedure,
-    MIN_HEADER,
-    VERSION, //
 };
 pub use self::limits::Limits;
 pub use self::message::{
     Call,
     CallPayload,
+    ErrorMessage,
+    FixedHeader,
     Inline,
     Message,
+    RdmaError,
     Reply,
     ReplyPayload, //
 };
@@ -85,14 +72,6 @@ pub use self::private_data::{
     InlineSize,
     PrivateData,
     Pulls, //
-};
-pub use self::provided::{
-    encode_done,
-    peek_done, //
-};
-pub use self::rdma_error::{
-    ErrorMessage,
-    RdmaError, //
 };
 pub use self::read_list::{
     ReadChunk,
@@ -113,6 +92,24 @@ pub use self::rpc::{
 pub use self::segment::{
     Segment,
     Segments, //
+};
+pub use self::v1::{
+    encode::{
+        header_size,
+        Encoder,
+        ReadStage,
+        ReplyStage,
+        WriteStage, //
+    },
+    header::{
+        Procedure,
+        MIN_HEADER,
+        VERSION, //
+    },
+    provided::{
+        encode_done,
+        peek_done, //
+    }, //
 };
 pub use self::write_list::{
     Filled,

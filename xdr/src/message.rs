@@ -3,21 +3,10 @@
 //! Whole received messages: Calls, Replies and errors.
 
 use crate::{
-    wire::Reader,
-    DecodeError,
-    Direction,
-    ErrorMessage,
-    FixedHeader,
-    Limits,
-    Procedure,
     ReadChunk,
     ReadList,
-    Rejected,
-    RpcPrefix,
     WriteChunk,
-    WriteList,
-    MIN_HEADER,
-    VERSION, //
+    WriteList, //
 };
 
 /// A decoded message. It borrows the received bytes.
@@ -105,228 +94,91 @@ pub struct Inline<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> Message<'a> {
-    /// Decodes a received message: `bytes` is all that was received and no more.
-    ///
-    /// A message of fewer than 28 octets is [`DecodeError::Short`] (RFC 8166, section 4.5), except
-    /// an `ERR_CHUNK`, which has only 20. Octets behind the chunk lists of an `RDMA_NOMSG` and
-    /// behind an `RDMA_ERROR` are ignored.
-    pub fn decode(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
-        match Self::without_chunks(bytes) {
-            Some(message) => Ok(message),
-            None => Self::decode_lists(bytes, limits),
-        }
-    }
-
-    /// As [`Self::decode`], of a well-formed `RDMA_MSG` without chunks, which no limits bound. Most
-    /// messages are such, and who looks at them first has no lists to look at.
-    #[inline(always)]
-    pub fn without_chunks(bytes: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
-        let header = FixedHeader::from_wire(reader.array().ok()?);
-        let plain = header.version == VERSION
-            && header.procedure == Procedure::Msg.to_wire()
-            && reader.take_zeros::<{ MIN_HEADER - FixedHeader::SIZE }>();
-        if !plain {
-            return None;
-        }
-        Lists::default()
-            .inline(&header, bytes.len(), reader.rest())
-            .ok()
-    }
-
-    /// As [`Self::decode`], for who has looked at [`Self::without_chunks`] before.
-    #[inline(never)]
-    pub fn decode_lists(bytes: &'a [u8], limits: &Limits) -> Result<Self, Rejected> {
-        let mut reader = Reader::new(bytes);
-        let Ok(fixed) = reader.array() else {
-            return Err(Rejected::short());
-        };
-        let header = &FixedHeader::from_wire(fixed);
-        // This value is fixed for all versions, and an error is never answered with an error.
-        if header.procedure == Procedure::Error.to_wire() {
-            return match ErrorMessage::decode(header, &mut reader) {
-                Ok(error) => Ok(Self::Error(error)),
-                Err(_) if bytes.len() < MIN_HEADER => Err(Rejected::short()),
-                Err(_) => Err(Rejected::new(header, None, DecodeError::UnknownError)),
-            };
-        }
-        if bytes.len() < MIN_HEADER {
-            return Err(Rejected::short());
-        }
-        let reason = if header.version != VERSION {
-            DecodeError::Version(header.version)
-        } else {
-            match Procedure::from_wire(header.procedure) {
-                Some(Procedure::Msg) => {
-                    let lists = Lists::decode(&mut reader, limits, header)?;
-                    return lists.inline(header, bytes.len(), reader.rest());
-                }
-                Some(Procedure::NoMsg) => {
-                    return Lists::decode(&mut reader, limits, header)?.long(header);
-                }
-                Some(Procedure::Msgp) => DecodeError::Msgp,
-                Some(Procedure::Done) => DecodeError::Done,
-                Some(Procedure::Error) | None => DecodeError::Procedure(header.procedure),
-            }
-        };
-        Err(Rejected::new(header, None, reason))
-    }
+/// What an `RDMA_ERROR` message reports (RFC 8166, section 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RdmaError {
+    /// `ERR_VERS`: the responder supports the versions from `low` to `high`, both inclusive
+    /// (section 4.5.1). A peer may send any two values.
+    Version {
+        /// `rdma_vers_low`.
+        low: u32,
+        /// `rdma_vers_high`.
+        high: u32,
+    },
+    /// `ERR_CHUNK`: the responder could not parse the header or cannot reply (sections 4.5.2 and
+    /// 4.5.3).
+    Chunk,
 }
 
-impl Rejected {
-    #[cold]
-    const fn new(header: &FixedHeader, direction: Option<Direction>, reason: DecodeError) -> Self {
-        Self {
-            header: Some(*header),
-            direction,
-            reason,
-        }
-    }
-
-    #[cold]
-    const fn short() -> Self {
-        Self {
-            header: None,
-            direction: None,
-            reason: DecodeError::Short,
-        }
-    }
+/// An `RDMA_ERROR` message. It completes the RPC that has its XID (RFC 8166, section 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorMessage {
+    /// `rdma_xid` of the request that failed.
+    pub xid: u32,
+    /// `rdma_vers` of the request that failed.
+    pub version: u32,
+    /// `rdma_credit`: the responder's grant.
+    pub credits: u32,
+    /// What went wrong.
+    pub error: RdmaError,
 }
 
-/// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
-#[derive(Default)]
-struct Lists<'a> {
-    reads: ReadList<'a>,
-    writes: WriteList<'a>,
-    reply_chunk: Option<WriteChunk<'a>>,
+/// The fixed header fields as received, not yet judged (RFC 8166, section 4.2).
+///
+/// They have the same meaning and place in all versions of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedHeader {
+    /// `rdma_xid`, a copy of the RPC message's transaction ID (section 4.2.1).
+    pub xid: u32,
+    /// `rdma_vers` (section 4.2.2).
+    pub version: u32,
+    /// `rdma_credit`: credits requested in a Call, granted in a Reply (sections 3.3.1 and 4.2.3).
+    /// A peer may send any value; whoever acts on it clamps it first.
+    pub credits: u32,
+    /// `rdma_proc` (section 4.2.4); see [`Procedure::from_wire`].
+    pub procedure: u32,
 }
 
-impl<'a> Lists<'a> {
-    /// What has a Read list is a Call, whatever is wrong with that or with the rest: all replies
-    /// leave it empty (RFC 8166, section 4.3.1).
-    #[inline(always)]
-    fn decode(
-        reader: &mut Reader<'a>,
-        limits: &Limits,
-        header: &FixedHeader,
-    ) -> Result<Self, Rejected> {
-        let mut ahead = *reader;
-        let has_reads = ahead.present() == Ok(true);
-        Self::decode_lists(reader, limits).map_err(|reason| {
-            let direction = has_reads.then_some(Direction::Call);
-            Rejected::new(header, direction, reason)
-        })
-    }
+impl FixedHeader {
+    /// Octets of the fixed fields.
+    pub const SIZE: usize = 16;
 
-    #[inline(always)]
-    fn decode_lists(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
-        Ok(Self {
-            reads: ReadList::decode(reader, limits)?,
-            writes: WriteList::decode(reader, limits)?,
-            reply_chunk: WriteChunk::decode_reply_chunk(reader, limits)?,
-        })
-    }
-
-    /// The direction of a message whose Payload stream does not tell it.
-    fn direction(&self) -> Option<Direction> {
-        (!self.reads.is_empty()).then_some(Direction::Call)
-    }
-
-    /// `RDMA_MSG`: `payload` is what follows the lists in a message of `total` octets.
-    #[inline(always)]
-    fn inline(
-        self,
-        header: &FixedHeader,
-        total: usize,
-        payload: &'a [u8],
-    ) -> Result<Message<'a>, Rejected> {
-        let Some(prefix) = RpcPrefix::peek(payload) else {
-            let reason = DecodeError::ShortPayload;
-            return Err(Rejected::new(header, self.direction(), reason));
-        };
-        let direction = prefix.direction();
-        if prefix.xid != header.xid {
-            return Err(Rejected::new(header, direction, DecodeError::XidMismatch));
-        }
-        let inline = Inline {
-            offset: total.saturating_sub(payload.len()),
-            bytes: payload,
-        };
-        match direction {
-            // Widening: no supported target has a usize of more than 64 bits.
-            Some(Direction::Call) => match self.reads.check_inline(inline.bytes.len() as u64) {
-                Ok(()) => Ok(self.call(header, CallPayload::Inline(inline))),
-                Err(reason) => Err(Rejected::new(header, direction, reason)),
-            },
-            Some(Direction::Reply) if self.reads.is_empty() => {
-                Ok(self.reply(header, ReplyPayload::Inline(inline)))
-            }
-            Some(Direction::Reply) => {
-                let reason = DecodeError::ReadListInReply;
-                Err(Rejected::new(header, direction, reason))
-            }
-            None => {
-                let reason = DecodeError::MsgType(prefix.msg_type);
-                Err(Rejected::new(header, self.direction(), reason))
-            }
-        }
-    }
-
-    /// `RDMA_NOMSG`. The chunk that holds the Payload stream tells its direction: a Position Zero
-    /// Read chunk is a Call's, and a Reply has no Read list but a Reply chunk.
-    #[inline(never)]
-    fn long(self, header: &FixedHeader) -> Result<Message<'a>, Rejected> {
-        let (direction, result) = if let Some(chunk) = self.reads.position_zero() {
-            (Some(Direction::Call), self.long_call(header, chunk))
-        } else if !self.reads.is_empty() {
-            (Some(Direction::Call), Err(DecodeError::NoPayload))
-        } else if let Some(chunk) = self.reply_chunk {
-            if chunk.holds_rpc_prefix() {
-                let reply = self.reply(header, ReplyPayload::ReplyChunk);
-                (Some(Direction::Reply), Ok(reply))
-            } else {
-                (None, Err(DecodeError::ShortPayload))
-            }
-        } else {
-            (None, Err(DecodeError::NoPayload))
-        };
-        result.map_err(|reason| Rejected::new(header, direction, reason))
-    }
-
-    fn long_call(
-        self,
-        header: &FixedHeader,
-        chunk: ReadChunk<'a>,
-    ) -> Result<Message<'a>, DecodeError> {
-        if !chunk.holds_rpc_prefix() {
-            return Err(DecodeError::ShortPayload);
-        }
-        self.reads.check_positions(u64::from(chunk.length()))?;
-        Ok(self.call(header, CallPayload::PositionZero(chunk)))
-    }
-
+    /// Looks at the fixed fields; `None` when `message` is shorter than they are.
     #[inline]
-    fn call(self, header: &FixedHeader, payload: CallPayload<'a>) -> Message<'a> {
-        Message::Call(Call {
-            xid: header.xid,
-            credits: header.credits,
-            reads: self.reads,
-            writes: self.writes,
-            reply_chunk: self.reply_chunk,
-            payload,
-        })
+    pub const fn peek(message: &[u8]) -> Option<Self> {
+        match message.first_chunk::<{ Self::SIZE }>() {
+            Some(bytes) => Some(Self::from_wire(bytes)),
+            None => None,
+        }
     }
 
-    /// Of lists whose Read list is empty.
+    /// Changes `rdma_credit` of an encoded message, which must have fixed fields.
     #[inline]
-    fn reply(self, header: &FixedHeader, payload: ReplyPayload<'a>) -> Message<'a> {
-        Message::Reply(Reply {
-            xid: header.xid,
-            credits: header.credits,
-            writes: self.writes,
-            reply_chunk: self.reply_chunk,
-            payload,
-        })
+    pub fn set_credits(message: &mut [u8], credits: u32) {
+        if let Some(field) = message.get_mut(8..12) {
+            field.copy_from_slice(&credits.to_be_bytes());
+        }
+    }
+
+    /// Reads the fixed fields.
+    #[inline]
+    pub const fn from_wire(bytes: &[u8; Self::SIZE]) -> Self {
+        let [x0, x1, x2, x3, v0, v1, v2, v3, c0, c1, c2, c3, p0, p1, p2, p3] = *bytes;
+        Self {
+            xid: u32::from_be_bytes([x0, x1, x2, x3]),
+            version: u32::from_be_bytes([v0, v1, v2, v3]),
+            credits: u32::from_be_bytes([c0, c1, c2, c3]),
+            procedure: u32::from_be_bytes([p0, p1, p2, p3]),
+        }
+    }
+
+    /// Writes the fixed fields.
+    #[inline]
+    pub fn to_wire(&self) -> [u8; Self::SIZE] {
+        // Words, since the compiler would store octets one by one.
+        let words = [self.xid, self.version, self.credits, self.procedure].map(u32::to_be_bytes);
+        let mut wire = [0; Self::SIZE];
+        wire.copy_from_slice(words.as_flattened());
+        wire
     }
 }

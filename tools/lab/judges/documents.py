@@ -9,7 +9,7 @@ import repository
 DOCUMENTATION = repository.ROOT / "Documentation"
 # As the tables of conformance.rst write it: below rust/, and what is meant in it.
 MODULE = re.compile(r"\b((?:client|server|transport|kapi)/[\w/]+\.rs)(?:: (\w+(?:, \w+)*))?")
-PROTOCOL = re.compile(r"\bxdr: (\w+\.rs)(?: (\w+))?")
+PROTOCOL = re.compile(r"\bxdr: ([\w/]+\.rs)(?: (\w+))?")
 # As the layout in design.rst has them: a directory, and the files in it.
 DIRECTORY = re.compile(r"^  (\S+/) ", re.M)
 LISTED = re.compile(r"^    (\S+\.rs) ", re.M)

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `RDMA_ERROR` messages.
+//! `RDMA_ERROR`, and when it is the answer.
 
 use crate::{
     wire::{
         Reader,
         Writer, //
     },
+    Answer,
     DecodeError,
+    Direction,
     EncodeError,
+    ErrorMessage,
     FixedHeader,
     Procedure,
+    RdmaError,
+    Rejected,
+    Role,
     VERSION, //
 };
 
@@ -18,35 +24,6 @@ use crate::{
 const ERR_VERS: u32 = 1;
 /// `ERR_CHUNK` (RFC 8166, section 4.1.2).
 const ERR_CHUNK: u32 = 2;
-
-/// What an `RDMA_ERROR` message reports (RFC 8166, section 4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RdmaError {
-    /// `ERR_VERS`: the responder supports the versions from `low` to `high`, both inclusive
-    /// (section 4.5.1). A peer may send any two values.
-    Version {
-        /// `rdma_vers_low`.
-        low: u32,
-        /// `rdma_vers_high`.
-        high: u32,
-    },
-    /// `ERR_CHUNK`: the responder could not parse the header or cannot reply (sections 4.5.2 and
-    /// 4.5.3).
-    Chunk,
-}
-
-/// An `RDMA_ERROR` message. It completes the RPC that has its XID (RFC 8166, section 4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorMessage {
-    /// `rdma_xid` of the request that failed.
-    pub xid: u32,
-    /// `rdma_vers` of the request that failed.
-    pub version: u32,
-    /// `rdma_credit`: the responder's grant.
-    pub credits: u32,
-    /// What went wrong.
-    pub error: RdmaError,
-}
 
 impl ErrorMessage {
     /// Octets of an `ERR_CHUNK` message, the shortest message of the protocol.
@@ -96,6 +73,62 @@ impl ErrorMessage {
             xid: header.xid,
             version: header.version,
             credits: header.credits,
+            error,
+        })
+    }
+}
+
+impl DecodeError {
+    /// The answer of a responder that finds this in a Call.
+    #[inline]
+    pub const fn answer(&self) -> Answer {
+        match self {
+            Self::Short | Self::Done | Self::UnknownError => Answer::Silence,
+            Self::Version(_) => Answer::VersionMismatch {
+                low: VERSION,
+                high: VERSION,
+            },
+            _ => Answer::ChunkError,
+        }
+    }
+}
+
+impl Rejected {
+    /// What the RFC wants answered.
+    ///
+    /// `role` is the part that this receiver plays where the message itself does not tell: it is a
+    /// requester if a Call of its own awaits a Reply of that XID. A requester discards silently
+    /// whatever it finds wrong in a Reply (RFC 8166, section 4.5).
+    #[inline]
+    pub const fn answer(&self, role: Role) -> Answer {
+        let role = match self.direction {
+            Some(Direction::Call) => Role::Responder,
+            Some(Direction::Reply) => Role::Requester,
+            None => role,
+        };
+        match role {
+            Role::Requester => Answer::Silence,
+            Role::Responder => self.reason.answer(),
+        }
+    }
+
+    /// The `RDMA_ERROR` message to send, if any: XID and version are those of the refused message
+    /// (RFC 8166, section 4.5), `credits` is the responder's grant.
+    #[inline]
+    pub const fn error_message(&self, role: Role, credits: u32) -> Option<ErrorMessage> {
+        let header = match self.header {
+            Some(header) => header,
+            None => return None,
+        };
+        let error = match self.answer(role) {
+            Answer::VersionMismatch { low, high } => RdmaError::Version { low, high },
+            Answer::ChunkError => RdmaError::Chunk,
+            Answer::Silence => return None,
+        };
+        Some(ErrorMessage {
+            xid: header.xid,
+            version: header.version,
+            credits,
             error,
         })
     }

@@ -9,6 +9,7 @@ use core::{
 
 use crate::{
     wire::Writer,
+    EncodeError,
     FixedHeader,
     Procedure,
     ReadSegment,
@@ -19,37 +20,6 @@ use crate::{
     MIN_HEADER,
     VERSION, //
 };
-
-/// Why a header could not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncodeError {
-    /// The buffer is too small.
-    NoRoom {
-        /// Octets that the whole header takes.
-        needed: usize,
-        /// Octets that the buffer has.
-        room: usize,
-    },
-    /// A Position that no receiver would accept: not a multiple of four, inside the RPC Call
-    /// header, or zero beside an inline Payload stream.
-    Position(u32),
-    /// `RDMA_NOMSG` without a chunk that can hold the Payload stream.
-    NoPayload,
-    /// More octets were written into a chunk than it has room for, or where there is none.
-    Written,
-}
-
-impl EncodeError {
-    /// The octets written, if they all fitted.
-    #[inline]
-    pub(crate) fn check_room(writer: &Writer<'_>) -> Result<usize, Self> {
-        let (needed, room) = (writer.needed(), writer.room());
-        if needed > room {
-            return Err(Self::NoRoom { needed, room });
-        }
-        Ok(needed)
-    }
-}
 
 /// Octets of a header with these chunks, for choosing the form of a message before it is written.
 ///
