@@ -105,17 +105,14 @@ fn stream(layout: &ReplyLayout<'_>) -> Result<KVec<(usize, usize)>> {
 }
 
 /// Writes the header of the Reply.
-fn header(layout: &ReplyLayout<'_>, to: &mut [u8], long: Option<usize>) -> Result<usize> {
-    let stream = long.map_or(ReplyStream::Inline, ReplyStream::ReplyChunk);
-    let encoded = encode_reply(to, XID, layout.offer, layout.written(), stream);
+fn header(layout: &ReplyLayout<'_>, to: &mut [u8], long: Option<u32>) -> Result<usize> {
+    let place = long.map_or(ReplyPlace::Inline, ReplyPlace::ReplyChunk);
+    let encoded = encode_reply(to, XID, layout.offer, layout.written(), place);
     encoded.map_err(|_| EMSGSIZE)
 }
 
 /// The lengths in the header of the Reply, chunk by chunk, and of the Reply chunk.
-fn returned(
-    layout: &ReplyLayout<'_>,
-    long: Option<usize>,
-) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
+fn returned(layout: &ReplyLayout<'_>, long: Option<u32>) -> Result<(KVec<KVec<u32>>, Option<u32>)> {
     let mut buffer = [0; ROOM];
     let len = header(layout, &mut buffer, long)?;
     let rpc = buffer.get_mut(len..len + 8).ok_or(EINVAL)?;

@@ -60,8 +60,8 @@ use xdr::{
     CallPayload,
     Direction,
     FixedHeader,
-    Procedure,
-    Rejected, //
+    Rejected,
+    RDMA_NOMSG, //
 };
 
 /// The requester's part of a connection.
@@ -171,7 +171,7 @@ impl Requester {
 
     /// Whether that would have been one, were it well formed.
     pub(super) fn is_bad_provided(&self, rejected: &Rejected) -> bool {
-        let long = |header: FixedHeader| header.procedure == Procedure::NoMsg.to_wire();
+        let long = |header: FixedHeader| header.procedure == RDMA_NOMSG;
         self.pulls_replies()
             && rejected.direction == Some(Direction::Call)
             && rejected.header.is_some_and(long)

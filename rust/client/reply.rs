@@ -234,7 +234,7 @@ fn refuse(connection: &Connection, message: &Received<'_>, rejected: &Rejected) 
         return Some(header.xid);
     }
     // What does not tell its direction, and no Call awaits, can only be a Call.
-    let tells = rejected.direction.is_some() || rejected.reason.answer() == xdr::Answer::Silence;
+    let tells = rejected.direction.is_some() || rejected.reason.answer().is_none();
     let role = match rejected.header {
         Some(header) if !tells && !connection.lock().flow.credits.awaits(header.xid) => {
             Role::Responder

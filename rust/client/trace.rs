@@ -222,7 +222,7 @@ pub(super) fn unexpected(requester: &Requester, message: &[u8]) {
 /// The server, and of the fixed fields XID, version and procedure.
 fn header(requester: &Requester, message: &[u8]) -> (SocketAddress, u32, u32, u32) {
     // All but the shortest messages have them.
-    let header = FixedHeader::peek(message).unwrap_or(FixedHeader::from_wire(&[0; 16]));
+    let header = FixedHeader::peek(message).unwrap_or_default();
     let FixedHeader {
         xid,
         version,

@@ -68,7 +68,7 @@ fn prepare<'c>(
     rqst: &mut SvcReply<'_>,
 ) -> Result<ReplySend<'c>> {
     let offer = ctx.offer(message)?;
-    let payloads = match offer.is_nothing() {
+    let payloads = match offer.is_empty() {
         true => &mut [],
         false => eligible(payloads, rqst),
     };

@@ -37,7 +37,7 @@ use crate::{
         trace::returned, //
     },
     transport::{
-        header::ReplyStream,
+        header::ReplyPlace,
         segment_cursor::SegmentCursor,
         send_buffer::{
             Attached,
@@ -145,9 +145,9 @@ impl<'a> ReplyLayout<'a> {
     fn header<'b>(
         &self,
         buffer: &'b mut SendBuffer<'_, Responder>,
-        stream: ReplyStream<'_>,
+        place: ReplyPlace<'_>,
     ) -> Result<&'b mut [u8]> {
-        buffer.reply(self.ctx.xid, self.offer, self.written(), stream)
+        buffer.reply(self.ctx.xid, self.offer, self.written(), place)
     }
 
     /// Returns the bytes that go into each Write chunk.
@@ -181,7 +181,7 @@ impl<'a> ReplyLayout<'a> {
         let whole = size.saturating_add(self.stream_len);
         let longest = connection.longest_inline(self.offer.reply_chunk.is_some());
         let long = if whole <= longest {
-            let room = self.header(&mut buffer, ReplyStream::Inline)?;
+            let room = self.header(&mut buffer, ReplyPlace::Inline)?;
             self.copy_stream(room, rqst)?;
             trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
             None
@@ -193,7 +193,7 @@ impl<'a> ReplyLayout<'a> {
                 (_, Some(pulls)) => return self.provided(connection, pulls, buffer, rqst),
                 (None, None) => return Err(EMSGSIZE),
             }
-            self.header(&mut buffer, ReplyStream::ReplyChunk(self.stream_len))?;
+            self.header(&mut buffer, ReplyPlace::ReplyChunk(self.stream_len as u32))?;
             chunk
         };
         let len = long.map_or(self.stream_len, |_| 0);
@@ -321,7 +321,7 @@ impl<'a> ReplyLayout<'a> {
             part.skip(offset);
             provided.add(&mut part)
         })?;
-        self.header(&mut buffer, ReplyStream::Provided(provided.segments()))?;
+        self.header(&mut buffer, ReplyPlace::Provided(provided.segments()))?;
         if buffer.header_len() > connection.send_threshold {
             return Err(EMSGSIZE);
         }

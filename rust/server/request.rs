@@ -7,7 +7,6 @@ use kernel::prelude::*;
 use xdr::{
     Call,
     Offer,
-    OfferPlace,
     Segment, //
 };
 
@@ -17,7 +16,6 @@ pub(crate) struct ReplyCtx {
     pub(super) xid: u32,
     /// The key of the client's that the Reply is to invalidate.
     pub(super) key: Option<u32>,
-    offer: OfferPlace,
 }
 
 impl ReplyCtx {
@@ -26,13 +24,12 @@ impl ReplyCtx {
         Self {
             xid: call.xid,
             key: if invalidates { only_key(call) } else { None },
-            offer: call.offer_place(),
         }
     }
 
     /// What the client offers for the Reply to its Call, which came as `message`.
     pub(super) fn offer<'a>(&self, message: &'a RecvBuf) -> Result<Offer<'a>> {
-        self.offer.find(message.bytes()).ok_or(EINVAL)
+        Offer::find(message.bytes()).ok_or(EINVAL)
     }
 }
 

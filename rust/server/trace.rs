@@ -74,7 +74,7 @@ fn refused(message: &RecvBuf, reason: DecodeError) {
 /// The fixed fields: XID, version, credits, procedure.
 fn header(message: &RecvBuf) -> (CompletionId, u32, u32, u32, u32) {
     // All but the shortest messages have them.
-    let header = FixedHeader::peek(message.bytes()).unwrap_or(FixedHeader::from_wire(&[0; 16]));
+    let header = FixedHeader::peek(message.bytes()).unwrap_or_default();
     let FixedHeader {
         xid,
         version,

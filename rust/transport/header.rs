@@ -22,7 +22,8 @@ use xdr::{
 
 pub(crate) use xdr::{
     header_size,
-    Direction, //
+    Direction,
+    ReplyPlace, //
 };
 
 /// The credit word until then.
@@ -50,16 +51,6 @@ pub(crate) struct CallChunks<'a> {
     pub(crate) write: &'a [Segment],
     /// The Reply chunk, if there is one.
     pub(crate) reply: &'a [Segment],
-}
-
-/// The chunks of a Reply, as those of its Call come back.
-pub(crate) enum ReplyStream<'a> {
-    /// The Payload stream follows the header.
-    Inline,
-    /// Bytes of it that are in the Reply chunk.
-    ReplyChunk(usize),
-    /// It is provided, in these segments.
-    Provided(&'a [Segment]),
 }
 
 /// Why a Call is not executed, or its Reply not sent. Version 1 has `ERR_CHUNK` for all but the
@@ -118,17 +109,9 @@ pub(crate) fn encode_reply(
     xid: u32,
     offer: &Offer<'_>,
     written: impl IntoIterator<Item = u32>,
-    stream: ReplyStream<'_>,
+    place: ReplyPlace<'_>,
 ) -> Result<usize, EncodeError> {
-    match stream {
-        ReplyStream::Inline => offer.encode_reply(to, xid, UNSTAMPED, written, None),
-        ReplyStream::ReplyChunk(len) => {
-            offer.encode_reply(to, xid, UNSTAMPED, written, Some(len as u32))
-        }
-        ReplyStream::Provided(segments) => {
-            offer.encode_provided_reply(to, (xid, UNSTAMPED), written, segments)
-        }
-    }
+    offer.encode_reply(to, xid, UNSTAMPED, written, place)
 }
 
 /// Each writes a header, and returns the room for what follows it. `EMSGSIZE` if there is none.
@@ -169,10 +152,10 @@ impl<H: Handler> SendBuffer<'_, H> {
         xid: u32,
         offer: &Offer<'_>,
         written: impl IntoIterator<Item = u32>,
-        stream: ReplyStream<'_>,
+        place: ReplyPlace<'_>,
     ) -> Result<&mut [u8]> {
         self.write_header(Direction::Reply, |to| {
-            encode_reply(to, xid, offer, written, stream)
+            encode_reply(to, xid, offer, written, place)
         })
     }
 

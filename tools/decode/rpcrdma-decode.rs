@@ -11,7 +11,6 @@ use std::{
 };
 
 use xdr::{
-    Answer,
     Call,
     CallPayload,
     ErrorMessage,
@@ -165,9 +164,9 @@ fn write_rejected(f: &mut fmt::Formatter<'_>, rejected: &Rejected) -> fmt::Resul
         )?;
     }
     match rejected.answer(Role::Responder) {
-        Answer::VersionMismatch { .. } => writeln!(f, "; a responder answers ERR_VERS"),
-        Answer::ChunkError => writeln!(f, "; a responder answers ERR_CHUNK"),
-        Answer::Silence => writeln!(f, "; nobody answers"),
+        Some(RdmaError::Version { .. }) => writeln!(f, "; a responder answers ERR_VERS"),
+        Some(RdmaError::Chunk) => writeln!(f, "; a responder answers ERR_CHUNK"),
+        None => writeln!(f, "; nobody answers"),
     }
 }
 

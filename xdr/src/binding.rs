@@ -83,9 +83,8 @@ impl Call<'_> {
     }
 }
 
-/// Whether each Read chunk begins where a COMPOUND, whose first operation is not before `end`, may
-/// have a data item.
-#[inline]
+/// Returns whether each Read chunk begins where a COMPOUND, whose first operation is not before
+/// `end`, may have a data item.
 fn has_items<'a>(
     mut chunks: impl Iterator<Item = ReadChunk<'a>>,
     mut end: u64,
@@ -139,9 +138,10 @@ fn in_front_of_item(
     arguments: &[u8],
     pass: fn(&mut Reader<'_>) -> Result<(), DecodeError>,
 ) -> Option<u64> {
-    let mut reader = Reader::new(arguments);
+    let start = Reader::new(arguments);
+    let mut reader = start;
     pass(&mut reader).and_then(|()| reader.word()).ok()?;
-    u64::try_from(arguments.len().checked_sub(reader.rest().len())?).ok()
+    u64::try_from(reader.since(start).len()).ok()
 }
 
 /// File handle; offsets and the count, which are of no meaning (RFC 1094, section 2.2.9).

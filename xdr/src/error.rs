@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Why a received message is refused, or one is not made.
+//! Why a received message is refused, or a header cannot be written.
 
 use crate::{
-    wire::Writer,
     Direction,
     FixedHeader, //
 };
 
-/// The reason for which a received message is refused.
+/// Reason for which a received message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -74,7 +73,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The reason in words, for a log line.
+    /// Returns the reason in words, for a log line.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Short => "message shorter than a header",
@@ -109,28 +108,12 @@ impl DecodeError {
     }
 }
 
-/// What goes back to the sender of a refused message (RFC 8166, section 4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// `RDMA_ERROR` with `ERR_VERS` and the inclusive range of supported versions.
-    VersionMismatch {
-        /// Lowest version supported.
-        low: u32,
-        /// Highest version supported.
-        high: u32,
-    },
-    /// `RDMA_ERROR` with `ERR_CHUNK`.
-    ChunkError,
-    /// Nothing at all.
-    Silence,
-}
-
-/// The part a receiver plays for one message.
+/// Part that a receiver plays for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It awaits Replies, and discards bad ones without a word.
+    /// Awaits Replies, and discards bad ones without a word.
     Requester,
-    /// It serves Calls, and answers bad ones.
+    /// Serves Calls, and answers bad ones.
     Responder,
 }
 
@@ -139,13 +122,13 @@ pub enum Role {
 pub struct Rejected {
     /// The fixed fields; `None` when the message is too short for them to be trusted.
     pub header: Option<FixedHeader>,
-    /// Call or Reply, when decoding got far enough to know.
+    /// Call or Reply; `None` when decoding did not get far enough to know.
     pub direction: Option<Direction>,
-    /// What is wrong.
+    /// The fault.
     pub reason: DecodeError,
 }
 
-/// Why a header could not be written.
+/// Reason for which a header could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodeError {
     /// The buffer is too small.
@@ -162,16 +145,4 @@ pub enum EncodeError {
     NoPayload,
     /// More octets were written into a chunk than it has room for, or where there is none.
     Written,
-}
-
-impl EncodeError {
-    /// The octets written, if they all fitted.
-    #[inline]
-    pub(crate) fn check_room(writer: &Writer<'_>) -> Result<usize, Self> {
-        let (needed, room) = (writer.needed(), writer.room());
-        if needed > room {
-            return Err(Self::NoRoom { needed, room });
-        }
-        Ok(needed)
-    }
 }

@@ -7,7 +7,8 @@
 //! kernel: decoders borrow the received bytes, encoders write into the caller's buffer.
 //!
 //! - [`Message::decode`] turns received bytes into a [`Call`], a [`Reply`] or a peer's
-//!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered ([`Answer`]).
+//!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered
+//!   ([`Rejected::answer`]).
 //! - [`Encoder`] writes a header in one pass.
 //! - [`Call::reduces_eligible`] tells which Read chunks the NFS binding forbids ([RFC 8267]).
 //! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
@@ -28,8 +29,8 @@
 mod binding;
 mod error;
 mod limits;
+mod lists;
 mod message;
-mod offer;
 mod private_data;
 mod read_list;
 mod returned;
@@ -46,13 +47,17 @@ pub mod vectors;
 
 pub use self::binding::placeable_of_nfs_4;
 pub use self::error::{
-    Answer,
     DecodeError,
     EncodeError,
     Rejected,
     Role, //
 };
 pub use self::limits::Limits;
+pub use self::lists::{
+    Encoder,
+    ReplyEncoder,
+    WriteEncoder, //
+};
 pub use self::message::{
     Call,
     CallPayload,
@@ -60,13 +65,11 @@ pub use self::message::{
     FixedHeader,
     Inline,
     Message,
+    Offer,
     RdmaError,
     Reply,
-    ReplyPayload, //
-};
-pub use self::offer::{
-    Offer,
-    OfferPlace, //
+    ReplyPayload,
+    ReplyPlace, //
 };
 pub use self::private_data::{
     InlineSize,
@@ -75,11 +78,8 @@ pub use self::private_data::{
 };
 pub use self::read_list::{
     ReadChunk,
-    ReadChunkSegments,
-    ReadChunks,
     ReadList,
-    ReadSegment,
-    ReadSegments, //
+    ReadSegment, //
 };
 pub use self::returned::ReturnError;
 pub use self::rpc::{
@@ -89,31 +89,24 @@ pub use self::rpc::{
     RpcPrefix,
     MIN_CALL_HEADER, //
 };
-pub use self::segment::{
-    Segment,
-    Segments, //
-};
+pub use self::segment::Segment;
 pub use self::v1::{
-    encode::{
-        header_size,
-        Encoder,
-        ReadStage,
-        ReplyStage,
-        WriteStage, //
-    },
     header::{
-        Procedure,
+        header_size,
         MIN_HEADER,
+        RDMA_DONE,
+        RDMA_ERROR,
+        RDMA_MSG,
+        RDMA_MSGP,
+        RDMA_NOMSG,
         VERSION, //
     },
     provided::{
         encode_done,
         peek_done, //
-    }, //
+    },
 };
 pub use self::write_list::{
-    Filled,
     WriteChunk,
-    WriteChunks,
     WriteList, //
 };

@@ -35,7 +35,6 @@ impl Limits {
     /// chunk and one more Read chunk, one Write chunk, sixteen segments in any chunk.
     ///
     /// `bytes` bounds each chunk, and all Read chunks together.
-    #[inline]
     pub const fn floor(bytes: u32) -> Self {
         Self {
             read_segments: 32,

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Whole received messages: Calls, Replies and errors.
+//! Messages: what a header says, Calls, Replies and errors.
 
 use crate::{
+    wire::{
+        Reader,
+        Writer, //
+    },
+    DecodeError,
     ReadChunk,
     ReadList,
+    Segment,
     WriteChunk,
     WriteList, //
 };
 
-/// A decoded message. It borrows the received bytes.
+/// A decoded message, which borrows the received bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// An RPC Call: `RDMA_MSG` or `RDMA_NOMSG` from a requester.
@@ -34,19 +40,42 @@ pub struct Call<'a> {
     pub writes: WriteList<'a>,
     /// Room for a Long Reply.
     pub reply_chunk: Option<WriteChunk<'a>>,
-    /// Where the RPC message is.
+    /// Place of the RPC message.
     pub payload: CallPayload<'a>,
 }
 
-impl Call<'_> {
-    /// Whether all of it is in the message.
-    #[inline]
+impl<'a> Call<'a> {
+    /// Returns whether all of the Call is in the message.
     pub const fn has_no_chunks(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.reply_chunk.is_none()
+        self.reads.is_empty() && self.offer().is_empty()
+    }
+
+    /// Returns the room that the Call offers for its results.
+    pub const fn offer(&self) -> Offer<'a> {
+        Offer {
+            writes: self.writes,
+            reply_chunk: self.reply_chunk,
+        }
     }
 }
 
-/// Where the RPC message of a Call is.
+/// Room that a requester offers for the results of its Call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer<'a> {
+    /// Room for results that are placed directly.
+    pub writes: WriteList<'a>,
+    /// Room for a Long Reply.
+    pub reply_chunk: Option<WriteChunk<'a>>,
+}
+
+impl Offer<'_> {
+    /// Returns whether no chunk is offered.
+    pub const fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.reply_chunk.is_none()
+    }
+}
+
+/// Place of the RPC message of a Call.
 #[derive(Clone, Copy, Debug)]
 pub enum CallPayload<'a> {
     /// Behind the header (`RDMA_MSG`).
@@ -55,7 +84,7 @@ pub enum CallPayload<'a> {
     PositionZero(ReadChunk<'a>),
 }
 
-/// An RPC Reply. It has no Read list, but where peers agreed on that (see
+/// An RPC Reply, without Read list except where peers agreed on that (see
 /// [`Call::as_provided_reply`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
@@ -67,17 +96,17 @@ pub struct Reply<'a> {
     pub writes: WriteList<'a>,
     /// Reply chunk as returned.
     pub reply_chunk: Option<WriteChunk<'a>>,
-    /// Where the RPC message is.
+    /// Place of the RPC message.
     pub payload: ReplyPayload<'a>,
 }
 
-/// Where the RPC message of a Reply is.
+/// Place of the RPC message of a Reply.
 #[derive(Clone, Copy, Debug)]
 pub enum ReplyPayload<'a> {
     /// Behind the header (`RDMA_MSG`).
     Inline(Inline<'a>),
-    /// In the Reply chunk (`RDMA_NOMSG`; RFC 8166, section 3.5.3). How much of it the requester
-    /// learns from [`Reply::reply_written`]. To an end that offers no Reply chunks this is a Call
+    /// In the Reply chunk (`RDMA_NOMSG`; RFC 8166, section 3.5.3). The requester learns its length
+    /// from [`Reply::reply_written`]. To an end that offers no Reply chunks this is a Call
     /// without a Payload stream, an XDR error (RFC 8166, section 4.5.2).
     ReplyChunk,
     /// In responder memory: a Read chunk that the requester pulls. No message is decoded as such
@@ -85,16 +114,27 @@ pub enum ReplyPayload<'a> {
     Provided(ReadChunk<'a>),
 }
 
+/// Place that the Payload stream of a Reply is put into.
+#[derive(Clone, Copy, Debug)]
+pub enum ReplyPlace<'a> {
+    /// Behind the header.
+    Inline,
+    /// In the Reply chunk, of which it takes that many octets.
+    ReplyChunk(u32),
+    /// In a Read chunk of these segments, since there is no room for it in what is offered.
+    Provided(&'a [Segment]),
+}
+
 /// A Payload stream behind the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inline<'a> {
     /// Octets in front of it in the received message, which is the header's length.
     pub offset: usize,
-    /// The stream; at least [`RpcPrefix::SIZE`] octets.
+    /// The stream; at least [`RpcPrefix::SIZE`](crate::RpcPrefix::SIZE) octets.
     pub bytes: &'a [u8],
 }
 
-/// What an `RDMA_ERROR` message reports (RFC 8166, section 4.5).
+/// Error that an `RDMA_ERROR` message reports (RFC 8166, section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RdmaError {
     /// `ERR_VERS`: the responder supports the versions from `low` to `high`, both inclusive
@@ -110,7 +150,7 @@ pub enum RdmaError {
     Chunk,
 }
 
-/// An `RDMA_ERROR` message. It completes the RPC that has its XID (RFC 8166, section 4.5).
+/// An `RDMA_ERROR` message, which completes the RPC of its XID (RFC 8166, section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorMessage {
     /// `rdma_xid` of the request that failed.
@@ -119,14 +159,15 @@ pub struct ErrorMessage {
     pub version: u32,
     /// `rdma_credit`: the responder's grant.
     pub credits: u32,
-    /// What went wrong.
+    /// The error reported.
     pub error: RdmaError,
 }
 
-/// The fixed header fields as received, not yet judged (RFC 8166, section 4.2).
+/// The fixed header fields, the prefix of every message, as received and not yet judged (RFC 8166,
+/// section 4.2).
 ///
 /// They have the same meaning and place in all versions of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedHeader {
     /// `rdma_xid`, a copy of the RPC message's transaction ID (section 4.2.1).
     pub xid: u32,
@@ -135,7 +176,7 @@ pub struct FixedHeader {
     /// `rdma_credit`: credits requested in a Call, granted in a Reply (sections 3.3.1 and 4.2.3).
     /// A peer may send any value; whoever acts on it clamps it first.
     pub credits: u32,
-    /// `rdma_proc` (section 4.2.4); see [`Procedure::from_wire`].
+    /// `rdma_proc` (section 4.2.4).
     pub procedure: u32,
 }
 
@@ -143,42 +184,32 @@ impl FixedHeader {
     /// Octets of the fixed fields.
     pub const SIZE: usize = 16;
 
-    /// Looks at the fixed fields; `None` when `message` is shorter than they are.
-    #[inline]
-    pub const fn peek(message: &[u8]) -> Option<Self> {
-        match message.first_chunk::<{ Self::SIZE }>() {
-            Some(bytes) => Some(Self::from_wire(bytes)),
-            None => None,
-        }
+    /// Reads the fixed fields of a received message and nothing behind them; `None` when `message`
+    /// is shorter than they are.
+    pub fn peek(message: &[u8]) -> Option<Self> {
+        Self::read(&mut Reader::new(message)).ok()
     }
 
-    /// Changes `rdma_credit` of an encoded message, which must have fixed fields.
-    #[inline]
+    /// Stamps `rdma_credit` into an encoded message, which has fixed fields already.
     pub fn set_credits(message: &mut [u8], credits: u32) {
         if let Some(field) = message.get_mut(8..12) {
             field.copy_from_slice(&credits.to_be_bytes());
         }
     }
 
-    /// Reads the fixed fields.
-    #[inline]
-    pub const fn from_wire(bytes: &[u8; Self::SIZE]) -> Self {
-        let [x0, x1, x2, x3, v0, v1, v2, v3, c0, c1, c2, c3, p0, p1, p2, p3] = *bytes;
-        Self {
-            xid: u32::from_be_bytes([x0, x1, x2, x3]),
-            version: u32::from_be_bytes([v0, v1, v2, v3]),
-            credits: u32::from_be_bytes([c0, c1, c2, c3]),
-            procedure: u32::from_be_bytes([p0, p1, p2, p3]),
-        }
+    /// Takes the fixed fields.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let [xid, version, credits, procedure] = reader.words()?;
+        Ok(Self {
+            xid,
+            version,
+            credits,
+            procedure,
+        })
     }
 
-    /// Writes the fixed fields.
-    #[inline]
-    pub fn to_wire(&self) -> [u8; Self::SIZE] {
-        // Words, since the compiler would store octets one by one.
-        let words = [self.xid, self.version, self.credits, self.procedure].map(u32::to_be_bytes);
-        let mut wire = [0; Self::SIZE];
-        wire.copy_from_slice(words.as_flattened());
-        wire
+    /// Puts the fixed fields.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        writer.words([self.xid, self.version, self.credits, self.procedure]);
     }
 }

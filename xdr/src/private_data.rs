@@ -4,10 +4,7 @@
 //! a block that says whether they can pull Replies (`Documentation/reliable-reply.rst`).
 
 use crate::{
-    wire::{
-        Reader,
-        Writer, //
-    },
+    wire::Writer,
     EncodeError, //
 };
 
@@ -18,11 +15,11 @@ const FORMAT_VERSION: u8 = 1;
 /// The R bit (RFC 8797, section 4.1); the other bits of its octet are reserved.
 const REMOTE_INVALIDATION: u8 = 1;
 
-/// What the block behind the message begins with.
+/// First octets of the block behind the message.
 const PULLS: [u8; 4] = 0x72a1_c35e_u32.to_be_bytes();
-/// The version of that block.
+/// Version of that block.
 const PULLS_VERSION: u8 = 1;
-/// Its flags; the other bits must be zero.
+/// Flags of that block; the other bits must be zero.
 const MAY_PULL: u8 = 1;
 const MAY_PROVIDE: u8 = 2;
 
@@ -36,9 +33,8 @@ impl InlineSize {
     /// 262144 octets.
     pub const MAX: Self = Self(u8::MAX);
 
-    /// The largest size that a buffer of `bytes` octets holds, clamped to the range that can be
-    /// represented.
-    #[inline]
+    /// Returns the largest size that a buffer of `bytes` octets holds, clamped to the range that
+    /// can be represented.
     pub const fn from_bytes(bytes: u32) -> Self {
         match (bytes >> 10).saturating_sub(1) {
             // The pattern bounds the value to eight bits.
@@ -47,20 +43,19 @@ impl InlineSize {
         }
     }
 
-    /// The size in octets.
-    #[inline]
+    /// Returns the size in octets.
     pub const fn bytes(self) -> u32 {
         // At most 256 times 1024.
         (self.0 as u32).saturating_add(1) << 10
     }
 }
 
-/// What a peer can do with Replies that the requester pulls.
+/// Ability of a peer to pull Replies, or to provide them for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulls {
-    /// As a requester it pulls Replies from Read chunks that the responder provides.
+    /// Pulls Replies, as a requester, from Read chunks that the responder provides.
     pub may_pull: bool,
-    /// As a responder it provides them.
+    /// Provides them, as a responder.
     pub may_provide: bool,
 }
 
@@ -74,11 +69,11 @@ impl Pulls {
         may_provide: false,
     };
 
-    /// What a block at the front of `bytes` says: nothing if it is short, of another version, or
-    /// has flags that this one does not know.
+    /// Decodes a block at the front of `bytes`. One that is short, of another version or with
+    /// unknown flags counts for none.
     fn decode(bytes: &[u8]) -> Self {
-        match Reader::new(bytes).array::<{ Self::SIZE }>() {
-            Ok(&[m0, m1, m2, m3, PULLS_VERSION, flags, _, _])
+        match bytes.first_chunk() {
+            Some(&[m0, m1, m2, m3, PULLS_VERSION, flags, _, _])
                 if [m0, m1, m2, m3] == PULLS && flags & !(MAY_PULL | MAY_PROVIDE) == 0 =>
             {
                 Self {
@@ -94,7 +89,7 @@ impl Pulls {
         let [m0, m1, m2, m3] = PULLS;
         let pull = if self.may_pull { MAY_PULL } else { 0 };
         let provide = if self.may_provide { MAY_PROVIDE } else { 0 };
-        writer.array(&[m0, m1, m2, m3, PULLS_VERSION, pull | provide, 0, 0]);
+        writer.bytes(&[m0, m1, m2, m3, PULLS_VERSION, pull | provide, 0, 0]);
     }
 }
 
@@ -107,17 +102,17 @@ pub struct PrivateData {
     pub send_size: InlineSize,
     /// The most that the sender receives with one RDMA Receive.
     pub receive_size: InlineSize,
-    /// What the block behind it says.
+    /// The block behind it.
     pub pulls: Pulls,
 }
 
 impl PrivateData {
-    /// Octets on the wire, without the block behind it.
+    /// Octets on the wire, without the block of [`Pulls`] behind it.
     pub const SIZE: usize = 8;
-    /// Octets with that.
+    /// Octets on the wire with that block.
     pub const MAX_SIZE: usize = 16;
 
-    /// What a peer that says nothing counts as having said (RFC 8797, section 5.1): 1024 octets
+    /// Message that a peer without any counts as having sent (RFC 8797, section 5.1): 1024 octets
     /// both ways, no remote invalidation.
     pub const DEFAULT: Self = Self {
         remote_invalidation: false,
@@ -151,7 +146,6 @@ impl PrivateData {
 
     /// Writes the message to the front of `buffer`, and the block if it says something. Returns
     /// their length in octets, [`Self::MAX_SIZE`] at most.
-    #[inline]
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let mut writer = Writer::new(buffer);
         let [m0, m1, m2, m3] = FORMAT;
@@ -161,35 +155,26 @@ impl PrivateData {
             0
         };
         let (send, receive) = (self.send_size.0, self.receive_size.0);
-        writer.array(&[m0, m1, m2, m3, FORMAT_VERSION, flags, send, receive]);
+        writer.bytes(&[m0, m1, m2, m3, FORMAT_VERSION, flags, send, receive]);
         if self.pulls != Pulls::NONE {
             self.pulls.encode(&mut writer);
         }
-        EncodeError::check_room(&writer)
+        writer.finish()
     }
 
-    /// Inline threshold in octets from this end to `peer`: the smaller of the own send size and
-    /// the peer's receive size (RFC 8797, section 4.2).
-    #[inline]
+    /// Returns the inline threshold in octets from this end to `peer`: the smaller of the own send
+    /// size and the peer's receive size (RFC 8797, section 4.2).
     pub fn send_threshold(&self, peer: &Self) -> u32 {
         self.send_size.min(peer.receive_size).bytes()
     }
 
-    /// Inline threshold in octets from `peer` to this end.
-    #[inline]
+    /// Returns the inline threshold in octets from `peer` to this end.
     pub fn receive_threshold(&self, peer: &Self) -> u32 {
         peer.send_threshold(self)
     }
 
-    /// Whether this end pulls Replies from `peer`: it can, and the peer provides them.
-    #[inline]
+    /// Returns whether this end pulls Replies from `peer`: it can, and the peer provides them.
     pub const fn pulls_from(&self, peer: &Self) -> bool {
         self.pulls.may_pull && peer.pulls.may_provide
-    }
-
-    /// Whether this end provides Replies for `peer` to pull.
-    #[inline]
-    pub const fn provides_to(&self, peer: &Self) -> bool {
-        peer.pulls_from(self)
     }
 }

@@ -9,11 +9,10 @@ use crate::{
     ReplyPayload,
     RpcPrefix,
     Segment,
-    WriteChunk,
-    WriteList, //
+    WriteChunk, //
 };
 
-/// How a returned chunk differs from the one offered.
+/// Difference between a returned chunk and the one offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReturnError {
@@ -36,7 +35,7 @@ pub enum ReturnError {
 }
 
 impl ReturnError {
-    /// The reason in words, for a log line.
+    /// Returns the reason in words, for a log line.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::NotOffered => "chunk returned that was not offered",
@@ -52,7 +51,7 @@ impl ReturnError {
 }
 
 impl WriteChunk<'_> {
-    /// Octets that the responder wrote into the chunk that was offered as `offered`.
+    /// Returns the octets that the responder wrote into the chunk that was offered as `offered`.
     ///
     /// The responder copies count and segments and changes only the lengths (RFC 8166,
     /// section 3.4.6). It fills "contiguously and in segment array order" (same section), so a
@@ -60,18 +59,14 @@ impl WriteChunk<'_> {
     /// bytes inside the result. Segments left out at the end count as not written: responders of
     /// RFC 5666 return only those they used, and RFC 8267, section 6.4.1, has servers return an
     /// empty chunk for an unused one.
-    pub fn written<I>(&self, offered: I) -> Result<u32, ReturnError>
-    where
-        I: IntoIterator<Item: Borrow<Segment>>,
-    {
+    pub fn written(
+        &self,
+        offered: impl IntoIterator<Item: Borrow<Segment>>,
+    ) -> Result<u32, ReturnError> {
         let mut returned = self.segments();
-        let mut full = true;
-        let mut written: u32 = 0;
-        for offered in offered {
+        let (mut full, mut written) = (true, 0u32);
+        for (offered, segment) in offered.into_iter().zip(returned.by_ref()) {
             let offered = offered.borrow();
-            let Some(segment) = returned.next() else {
-                break;
-            };
             if segment.handle != offered.handle {
                 return Err(ReturnError::Handle);
             }
@@ -88,86 +83,57 @@ impl WriteChunk<'_> {
             // Decoding has held the sum against a 32-bit limit.
             written = written.saturating_add(segment.length);
         }
-        if returned.next().is_some() {
-            return Err(ReturnError::SegmentCount);
+        match returned.next() {
+            Some(_) => Err(ReturnError::SegmentCount),
+            None => Ok(written),
         }
-        Ok(written)
     }
 }
 
 impl Reply<'_> {
-    /// Octets in the only Write chunk that was offered.
+    /// Returns the octets in the only Write chunk that was offered.
     ///
     /// A Reply without Write list counts as zero: nothing in it refers to the chunk.
-    #[inline]
-    pub fn written<I>(&self, offered: I) -> Result<u32, ReturnError>
-    where
-        I: IntoIterator<Item: Borrow<Segment>>,
-    {
-        if self.writes.is_empty() {
-            return Ok(0);
-        }
-        self.writes.written(offered)
-    }
-}
-
-impl WriteList<'_> {
-    /// Octets in the only chunk of a list that is not empty.
-    fn written<I>(self, offered: I) -> Result<u32, ReturnError>
-    where
-        I: IntoIterator<Item: Borrow<Segment>>,
-    {
-        let mut chunks = self.chunks();
+    pub fn written(
+        &self,
+        offered: impl IntoIterator<Item: Borrow<Segment>>,
+    ) -> Result<u32, ReturnError> {
+        let mut chunks = self.writes.chunks();
         match (chunks.next(), chunks.next()) {
             (None, _) => Ok(0),
             (Some(chunk), None) => chunk.written(offered),
             (Some(_), Some(_)) => Err(ReturnError::NotOffered),
         }
     }
-}
 
-impl Reply<'_> {
-    /// For a Call that offered no Write chunk.
-    #[inline]
+    /// Checks the Reply to a Call that offered no Write chunk.
     pub fn nothing_written(&self) -> Result<(), ReturnError> {
-        if self.writes.is_empty() {
-            return Ok(());
-        }
-        Err(ReturnError::NotOffered)
+        let nothing = self.writes.is_empty().then_some(());
+        nothing.ok_or(ReturnError::NotOffered)
     }
 
-    /// Octets of the RPC message in the Reply chunk that was offered; zero when it is not there.
+    /// Returns the octets of the RPC message in the Reply chunk that was offered; zero when it is
+    /// not there.
     ///
     /// An inline Reply may mark the chunk as not present or return it; its lengths then mean
     /// nothing, but its segments are still compared.
-    #[inline]
-    pub fn reply_written<I>(&self, offered: I) -> Result<u32, ReturnError>
-    where
-        I: IntoIterator<Item: Borrow<Segment>>,
-    {
-        let written = match self.reply_chunk {
-            Some(chunk) => chunk.written(offered)?,
-            None => 0,
-        };
+    pub fn reply_written(
+        &self,
+        offered: impl IntoIterator<Item: Borrow<Segment>>,
+    ) -> Result<u32, ReturnError> {
+        let returned = self.reply_chunk;
+        let written = returned.map_or(Ok(0), |chunk| chunk.written(offered))?;
         match self.payload {
             ReplyPayload::Inline(_) => Ok(0),
-            ReplyPayload::ReplyChunk
-                if usize::try_from(written).is_ok_and(|len| len >= RpcPrefix::SIZE) =>
-            {
-                Ok(written)
-            }
-            ReplyPayload::ReplyChunk => Err(ReturnError::ShortPayload),
-            ReplyPayload::Provided(_) if written == 0 => Ok(0),
-            ReplyPayload::Provided(_) => Err(ReturnError::TwoPayloads),
+            ReplyPayload::ReplyChunk if written < RpcPrefix::SIZE => Err(ReturnError::ShortPayload),
+            ReplyPayload::Provided(_) if written != 0 => Err(ReturnError::TwoPayloads),
+            ReplyPayload::ReplyChunk | ReplyPayload::Provided(_) => Ok(written),
         }
     }
 
-    /// For a Call that offered no Reply chunk.
-    #[inline]
+    /// Checks the Reply to a Call that offered no Reply chunk.
     pub fn no_reply_written(&self) -> Result<(), ReturnError> {
-        if self.reply_chunk.is_none() {
-            return Ok(());
-        }
-        Err(ReturnError::NotOffered)
+        let nothing = self.reply_chunk.is_none().then_some(());
+        nothing.ok_or(ReturnError::NotOffered)
     }
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a transport has to know of an RPC message: its first two words, and what a Call is for.
+//! RPC messages, as far as a transport has to know them.
 
-use crate::wire::Reader;
+use crate::{
+    wire::Reader,
+    DecodeError, //
+};
 
 /// Octets of the shortest RPC Call header (RFC 5531, section 9): XID, `msg_type`, RPC version,
 /// program, version, procedure, and a credential and a verifier without body.
 pub const MIN_CALL_HEADER: u32 = 40;
 
-/// Of the RPC protocol itself (RFC 5531, section 9).
+/// Version of the RPC protocol itself (RFC 5531, section 9).
 const RPC_VERSION: u32 = 2;
 
-/// Who sent an RPC message (`msg_type`; RFC 5531, section 9).
+/// Direction of an RPC message (`msg_type`; RFC 5531, section 9).
 ///
 /// On a bidirectional connection both ends receive both kinds, and whether the credit field of a
 /// message is a request or a grant follows from this (RFC 8167, section 4.1).
@@ -34,22 +37,19 @@ pub struct RpcPrefix {
 
 impl RpcPrefix {
     /// Octets of the two words.
-    pub const SIZE: usize = 8;
+    pub const SIZE: u32 = 8;
 
-    /// Looks at the first words of a Payload stream; `None` when it is shorter than they are.
-    #[inline]
-    pub const fn peek(payload: &[u8]) -> Option<Self> {
-        match payload.first_chunk::<{ Self::SIZE }>() {
-            Some(&[x0, x1, x2, x3, t0, t1, t2, t3]) => Some(Self {
-                xid: u32::from_be_bytes([x0, x1, x2, x3]),
-                msg_type: u32::from_be_bytes([t0, t1, t2, t3]),
-            }),
-            None => None,
-        }
+    /// Reads the first words of a Payload stream; `None` when it is shorter than they are.
+    pub fn peek(payload: &[u8]) -> Option<Self> {
+        Self::read(&mut Reader::new(payload)).ok()
     }
 
-    /// `None` when `msg_type` is neither `CALL` nor `REPLY`.
-    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let [xid, msg_type] = reader.words()?;
+        Ok(Self { xid, msg_type })
+    }
+
+    /// Returns who sent the message; `None` when `msg_type` is neither `CALL` nor `REPLY`.
     pub const fn direction(&self) -> Option<Direction> {
         match self.msg_type {
             0 => Some(Direction::Call),
@@ -59,7 +59,7 @@ impl RpcPrefix {
     }
 }
 
-/// What the header of an RPC Call says of the procedure (RFC 5531, section 9).
+/// Procedure and size that the header of an RPC Call states (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallHeader {
     /// Number of the program.
@@ -74,10 +74,10 @@ pub struct CallHeader {
     pub size: usize,
 }
 
-/// The flavor of a credential whose fourth word is the service.
+/// Flavor of a credential whose fourth word is the service (RFC 2203, section 5).
 const RPCSEC_GSS: u32 = 6;
 
-/// A Call of procedure 0, which has neither arguments nor results, without credential
+/// Returns a Call of procedure 0, which has neither arguments nor results, without credential
 /// (RFC 5531, sections 9 and 10).
 pub fn null_call(xid: u32, program: u32, version: u32) -> [u8; MIN_CALL_HEADER as usize] {
     let mut call = [0; MIN_CALL_HEADER as usize];
@@ -90,45 +90,43 @@ pub fn null_call(xid: u32, program: u32, version: u32) -> [u8; MIN_CALL_HEADER a
 }
 
 impl CallHeader {
-    /// Whether the service of an RPCSEC_GSS credential is integrity (2) or privacy (3).
-    fn gss_wraps(credential: &[u8]) -> bool {
-        let mut reader = Reader::new(credential);
-        // Version, procedure, sequence number.
-        let service = reader.items(3, 4).and_then(|_| reader.word());
-        matches!(service, Ok(2 | 3))
-    }
-
-    /// Takes a flavor and what it says (RFC 5531, section 8.2).
-    #[inline(always)]
-    fn auth<'a>(reader: &mut Reader<'a>) -> Option<(u32, &'a [u8])> {
-        let mut fixed = Reader::new(reader.array::<8>().ok()?);
-        let (flavor, octets) = (fixed.word().ok()?, fixed.count().ok()?);
-        Some((flavor, reader.items(octets.div_ceil(4), 4).ok()?))
-    }
-
-    /// Looks at the beginning of a Payload stream; `None` when it is no Call with a whole header.
-    #[inline]
+    /// Reads the beginning of a Payload stream; `None` when it is no Call with a whole header.
     pub fn peek(payload: &[u8]) -> Option<Self> {
-        const FIXED: usize = RpcPrefix::SIZE + 16;
-        let mut reader = Reader::new(payload);
-        let fixed = reader.array::<FIXED>().ok()?;
-        if RpcPrefix::peek(fixed)?.direction() != Some(Direction::Call) {
-            return None;
-        }
-        let (_prefix, fixed) = fixed.split_first_chunk::<{ RpcPrefix::SIZE }>()?;
-        let mut fixed = Reader::new(fixed);
+        let header = Self::read(payload).ok();
+        header
+            .filter(|(prefix, _)| prefix.direction() == Some(Direction::Call))
+            .map(|(_, header)| header)
+    }
+
+    fn read(payload: &[u8]) -> Result<(RpcPrefix, Self), DecodeError> {
+        let start = Reader::new(payload);
+        let mut reader = start;
+        let prefix = RpcPrefix::read(&mut reader)?;
         // The version of RPC itself is for the RPC layer to judge.
-        let _rpc_version = fixed.word().ok()?;
-        let (program, version, procedure) =
-            (fixed.word().ok()?, fixed.word().ok()?, fixed.word().ok()?);
-        let (flavor, body) = Self::auth(&mut reader)?;
-        let _verifier = Self::auth(&mut reader)?;
-        Some(Self {
+        let [_rpc_version, program, version, procedure] = reader.words()?;
+        let (flavor, body) = auth(&mut reader)?;
+        let _verifier = auth(&mut reader)?;
+        let header = Self {
             program,
             version,
             procedure,
-            wrapped: flavor == RPCSEC_GSS && Self::gss_wraps(body),
-            size: payload.len().checked_sub(reader.rest().len())?,
-        })
+            wrapped: flavor == RPCSEC_GSS && gss_wraps(body),
+            size: reader.since(start).len(),
+        };
+        Ok((prefix, header))
     }
+}
+
+/// Takes a flavor and its body (RFC 5531, section 8.2).
+fn auth<'a>(reader: &mut Reader<'a>) -> Result<(u32, &'a [u8]), DecodeError> {
+    let (flavor, octets) = (reader.word()?, reader.count()?);
+    Ok((flavor, reader.items(octets.div_ceil(4), 4)?))
+}
+
+/// Returns whether the service of an RPCSEC_GSS credential is integrity (2) or privacy (3).
+fn gss_wraps(credential: &[u8]) -> bool {
+    let mut reader = Reader::new(credential);
+    // Version, procedure, sequence number.
+    let service = reader.items(3, 4).and_then(|_| reader.word());
+    matches!(service, Ok(2 | 3))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Version 1 alone: headers (RFC 8166), and Replies that are pulled.
+//! What version 1 alone has on the wire (RFC 8166).
 
 mod decode;
 pub(crate) mod encode;

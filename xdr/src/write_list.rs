@@ -2,15 +2,17 @@
 
 //! Write list and Reply chunk: requester memory that a responder fills.
 
-use core::iter::FusedIterator;
+use core::iter;
 
 use crate::{
+    segment::{
+        segments,
+        total, //
+    },
     wire::Reader,
     DecodeError,
     Limits,
-    RpcPrefix,
-    Segment,
-    Segments, //
+    Segment, //
 };
 
 /// A Write chunk or a Reply chunk: a counted array of segments (RFC 8166, sections 3.4.6 and
@@ -24,141 +26,92 @@ pub struct WriteChunk<'a> {
 }
 
 impl<'a> WriteChunk<'a> {
-    /// Takes a chunk of at most `max_bytes` octets; `too_long` is the error for a longer one.
-    #[inline]
-    fn decode(
-        reader: &mut Reader<'a>,
-        limits: &Limits,
-        max_bytes: u32,
-        too_long: DecodeError,
-    ) -> Result<Self, DecodeError> {
+    /// Takes a chunk whose "present" word has been taken; it is still to be checked.
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
-        // A count that the message cannot hold is malformed, not merely too large.
         let raw = reader.items(count, Segment::SIZE)?;
-        if count > limits.chunk_segments {
-            return Err(DecodeError::ChunkSegments);
-        }
-        let mut length: u32 = 0;
-        for segment in Segments::new(raw) {
-            if segment.end().is_none() {
-                return Err(DecodeError::SegmentWraps);
-            }
-            length = match length.checked_add(segment.length) {
-                Some(sum) if sum <= max_bytes => sum,
-                _ => return Err(too_long),
-            };
-        }
         Ok(Self { raw })
     }
 
-    /// Takes the optional Reply chunk.
-    #[inline]
-    pub(crate) fn decode_reply_chunk(
-        reader: &mut Reader<'a>,
-        limits: &Limits,
-    ) -> Result<Option<Self>, DecodeError> {
-        if !reader.present()? {
-            return Ok(None);
+    /// Takes the optional Reply chunk, which is still to be checked.
+    pub(crate) fn read_reply_chunk(reader: &mut Reader<'a>) -> Result<Option<Self>, DecodeError> {
+        match reader.present()? {
+            true => Self::read(reader).map(Some),
+            false => Ok(None),
         }
-        let max_bytes = limits.reply_chunk_bytes;
-        Self::decode(reader, limits, max_bytes, DecodeError::ReplyChunkBytes).map(Some)
     }
 
-    /// A chunk that was decoded before.
-    #[inline]
-    pub(crate) const fn known(raw: &'a [u8]) -> Self {
-        Self { raw }
+    /// Checks the chunk against `limits`; `too_long` is the error for more than `max_bytes` octets.
+    pub(crate) fn check(
+        &self,
+        limits: &Limits,
+        max_bytes: u32,
+        too_long: DecodeError,
+    ) -> Result<(), DecodeError> {
+        if self.segment_count() > limits.chunk_segments {
+            return Err(DecodeError::ChunkSegments);
+        }
+        let mut length: u64 = 0;
+        for segment in self.segments() {
+            segment.end().ok_or(DecodeError::SegmentWraps)?;
+            length = length.saturating_add(u64::from(segment.length));
+        }
+        if length > u64::from(max_bytes) {
+            return Err(too_long);
+        }
+        Ok(())
     }
 
-    /// Its segments on the wire.
-    #[inline]
-    pub(crate) const fn raw(&self) -> &'a [u8] {
-        self.raw
-    }
-
-    /// Octets of all segments together.
-    #[inline]
+    /// Returns the number of octets of all segments together.
     pub fn length(&self) -> u32 {
-        self.segments().fold(0, |sum: u32, segment| {
-            // Decoding has held the sum against a 32-bit limit.
-            sum.saturating_add(segment.length)
-        })
+        // Decoding has held the sum against a 32-bit limit.
+        u32::try_from(total(self.segments())).unwrap_or(u32::MAX)
     }
 
-    /// Number of segments; zero makes an empty chunk (RFC 8166, sections 3.4.6 and 4.3.2.3).
-    #[inline]
+    /// Returns the number of segments; zero makes an empty chunk (RFC 8166, sections 3.4.6 and
+    /// 4.3.2.3).
     pub const fn segment_count(&self) -> usize {
         self.raw.len() / Segment::SIZE
     }
 
-    /// The segments in array order, which is the order in which a responder fills them.
-    #[inline]
-    pub const fn segments(&self) -> Segments<'a> {
-        Segments::new(self.raw)
+    /// Returns the segments in array order, which is the order in which a responder fills them.
+    pub fn segments(&self) -> impl Iterator<Item = Segment> + Clone + 'a {
+        segments(self.raw)
     }
 
-    /// The segments with the lengths that a responder returns after it wrote `bytes` octets: in
-    /// array order, each full before the next begins (RFC 8166, section 3.4.6).
+    /// Returns the segments with the lengths that a responder returns after it wrote `bytes`
+    /// octets: in array order, each full before the next begins (RFC 8166, section 3.4.6).
     ///
     /// Zero gives an unused chunk (section 4.3.2.2). `None` when the chunk has less room.
-    #[inline]
-    pub fn filled(&self, bytes: u32) -> Option<Filled<'a>> {
-        if bytes > self.length() {
-            return None;
-        }
-        Some(Filled {
-            segments: self.segments(),
-            left: bytes,
-        })
-    }
-
-    /// Whether the chunk can hold the two words that every RPC message begins with.
-    #[inline]
-    pub(crate) fn holds_rpc_prefix(&self) -> bool {
-        usize::try_from(self.length()).is_ok_and(|length| length >= RpcPrefix::SIZE)
+    pub fn filled(&self, bytes: u32) -> Option<impl Iterator<Item = Segment> + Clone + 'a> {
+        let mut left = bytes;
+        let filled = self.segments().map(move |segment| {
+            let length = segment.length.min(left);
+            left = left.saturating_sub(length);
+            Segment { length, ..segment }
+        });
+        (bytes <= self.length()).then_some(filled)
     }
 }
-
-/// Iterator of [`WriteChunk::filled`].
-#[derive(Clone, Debug)]
-pub struct Filled<'a> {
-    segments: Segments<'a>,
-    left: u32,
-}
-
-impl Iterator for Filled<'_> {
-    type Item = Segment;
-
-    #[inline]
-    fn next(&mut self) -> Option<Segment> {
-        let segment = self.segments.next()?;
-        let length = segment.length.min(self.left);
-        self.left = self.left.saturating_sub(length);
-        Some(Segment { length, ..segment })
-    }
-}
-
-impl FusedIterator for Filled<'_> {}
 
 /// The Write list of a Call or a Reply (RFC 8166, section 4.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteList<'a> {
     /// Chunks, each with its "present" word; the final zero is left out.
     raw: &'a [u8],
-    chunks: usize,
 }
 
 impl<'a> WriteList<'a> {
-    #[inline]
-    pub(crate) fn decode(reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
-        let start = reader.rest();
-        let mut raw_len: usize = 0;
-        let mut chunks: usize = 0;
-        let mut segments: usize = 0;
-        while reader.present()? {
-            let max_bytes = limits.write_chunk_bytes;
-            let chunk =
-                WriteChunk::decode(reader, limits, max_bytes, DecodeError::WriteChunkBytes)?;
+    /// Takes a Write list, which is still to be checked.
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let raw = reader.list(WriteChunk::read)?;
+        Ok(Self { raw })
+    }
+
+    /// Checks each Write chunk and all together against `limits`.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), DecodeError> {
+        let (mut chunks, mut segments) = (0usize, 0usize);
+        for chunk in self.chunks() {
             chunks = chunks.saturating_add(1);
             if chunks > limits.write_chunks {
                 return Err(DecodeError::WriteChunks);
@@ -167,76 +120,37 @@ impl<'a> WriteList<'a> {
             if segments > limits.write_segments {
                 return Err(DecodeError::WriteSegments);
             }
-            raw_len = start.len().saturating_sub(reader.rest().len());
+            let max_bytes = limits.write_chunk_bytes;
+            chunk.check(limits, max_bytes, DecodeError::WriteChunkBytes)?;
         }
-        let raw = start.get(..raw_len).ok_or(DecodeError::Truncated)?;
-        Ok(Self { raw, chunks })
+        Ok(())
     }
 
-    /// A list of so many chunks that was decoded before.
-    #[inline]
-    pub(crate) const fn known(raw: &'a [u8], chunks: usize) -> Self {
-        Self { raw, chunks }
-    }
-
-    /// The list on the wire, without its final zero.
-    #[inline]
-    pub(crate) const fn raw(&self) -> &'a [u8] {
-        self.raw
-    }
-
-    /// Whether the list is "not present".
-    #[inline]
+    /// Returns whether the list is "not present".
     pub const fn is_empty(&self) -> bool {
-        self.chunks == 0
+        self.raw.is_empty()
     }
 
-    /// Number of Write chunks, empty ones included.
-    #[inline]
-    pub const fn chunk_count(&self) -> usize {
-        self.chunks
+    /// Returns the number of Write chunks, empty ones included.
+    pub fn chunk_count(&self) -> usize {
+        self.chunks()
+            .fold(0, |count: usize, _| count.saturating_add(1))
     }
 
-    /// Number of segments of all chunks together.
-    #[inline]
-    pub const fn segment_count(&self) -> usize {
-        // Each chunk has a word that says "present", and a count.
-        let others = self.chunks.saturating_mul(8);
-        self.raw.len().saturating_sub(others) / Segment::SIZE
+    /// Returns the number of segments of all chunks together.
+    pub fn segment_count(&self) -> usize {
+        self.chunks().fold(0, |count: usize, chunk| {
+            count.saturating_add(chunk.segment_count())
+        })
     }
 
-    /// The Write chunks in list order, which is the order in which results use them (RFC 8166,
-    /// section 4.3.2.1).
-    #[inline]
-    pub const fn chunks(&self) -> WriteChunks<'a> {
-        WriteChunks {
-            rest: self.raw,
-            left: self.chunks,
-        }
-    }
-}
-
-/// Iterator of [`WriteList::chunks`].
-#[derive(Clone, Debug)]
-pub struct WriteChunks<'a> {
-    rest: &'a [u8],
-    left: usize,
-}
-
-impl<'a> Iterator for WriteChunks<'a> {
-    type Item = WriteChunk<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<WriteChunk<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        let mut reader = Reader::new(self.rest);
-        // Decoding has seen that all of this is there.
-        reader.word().ok()?;
-        let count = reader.count().ok()?;
-        let raw = reader.items(count, Segment::SIZE).ok()?;
-        self.rest = reader.rest();
-        Some(WriteChunk { raw })
+    /// Returns the Write chunks in list order, which is the order in which results use them
+    /// (RFC 8166, section 4.3.2.1).
+    pub fn chunks(&self) -> impl Iterator<Item = WriteChunk<'a>> + Clone + 'a {
+        let mut reader = Reader::new(self.raw);
+        iter::from_fn(move || {
+            let _present = reader.word().ok()?;
+            WriteChunk::read(&mut reader).ok()
+        })
     }
 }
-
-impl FusedIterator for WriteChunks<'_> {}

@@ -29,7 +29,11 @@ const WIDE: [u8; 12] = [15, 15, 15, 15, 255, 255, 255, 255, 255, 255, 255, 255];
 const TIGHT: [u8; 12] = [2, 2, 1, 2, 0, 32, 0, 32, 0, 12, 0, 32];
 
 fn offer(segments: impl Iterator<Item = Segment>, reply: &[u8]) -> Vec<u8> {
-    let raw: Vec<_> = segments.map(|segment| segment.to_wire()).collect();
+    let octets = |segment: Segment| {
+        let words = [segment.handle, segment.length].map(u32::to_be_bytes);
+        [words.as_flattened(), &segment.offset.to_be_bytes()].concat()
+    };
+    let raw: Vec<_> = segments.map(octets).collect();
     let count = u8::try_from(raw.len()).unwrap();
     [&[count], raw.concat().as_slice(), reply].concat()
 }

@@ -22,7 +22,11 @@ fuzz_target!(|input: &[u8]| {
     };
     let offer: Vec<_> = offer
         .chunks_exact(Segment::SIZE)
-        .map(|raw| Segment::from_wire(raw.try_into().unwrap()))
+        .map(|raw| Segment {
+            handle: u32::from_be_bytes(raw[..4].try_into().unwrap()),
+            length: u32::from_be_bytes(raw[4..8].try_into().unwrap()),
+            offset: u64::from_be_bytes(raw[8..].try_into().unwrap()),
+        })
         .collect();
     let Ok(Message::Reply(reply)) = Message::decode(bytes, &AMPLE) else {
         return;

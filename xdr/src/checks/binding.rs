@@ -55,9 +55,9 @@ fn with_call<R>(
     let mut rpc = Writer::new(room);
     let header = [XID, 0, 2, program, version, procedure, 1, 5, 0x6162_6364];
     for word in header.iter().chain(&[0x6500_0000, 0, 0]).chain(arguments) {
-        rpc.word(*word);
+        rpc.words([*word]);
     }
-    let needed = rpc.needed();
+    let needed = rpc.finish().map_err(|_| "there is room for the words")?;
     let end = len.saturating_add(needed);
     let bytes = buffer.get(..end).ok_or("there is room for the words")?;
     match Message::decode(bytes, &AMPLE) {

@@ -15,12 +15,12 @@ use crate::{
     Direction,
     ErrorMessage,
     FixedHeader,
-    Procedure,
     RdmaError,
     ReadSegment,
     ReplyPayload,
     RpcPrefix,
-    Segment, //
+    Segment,
+    RDMA_MSG, //
 };
 
 const fn segment(handle: u32, length: u32, offset: u64) -> Segment {
@@ -64,7 +64,7 @@ pub fn check_short_messages() -> Check {
 
     let fixed = FixedHeader::peek(vectors::SHORT_CALL).ok_or("fixed fields are there")?;
     require(
-        fixed.version == 1 && fixed.procedure == Procedure::Msg.to_wire(),
+        fixed.version == 1 && fixed.procedure == RDMA_MSG,
         "version and procedure",
     )
 }

@@ -17,6 +17,7 @@ use crate::{
     Encoder,
     ErrorMessage,
     Message,
+    Offer,
     PrivateData,
     RdmaError,
     ReplyPayload,
@@ -55,10 +56,9 @@ pub fn check_encode_vectors() -> Check {
         require(Some(written) == bytes.get(..len), name)?;
         require(behind.iter().all(|&octet| octet == UNTOUCHED), name)?;
         if let Message::Call(call) = &message {
-            let found = call.offer_place().find(bytes);
-            require(found == Some(call.offer()), name)?;
+            require(Offer::find(bytes) == Some(call.offer()), name)?;
             let none = call.writes.is_empty() && call.reply_chunk.is_none();
-            require(call.offer_place().is_empty() == none, name)?;
+            require(call.offer().is_empty() == none, name)?;
         }
     }
     // Whole chunks from slices give the same header as one segment at a time.

@@ -10,20 +10,18 @@ use super::{
 use crate::{
     vectors,
     FixedHeader,
-    Procedure, //
+    RDMA_DONE,
+    RDMA_ERROR,
+    RDMA_MSG,
+    RDMA_MSGP,
+    RDMA_NOMSG, //
 };
 
 /// RFC 8166, section 4.2.4: the procedures have the numbers from 0 to 4. The credits of a message
 /// can be changed, and nothing else of it is.
 pub fn check_fixed_header() -> Check {
-    use Procedure::*;
-    for (wire, procedure) in (0..).zip([Msg, NoMsg, Msgp, Done, Error]) {
-        let known = Procedure::from_wire(wire) == Some(procedure);
-        require(known && procedure.to_wire() == wire, "a procedure's number")?;
-    }
-    for wire in [5, u32::MAX] {
-        require(Procedure::from_wire(wire).is_none(), "no more procedures")?;
-    }
+    let procedures = [RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE, RDMA_ERROR];
+    require(procedures == [0, 1, 2, 3, 4], "the procedures' numbers")?;
 
     let mut space = [0; 68];
     put(&mut space, vectors::SHORT_CALL)?;
@@ -34,8 +32,14 @@ pub fn check_fixed_header() -> Check {
         space.starts_with(before) && space.ends_with(behind),
         "what is around the credits is left alone",
     )?;
+    let stamped = FixedHeader {
+        xid: vectors::XID,
+        version: 1,
+        credits: 0x0102_0304,
+        procedure: RDMA_MSG,
+    };
     require(
-        FixedHeader::peek(&space).is_some_and(|header| header.credits == 0x0102_0304),
+        FixedHeader::peek(&space) == Some(stamped),
         "the new credits",
     )?;
     let mut short = [0x5a; 11];

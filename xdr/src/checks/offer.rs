@@ -14,66 +14,80 @@ use super::{
 use crate::{
     vectors,
     Offer,
-    OfferPlace, //
+    ReplyPlace::{
+        self,
+        Inline,
+        ReplyChunk, //
+    }, //
 };
 
-/// A Call, the octets written into its Write chunks, the length of a Long Reply, and the Reply.
-type Case = (&'static [u8], &'static [u32], Option<u32>, &'static [u8]);
+/// A Call, the octets written into its Write chunks, the place of its results, and the Reply.
+type Case = (
+    &'static [u8],
+    &'static [u32],
+    ReplyPlace<'static>,
+    &'static [u8],
+);
 
 const REPLIES: &[Case] = &[
-    (vectors::SHORT_CALL, &[], None, vectors::SHORT_REPLY),
+    (vectors::SHORT_CALL, &[], Inline, vectors::SHORT_REPLY),
     (
         vectors::WRITE_LIST,
         &[3000, 0],
-        None,
+        Inline,
         vectors::WRITE_LIST_RETURNED,
     ),
     // What is not mentioned is not used, and what is not used need not be there.
     (
         vectors::WRITE_LIST,
         &[3000],
-        None,
+        Inline,
         vectors::WRITE_LIST_RETURNED,
     ),
     (
         vectors::ONE_WRITE_CHUNK,
         &[5000, 0, 0],
-        None,
+        Inline,
         vectors::ONE_WRITE_CHUNK_RETURNED,
     ),
-    (vectors::REPLY_CHUNK, &[], Some(8200), vectors::LONG_REPLY),
+    (
+        vectors::REPLY_CHUNK,
+        &[],
+        ReplyChunk(8200),
+        vectors::LONG_REPLY,
+    ),
 ];
 
-/// More than was offered.
-const TOO_MUCH: &[(&[u8], &[u32], Option<u32>)] = &[
-    (vectors::SHORT_CALL, &[1], None),
-    (vectors::SHORT_CALL, &[], Some(24)),
-    (vectors::WRITE_LIST, &[7169], None),
-    (vectors::WRITE_LIST, &[7168, 769], None),
-    (vectors::WRITE_LIST, &[7168, 768, 1], None),
-    (vectors::WRITE_LIST, &[], Some(24)),
-    (vectors::REPLY_CHUNK, &[1], Some(24)),
-    (vectors::REPLY_CHUNK, &[], Some(8293)),
+/// Calls, and results that are more than was offered.
+const TOO_MUCH: &[(&[u8], &[u32], ReplyPlace<'_>)] = &[
+    (vectors::SHORT_CALL, &[1], Inline),
+    (vectors::SHORT_CALL, &[], ReplyChunk(24)),
+    (vectors::WRITE_LIST, &[7169], Inline),
+    (vectors::WRITE_LIST, &[7168, 769], Inline),
+    (vectors::WRITE_LIST, &[7168, 768, 1], Inline),
+    (vectors::WRITE_LIST, &[], ReplyChunk(24)),
+    (vectors::REPLY_CHUNK, &[1], ReplyChunk(24)),
+    (vectors::REPLY_CHUNK, &[], ReplyChunk(8293)),
 ];
 
 /// RFC 8166, sections 3.4.6 and 4.3: a Reply returns every chunk of the Call, with the octets that
 /// were written, or is not made.
 pub fn check_offer() -> Check {
     let mut space = [0; SPACE];
-    for &(bytes, written, long, expected) in REPLIES {
+    for &(bytes, written, place, expected) in REPLIES {
         let offer = call(bytes)?.offer();
         let credits = expected.get(11).copied().map_or(0, u32::from);
         let written = || written.iter().copied();
         let len = offer.header_size();
         require(
-            offer.encode_reply(&mut space, vectors::XID, credits, written(), long) == Ok(len),
+            offer.encode_reply(&mut space, vectors::XID, credits, written(), place) == Ok(len),
             "length of a Reply's header",
         )?;
         require(space.get(..len) == expected.get(..len), "a Reply's header")?;
         let (room, behind) = space.split_at_mut_checked(len).ok_or("a long vector")?;
         behind.fill(0x5a);
         require(
-            offer.encode_reply(room, vectors::XID, credits, written(), long) == Ok(len),
+            offer.encode_reply(room, vectors::XID, credits, written(), place) == Ok(len),
             "just enough room",
         )?;
         require(
@@ -82,15 +96,15 @@ pub fn check_offer() -> Check {
         )?;
         for less in 0..len {
             let room = room.get_mut(..less).ok_or("less room")?;
-            let reply = offer.encode_reply(room, vectors::XID, credits, written(), long);
+            let reply = offer.encode_reply(room, vectors::XID, credits, written(), place);
             require(reply.is_err(), "too little room")?;
         }
     }
-    for &(bytes, written, long) in TOO_MUCH {
+    for &(bytes, written, place) in TOO_MUCH {
         let written = written.iter().copied();
         let reply = call(bytes)?
             .offer()
-            .encode_reply(&mut space, vectors::XID, 1, written, long);
+            .encode_reply(&mut space, vectors::XID, 1, written, place);
         require(reply.is_err(), "more than was offered")?;
     }
     check_unused_reply_chunk()?;
@@ -102,7 +116,7 @@ fn check_unused_reply_chunk() -> Check {
     let mut space = [0; SPACE];
     let offer = call(vectors::REPLY_CHUNK)?.offer();
     let len = offer
-        .encode_reply(&mut space, vectors::XID, 64, [], None)
+        .encode_reply(&mut space, vectors::XID, 64, [], Inline)
         .map_err(|_| "an inline Reply")?;
     let mut expected = [0; SPACE];
     let inline = [(3, 0), (11, 0), (15, 0)];
@@ -125,11 +139,7 @@ fn check_parts() -> Check {
             "segments of a Write list",
         )?;
     }
-    let place = call(vectors::REPLY_CHUNK)?.offer_place();
     let cut = vectors::REPLY_CHUNK.get(..67).ok_or("a long vector")?;
-    require(place.find(cut).is_none(), "a message that is shorter")?;
-    require(
-        OfferPlace::default().find(&[]) == Some(Offer::default()),
-        "nothing is everywhere",
-    )
+    require(Offer::find(cut).is_none(), "a message that is shorter")?;
+    require(Offer::find(&[]).is_none(), "no message")
 }

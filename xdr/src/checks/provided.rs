@@ -24,6 +24,7 @@ use crate::{
     DecodeError,
     Message,
     ReplyPayload,
+    ReplyPlace,
     ReturnError,
     Role,
     Segment, //
@@ -83,7 +84,7 @@ pub fn check_provided_reply() -> Check {
     )?;
 
     let offer = call(vectors::REPLY_CHUNK)?.offer();
-    let len = offer.encode_provided_reply(&mut space, (XID, 64), [], &PROVIDED);
+    let len = offer.encode_reply(&mut space, XID, 64, [], ReplyPlace::Provided(&PROVIDED));
     require(
         len == Ok(vectors::PROVIDED_REPLY.len()),
         "octets of one that is made",

@@ -19,7 +19,6 @@ use crate::{
         self,
         XID, //
     },
-    Answer,
     CallPayload,
     DecodeError,
     Direction,
@@ -155,6 +154,11 @@ fn check_read_list_tells_direction() -> Check {
         ("the Reply chunk", vectors::READ_CHUNK, &[(24, 2)]),
         ("the msg_type", vectors::READ_CHUNK, &[(26, 2)]),
         ("the Position in RDMA_NOMSG", vectors::LONG_CALL, &[(5, 2)]),
+        (
+            "both XID and msg_type",
+            vectors::READ_CHUNK,
+            &[(25, 1), (26, 2)],
+        ),
     ];
     for &(claim, base, words) in told {
         let bytes = patched(base, words, &mut space)?;
@@ -193,20 +197,20 @@ fn check_read_list_tells_direction() -> Check {
 /// RFC 8166, section 4.5: who answers what.
 pub fn check_answers() -> Check {
     let mut space = [0; SPACE];
-    let versions = Answer::VersionMismatch { low: 1, high: 1 };
+    let versions = Some(RdmaError::Version { low: 1, high: 1 });
     for bad in BAD {
         let bytes = patched(bad.base, bad.words, &mut space)?;
         let rejected = refused(bytes, &AMPLE).ok_or(bad.claim)?;
         let expected = match bad.reason {
-            DecodeError::Short | DecodeError::Done | DecodeError::UnknownError => Answer::Silence,
+            DecodeError::Short | DecodeError::Done | DecodeError::UnknownError => None,
             DecodeError::Version(_) => versions,
-            _ if rejected.direction == Some(Direction::Reply) => Answer::Silence,
-            _ => Answer::ChunkError,
+            _ if rejected.direction == Some(Direction::Reply) => None,
+            _ => Some(RdmaError::Chunk),
         };
         require(rejected.answer(Role::Responder) == expected, bad.claim)?;
         let by_requester = match rejected.direction {
             Some(Direction::Call) => expected,
-            _ => Answer::Silence,
+            _ => None,
         };
         require(rejected.answer(Role::Requester) == by_requester, bad.claim)?;
     }

@@ -18,15 +18,16 @@ use xdr::{
     Message,
     Offer,
     PrivateData,
-    Procedure,
     Pulls,
     Rejected,
     Reply,
     ReplyPayload,
+    ReplyPlace,
     ReturnError,
     Role,
     RpcPrefix,
-    Segment, //
+    Segment,
+    RDMA_NOMSG, //
 };
 
 #[no_mangle]
@@ -98,8 +99,7 @@ pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, E
 
 #[no_mangle]
 pub fn offer(call: &Call<'_>, bytes: &[u8]) -> Option<bool> {
-    let place = call.offer_place();
-    Some(place.is_empty() || place.find(bytes)? == call.offer())
+    Some(Offer::find(bytes)? == call.offer())
 }
 
 #[no_mangle]
@@ -108,11 +108,11 @@ pub fn reply_to_offer(
     buffer: &mut [u8],
     words: [u32; 2],
     written: &[u32],
-    long: Option<u32>,
+    place: ReplyPlace<'_>,
 ) -> Option<usize> {
     let written = written.iter().copied();
     let len = offer
-        .encode_reply(buffer, words[0], words[1], written, long)
+        .encode_reply(buffer, words[0], words[1], written, place)
         .ok()?;
     (len == offer.header_size() && offer.writes.segment_count() != 0).then_some(len)
 }
@@ -136,10 +136,15 @@ pub fn returned(reply: &Reply<'_>, offer: &[Segment]) -> Result<u32, ReturnError
 }
 
 #[no_mangle]
+pub fn stamp(message: &mut [u8], credits: u32) {
+    FixedHeader::set_credits(message, credits);
+}
+
+#[no_mangle]
 pub fn peek(bytes: &[u8]) -> Option<bool> {
     let header = FixedHeader::peek(bytes)?;
     let prefix = RpcPrefix::peek(bytes)?;
-    Some(Procedure::from_wire(header.procedure).is_some() && prefix.direction().is_some())
+    Some(header.procedure == RDMA_NOMSG && prefix.direction().is_some())
 }
 
 #[no_mangle]
@@ -155,7 +160,7 @@ pub fn private_data(bytes: &[u8], size: u32, buffer: &mut [u8]) -> Option<u32> {
         },
     };
     own.encode(buffer).ok()?;
-    if !own.pulls_from(&peer) && !own.provides_to(&peer) {
+    if !own.pulls_from(&peer) {
         return None;
     }
     Some(own.send_threshold(&peer).max(own.receive_threshold(&peer)))

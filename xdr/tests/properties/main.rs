@@ -31,6 +31,7 @@ use xdr::{
     PrivateData,
     Pulls,
     ReplyPayload,
+    ReplyPlace,
     ReturnError,
     Role,
     Segment, //
@@ -112,7 +113,7 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
         prop_assert_eq!(inline.bytes, &bytes[len..]);
     }
     if let Message::Call(call) = message {
-        prop_assert_eq!(call.offer_place().find(bytes), Some(call.offer()));
+        prop_assert_eq!(Offer::find(bytes), Some(call.offer()));
         let Model::Rpc(rpc) = model::lift(message) else {
             unreachable!()
         };
@@ -357,14 +358,15 @@ proptest! {
             .collect();
         let long = long.map(|part| some(part, offer.reply_chunk.map_or(0, |c| c.length())));
         let expected = encode_reply(&offer, &written, long);
+        let place = long.map_or(ReplyPlace::Inline, ReplyPlace::ReplyChunk);
         let size = offer.header_size();
         let mut buffer = vec![0; size + 4];
-        let len = offer.encode_reply(&mut buffer, 1, 2, written.iter().copied(), long).ok();
+        let len = offer.encode_reply(&mut buffer, 1, 2, written.iter().copied(), place).ok();
         prop_assert_eq!(len.map(|len| &buffer[..len]), expected.as_deref());
         prop_assert!(len.is_none_or(|len| len == size));
         if let Some(less) = less {
             let room = &mut buffer[..less.index(size)];
-            prop_assert!(offer.encode_reply(room, 1, 2, written, long).is_err());
+            prop_assert!(offer.encode_reply(room, 1, 2, written, place).is_err());
         }
     }
 
