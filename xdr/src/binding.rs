@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which data items may be reduced: what the NFS binding says (RFC 8267, sections 4, 5.2 and 6.1).
+//! Data items that may be reduced by the NFS binding (RFC 8267, sections 4, 5.2 and 6.1).
 
 use crate::{
     wire::Reader,
@@ -28,8 +28,8 @@ const WRITE_DATA: u64 = 36;
 const CREATE_TEXT: u64 = 12;
 
 impl Call<'_> {
-    /// As [`Self::reduces_eligible`], for a Call whose RPC message is `inline`: there Read chunks
-    /// are taken out of it.
+    /// Checks as [`Self::reduces_eligible`] a Call whose RPC message is `inline`, which Read chunks
+    /// are taken out of.
     pub fn reduces_eligible_inline(&self, inline: &[u8]) -> bool {
         self.reduces_eligible(inline, |position, reduced| {
             let at = usize::try_from(position.checked_sub(reduced)?).ok()?;
@@ -37,8 +37,8 @@ impl Call<'_> {
         })
     }
 
-    /// Whether each Read chunk of a Position other than zero begins where the RPC message may have
-    /// a data item that is eligible (RFC 8166, section 6.1).
+    /// Returns whether each Read chunk of a Position other than zero begins where the RPC message
+    /// may have a data item that is eligible (RFC 8166, section 6.1).
     ///
     /// In the procedures of NFS 2 and 3 one Position may be, which their arguments lead to.
     /// COMPOUNDs are not parsed: in front of the Position there must be what an operation has in
@@ -107,10 +107,10 @@ fn has_items<'a>(
     })
 }
 
-/// Where a data item of a result of NFS 4 begins, of which the service says that its `length`
-/// octets at `offset` may be placed. `None` if they may not: the service says so of the data of
-/// READ_PLUS, too, of which nothing is eligible (RFC 8267, section 6.1). `words` reads eight octets
-/// of the result.
+/// Returns the offset of a data item of a result of NFS 4, of which the service says that its
+/// `length` octets at `offset` may be placed. `None` if they may not: the service says so of the
+/// data of READ_PLUS, too, of which nothing is eligible (RFC 8267, section 6.1). `words` reads
+/// eight octets of the result.
 ///
 /// For READLINK the service names the place of the count, where the text is meant.
 pub fn placeable_of_nfs_4(
@@ -133,7 +133,8 @@ pub fn placeable_of_nfs_4(
     (before(16) == Some([READ, OK])).then_some(offset)
 }
 
-/// Octets of the arguments that `pass` passes, and of the count of the data item behind them.
+/// Returns the octets of the arguments that `pass` passes, and of the count of the data item behind
+/// them.
 fn in_front_of_item(
     arguments: &[u8],
     pass: fn(&mut Reader<'_>) -> Result<(), DecodeError>,
@@ -144,24 +145,24 @@ fn in_front_of_item(
     u64::try_from(reader.since(start).len()).ok()
 }
 
-/// File handle; offsets and the count, which are of no meaning (RFC 1094, section 2.2.9).
+/// Passes file handle, and offsets and count, which have no meaning (RFC 1094, section 2.2.9).
 fn write_2(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     reader.items(HANDLE_2 + 12, 1).map(|_| ())
 }
 
-/// Directory and name (RFC 1094, section 2.2.14).
+/// Passes directory and name (RFC 1094, section 2.2.14).
 fn symlink_2(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     reader.items(HANDLE_2, 1)?;
     opaque(reader, usize::MAX)
 }
 
-/// File handle, offset, count, stability (RFC 1813, section 3.3.7).
+/// Passes file handle, offset, count and stability (RFC 1813, section 3.3.7).
 fn write_3(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     opaque(reader, HANDLE_3)?;
     reader.items(16, 1).map(|_| ())
 }
 
-/// Directory, name, attributes (RFC 1813, section 3.3.10).
+/// Passes directory, name and attributes (RFC 1813, section 3.3.10).
 fn symlink_3(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     // Set to the time of the client, which follows (RFC 1813, section 2.3.3).
     const SET_TO_CLIENT_TIME: u32 = 2;
@@ -183,7 +184,7 @@ fn symlink_3(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Octets of variable length, with their padding (RFC 4506, section 4.10).
+/// Passes opaque data of variable length and its padding (RFC 4506, section 4.10).
 fn opaque(reader: &mut Reader<'_>, most: usize) -> Result<(), DecodeError> {
     let octets = reader.count()?;
     if octets > most {

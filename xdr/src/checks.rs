@@ -45,7 +45,7 @@ pub use refuse::*;
 pub use returned::*;
 pub use rpc::*;
 
-/// Whether a message with this fault is well formed as far as it was read, and asks for more than
+/// Returns whether a message with this fault is well formed as far as read, and asks for more than
 /// the [`Limits`] allow.
 pub const fn is_over_limit(reason: &DecodeError) -> bool {
     matches!(
@@ -62,7 +62,7 @@ pub const fn is_over_limit(reason: &DecodeError) -> bool {
     )
 }
 
-/// What a check returns: on failure, the claim that does not hold.
+/// Outcome of a check: on failure, the claim that does not hold.
 pub type Check = Result<(), &'static str>;
 
 /// A check and its name.
@@ -122,7 +122,7 @@ pub const AMPLE: Limits = Limits {
     reply_chunk_bytes: u32::MAX,
 };
 
-/// Encodes what was decoded; the header only, without an inline Payload stream.
+/// Encodes a decoded message: the header only, without an inline Payload stream.
 ///
 /// The Read list keeps its order, so the outcome has to equal the received header octet for octet.
 pub fn reencode(message: &Message<'_>, buffer: &mut [u8]) -> Result<usize, EncodeError> {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a receiver is prepared to process.
+//! Bounds on what a receiver processes.
 
 /// Bounds on a received header.
 ///
 /// The protocol itself sets none (RFC 8267, section 6.4.2), so each receiver states what its page
-/// arrays and queues can hold. Decoding takes time linear in the message, plus at most
+/// arrays and queues can hold. Decoding takes time linear in the message, plus a few times
 /// [`read_chunks`](Self::read_chunks) times [`read_segments`](Self::read_segments) steps to group
 /// the Read list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The least that every NFS responder accepts (RFC 8267, section 6.4.2): a Position Zero Read
-    /// chunk and one more Read chunk, one Write chunk, sixteen segments in any chunk.
+    /// Returns the least that every NFS responder accepts (RFC 8267, section 6.4.2): a Position
+    /// Zero Read chunk and one more Read chunk, one Write chunk, sixteen segments in any chunk.
     ///
     /// `bytes` bounds each chunk, and all Read chunks together.
     pub const fn floor(bytes: u32) -> Self {

@@ -66,14 +66,14 @@ fn with_call<R>(
     }
 }
 
-/// Whether the Read chunks of an inline Call may be where they are.
+/// Returns whether the Read chunks of an inline Call may be where they are.
 fn allows(procedure: Procedure, arguments: &[u32], chunks: &[Chunk]) -> Result<bool, &'static str> {
     with_call(procedure, arguments, chunks, |call, rpc| {
         call.reduces_eligible_inline(rpc)
     })
 }
 
-/// Fails unless of all Positions only this one is allowed for a chunk, or none, and no second chunk
+/// Checks that of all Positions only this one is allowed for a chunk, or none, and no second chunk
 /// with it.
 fn only(procedure: Procedure, arguments: &[u32], position: Option<u32>) -> Check {
     let end = u32::try_from(arguments.len()).unwrap_or(0);
@@ -88,7 +88,7 @@ fn only(procedure: Procedure, arguments: &[u32], position: Option<u32>) -> Check
     require(!allows(procedure, arguments, &second)?, "one chunk alone")
 }
 
-/// Arguments of NFS 3: a handle and a name of so many octets, then the rest.
+/// Returns arguments of NFS 3: handle and name of these lengths, then the rest.
 fn handle_and_name<'w>(
     words: &'w mut [u32; 160],
     handle: u32,
@@ -110,8 +110,8 @@ fn handle_and_name<'w>(
     words.get(..len).unwrap_or(&[])
 }
 
-/// In NFS 2 and 3 the one Position that may be follows from what is in front of it; other
-/// procedures and programs have none, and neither has what is under integrity or privacy.
+/// Checks that in NFS 2 and 3 the one Position that may be follows from what is in front of it;
+/// other procedures and programs have none, and neither has what is under integrity or privacy.
 pub fn check_eligible() -> Check {
     let mut words = [0; 160];
     only((NFS, 2, 8), &[0; 20], Some(48))?;
@@ -181,7 +181,7 @@ fn check_not_eligible(words: &mut [u32; 160]) -> Check {
     Ok(())
 }
 
-/// In a COMPOUND there must be a WRITE or the CREATE of a link in front of each chunk, and behind
+/// Checks that in a COMPOUND a WRITE or the CREATE of a link is in front of each chunk, and behind
 /// the chunk before.
 pub fn check_eligible_in_compound() -> Check {
     const COMPOUND: Procedure = (NFS, 4, 1);
@@ -235,8 +235,8 @@ pub fn check_eligible_in_compound() -> Check {
     check_whole()
 }
 
-/// The same for a stream from which nothing is taken out: the data of the chunk before may look
-/// like an operation.
+/// Checks the same for a stream from which nothing is taken out: the data of the chunk before may
+/// look like an operation.
 fn check_whole() -> Check {
     // One WRITE of 40 octets, and another operation.
     #[rustfmt::skip]
@@ -262,8 +262,8 @@ fn check_whole() -> Check {
     Ok(())
 }
 
-/// The data of READ and the text of READLINK may be placed, and nothing of READ_PLUS, whatever is
-/// in it.
+/// Checks that the data of READ and the text of READLINK may be placed, and nothing of READ_PLUS,
+/// whatever is in it.
 pub fn check_placeable_of_nfs_4() -> Check {
     const TEXT: u32 = 0x6162_6364;
     for (words, offset, length, expected) in [

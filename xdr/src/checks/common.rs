@@ -24,7 +24,7 @@ use crate::{
     MIN_HEADER, //
 };
 
-/// The Payload stream, if that is behind a header without chunks, with XID and credits.
+/// Returns XID, credits and Payload stream of a message without chunks.
 fn bare<'a>(message: &Message<'a>) -> Option<(u32, u32, Inline<'a>)> {
     let (xid, credits, writes, reply_chunk, inline) = match message {
         Message::Call(call) if call.reads.is_empty() => match call.payload {
@@ -52,8 +52,8 @@ fn bare<'a>(message: &Message<'a>) -> Option<(u32, u32, Inline<'a>)> {
     (writes.is_empty() && reply_chunk.is_none()).then_some((xid, credits, inline))
 }
 
-/// Without chunks nothing else is in a message, every other word has to be as it is, and the
-/// shortest header is written.
+/// Checks that without chunks nothing else is in a message, every other word has to be as it is,
+/// and the shortest header is written.
 pub fn check_no_chunks() -> Check {
     let mut any = false;
     for &(name, bytes) in vectors::VALID {
@@ -113,7 +113,7 @@ pub fn check_no_chunks() -> Check {
     check_which()
 }
 
-/// Who asks first whether there are chunks is told so.
+/// Checks that a Call says whether it has chunks.
 fn check_which() -> Check {
     require(call(vectors::SHORT_CALL)?.has_no_chunks(), "a short Call")?;
     for bytes in [
@@ -127,7 +127,7 @@ fn check_which() -> Check {
     Ok(())
 }
 
-/// Nothing may be over the limits, and nothing need be below them.
+/// Limits that one Read segment just meets.
 const ONE_READ_SEGMENT: Limits = Limits {
     read_segments: 1,
     read_chunks: 1,
@@ -140,7 +140,7 @@ const ONE_READ_SEGMENT: Limits = Limits {
     reply_chunk_bytes: 0,
 };
 
-/// The same, of a Write chunk.
+/// Limits that one Write chunk just meets.
 const ONE_WRITE_CHUNK: Limits = Limits {
     read_segments: 0,
     read_chunks: 0,
@@ -153,7 +153,7 @@ const ONE_WRITE_CHUNK: Limits = Limits {
     reply_chunk_bytes: 0,
 };
 
-/// With a single chunk, as NFS READ and WRITE have them, a message is what it says.
+/// Checks messages with a single chunk, as NFS READ and WRITE have them.
 pub fn check_single_chunk() -> Check {
     for (bytes, limits) in [
         (vectors::ONE_READ_SEGMENT, ONE_READ_SEGMENT),
@@ -210,7 +210,7 @@ pub fn check_single_chunk() -> Check {
     )
 }
 
-/// Whether the Payload stream is the last `len` octets of a message.
+/// Returns whether the Payload stream is the last `len` octets of a message.
 fn ends_with(message: &[u8], inline: Inline<'_>, len: usize) -> bool {
     message.get(inline.offset..) == Some(inline.bytes) && inline.bytes.len() == len
 }

@@ -31,7 +31,8 @@ const fn segment(handle: u32, length: u32, offset: u64) -> Segment {
     }
 }
 
-/// Messages without chunks: header fields, and the inline Payload stream by offset and length.
+/// Checks messages without chunks: header fields, and the inline Payload stream by offset and
+/// length.
 pub fn check_short_messages() -> Check {
     let call = call(vectors::SHORT_CALL)?;
     require(call.xid == 0xa1b2_c3d4, "XID of the Call")?;
@@ -69,7 +70,8 @@ pub fn check_short_messages() -> Check {
     )
 }
 
-/// RFC 8166, section 4.7: `1 PHLOO 1 PHLOO 1 PHLOO 0` is one Read chunk of three segments.
+/// Checks that `1 PHLOO 1 PHLOO 1 PHLOO 0` is one Read chunk of three segments (RFC 8166,
+/// section 4.7).
 pub fn check_read_chunk() -> Check {
     let call = call(vectors::READ_CHUNK)?;
     let mut chunks = call.reads.chunks();
@@ -99,7 +101,8 @@ pub fn check_read_chunk() -> Check {
     )
 }
 
-/// RFC 8166, section 4.3.1: read segments are grouped by Position, in whatever order they come.
+/// Checks that read segments are grouped by Position, in whatever order they come (RFC 8166,
+/// section 4.3.1).
 pub fn check_read_list() -> Check {
     let call = call(vectors::READ_LIST)?;
     let list_order = call.reads.segments().map(|entry| entry.position);
@@ -129,7 +132,7 @@ pub fn check_read_list() -> Check {
     )
 }
 
-/// RFC 8166, section 4.7: `1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0`, offered and returned.
+/// Checks `1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0` (RFC 8166, section 4.7), offered and returned.
 pub fn check_write_list() -> Check {
     let call = call(vectors::WRITE_LIST)?;
     require(call.writes.chunk_count() == 2, "number of Write chunks")?;
@@ -168,7 +171,7 @@ pub fn check_write_list() -> Check {
     )
 }
 
-/// RFC 8166, section 4.7: `1 2 HLOO HLOO`; and an empty Write chunk (section 4.3.2.3).
+/// Checks `1 2 HLOO HLOO` (RFC 8166, section 4.7), and an empty Write chunk (section 4.3.2.3).
 pub fn check_reply_chunk() -> Check {
     let call = call(vectors::REPLY_CHUNK)?;
     require(
@@ -192,7 +195,7 @@ pub fn check_reply_chunk() -> Check {
     require(chunk.length() == 8292, "length of the Reply chunk")
 }
 
-/// RFC 8166, section 3.5.3: Long Call and Long Reply.
+/// Checks Long Call and Long Reply (RFC 8166, section 3.5.3).
 pub fn check_long_messages() -> Check {
     let call = call(vectors::LONG_CALL)?;
     let CallPayload::PositionZero(chunk) = call.payload else {
@@ -245,7 +248,7 @@ pub fn check_long_messages() -> Check {
 /// Octets of a message with something behind it.
 const LONGER: usize = 256;
 
-/// A message with what is in `longer` behind it.
+/// Returns a message with what is in `longer` behind it.
 fn followed<'a>(message: &[u8], longer: &'a mut [u8]) -> Result<&'a [u8], &'static str> {
     longer
         .get_mut(..message.len())
@@ -254,7 +257,7 @@ fn followed<'a>(message: &[u8], longer: &'a mut [u8]) -> Result<&'a [u8], &'stat
     Ok(longer)
 }
 
-/// RFC 8166, section 4.5: both error messages; `ERR_VERS` of another version too.
+/// Checks both error messages (RFC 8166, section 4.5); `ERR_VERS` of another version too.
 pub fn check_error_messages() -> Check {
     require(
         error(vectors::ERR_VERS)?
@@ -290,7 +293,7 @@ pub fn check_error_messages() -> Check {
     Ok(())
 }
 
-/// RFC 8167, section 5: the RPC message tells Call from Reply, in either direction.
+/// Checks that the RPC message tells Call from Reply in either direction (RFC 8167, section 5).
 pub fn check_direction() -> Check {
     require(
         call(vectors::REVERSE_CALL)?.credits == 2,
@@ -310,7 +313,7 @@ pub fn check_direction() -> Check {
     )
 }
 
-/// What another implementation sends decodes to what it offered and wrote.
+/// Checks that what another implementation sends decodes to what it offered and wrote.
 pub fn check_in_tree_replies() -> Check {
     let short = reply(vectors::IN_TREE_SHORT_REPLY)?;
     require(short.xid == 0x8aa3_4bed, "XID of the short Reply")?;

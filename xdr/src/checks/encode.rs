@@ -27,10 +27,10 @@ use crate::{
 /// More than the longest header among the vectors.
 const SPACE: usize = 512;
 
-/// What no encoder writes by itself, to see what it left alone.
+/// Octet that no encoder writes by itself, to see what it left alone.
 const UNTOUCHED: u8 = 0x5a;
 
-/// Octets of the header in a valid message.
+/// Returns the octets of the header of a valid message.
 fn header_len(message: &Message<'_>, bytes: &[u8]) -> usize {
     match message {
         Message::Call(call) => match call.payload {
@@ -45,7 +45,8 @@ fn header_len(message: &Message<'_>, bytes: &[u8]) -> usize {
     }
 }
 
-/// Every vector decodes, encodes again to the same octets, and nothing is written behind them.
+/// Checks that every vector decodes, encodes again to the same octets, and nothing is written
+/// behind them.
 pub fn check_encode_vectors() -> Check {
     for &(name, bytes) in vectors::VALID {
         let message = message(bytes)?;
@@ -93,7 +94,7 @@ pub fn check_encode_vectors() -> Check {
     )
 }
 
-/// With too little room the error says how much is needed, always the same, and nothing is written
+/// Checks that with too little room the error says how much is needed, and nothing is written
 /// outside the room.
 pub fn check_encode_room() -> Check {
     for &(name, bytes) in vectors::VALID {
@@ -134,7 +135,7 @@ pub fn check_encode_room() -> Check {
     )
 }
 
-/// Headers that no receiver would accept are not written.
+/// Checks that headers that no receiver would accept are not written.
 pub fn check_encode_refused() -> Check {
     let segment = [Segment::default()];
     let mut space = [0; SPACE];
@@ -166,7 +167,7 @@ pub fn check_encode_refused() -> Check {
     )
 }
 
-/// The size that is known beforehand is the size that is written.
+/// Checks that the size that is known beforehand is the size that is written.
 pub fn check_header_size() -> Check {
     for &(name, bytes) in vectors::VALID {
         let message = message(bytes)?;
@@ -193,7 +194,7 @@ pub fn check_header_size() -> Check {
     )
 }
 
-/// RFC 8166, section 3.4.6: a responder fills a Write chunk in segment array order.
+/// Checks that a responder fills a Write chunk in segment array order (RFC 8166, section 3.4.6).
 pub fn check_filled() -> Check {
     let call = call(vectors::WRITE_LIST)?;
     let chunk = call.writes.chunks().next().ok_or("first Write chunk")?;

@@ -17,8 +17,8 @@ use crate::{
     RDMA_NOMSG, //
 };
 
-/// RFC 8166, section 4.2.4: the procedures have the numbers from 0 to 4. The credits of a message
-/// can be changed, and nothing else of it is.
+/// Checks the numbers of the procedures (RFC 8166, section 4.2.4), and that the credits of a
+/// message can be changed, and nothing else of it is.
 pub fn check_fixed_header() -> Check {
     let procedures = [RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE, RDMA_ERROR];
     require(procedures == [0, 1, 2, 3, 4], "the procedures' numbers")?;

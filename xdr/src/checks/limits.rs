@@ -132,7 +132,7 @@ const TABLE: &[(&[u8], DecodeError, Lower)] = &[
     ),
 ];
 
-/// Each limit lets through what it allows and not one more, and is not called malformed.
+/// Checks that each limit lets through what it allows and not one more, which is not malformed.
 pub fn check_limits() -> Check {
     for &(bytes, reason, lower) in TABLE {
         let mut limits = AMPLE;
@@ -153,7 +153,7 @@ pub fn check_limits() -> Check {
     )
 }
 
-/// Sums of 32-bit lengths that do not fit 32 bits are refused, not wrapped.
+/// Checks that sums of lengths that do not fit 32 bits are refused, not wrapped.
 pub fn check_length_sums() -> Check {
     let mut space = [0; SPACE];
     let huge = [(7, u32::MAX), (13, 2)];

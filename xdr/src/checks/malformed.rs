@@ -131,7 +131,7 @@ pub(super) fn refused(bytes: &[u8], limits: &Limits) -> Option<Rejected> {
     Message::decode(bytes, limits).err()
 }
 
-/// Each of `BAD` is refused, and for its reason.
+/// Checks that each of `BAD` is refused for its reason.
 pub fn check_malformed() -> Check {
     let mut space = [0; SPACE];
     for bad in BAD {

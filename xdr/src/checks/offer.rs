@@ -70,8 +70,8 @@ const TOO_MUCH: &[(&[u8], &[u32], ReplyPlace<'_>)] = &[
     (vectors::REPLY_CHUNK, &[], ReplyChunk(8293)),
 ];
 
-/// RFC 8166, sections 3.4.6 and 4.3: a Reply returns every chunk of the Call, with the octets that
-/// were written, or is not made.
+/// Checks that a Reply returns every chunk of the Call, with the octets that were written (RFC
+/// 8166, sections 3.4.6 and 4.3), or is not made.
 pub fn check_offer() -> Check {
     let mut space = [0; SPACE];
     for &(bytes, written, place, expected) in REPLIES {
@@ -111,7 +111,7 @@ pub fn check_offer() -> Check {
     check_parts()
 }
 
-/// A Reply chunk that is not used comes back empty.
+/// Checks that a Reply chunk that is not used comes back empty.
 fn check_unused_reply_chunk() -> Check {
     let mut space = [0; SPACE];
     let offer = call(vectors::REPLY_CHUNK)?.offer();
@@ -124,7 +124,7 @@ fn check_unused_reply_chunk() -> Check {
     require(space.get(..len) == Some(expected), "an unused Reply chunk")
 }
 
-/// What there is in an offer, and where.
+/// Checks the segments of offers, and that a message that is cut has none.
 fn check_parts() -> Check {
     for (bytes, segments) in [
         (vectors::SHORT_CALL, 0),

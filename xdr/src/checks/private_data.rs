@@ -14,7 +14,7 @@ use crate::{
     Pulls, //
 };
 
-/// RFC 8797, section 4: the message both ways, and what is no message.
+/// Checks the message both ways, and what is no message (RFC 8797, section 4).
 pub fn check_private_data() -> Check {
     let decoded = PrivateData::decode(vectors::PRIVATE_DATA).ok_or("the message decodes")?;
     require(decoded.remote_invalidation, "R bit")?;
@@ -65,7 +65,8 @@ pub fn check_private_data() -> Check {
     )
 }
 
-/// RFC 8797, section 5.2: the Format Identifier may be at any offset, and more may follow.
+/// Checks that the Format Identifier may be at any offset, and more may follow (RFC 8797,
+/// section 5.2).
 pub fn check_private_data_search() -> Check {
     let wanted = PrivateData::decode(vectors::PRIVATE_DATA);
     for offset in 0..=48 {
@@ -91,7 +92,7 @@ pub fn check_private_data_search() -> Check {
     Ok(())
 }
 
-/// RFC 8797, section 4.2: sizes in units of 1024, and the thresholds that follow.
+/// Checks sizes in units of 1024, and the thresholds that follow (RFC 8797, section 4.2).
 pub fn check_inline_size() -> Check {
     for (bytes, represented) in [
         (0, 1024),
@@ -136,8 +137,8 @@ pub fn check_inline_size() -> Check {
     )
 }
 
-/// The block behind the message: found wherever that is, and taken for none where anything of it is
-/// not known.
+/// Checks that the block behind the message is found wherever that is, and taken for none where
+/// anything of it is not known.
 pub fn check_pulls() -> Check {
     let [pull, provide] = [(true, false), (false, true)].map(|(may_pull, may_provide)| Pulls {
         may_pull,
@@ -181,7 +182,7 @@ pub fn check_pulls() -> Check {
     check_pulls_place()
 }
 
-/// Where the block is, as far as it is there.
+/// Checks private data that ends inside the block.
 fn check_pulls_place() -> Check {
     let wanted = PrivateData::decode(vectors::PRIVATE_DATA_PULLS);
     let mut space = [0xf6; 56];
@@ -205,8 +206,8 @@ fn check_pulls_place() -> Check {
         puller.pulls_from(&other),
         "what one may do the other has to say, too",
     )?;
-    require(
     require(!other.pulls_from(&puller), "the directions are apart")?;
+    require(
         !puller.pulls_from(&PrivateData::DEFAULT),
         "a silent peer does neither",
     )

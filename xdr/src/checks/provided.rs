@@ -58,8 +58,8 @@ const PROVIDED: [Segment; 2] = [
     },
 ];
 
-/// What looks like a Long Call is a Reply to who pulls them, if it has nothing that belongs to a
-/// Call alone.
+/// Checks that what looks like a Long Call is a Reply to a requester that pulls, if it has nothing
+/// that belongs to a Call alone.
 pub fn check_provided_reply() -> Check {
     let reply = call(vectors::PROVIDED_REPLY)?
         .as_provided_reply()
@@ -107,7 +107,7 @@ pub fn check_provided_reply() -> Check {
     check_both_chunks()
 }
 
-/// A Reply chunk may come back beside the Read chunk, but not with anything in it.
+/// Checks that a Reply chunk may come back beside the Read chunk, but not with anything in it.
 fn check_both_chunks() -> Check {
     let words = vectors::PROVIDED_REPLY.len();
     let mut bytes = [0; SPACE];
@@ -137,7 +137,7 @@ fn check_both_chunks() -> Check {
     )
 }
 
-/// `RDMA_DONE`: sixteen octets, whose XID is found, and which nobody answers.
+/// Checks `RDMA_DONE`: sixteen octets, whose XID is found, and which nobody answers.
 pub fn check_done() -> Check {
     let mut space = [0; 28];
     require(encode_done(&mut space, XID, 32) == Ok(16), "encoded length")?;

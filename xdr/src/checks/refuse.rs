@@ -31,10 +31,10 @@ use crate::{
     Role, //
 };
 
-/// What is wrong, a valid message, and the words of it that are replaced.
+/// A fault, a valid message, and the words of it that are replaced.
 type Patch = (&'static str, &'static [u8], &'static [(usize, u32)]);
 
-/// Every reason is told in words of its own.
+/// Checks that every reason has words of its own.
 pub fn check_reasons() -> Check {
     use DecodeError::*;
     const REFUSED: &[DecodeError] = &[
@@ -88,7 +88,8 @@ pub fn check_reasons() -> Check {
     Ok(())
 }
 
-/// Every prefix of every valid message is refused, or is that message with a shorter payload.
+/// Checks that every prefix of every valid message is refused, or is that message with a shorter
+/// payload.
 pub fn check_truncation() -> Check {
     for &(_, whole) in vectors::VALID {
         let header_len = match Message::decode(whole, &AMPLE) {
@@ -138,8 +139,8 @@ pub fn check_truncation() -> Check {
     Ok(())
 }
 
-/// RFC 8166, section 4.3.1: no Reply has a Read list. So what has one is a Call, whatever else is
-/// wrong with it, unless its Payload stream says that it is a Reply.
+/// Checks that what has a Read list, as no Reply has (RFC 8166, section 4.3.1), is a Call, whatever
+/// else is wrong with it, unless its Payload stream says that it is a Reply.
 fn check_read_list_tells_direction() -> Check {
     let mut space = [0; SPACE];
     let told: &[Patch] = &[
@@ -153,12 +154,12 @@ fn check_read_list_tells_direction() -> Check {
         ("the Write list", vectors::READ_CHUNK, &[(23, 2)]),
         ("the Reply chunk", vectors::READ_CHUNK, &[(24, 2)]),
         ("the msg_type", vectors::READ_CHUNK, &[(26, 2)]),
-        ("the Position in RDMA_NOMSG", vectors::LONG_CALL, &[(5, 2)]),
         (
             "both XID and msg_type",
             vectors::READ_CHUNK,
             &[(25, 1), (26, 2)],
         ),
+        ("the Position in RDMA_NOMSG", vectors::LONG_CALL, &[(5, 2)]),
     ];
     for &(claim, base, words) in told {
         let bytes = patched(base, words, &mut space)?;
@@ -194,7 +195,7 @@ fn check_read_list_tells_direction() -> Check {
     Ok(())
 }
 
-/// RFC 8166, section 4.5: who answers what.
+/// Checks which fault is answered with which error, and by whom (RFC 8166, section 4.5).
 pub fn check_answers() -> Check {
     let mut space = [0; SPACE];
     let versions = Some(RdmaError::Version { low: 1, high: 1 });

@@ -50,13 +50,13 @@ fn written(returned: &[Segment]) -> Result<Result<u32, ReturnError>, &'static st
     Ok(reply(bytes)?.written(OFFER))
 }
 
-/// RFC 8166, section 3.4.6: only lengths may change, and the chunk is filled in order.
+/// Checks that only lengths may change, and the chunk is filled in order (RFC 8166, section 3.4.6).
 pub fn check_returned_chunk() -> Check {
     check_lengths()?;
     check_segments()
 }
 
-/// A chunk with these lengths.
+/// Returns a chunk with these lengths.
 fn lengths(a: u32, b: u32, c: u32) -> [Segment; 3] {
     [
         segment(1, a, 0x1000),
@@ -134,7 +134,7 @@ fn check_segments() -> Check {
     )
 }
 
-/// Lists and Reply chunks of whole Replies.
+/// Checks lists and Reply chunks of whole Replies.
 pub fn check_returned_reply() -> Check {
     check_returned_list()?;
     check_long_reply()?;
@@ -212,7 +212,8 @@ fn check_long_reply() -> Check {
     )
 }
 
-/// An inline Reply may return the Reply chunk; its segments are compared all the same.
+/// Checks that an inline Reply may return the Reply chunk, whose segments are compared all the
+/// same.
 fn check_unused_reply_chunk() -> Check {
     let mut space = [0; 256];
     let len = Encoder::msg(&mut space, 7, 1)

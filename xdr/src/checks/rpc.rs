@@ -12,7 +12,8 @@ use crate::{
     CallHeader, //
 };
 
-/// The header of a Call is found whatever its credential and verifier are, and only if it is whole.
+/// Checks that the header of a Call is found whatever its credential and verifier are, and only if
+/// whole.
 pub fn check_call_header() -> Check {
     let expected = CallHeader {
         program: 100_003,
@@ -47,7 +48,8 @@ pub fn check_call_header() -> Check {
     )
 }
 
-/// The Call that asks whether a server is there is one of procedure 0, and as short as can be.
+/// Checks that the Call that asks whether a server is there is one of procedure 0 without
+/// credential.
 pub fn check_null_call() -> Check {
     let call = null_call(0x0102_0304, 100_003, 4);
     let expected = CallHeader {
