@@ -3,9 +3,9 @@
 //! Data items that may be reduced by the NFS binding (RFC 8267, sections 4, 5.2 and 6.1).
 
 use crate::{
+    rpc::CallHeader,
     wire::Reader,
     Call,
-    CallHeader,
     DecodeError,
     ReadChunk, //
 };

@@ -84,20 +84,14 @@ pub use self::read_list::{
 pub use self::returned::ReturnError;
 pub use self::rpc::{
     null_call,
-    CallHeader,
     Direction,
-    RpcPrefix,
-    MIN_CALL_HEADER, //
+    RpcPrefix, //
 };
 pub use self::segment::Segment;
 pub use self::v1::{
     header::{
         header_size,
         MIN_HEADER,
-        RDMA_DONE,
-        RDMA_ERROR,
-        RDMA_MSG,
-        RDMA_MSGP,
         RDMA_NOMSG,
         VERSION, //
     },

@@ -5,12 +5,12 @@
 use core::borrow::Borrow;
 
 use crate::{
+    rpc::MIN_CALL_HEADER,
     wire::Writer,
     EncodeError,
     Offer,
     Segment,
-    WriteChunk,
-    MIN_CALL_HEADER, //
+    WriteChunk, //
 };
 
 /// Writes an RPC-over-RDMA header into a buffer: fixed fields, Read list, Write list, Reply chunk

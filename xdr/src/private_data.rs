@@ -60,10 +60,7 @@ pub struct Pulls {
 }
 
 impl Pulls {
-    /// Octets on the wire.
-    pub const SIZE: usize = 8;
-
-    /// Neither.
+    /// Neither ability.
     pub const NONE: Self = Self {
         may_pull: false,
         may_provide: false,

@@ -5,12 +5,12 @@
 use core::iter;
 
 use crate::{
+    rpc::MIN_CALL_HEADER,
     segment::total,
     wire::Reader,
     DecodeError,
     Limits,
-    Segment,
-    MIN_CALL_HEADER, //
+    Segment, //
 };
 
 /// A read segment, `PHLOO` on the wire (RFC 8166, sections 3.4.5 and 4.7).
@@ -24,7 +24,7 @@ pub struct ReadSegment {
 
 impl ReadSegment {
     /// Octets of a read segment and of the "present" word in front of it.
-    pub const LISTED_SIZE: usize = 24;
+    pub(crate) const LISTED_SIZE: usize = 24;
 
     /// Takes a read segment whose "present" word has been taken.
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {

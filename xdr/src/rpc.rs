@@ -3,13 +3,16 @@
 //! RPC messages, as far as a transport has to know them.
 
 use crate::{
-    wire::Reader,
+    wire::{
+        Reader,
+        Writer, //
+    },
     DecodeError, //
 };
 
 /// Octets of the shortest RPC Call header (RFC 5531, section 9): XID, `msg_type`, RPC version,
 /// program, version, procedure, and a credential and a verifier without body.
-pub const MIN_CALL_HEADER: u32 = 40;
+pub(crate) const MIN_CALL_HEADER: u32 = 40;
 
 /// Version of the RPC protocol itself (RFC 5531, section 9).
 const RPC_VERSION: u32 = 2;
@@ -61,17 +64,17 @@ impl RpcPrefix {
 
 /// Procedure and size that the header of an RPC Call states (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallHeader {
+pub(crate) struct CallHeader {
     /// Number of the program.
-    pub program: u32,
+    pub(crate) program: u32,
     /// Its version.
-    pub version: u32,
+    pub(crate) version: u32,
     /// Number of the procedure.
-    pub procedure: u32,
+    pub(crate) procedure: u32,
     /// The arguments are under integrity or privacy (RFC 2203, section 5.3.3).
-    pub wrapped: bool,
+    pub(crate) wrapped: bool,
     /// Octets of the header, that is, up to the arguments.
-    pub size: usize,
+    pub(crate) size: usize,
 }
 
 /// Flavor of a credential whose fourth word is the service (RFC 2203, section 5).
@@ -82,38 +85,33 @@ const RPCSEC_GSS: u32 = 6;
 pub fn null_call(xid: u32, program: u32, version: u32) -> [u8; MIN_CALL_HEADER as usize] {
     let mut call = [0; MIN_CALL_HEADER as usize];
     // The type is 0, and so is the procedure, the flavors and the lengths of their bodies.
-    let words = [xid, 0, RPC_VERSION, program, version];
-    for (to, word) in call.chunks_exact_mut(4).zip(words) {
-        to.copy_from_slice(&word.to_be_bytes());
-    }
+    Writer::new(&mut call).words([xid, 0, RPC_VERSION, program, version]);
     call
 }
 
 impl CallHeader {
     /// Reads the beginning of a Payload stream; `None` when it is no Call with a whole header.
-    pub fn peek(payload: &[u8]) -> Option<Self> {
-        let header = Self::read(payload).ok();
-        header
-            .filter(|(prefix, _)| prefix.direction() == Some(Direction::Call))
-            .map(|(_, header)| header)
+    pub(crate) fn peek(payload: &[u8]) -> Option<Self> {
+        match RpcPrefix::peek(payload)?.direction()? {
+            Direction::Call => Self::read(Reader::new(payload)).ok(),
+            Direction::Reply => None,
+        }
     }
 
-    fn read(payload: &[u8]) -> Result<(RpcPrefix, Self), DecodeError> {
-        let start = Reader::new(payload);
+    fn read(start: Reader<'_>) -> Result<Self, DecodeError> {
         let mut reader = start;
-        let prefix = RpcPrefix::read(&mut reader)?;
+        let _prefix = RpcPrefix::read(&mut reader)?;
         // The version of RPC itself is for the RPC layer to judge.
         let [_rpc_version, program, version, procedure] = reader.words()?;
         let (flavor, body) = auth(&mut reader)?;
         let _verifier = auth(&mut reader)?;
-        let header = Self {
+        Ok(Self {
             program,
             version,
             procedure,
             wrapped: flavor == RPCSEC_GSS && gss_wraps(body),
             size: reader.since(start).len(),
-        };
-        Ok((prefix, header))
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     Check, //
 };
 use crate::{
+    v1::header::RDMA_MSG,
     vectors,
     CallPayload,
     Direction,
@@ -19,8 +20,7 @@ use crate::{
     ReadSegment,
     ReplyPayload,
     RpcPrefix,
-    Segment,
-    RDMA_MSG, //
+    Segment, //
 };
 
 const fn segment(handle: u32, length: u32, offset: u64) -> Segment {

@@ -8,13 +8,15 @@ use super::{
     Check, //
 };
 use crate::{
+    v1::header::{
+        RDMA_DONE,
+        RDMA_ERROR,
+        RDMA_MSG,
+        RDMA_MSGP,
+        RDMA_NOMSG, //
+    },
     vectors,
-    FixedHeader,
-    RDMA_DONE,
-    RDMA_ERROR,
-    RDMA_MSG,
-    RDMA_MSGP,
-    RDMA_NOMSG, //
+    FixedHeader, //
 };
 
 /// Checks the numbers of the procedures (RFC 8166, section 4.2.4), and that the credits of a

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     null_call,
-    vectors,
-    CallHeader, //
+    rpc::CallHeader,
+    vectors, //
 };
 
 /// Checks that the header of a Call is found whatever its credential and verifier are, and only if
