@@ -74,8 +74,8 @@ impl Call<'_> {
             (NFS, 3, 7) => in_front_of_item(arguments, write_3),
             (NFS, 3, 10) => in_front_of_item(arguments, symlink_3),
             (NFS, 4, 1) => {
-                let all = core::iter::once(first).chain(chunks);
-                return has_items(all, size.saturating_add(COMPOUND), word);
+                let end = size.saturating_add(COMPOUND);
+                return has_items(self.reads.data_chunks(), end, word);
             }
             _ => None,
         };
