@@ -11,6 +11,8 @@ pub(crate) mod call {
 
     pub(crate) struct Call;
 
+    pub(crate) struct WaitingReply;
+
     impl Call {
         pub(crate) fn new(_: Flags) -> Result<Arc<Self>> {
             Ok(Arc::new(Self))
