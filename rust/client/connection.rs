@@ -24,6 +24,7 @@ use crate::{
         xprt_state::XprtState, //
     },
     kapi::{
+        sunrpc::MAX_REVERSE,
         sys::{
             time,
             workqueue::Hasten, //
@@ -76,6 +77,8 @@ pub(crate) struct Requester {
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
     pub(crate) plan: RegionPlan,
+    /// Bytes of the longest Call of the server, and of its Reply.
+    pub(super) max_reverse: usize,
     #[pin]
     pub(crate) credits: SpinLock<Credits>,
     #[pin]
@@ -127,6 +130,7 @@ impl Requester {
             cm,
             max_calls,
             plan,
+            max_reverse: MAX_REVERSE,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),

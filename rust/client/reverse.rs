@@ -23,7 +23,6 @@ use crate::{
     },
 };
 use kernel::{
-    page::PAGE_SIZE,
     prelude::*,
     sync::SpinLockGuard, //
 };
@@ -66,7 +65,7 @@ pub(super) fn called<'a>(
     let part = match &call.payload {
         // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
         // on when the session was made is as little use.
-        CallPayload::Inline(part) if !chunks && part.bytes.len() <= PAGE_SIZE => part,
+        CallPayload::Inline(part) if !chunks && part.bytes.len() <= requester.max_reverse => part,
         _ => {
             let error = ErrorMessage {
                 xid: call.xid,

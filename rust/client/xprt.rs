@@ -262,12 +262,14 @@ impl Transport for ClientXprt {
     fn reverse_payload(&self) -> usize {
         let inline = match self.slot.get() {
             Some(connection) => {
-                let thresholds = connection.handler().thresholds();
-                thresholds.send.min(thresholds.receive)
+                let requester = connection.handler();
+                let thresholds = requester.thresholds();
+                let inline = thresholds.send.min(thresholds.receive);
+                inline.min(requester.max_reverse)
             }
             None => 1024,
         };
-        inline.min(PAGE_SIZE).saturating_sub(xdr::MIN_HEADER)
+        inline.saturating_sub(xdr::MIN_HEADER)
     }
 
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {
