@@ -17,11 +17,12 @@ use crate::{
     },
     kunit::{
         claim,
+        drivers,
         same, //
     },
     transport::{
         credits::Credit,
-        region_plan::RegionPlan, //
+        plan::RegionCounts, //
     },
 };
 
@@ -38,8 +39,9 @@ impl Bench {
         let shared = mount.transport().state().clone();
         let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
-        let plan = RegionPlan::new(512, 0)?;
-        let requester = Requester::new(shared, (ConnectionId(1), (100_003, 4)), loss, cm, 8, plan)?;
+        let regions = RegionCounts::new(&drivers::limits(8192, 8192), 0)?;
+        let name = (ConnectionId(1), (100_003, 4));
+        let requester = Requester::new(shared, name, loss, cm, 8, regions)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
             mount,

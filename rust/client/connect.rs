@@ -16,8 +16,7 @@ use crate::{
         },
         loss::LossNotifier,
         sizes::{
-            Sizes,
-            PULL_CONTEXTS,
+            self,
             REVERSE_SLOTS, //
         },
         trace::negotiated,
@@ -27,8 +26,7 @@ use crate::{
         ib::{
             CmId,
             ConnectParams,
-            DeviceLimits,
-            RegionSize, //
+            DeviceLimits, //
         },
         sys::{
             address::SocketAddress,
@@ -45,8 +43,7 @@ use crate::{
     },
     transport::{
         bring_up,
-        endpoint::EndpointConfig,
-        send_queue::UNSIGNALED_RUN, //
+        plan::Plan, //
     },
 };
 use kernel::{
@@ -104,27 +101,6 @@ impl WorkItem for Connector {
     }
 }
 
-/// The sizes of a connection's queue pair.
-fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointConfig {
-    // Each RPC may have a Reply pulled, and be sent again for the next, before the server is told.
-    let pulled = sizes.pulls.map_or(0, |_| max_requests);
-    EndpointConfig {
-        send_entries: sizes.queues.sends,
-        regions_per_call: sizes.plan.rpc(),
-        send_buffers: max_requests + pulled + REVERSE_SLOTS + UNSIGNALED_RUN,
-        send_size: Tunable::MaxInlineWrite.get() as usize,
-        receives: sizes.queues.receives,
-        receive_size: Tunable::MaxInlineRead.get() as usize,
-        region: Some(RegionSize {
-            pages: sizes.plan.pages(),
-            sg_gaps: device.sg_gaps,
-        }),
-        transfers: sizes.pulls.map(|pulls| pulls.transfers),
-        longest_read: sizes.pulls.map_or(0, |pulls| pulls.longest_read),
-        provided: 0,
-    }
-}
-
 /// Makes a connection for an RPC of `program`. Runs in the work item; sleeps.
 fn connect(
     shared: &Arc<XprtState>,
@@ -156,35 +132,35 @@ fn attempt(
     cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
-    let added = id.requests_beside_reads(PULL_CONTEXTS)?;
-    let (max_requests, pages) = (xprt.max_requests(), Tunable::RegionPages.get());
+    let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
     let name = (shared.next_id(), program);
     let connection = bring_up::make(
         id,
         device,
-        max_requests,
-        |device, requests| {
-            let sizes = Sizes::new(device, pages, requests)?;
-            let sizes = match Tunable::ReliableReply.is_set() {
-                true => sizes.pulling(device, added),
-                false => sizes,
+        xprt.max_requests(),
+        |device, rpcs| {
+            let pulls = Tunable::ReliableReply.is_set();
+            let (plan, regions) = sizes::plan(device, rpcs, pages, pulls)?;
+            let plan = Plan {
+                send_size: Tunable::MaxInlineWrite.get() as usize,
+                receive_size: Tunable::MaxInlineRead.get() as usize,
+                ..plan
             };
-            Ok((config(device, &sizes, requests), sizes))
+            Ok((plan, regions))
         },
-        |Sizes { plan, queues, .. }| {
+        |plan, regions| {
             let (loss, cm) = (loss.clone(), cm.clone());
-            let calls = queues.messages;
-            Requester::new(shared.clone(), name, loss, cm, calls, *plan)
+            Requester::new(shared.clone(), name, loss, cm, plan.rpcs, regions)
         },
-        |unfit| {
+        |reason| {
             log::warn_about(
                 address,
-                format_args!("the device that leads to {address} {unfit}"),
+                format_args!("the device that leads to {address} {reason}"),
             );
         },
     )?;
-    let up = bring_up(shared, &connection, cm, &device).and_then(|()| {
+    let up = establish(shared, &connection, cm, &device).and_then(|()| {
         loss.connected();
         negotiated(&connection.handler().thresholds(), own, peer);
         exchange(&connection)
@@ -207,7 +183,7 @@ fn exchange(connection: &Connection) -> Result {
 }
 
 /// Gives a new connection what it needs, and asks the server for it.
-fn bring_up(
+fn establish(
     shared: &XprtState,
     connection: &Connection,
     cm: &CmState<Arc<LossNotifier>>,
@@ -222,18 +198,19 @@ fn bring_up(
     requester.provide_receives(connection)?;
     // They stay in the pool: with them a Call and one more message need no memory.
     drop([connection.send_buffer()?, connection.send_buffer()?]);
-    let regions = requester.plan.message().max(FIRST_REGIONS);
+    let regions = requester.regions.message().max(FIRST_REGIONS);
     requester.make_regions(connection, regions, regions)?;
 
+    let plan = connection.plan();
     let padding = !Tunable::PadOptimize.is_set();
     let own = PrivateData {
         // With padding not every key is of one RPC alone, as the server may think (RFC 8797,
         // section 4.1). Where no device looks at the key it is no proof.
         remote_invalidation: !padding && device.checks_keys(),
-        send_size: InlineSize::from_bytes(connection.config().send_size as u32),
-        receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
+        send_size: InlineSize::from_bytes(plan.send_size as u32),
+        receive_size: InlineSize::from_bytes(plan.receive_size as u32),
         pulls: Pulls {
-            may_pull: connection.config().transfers.is_some() && device.max_rdma_reads_begun != 0,
+            may_pull: plan.qp.max_reads != 0 && device.max_rdma_reads_begun != 0,
             may_provide: false,
         },
     };

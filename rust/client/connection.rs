@@ -37,7 +37,7 @@ use crate::{
             Credits, //
         },
         endpoint::Endpoint,
-        region_plan::RegionPlan,
+        plan::RegionCounts,
         send_buffer::SendBuffer, //
     },
 };
@@ -76,7 +76,7 @@ pub(crate) struct Requester {
     pub(super) cm: Arc<CmState<Arc<LossNotifier>>>,
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
-    pub(crate) plan: RegionPlan,
+    pub(crate) regions: RegionCounts,
     /// Bytes of the longest Call of the server, and of its Reply.
     pub(super) max_reverse: usize,
     #[pin]
@@ -108,14 +108,15 @@ pub(crate) struct Requester {
 pub(crate) type Connection = Endpoint<Requester>;
 
 impl Requester {
-    /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
+    /// Creates that of a new connection of at most `max_calls` RPCs at once, whose messages need so
+    /// many `regions`.
     pub(crate) fn new(
         shared: Arc<XprtState>,
         (id, program): (ConnectionId, (u32, u32)),
         loss: Arc<LossNotifier>,
         cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
-        plan: RegionPlan,
+        regions: RegionCounts,
     ) -> Result<impl PinInit<Self>> {
         let (credits, reverse) = (Credits::new(id.0, max_calls)?, ReverseCalls::new()?);
         let pulls = Pulls::new(max_calls)?;
@@ -129,7 +130,7 @@ impl Requester {
             loss,
             cm,
             max_calls,
-            plan,
+            regions,
             max_reverse: MAX_REVERSE,
             credits <- new_spinlock!(credits, "rpcrdma_credits"),
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
@@ -202,7 +203,7 @@ impl Requester {
         Thresholds {
             send: self.send_threshold.load(Relaxed) as usize,
             receive: self.receive_threshold.load(Relaxed) as usize,
-            segments: self.plan.segments(),
+            segments: self.regions.segments(),
         }
     }
 }

@@ -207,7 +207,7 @@ fn encode_with_chunks(
     let thresholds = requester.thresholds();
     // What it has may be from a connection of larger regions. Without memory for that many as
     // this one may need, fewer may do.
-    let _ = offer.reserve(requester.plan.rpc() as usize);
+    let _ = offer.reserve(requester.regions.rpc() as usize);
     let shape = shape(rqst, room);
     let results = chunks::results(&shape, &thresholds);
     map_results(requester, rqst, offer, (buffer, poster), results)?;

@@ -44,7 +44,7 @@ use crate::{
             },
         },
     },
-    transport::region_plan::PAYLOAD_PAGES,
+    transport::plan::PAYLOAD_PAGES,
 };
 use core::ffi::{
     c_int,
@@ -72,9 +72,9 @@ impl WorkItem for RegionMaker {
         let _scope = self.0.state.memory_scope();
         if let Some(connection) = self.0.get() {
             let requester = connection.handler();
-            let (calls, plan) = (requester.max_calls, requester.plan);
-            let more = plan.message().max(MORE_REGIONS);
-            let made = requester.make_regions(&connection, more, calls * plan.rpc());
+            let (calls, regions) = (requester.max_calls, requester.regions);
+            let more = regions.message().max(MORE_REGIONS);
+            let made = requester.make_regions(&connection, more, calls * regions.rpc());
             // Nobody waits for regions of a connection that is going. Otherwise some may have come
             // back before the sender was marked as waiting, which it was when this was queued.
             if made != Err(ENOTCONN) && connection.idle_regions() == 0 {

@@ -24,7 +24,10 @@ use crate::{
         trace, //
     },
     server::{
-        events::Events,
+        events::{
+            Events,
+            Shared, //
+        },
         grant::{
             self,
             Grant,
@@ -33,10 +36,6 @@ use crate::{
         },
         poison::Poison,
         pulls::Pulls,
-        sizes::{
-            Provides,
-            Sizes, //
-        },
         waiting::{
             PendingRead,
             ReadTicket,
@@ -50,6 +49,8 @@ use crate::{
             Handler,
             WcError, //
         },
+        plan::Plan,
+        provided::ProvidedLimits,
         provided_total::ProvidedShare,
         providing::Providing,
         reverse_credits::ReverseCredits,
@@ -96,7 +97,7 @@ pub(crate) struct Responder {
     /// The device says which request it was when the peer refuses one.
     names_faults: bool,
     /// What is provided for the client to pull, if it does.
-    provides: Option<Provides>,
+    provides: Option<ProvidedLimits>,
     #[pin]
     wanted: SpinLock<Wanted>,
     /// What it has for them of the memory for all clients.
@@ -115,20 +116,21 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// For a new connection of these sizes; whether its device `names_faults`, and its share of the
-    /// memory for all. May sleep.
+    /// Creates that of a new connection as it is planned, of which `provides` limits what is
+    /// provided; its device `names_faults` or not. May sleep.
     pub(super) fn new(
         handle: SvcHandle,
         events: Arc<Events>,
         peer: SocketAddress,
-        poison: Arc<Poison>,
-        (names_faults, share): (bool, ProvidedShare),
-        sizes: &Sizes,
+        shared: &Shared,
+        names_faults: bool,
+        plan: &Plan,
+        provides: Option<ProvidedLimits>,
     ) -> Result<impl PinInit<Self>> {
-        let grant = Grant::new(sizes.queues.messages);
-        let (granted, provides) = (grant.receives(), sizes.provides);
-        let wanted = Wanted::new(granted);
-        let waiting = Waiting::new(sizes.queues.receives as usize)?;
+        let (poison, share) = (shared.poison.clone(), shared.all_pulls.share_of_receives());
+        let grant = Grant::new(plan.rpcs);
+        let wanted = Wanted::new(grant.receives());
+        let waiting = Waiting::new(plan.qp.max_recv_wr as usize)?;
         let reverse = ReverseCredits::new(grant::REVERSE)?;
         Ok(pin_init!(Self {
             handle,
@@ -172,7 +174,7 @@ impl Responder {
     }
 
     /// What is provided for the client to pull, if it does.
-    pub(super) fn provides(&self) -> Option<Provides> {
+    pub(super) fn provides(&self) -> Option<ProvidedLimits> {
         self.provides
     }
 
@@ -480,7 +482,7 @@ impl Connection {
     fn post_wanted_receives(&self) -> Result {
         let handler = self.qp.handler();
         let wanted = handler.wanted_receives();
-        let bytes = (wanted as usize).saturating_mul(self.qp.config().receive_size);
+        let bytes = (wanted as usize).saturating_mul(self.qp.plan().receive_size);
         handler.share.lock().grow(bytes)?;
         self.qp.grow_receives(wanted)?;
         self.tell_posted(self.qp.post_receive_batch(1))?;

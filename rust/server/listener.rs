@@ -41,7 +41,8 @@ use crate::{
         connection::Connection,
         events::{
             Events,
-            Pending, //
+            Pending,
+            Shared, //
         },
         pace::Pace,
         poison::Poison, //
@@ -82,10 +83,7 @@ const RETRY: Jiffies = HZ;
 #[pin_data]
 struct ListenState {
     handle: SvcHandle,
-    queue: Arc<OwnedQueue>,
-    poison: Arc<Poison>,
-    pace: Arc<Pace>,
-    all_pulls: Arc<AllPulls>,
+    shared: Shared,
     backlog: Backlog<Pending>,
     #[pin]
     retry: SpinLock<ListenRetry>,
@@ -115,10 +113,7 @@ impl ListenState {
             peer: PrivateData::decode(request.private_data),
             reads: request.initiator_depth,
             pulls: request.responder_resources,
-            queue: self.queue.clone(),
-            poison: self.poison.clone(),
-            pace: self.pace.clone(),
-            all_pulls: self.all_pulls.clone(),
+            shared: self.shared.clone(),
         };
         self.backlog.push(reservation, new);
         self.handle.connection_pending();
@@ -232,18 +227,18 @@ impl SvcListener for Listener {
 
     fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
-        let (poison, pace) = (Poison::new()?, Pace::new()?);
-        let all_pulls = AllPulls::new()?;
+        let shared = Shared {
+            queue: queue.clone(),
+            poison: Poison::new()?,
+            pace: Pace::new()?,
+            all_pulls: AllPulls::new()?,
+        };
         let limit = total_pages() / SHARE_OF_MEMORY;
         let backlog = Backlog::new(limit, ACCEPT_TIMEOUT, queue.clone())?;
-        let works = queue.clone();
         let state = Arc::pin_init(
             pin_init!(ListenState {
                 handle,
-                queue: works,
-                poison,
-                pace,
-                all_pulls,
+                shared,
                 backlog,
                 retry <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_listen_retry"),
             }),

@@ -13,11 +13,8 @@ use crate::{
             Maker,
             Poster,
             QpEvent,
-            QpSizes,
             QueuePair,
             Received,
-            RegionSize,
-            TransferSizes,
             Wc, //
         },
         page::TransferMemory,
@@ -26,6 +23,7 @@ use crate::{
     },
     transport::{
         padding::Padding,
+        plan::Plan,
         trace, //
     },
 };
@@ -136,51 +134,12 @@ impl WcError {
     }
 }
 
-/// Sizes of an endpoint.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndpointConfig {
-    /// Work requests that the send queue holds, one of which the drain needs.
-    pub(crate) send_entries: u32,
-    /// Registrations of one call, at most.
-    pub(crate) regions_per_call: u32,
-    /// Send buffers, at most; made as they are needed.
-    pub(crate) send_buffers: u32,
-    /// Bytes of a send buffer.
-    pub(crate) send_size: usize,
-    /// Receive buffers, at most; made as they are needed.
-    pub(crate) receives: u32,
-    /// Bytes of a receive buffer.
-    pub(crate) receive_size: usize,
-    /// Of a requester's regions.
-    pub(crate) region: Option<RegionSize>,
-    /// What RDMA Reads and Writes need; none for a requester that pulls no Replies.
-    pub(crate) transfers: Option<TransferSizes>,
-    /// Work requests of the longest RDMA Reads that pull one Reply, beside which a requester's
-    /// Calls leave room; none of a responder.
-    pub(crate) longest_read: u32,
-    /// Replies that a responder provides at once.
-    pub(crate) provided: u32,
-}
-
-impl EndpointConfig {
-    /// Those of the queue pair.
-    pub(super) fn qp(&self) -> QpSizes {
-        QpSizes {
-            send_entries: self.send_entries,
-            chain: self.regions_per_call.saturating_add(1),
-            receives: self.receives,
-            region: self.region,
-            transfers: self.transfers,
-        }
-    }
-}
-
 /// What an endpoint has beside its queue pair.
 #[pin_data]
 pub(crate) struct Parts<H: Handler> {
     /// Room for XDR padding, once it was provided.
     pub(super) padding: SetOnce<Padding>,
-    config: EndpointConfig,
+    plan: Plan,
     #[pin]
     handler: H,
 }
@@ -208,10 +167,10 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 impl<H: Handler> Parts<H> {
-    pub(super) fn new(config: EndpointConfig, handler: impl PinInit<H>) -> impl PinInit<Self> {
+    pub(super) fn new(plan: Plan, handler: impl PinInit<H>) -> impl PinInit<Self> {
         pin_init!(Self {
             padding: SetOnce::new(),
-            config,
+            plan,
             handler <- handler,
         })
     }
@@ -229,9 +188,9 @@ impl<H: Handler> Endpoint<H> {
         &self.consumer().handler
     }
 
-    /// The sizes it was made with.
-    pub(crate) fn config(&self) -> &EndpointConfig {
-        &self.consumer().config
+    /// Returns the sizes that it was made with.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.consumer().plan
     }
 
     /// Makes a buffer for messages. May sleep.
@@ -254,7 +213,7 @@ impl<H: Handler> Endpoint<H> {
         let _scope = self.handler().memory_scope();
         let poster = self.enter()?;
         for _ in 0..missing {
-            let size = self.config().receive_size;
+            let size = self.plan().receive_size;
             let buffer = self.make_buffer(&poster, size, Direction::FromDevice, Maker::Task)?;
             if self.add_receive(buffer).is_err() {
                 // Somebody else has made them.

@@ -64,7 +64,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<Providing<'_, H>> {
         self.withdraw_where(|provided| provided.xid == xid, |_| ());
         let poster = self.enter()?;
-        let most = self.config().regions_per_call as usize;
+        let most = self.plan().qp.max_regs as usize;
         let bytes = share.bytes();
         let mut provided = KBox::new(
             Provided {

@@ -95,7 +95,7 @@ impl<H: Handler> Endpoint<H> {
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         // They have to fit into one post.
-        if regions.len() >= self.config().regions_per_call as usize {
+        if regions.len() >= self.plan().qp.max_regs as usize {
             return Err(EMSGSIZE);
         }
         if regions.avail() == 0 {

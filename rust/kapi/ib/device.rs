@@ -48,6 +48,9 @@ pub(crate) struct DeviceLimits {
     pub(crate) iwarp: bool,
     /// An InfiniBand or a RoCE device.
     pub(crate) ib_or_roce: bool,
+    /// Work requests that ib_core adds to a send queue for each RDMA context; none where sinks of
+    /// RDMA Reads need no region.
+    pub(crate) wr_per_rdma_ctx: u32,
 }
 
 impl DeviceLimits {
@@ -73,6 +76,13 @@ impl DeviceLimits {
         let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
         let extended = attrs.device_cap_flags & extensions != 0;
         let reads = limit(attrs.max_qp_rd_atom);
+        // SAFETY: The device is valid and has that port, as the caller promises.
+        let iwarp = unsafe { bindings::rdma_protocol_iwarp(device, port) };
+        let wr_per_rdma_ctx = match iwarp {
+            // SAFETY: The device is valid and has that port; what is asked changes nothing of it.
+            true => unsafe { bindings::rdma_rw_max_send_wr(device.cast_mut(), port, 1, 0) },
+            false => 0,
+        };
         Self {
             registers: extended && attrs.max_fast_reg_page_list_len != 0,
             max_qp_wr: limit(attrs.max_qp_wr),
@@ -90,10 +100,10 @@ impl DeviceLimits {
                 != 0,
             // SAFETY: The device is valid, as the caller promises.
             bounces: unsafe { longest_piece(device.cast_mut()) }.get() == 1,
-            // SAFETY: The device is valid and has that port, as the caller promises.
-            iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
+            iwarp,
             // SAFETY: The device is valid and has that port, as the caller promises.
             ib_or_roce: unsafe { bindings::rdma_ib_or_roce(device, port) },
+            wr_per_rdma_ctx,
         }
     }
 }

@@ -30,16 +30,26 @@ pub(super) struct Context {
     pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
 }
 
-/// What is wanted.
-#[derive(Clone, Copy)]
-pub(super) struct QueueSizes {
-    /// Work requests, beside those that RDMA Reads need for registered sinks.
-    pub(super) send_entries: u32,
-    pub(super) recv_entries: u32,
-    /// Elements of one work request.
-    pub(super) elements: u32,
-    /// Segments that are transferred at once where the core has to register memory for that.
-    pub(super) contexts: u32,
+/// Sizes of a queue pair, by the names that `ib_qp_cap` has for them where it has any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QpSizes {
+    /// Work requests that the send queue holds, one of which the drain needs. Those that RDMA Reads
+    /// need for registered sinks are beside them.
+    pub(crate) max_send_wr: u32,
+    /// Receive buffers, at most.
+    pub(crate) max_recv_wr: u32,
+    /// Elements of one work request, at most.
+    pub(crate) max_send_sge: u32,
+    /// Segments that are transferred at once on devices that have to register memory for that.
+    pub(crate) max_rdma_ctxs: u32,
+    /// Transfers whose RDMA Reads are under way at once; 0 where there are no transfers.
+    pub(crate) max_reads: u32,
+    /// Registrations of one chain, at most.
+    pub(crate) max_regs: u32,
+    /// Pages of each region; 0 where there are no regions.
+    pub(crate) region_pages: u32,
+    /// A region may have gaps between them.
+    pub(crate) sg_gaps: bool,
 }
 
 /// What could not be made.
@@ -123,22 +133,29 @@ impl<E: CmHandler> QpResources<E> {
     pub(super) unsafe fn make_queues(
         &mut self,
         context: &Context,
-        sizes: QueueSizes,
+        sizes: &QpSizes,
     ) -> Result<Queues, (Part, Error)> {
         let no_cq = |e| (Part::CompletionQueue, e);
         let device = self.id.device().map_err(no_cq)?;
-        let beside = self.id.requests_beside_reads(sizes.contexts);
-        let beside = beside.map_err(no_cq)?;
+        let limits = self.id.limits().map_err(no_cq)?;
         // Where none are needed, the core shall make no regions for them either.
-        let contexts = if beside == 0 { 0 } else { sizes.contexts };
+        let contexts = match limits.wr_per_rdma_ctx {
+            0 => 0,
+            _ => sizes.max_rdma_ctxs,
+        };
         // The core makes room for them in the queue, but not for their completions.
-        let completions = sizes.send_entries.checked_add(beside).ok_or(EINVAL);
-        let completions = completions.map_err(no_cq)?;
+        let completions = limits
+            .wr_per_rdma_ctx
+            .checked_mul(contexts)
+            .and_then(|added| added.checked_add(sizes.max_send_wr))
+            .ok_or((Part::CompletionQueue, EINVAL))?;
+        // The drain needs one entry more, as that of the send queue.
+        let receives = sizes.max_recv_wr.saturating_add(1);
         // SAFETY: The device is valid, pinned by the id; the caller promises the rest.
         let new_cq = |entries| unsafe { new_cq(device, context.pointer, entries) };
         let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
-        let recv_cq = new_cq(sizes.recv_entries).map_err(no_cq)?;
+        let recv_cq = new_cq(receives).map_err(no_cq)?;
         self.recv_cq = Some(recv_cq);
 
         // SAFETY: The device is valid, pinned by the id.
@@ -153,9 +170,9 @@ impl<E: CmHandler> QpResources<E> {
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {
-                max_send_wr: sizes.send_entries,
-                max_recv_wr: sizes.recv_entries,
-                max_send_sge: sizes.elements,
+                max_send_wr: sizes.max_send_wr,
+                max_recv_wr: receives,
+                max_send_sge: sizes.max_send_sge,
                 max_recv_sge: 1,
                 max_rdma_ctxs: contexts,
                 ..Default::default()

@@ -31,14 +31,13 @@ use crate::kapi::{
         },
         mr::{
             Covered,
-            Mr,
-            RegionSize, //
+            Mr, //
         },
         qp_resources::{
             Context,
             Part,
             QpResources,
-            QueueSizes,
+            QpSizes,
             Queues, //
         },
         recv_queue::{
@@ -83,32 +82,6 @@ use kernel::{
         SpinLockGuard, //
     },
 };
-
-/// Sizes of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QpSizes {
-    /// Work requests that the send queue holds, one of which the drain needs.
-    pub(crate) send_entries: u32,
-    /// Requests of one chain, beside RDMA Writes.
-    pub(crate) chain: u32,
-    /// Receive buffers, at most.
-    pub(crate) receives: u32,
-    /// Of each region; there are none without.
-    pub(crate) region: Option<RegionSize>,
-    /// What RDMA Reads and Writes need; there are none without.
-    pub(crate) transfers: Option<TransferSizes>,
-}
-
-/// What RDMA Reads and Writes need of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TransferSizes {
-    /// Elements of one work request, at most.
-    pub(crate) elements: u32,
-    /// Segments that are transferred at once on devices that have to register memory for that.
-    pub(crate) contexts: u32,
-    /// Transfers whose RDMA Reads are under way at once.
-    pub(crate) reads: u32,
-}
 
 /// Why there is no queue pair.
 pub(crate) enum NotMade<E: CmHandler> {
@@ -294,16 +267,17 @@ impl<C: Consumer> QueuePair<C> {
         queue: C::Queue,
         consumer: impl PinInit<C>,
     ) -> Result<Arc<Self>, NotMade<C::Cm>> {
-        let slots = sizes.send_entries.checked_sub(1).ok_or(EINVAL)?;
-        let reads = sizes.transfers.map_or(0, |transfers| transfers.reads);
+        let slots = sizes.max_send_wr.checked_sub(1).ok_or(EINVAL)?;
+        // Behind the registrations there is a Send.
+        let chain = sizes.max_regs.saturating_add(1);
         let number = Gate::next_number();
         let send = SendQueue {
-            ring: Ring::new(number, slots, sizes.chain, reads)?,
+            ring: Ring::new(number, slots, chain, sizes.max_reads)?,
             regions: KVec::new(),
             ending: false,
             queue,
         };
-        let recv = RecvQueue::new(sizes.receives)?;
+        let recv = RecvQueue::new(sizes.max_recv_wr)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
                 send <- new_spinlock!(send, "rpcrdma_send_queue"),
@@ -344,20 +318,10 @@ impl<C: Consumer> QueuePair<C> {
             pointer: pointer.cast_mut().cast(),
             event: Self::device_event,
         };
-        let (elements, contexts) = match self.sizes.transfers {
-            Some(transfers) => (transfers.elements, transfers.contexts),
-            None => (1, 0),
-        };
-        let sizes = QueueSizes {
-            send_entries: self.sizes.send_entries,
-            recv_entries: self.sizes.receives.saturating_add(1),
-            elements,
-            contexts,
-        };
         // SAFETY: The context outlives the queues, as the caller promises.
-        let queues = unsafe { hw.make_queues(&context, sizes) }?;
-        if let Some(size) = self.sizes.region {
-            self.try_region(hw, size).map_err(|e| (Part::Region, e))?;
+        let queues = unsafe { hw.make_queues(&context, &self.sizes) }?;
+        if self.sizes.region_pages != 0 {
+            self.try_region(hw).map_err(|e| (Part::Region, e))?;
         }
         Ok(queues)
     }
@@ -375,7 +339,7 @@ impl<C: Consumer> QueuePair<C> {
         let (device, port) = hw.id().device_port()?;
         let target = Target { qp, port };
         // SAFETY: The queue pair was made above, and nobody else knows it yet.
-        if self.sizes.transfers.is_some() && unsafe { is_forced(target)? } {
+        if self.sizes.max_reads != 0 && unsafe { is_forced(target)? } {
             return Err(NotMade::Forced);
         }
         let objects = Objects {

@@ -33,8 +33,11 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
+        plan::{
+            Plan,
+            UNSIGNALED_RUN, //
+        },
         send_buffer::Attached,
-        send_queue::UNSIGNALED_RUN,
         trace::WrKind,
         work::{
             Message,

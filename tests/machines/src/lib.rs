@@ -11,6 +11,8 @@
 #![allow(dead_code, unused_imports, unused_unsafe)]
 
 mod client;
+#[path = "../../../kunit/drivers.rs"]
+mod drivers;
 mod kapi;
 mod played;
 mod server;
@@ -43,12 +45,5 @@ mod kunit {
         text.to_string().len()
     }
 
-    pub(crate) mod drivers {
-        use crate::kapi::ib::DeviceLimits;
-
-        /// A device whose queues hold so much.
-        pub(crate) fn limits(max_qp_wr: u32, max_cqe: u32) -> DeviceLimits {
-            DeviceLimits { max_qp_wr, max_cqe }
-        }
-    }
+    pub(crate) use crate::drivers;
 }

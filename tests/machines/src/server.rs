@@ -8,3 +8,5 @@ mod all_pulls;
 mod grant;
 #[path = "../../../rust/server/poison.rs"]
 mod poison;
+#[path = "../../../rust/server/sizes.rs"]
+mod sizes;

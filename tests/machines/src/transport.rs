@@ -4,18 +4,16 @@
 
 #[path = "../../../rust/transport/credits.rs"]
 pub(crate) mod credits;
+#[path = "../../../rust/transport/plan.rs"]
+pub(crate) mod plan;
 #[path = "../../../rust/transport/provided.rs"]
 pub(crate) mod provided;
 #[path = "../../../rust/transport/provided_total.rs"]
 pub(crate) mod provided_total;
-#[path = "../../../rust/transport/queues.rs"]
-pub(crate) mod queues;
-#[path = "../../../rust/transport/region_plan.rs"]
-pub(crate) mod region_plan;
 #[path = "../../../rust/transport/reverse_credits.rs"]
 pub(crate) mod reverse_credits;
-#[path = "../../../rust/transport/unfit.rs"]
-pub(crate) mod unfit;
+#[path = "../../../rust/transport/unsupported.rs"]
+pub(crate) mod unsupported;
 
 #[cfg(test)]
 mod provided_table;
