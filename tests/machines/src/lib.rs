@@ -5,7 +5,7 @@
 //!
 //! To add one, name it in `transport`, `client`, `server` or `kapi`. What it uses of the rest of
 //! the module is played in `kapi` and `played`, and what it uses of the kernel by the crate
-//! `kernel`; where it takes more than a few lines of that, it is no state machine.
+//! `kernel`; where it takes much more than what is there, it is no state machine.
 
 // The module's own build says what nothing uses.
 #![allow(dead_code, unused_imports, unused_unsafe)]

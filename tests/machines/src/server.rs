@@ -4,6 +4,8 @@
 
 #[path = "../../../rust/server/all_pulls.rs"]
 mod all_pulls;
+#[path = "../../../rust/server/backlog.rs"]
+mod backlog;
 #[path = "../../../rust/server/grant.rs"]
 mod grant;
 #[path = "../../../rust/server/poison.rs"]
