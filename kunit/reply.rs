@@ -40,8 +40,8 @@ impl Bench {
         let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
         let regions = RegionCounts::new(&drivers::limits(8192, 8192), 0)?;
-        let name = (ConnectionId(1), (100_003, 4));
-        let requester = Requester::new(shared, name, loss, cm, 8, regions)?;
+        let (id, program) = (ConnectionId(1), (100_003, 4));
+        let requester = Requester::new(shared, id, program, loss, cm, 8, regions)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
             mount,

@@ -57,20 +57,20 @@ use xdr::{
     Pulls, //
 };
 
-/// How long to wait for an address, and for a route, in milliseconds.
+/// Milliseconds to wait for an address, and for a route.
 const RESOLVE_TIMEOUT: u32 = 5000;
-/// How long to wait for the server's answer. The connection manager would ask for longer than the
+/// Jiffies to wait for the server's answer. The connection manager would ask for longer than the
 /// RPC layer waits to be told.
 const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
-/// How long the server may take for the first Call, which is that of the transport itself.
+/// Jiffies that the server may take for the first Call, which is that of the transport itself.
 const ANSWER_TIMEOUT: Jiffies = 30 * HZ;
-/// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
-/// RPC layer takes care of the rest.
+/// Retransmissions by the adapter: few, so that a server that has moved is noticed soon. The RPC
+/// layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
 /// Regions that a connection begins with, at least.
 const FIRST_REGIONS: u32 = 4;
 
-/// The work item that connects.
+/// Connects, as a work item.
 pub(crate) struct Connector {
     pub(super) slot: Arc<ConnectionSlot>,
     pub(super) keep_alive: Arc<DelayedWork<KeepAlive>>,
@@ -101,7 +101,7 @@ impl WorkItem for Connector {
     }
 }
 
-/// Makes a connection for an RPC of `program`. Runs in the work item; sleeps.
+/// Connects for an RPC of `program`. Runs in the work item; sleeps.
 fn connect(
     shared: &Arc<XprtState>,
     address: SocketAddress,
@@ -117,7 +117,7 @@ fn connect(
     made
 }
 
-/// Makes a connection, whose id has this state. Sleeps.
+/// Connects with an id whose state is `cm`. Sleeps.
 fn attempt(
     shared: &Arc<XprtState>,
     program: (u32, u32),
@@ -134,7 +134,7 @@ fn attempt(
     let device = id.limits()?;
     let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
-    let name = (shared.next_id(), program);
+    let number = shared.next_id();
     let connection = bring_up::make(
         id,
         device,
@@ -150,8 +150,8 @@ fn attempt(
             Ok((plan, regions))
         },
         |plan, regions| {
-            let (loss, cm) = (loss.clone(), cm.clone());
-            Requester::new(shared.clone(), name, loss, cm, plan.rpcs, regions)
+            let (shared, loss, cm) = (shared.clone(), loss.clone(), cm.clone());
+            Requester::new(shared, number, program, loss, cm, plan.rpcs, regions)
         },
         |reason| {
             log::warn_about(
@@ -174,15 +174,15 @@ fn attempt(
     Ok(connection)
 }
 
-/// Has the server answer a Call of the transport's own in front of all RPCs. It brings the first
-/// grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3) that the
-/// server is slow with, or drops: all others would wait for that one. Sleeps.
+/// Waits for the server's answer to a Call of the transport's own, in front of all RPCs. It brings
+/// the first grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3)
+/// that the server is slow with, or drops: all others would wait for that one. Sleeps.
 fn exchange(connection: &Connection) -> Result {
     keep_alive::send_probe(connection).map_err(|_| ENOTCONN)?;
     connection.handler().loss.wait_answer(ANSWER_TIMEOUT)
 }
 
-/// Gives a new connection what it needs, and asks the server for it.
+/// Allocates what a new connection begins with, and has the server accept it. Sleeps.
 fn establish(
     shared: &XprtState,
     connection: &Connection,

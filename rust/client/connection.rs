@@ -112,7 +112,8 @@ impl Requester {
     /// many `regions`.
     pub(crate) fn new(
         shared: Arc<XprtState>,
-        (id, program): (ConnectionId, (u32, u32)),
+        id: ConnectionId,
+        program: (u32, u32),
         loss: Arc<LossNotifier>,
         cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
