@@ -56,9 +56,9 @@ use xdr::{
     PrivateData, //
 };
 
-/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it
-/// takes. It has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that
-/// say nothing of themselves do have more room than 1024 bytes.
+/// Bytes of a Reply without Reply chunk that may go inline to a peer without private data. It has
+/// said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
+/// themselves do have more room than 1024 bytes.
 const SILENT_PEER: usize = 4096;
 
 /// Returns the private data of this end (RFC 8797), which provides Replies only to a client that
@@ -78,7 +78,7 @@ fn own_data(device: &DeviceLimits, plan: &Plan, may_provide: bool) -> PrivateDat
     }
 }
 
-/// Tells who asks for it of a new connection; the line begins as that of the in-tree module.
+/// Logs a new connection, if that is asked for; the line begins as that of the in-tree module.
 fn tell_accepted(
     device: &DeviceName,
     (local, remote): &(SocketAddress, SocketAddress),

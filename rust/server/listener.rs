@@ -65,21 +65,21 @@ use kernel::{
 };
 use xdr::PrivateData;
 
-/// Requests for connections that the device and its driver may have in hand at once.
+/// Connect requests that the device and its driver may hold at once.
 const LISTEN_BACKLOG: i32 = 1024;
 
-/// Of the machine's pages, one in so many may be taken by connections that wait to be accepted,
-/// each of which takes less than a page: an id with what the connection manager has of it, and an
+/// Divides the machine's pages: one part may be taken by connections that wait to be accepted, each
+/// of which takes less than a page, for an id with what the connection manager has of it and an
 /// [`Events`]. On a machine with 1 GiB, 2048 may wait.
 const SHARE_OF_MEMORY: usize = 128;
 
-/// For how long connections wait while no nfsd thread accepts any. Their peers do not wait longer.
+/// Jiffies that connections wait while no nfsd thread accepts any. Their peers do not wait longer.
 const ACCEPT_TIMEOUT: Jiffies = 120 * HZ;
 
-/// Until another try to listen where that failed.
+/// Jiffies until another try to listen where that failed.
 const RETRY: Jiffies = HZ;
 
-/// What a listener has whatever id it listens with: puts connections into its backlog.
+/// Puts connections into the backlog of a listener, whatever id it listens with.
 #[pin_data]
 struct ListenState {
     handle: SvcHandle,
@@ -89,14 +89,14 @@ struct ListenState {
     retry: SpinLock<ListenRetry>,
 }
 
-/// What listens again.
+/// Says how a listener listens again.
 enum ListenRetry {
-    /// The listener is being made; perhaps it is to listen again already.
+    /// The listener is being made; it is `wanted` if it is to listen again already.
     Early {
         wanted: bool,
     },
     Work(DelayedWork<ListenWork>),
-    /// The listener goes.
+    /// The listener is closed.
     Never,
 }
 
@@ -187,13 +187,14 @@ impl WorkItem for ListenWork {
     }
 }
 
-/// A listener.
+/// Listens at an address.
 pub(crate) struct Listener {
     address: SocketAddress,
     state: Arc<ListenState>,
 }
 
 impl Listener {
+    /// Begins to listen. May sleep.
     fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
         let state = self.state.clone();
         let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;

@@ -18,7 +18,7 @@ use kernel::{
     page::PAGE_SIZE, //
 };
 
-/// The limits of one device, copied when an id is bound to it.
+/// Holds the limits of one device, copied when an id is bound to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceLimits {
     /// Work requests that one queue can hold.
@@ -54,10 +54,10 @@ pub(crate) struct DeviceLimits {
 }
 
 impl DeviceLimits {
-    /// Whether a key that a peer has invalidated is that of a registration which the device has
-    /// worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key may
-    /// be invalidated before it is valid, and siw looks at a part of it alone. Of other protocols
-    /// this is not known.
+    /// Returns whether a key that a peer has invalidated is that of a registration which the device
+    /// has worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key
+    /// may be invalidated before it is valid, and siw looks at a part of it alone. Of other
+    /// protocols this is not known.
     #[inline]
     pub(crate) fn checks_keys(&self) -> bool {
         self.registers && self.ib_or_roce
@@ -108,12 +108,13 @@ impl DeviceLimits {
     }
 }
 
-/// A limit, which has a sign before 7.3.
+/// Converts a limit, which has a sign before 7.3.
 fn limit(number: impl TryInto<u32>) -> u32 {
     number.try_into().unwrap_or(0)
 }
 
-/// Pages that may be mapped for a device as one, at least: one behind the other in memory.
+/// Returns the pages that may be mapped for a device as one, at least: one behind the other in
+/// memory.
 ///
 /// # Safety
 ///
@@ -125,7 +126,7 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
     NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
 }
 
-/// A copy of a device's name.
+/// Holds a copy of a device's name.
 ///
 /// # Invariants
 ///
@@ -133,6 +134,8 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
 pub(crate) struct DeviceName([c_char; bindings::IB_DEVICE_NAME_MAX as usize]);
 
 impl DeviceName {
+    /// Copies the name of a device.
+    ///
     /// # Safety
     ///
     /// `device` must be a valid device.
@@ -147,7 +150,7 @@ impl DeviceName {
         Self(name)
     }
 
-    /// Where the name is: it ends with a 0.
+    /// Returns the name for C: it ends with a 0.
     #[inline]
     pub(in crate::kapi) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr()

@@ -22,11 +22,11 @@ use kernel::{
     prelude::*, //
 };
 
-/// Who is told of completions and of what the device says.
+/// Names the object that the handlers of completions and of events get.
 pub(super) struct Context {
     /// What the completion handlers find at their queue.
     pub(super) pointer: *mut c_void,
-    /// Is called with it, in any context.
+    /// Handles events of the queue pair, in any context.
     pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct QpSizes {
     pub(crate) sg_gaps: bool,
 }
 
-/// What could not be made.
+/// Names an object that could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     CompletionQueue,
@@ -61,17 +61,17 @@ pub(crate) enum Part {
     Region,
 }
 
-/// What was made.
+/// Holds what a queue pair is used by.
 pub(super) struct Queues {
     pub(super) qp: *mut bindings::ib_qp,
     /// The key for local memory.
     pub(super) lkey: u32,
-    /// The numbers that the resource tracker has given to the completion queues.
+    /// The resource tracker's numbers of the completion queues.
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
 }
 
-/// A completion queue of `entries`, whose handlers get the pointer. May sleep.
+/// Allocates a completion queue of `entries`, whose handlers get the pointer. May sleep.
 ///
 /// # Safety
 ///
@@ -93,7 +93,7 @@ unsafe fn new_cq(
     NonNull::new(cq).ok_or(ENOMEM)
 }
 
-/// The objects, in the order in which they are let go.
+/// Owns the objects, in the order in which they are let go.
 ///
 /// # Invariants
 ///
@@ -111,7 +111,7 @@ pub(super) struct QpResources<E: CmHandler> {
 unsafe impl<E: CmHandler> Send for QpResources<E> {}
 
 impl<E: CmHandler> QpResources<E> {
-    /// An id alone, bound to a device.
+    /// Takes an id alone, which is bound to a device.
     pub(super) fn new(id: CmId<E>) -> Self {
         // INVARIANT: Nothing is set.
         Self {
@@ -123,8 +123,8 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// Makes the queues, the protection domain and the queue pair. May sleep. On an error dropping
-    /// `self` undoes what was done.
+    /// Creates the queues, the protection domain and the queue pair. May sleep. On an error
+    /// dropping `self` undoes what was done.
     ///
     /// # Safety
     ///
@@ -215,7 +215,7 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id alone, as it was.
+    /// Destroys everything but the id, and returns that as it was. May sleep.
     pub(super) fn into_id(mut self) -> CmId<E> {
         self.undo();
         let this = ManuallyDrop::new(self);
@@ -223,7 +223,7 @@ impl<E: CmHandler> QpResources<E> {
         unsafe { core::ptr::read(&this.id) }
     }
 
-    /// Lets go of everything but the id. May sleep.
+    /// Destroys everything but the id. May sleep.
     fn undo(&mut self) {
         self.destroy_queues();
         if let Some(pd) = self.pd.take() {
@@ -232,17 +232,17 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id.
+    /// Returns the id.
     pub(super) fn id(&self) -> &CmId<E> {
         &self.id
     }
 
-    /// The protection domain, once it is made.
+    /// Returns the protection domain, once it is made.
     pub(super) fn pd(&self) -> Option<NonNull<bindings::ib_pd>> {
         self.pd
     }
 
-    /// The queue pair, while there is one.
+    /// Returns the queue pair, while there is one.
     pub(super) fn qp(&self) -> Option<*mut bindings::ib_qp> {
         // SAFETY: The id is valid, and has a queue pair if `has_qp`.
         self.has_qp.then(|| unsafe { (*self.id.as_raw()).qp })

@@ -260,7 +260,7 @@ impl<C: Consumer> DerefMut for Locked<'_, C> {
 }
 
 impl<C: Consumer> QueuePair<C> {
-    /// Makes a queue pair on an id whose address and route are resolved. May sleep.
+    /// Creates a queue pair on an id whose address and route are resolved. May sleep.
     pub(crate) fn new(
         id: CmId<C::Cm>,
         sizes: QpSizes,
@@ -295,19 +295,19 @@ impl<C: Consumer> QueuePair<C> {
         Ok(qp)
     }
 
-    /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
+    /// Creates the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<C::Cm>) -> Result<(), NotMade<C::Cm>> {
         let mut hw = QpResources::new(id);
         // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
         match unsafe { self.make_objects(&mut hw) } {
             Ok(queues) => self.open(hw, queues),
-            // What drivers say of sizes that they do not like, or have no memory for.
+            // Drivers say so of sizes that they do not like, or have no memory for.
             Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), what, e)),
             Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
         }
     }
 
-    /// Makes the objects, and says on an error at what.
+    /// Creates the objects. An error comes with the part that it is about.
     ///
     /// # Safety
     ///

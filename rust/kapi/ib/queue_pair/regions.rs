@@ -49,12 +49,12 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Makes a region. May sleep.
+    /// Allocates a region. May sleep.
     pub(crate) fn alloc_mr(&self) -> Result<Region<Idle>> {
         self.make_mr(self.sizes.region_pages, self.sizes.sg_gaps)
     }
 
-    /// Makes a region of a single page. May sleep.
+    /// Allocates a region of a single page. May sleep.
     pub(crate) fn alloc_small_mr(&self) -> Result<Region<Idle>> {
         self.make_mr(1, false)
     }
