@@ -85,19 +85,9 @@ struct ListenState {
     handle: SvcHandle,
     shared: Shared,
     backlog: Backlog<Pending>,
+    /// Listens again; none once the listener is closed.
     #[pin]
-    retry: SpinLock<ListenRetry>,
-}
-
-/// Says how a listener listens again.
-enum ListenRetry {
-    /// The listener is being made; it is `wanted` if it is to listen again already.
-    Early {
-        wanted: bool,
-    },
-    Work(DelayedWork<ListenWork>),
-    /// The listener is closed.
-    Never,
+    work: SpinLock<Option<Arc<DelayedWork<ListenWork>>>>,
 }
 
 impl ListenState {
@@ -145,38 +135,38 @@ impl ListenHandler for ListenState {
     }
 
     fn ended(&self) {
-        match &mut *self.retry.lock() {
-            ListenRetry::Early { wanted } => *wanted = true,
-            ListenRetry::Work(work) => {
-                work.queue(0);
-            }
-            ListenRetry::Never => (),
+        if let Some(work) = &*self.work.lock() {
+            work.queue(0);
         }
     }
 }
 
-/// Listens, and listens again when its device went or its address moved.
+/// Listens again when the device of an id went or its address moved.
 #[pin_data]
 struct ListenWork {
     net: NetRef,
-    /// With the port.
-    address: SocketAddress,
     state: Arc<ListenState>,
     #[pin]
-    id: Mutex<Option<ListenId<ListenState>>>,
+    listening: Mutex<Listening>,
+}
+
+/// Holds what a listener listens with.
+struct Listening {
+    /// With the port, once there was an id.
+    address: SocketAddress,
+    id: Option<ListenId<ListenState>>,
 }
 
 impl WorkItem for ListenWork {
     fn run(&self, timer: Timer<'_>) {
-        let mut id = self.id.lock();
+        let Listening { address, id } = &mut *self.listening.lock();
         let first = id.is_some();
         // The old one must let the address go first.
         *id = None;
-        match ListenId::new(&self.net, &self.address, LISTEN_BACKLOG, self.state.clone()) {
+        match ListenId::new(&self.net, address, LISTEN_BACKLOG, self.state.clone()) {
             Ok(new) => *id = Some(new),
             Err(e) => {
                 if first {
-                    let address = &self.address;
                     warn(format_args!(
                         "cannot listen on {address} any more: {e:?}; trying again"
                     ));
@@ -196,26 +186,24 @@ pub(crate) struct Listener {
 impl Listener {
     /// Begins to listen. May sleep.
     fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
-        let state = self.state.clone();
-        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
+        let (net, state, address) = (net.hold(), self.state.clone(), self.address);
+        let work = pin_init!(ListenWork {
+            net,
+            state,
+            listening <- new_mutex!(Listening { address, id: None }, "svcrdma_listening"),
+        });
+        let class = work_class!(c"svcrdma_listen");
+        let work = DelayedWork::new(queue, class, work, GFP_KERNEL)?;
+        let work = Arc::new(work, GFP_KERNEL)?;
+        *self.state.work.lock() = Some(work.clone());
+        // Locked: it may be wanted as soon as there is an id.
+        let mut listening = work.listening.lock();
+        let id = ListenId::new(&work.net, &address, LISTEN_BACKLOG, self.state.clone())?;
         self.address = id.local_address();
-        let (net, address) = (net.hold(), self.address);
-        let work = DelayedWork::new(
-            queue,
-            work_class!(c"svcrdma_listen"),
-            pin_init!(ListenWork {
-                net,
-                address,
-                state,
-                id <- new_mutex!(Some(id), "svcrdma_listening"),
-            }),
-            GFP_KERNEL,
-        )?;
-        let mut retry = self.state.retry.lock();
-        if let ListenRetry::Early { wanted: true } = *retry {
-            work.queue(0);
-        }
-        *retry = ListenRetry::Work(work);
+        *listening = Listening {
+            address: self.address,
+            id: Some(id),
+        };
         Ok(())
     }
 }
@@ -241,7 +229,7 @@ impl SvcListener for Listener {
                 handle,
                 shared,
                 backlog,
-                retry <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_listen_retry"),
+                work <- new_spinlock!(None, "svcrdma_listen_work"),
             }),
             GFP_KERNEL,
         )?;
@@ -264,9 +252,9 @@ impl SvcListener for Listener {
 
     // Connections that wait do so still.
     fn unlisten(&self) {
-        let retry = core::mem::replace(&mut *self.state.retry.lock(), ListenRetry::Never);
+        let work = self.state.work.lock().take();
         // It waits for what runs, outside of the lock.
-        drop(retry);
+        drop(work);
     }
 
     fn accept(&self, handle: SvcHandle, max_message: usize) -> Result<Connection> {
