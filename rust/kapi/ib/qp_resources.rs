@@ -22,16 +22,11 @@ use kernel::{
     prelude::*, //
 };
 
-/// Names the object that the handlers of completions and of events get.
-pub(super) struct Context {
-    /// What the completion handlers find at their queue.
-    pub(super) pointer: *mut c_void,
-    /// Handles events of the queue pair, in any context.
-    pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
-}
+/// Handles an event of a queue pair, in any context.
+pub(super) type EventHandler = unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void);
 
 /// Sizes of a queue pair, by the names that `ib_qp_cap` has for them where it has any.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QpSizes {
     /// Work requests that the send queue holds, one of which the drain needs. Those that RDMA Reads
     /// need for registered sinks are beside them.
@@ -128,11 +123,12 @@ impl<E: CmHandler> QpResources<E> {
     ///
     /// # Safety
     ///
-    /// The pointer of `context` must be valid for the completion handlers, and for the function
-    /// beside it, until [`Self::destroy_queues`] has returned.
+    /// `context` must be valid for the completion handlers, which find it at their queue, and for
+    /// `event`, until [`Self::destroy_queues`] has returned.
     pub(super) unsafe fn make_queues(
         &mut self,
-        context: &Context,
+        context: *mut c_void,
+        event: EventHandler,
         sizes: &QpSizes,
     ) -> Result<Queues, (Part, Error)> {
         let no_cq = |e| (Part::CompletionQueue, e);
@@ -152,7 +148,7 @@ impl<E: CmHandler> QpResources<E> {
         // The drain needs one entry more, as that of the send queue.
         let receives = sizes.max_recv_wr.saturating_add(1);
         // SAFETY: The device is valid, pinned by the id; the caller promises the rest.
-        let new_cq = |entries| unsafe { new_cq(device, context.pointer, entries) };
+        let new_cq = |entries| unsafe { new_cq(device, context, entries) };
         let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
         let recv_cq = new_cq(receives).map_err(no_cq)?;
@@ -165,8 +161,8 @@ impl<E: CmHandler> QpResources<E> {
         self.pd = Some(pd);
 
         let mut attr = bindings::ib_qp_init_attr {
-            event_handler: Some(context.event),
-            qp_context: context.pointer,
+            event_handler: Some(event),
+            qp_context: context,
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {

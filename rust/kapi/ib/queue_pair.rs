@@ -34,7 +34,6 @@ use crate::kapi::{
             Mr, //
         },
         qp_resources::{
-            Context,
             Part,
             QpResources,
             QpSizes,
@@ -298,45 +297,29 @@ impl<C: Consumer> QueuePair<C> {
     /// Creates the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<C::Cm>) -> Result<(), NotMade<C::Cm>> {
         let mut hw = QpResources::new(id);
-        // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
-        match unsafe { self.make_objects(&mut hw) } {
+        let context: *const Self = self;
+        let context = context.cast_mut().cast();
+        // SAFETY: While `self` is borrowed `hw` is let go, given back or put into the field below,
+        // whose queues are destroyed before `self` goes.
+        let queues = unsafe { hw.make_queues(context, Self::device_event, &self.sizes) };
+        let tried = queues.and_then(|queues| {
+            let tried = self.try_region(&hw);
+            tried.map(|()| queues).map_err(|e| (Part::Region, e))
+        });
+        match tried {
             Ok(queues) => self.open(hw, queues),
             // Drivers say so of sizes that they do not like, or have no memory for.
-            Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), what, e)),
-            Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
+            Err((part, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), part, e)),
+            Err((part, e)) => Err(NotMade::Failed(Some(part), e)),
         }
-    }
-
-    /// Creates the objects. An error comes with the part that it is about.
-    ///
-    /// # Safety
-    ///
-    /// The queues of `hw` must be destroyed before `self` goes, as those of `hardware` are.
-    unsafe fn make_objects(&self, hw: &mut QpResources<C::Cm>) -> Result<Queues, (Part, Error)> {
-        let pointer: *const Self = self;
-        let context = Context {
-            pointer: pointer.cast_mut().cast(),
-            event: Self::device_event,
-        };
-        // SAFETY: The context outlives the queues, as the caller promises.
-        let queues = unsafe { hw.make_queues(&context, &self.sizes) }?;
-        if self.sizes.region_pages != 0 {
-            self.try_region(hw).map_err(|e| (Part::Region, e))?;
-        }
-        Ok(queues)
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
     fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result<(), NotMade<C::Cm>> {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(hw);
-        let Queues {
-            qp,
-            lkey,
-            send_cq,
-            recv_cq,
-        } = queues;
         let (device, port) = hw.id().device_port()?;
+        let Queues { qp, lkey, .. } = queues;
         let target = Target { qp, port };
         // SAFETY: The queue pair was made above, and nobody else knows it yet.
         if self.sizes.max_reads != 0 && unsafe { is_forced(target)? } {
@@ -349,7 +332,7 @@ impl<C: Consumer> QueuePair<C> {
             id: NonNull::new(hw.id().as_raw()),
         };
         // A queue pair comes up once.
-        self.send_cq.populate(send_cq);
+        self.send_cq.populate(queues.send_cq);
         let handlers = Handlers {
             done: Self::send_done,
             read_done: Self::read_done,
@@ -360,7 +343,10 @@ impl<C: Consumer> QueuePair<C> {
         unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than there can be Receives. The callback is for entries of this queue.
-        unsafe { self.recv.open(target, lkey, recv_cq, Self::receive_done) };
+        unsafe {
+            self.recv
+                .open(target, lkey, queues.recv_cq, Self::receive_done)
+        };
         // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
         unsafe { self.gate.open(objects) };
         Ok(())

@@ -20,18 +20,15 @@ use kernel::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// Tries whether the device has regions of the size that is wanted. May sleep.
+    /// Tries whether the device has regions of the size that is wanted, if any are. May sleep.
     pub(super) fn try_region(&self, hw: &QpResources<C::Cm>) -> Result {
+        let (pages, sg_gaps) = (self.sizes.region_pages, self.sizes.sg_gaps);
+        if pages == 0 {
+            return Ok(());
+        }
         let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
-        let mr = unsafe {
-            Mr::new(
-                objects,
-                self.number(),
-                self.sizes.region_pages,
-                self.sizes.sg_gaps,
-            )
-        }?;
+        let mr = unsafe { Mr::new(objects, self.number(), pages, sg_gaps) }?;
         // SAFETY: Nobody else knows of it.
         unsafe { self.deregister_unused(&mr) };
         Ok(())
