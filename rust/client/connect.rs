@@ -41,10 +41,7 @@ use crate::{
         },
         trace, //
     },
-    transport::{
-        bring_up,
-        plan::Plan, //
-    },
+    transport::bring_up,
 };
 use kernel::{
     prelude::*,
@@ -135,23 +132,20 @@ fn attempt(
     let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
     let number = shared.next_id();
-    let connection = bring_up::make(
+    let (connection, _) = bring_up::make(
         id,
         device,
         xprt.max_requests(),
         |device, rpcs| {
             let pulls = Tunable::ReliableReply.is_set();
-            let (plan, regions) = sizes::plan(device, rpcs, pages, pulls)?;
-            let plan = Plan {
-                send_size: Tunable::MaxInlineWrite.get() as usize,
-                receive_size: Tunable::MaxInlineRead.get() as usize,
-                ..plan
-            };
+            let (mut plan, regions) = sizes::plan(device, rpcs, pages, pulls)?;
+            plan.send_size = Tunable::MaxInlineWrite.get() as usize;
+            plan.receive_size = Tunable::MaxInlineRead.get() as usize;
             Ok((plan, regions))
         },
         |plan, regions| {
             let (shared, loss, cm) = (shared.clone(), loss.clone(), cm.clone());
-            Requester::new(shared, number, program, loss, cm, plan.rpcs, regions)
+            Requester::new(shared, number, program, loss, cm, plan.rpcs, *regions)
         },
         |reason| {
             log::warn_about(

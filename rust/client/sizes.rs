@@ -52,7 +52,7 @@ pub(super) fn plan(
     let regions = RegionCounts::new(device, pages)?;
     // A Call as a rule: a Send, and the registration and invalidation of a payload. And twice the
     // longest: one is made, another is to be.
-    let usual = 1 + 2 * regions.aligned();
+    let usual = 1 + 2 * regions.aligned;
     let longest = 2 * longest_call(regions.rpc());
     let demand = Demand {
         rpcs,
@@ -65,7 +65,7 @@ pub(super) fn plan(
     };
     let mut plan = Plan::new(device, &demand)?;
     plan.qp.max_regs = regions.rpc();
-    plan.qp.region_pages = regions.pages();
+    plan.qp.region_pages = regions.pages;
     plan.send_buffers = rpcs + REVERSE_SLOTS + UNSIGNALED_RUN;
     if pulls && add_pulls(&mut plan, device, longest) {
         // Each RPC may have a Reply pulled, and be sent again for the next, before the server is

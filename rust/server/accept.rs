@@ -43,7 +43,8 @@ use crate::{
     transport::{
         bring_up,
         endpoint::Endpoint,
-        plan::Plan, //
+        plan::Plan,
+        provided::ProvidedLimits, //
     },
 };
 use kernel::{
@@ -93,7 +94,8 @@ fn tell_accepted(
 }
 
 /// Makes the endpoint of a connection whose messages have up to `max_message` bytes, and whose
-/// client may have up to `provided_bytes` provided, if it pulls. May sleep.
+/// client may have up to `provided_bytes` provided, if it pulls. Returns the limits on that, too.
+/// May sleep.
 fn endpoint(
     id: CmId<Events>,
     device: DeviceLimits,
@@ -102,7 +104,7 @@ fn endpoint(
     events: &Arc<Events>,
     shared: &Shared,
     handle: &SvcHandle,
-) -> Result<Arc<Endpoint<Responder>>> {
+) -> Result<(Arc<Endpoint<Responder>>, Option<ProvidedLimits>)> {
     let peer = id.addresses().1;
     let size = Tunable::SvcMaxReqSize.get() as usize;
     bring_up::make(
@@ -110,17 +112,13 @@ fn endpoint(
         device,
         Tunable::SvcMaxRequests.get(),
         |device, rpcs| {
-            let (plan, provides) = sizes::plan(device, rpcs, max_message, provided_bytes)?;
-            let plan = Plan {
-                send_size: size,
-                receive_size: size,
-                ..plan
-            };
+            let (mut plan, provides) = sizes::plan(device, rpcs, max_message, provided_bytes)?;
+            (plan.send_size, plan.receive_size) = (size, size);
             Ok((plan, provides))
         },
-        |plan, provides| {
+        |plan, _| {
             let (handle, events) = (handle.clone(), events.clone());
-            Responder::new(handle, events, peer, shared, !device.iwarp, plan, provides)
+            Responder::new(handle, events, peer, shared, !device.iwarp, plan)
         },
         |reason| {
             // The peer has gone already, and the device is not at fault.
@@ -171,14 +169,13 @@ impl Connection {
         let client_pulls =
             theirs.pulls.may_pull && reads_back != 0 && Tunable::SvcReliableReply.is_set();
         let bytes = client_pulls.then(|| Tunable::SvcReliableReplyBytes.get() as usize);
-        let qp = endpoint(id, device, max_message, bytes, &events, &shared, &handle)?;
+        let (qp, provides) = endpoint(id, device, max_message, bytes, &events, &shared, &handle)?;
         let plan = qp.plan();
         let receives = qp.handler().wanted_receives();
         qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
-        let provides = qp.handler().provides();
         let own = own_data(&device, plan, provides.is_some());
         let mut private_data = [0; PrivateData::MAX_SIZE];
         let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
@@ -196,14 +193,8 @@ impl Connection {
             Some(_) => send_threshold,
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
-        let Shared {
-            queue,
-            pace,
-            all_pulls,
-            ..
-        } = shared;
-        let drops = drops::judge(&qp, queue.clone(), pace)?;
-        let pulls = provides.map(|limits| Pulls::new(&qp, queue, limits, all_pulls));
+        let drops = drops::judge(&qp, shared.queue.clone(), shared.pace)?;
+        let pulls = provides.map(|limits| Pulls::new(&qp, shared.queue, limits, shared.all_pulls));
         Ok(Self {
             pulls: pulls.transpose()?,
             drops,

@@ -50,7 +50,6 @@ use crate::{
             WcError, //
         },
         plan::Plan,
-        provided::ProvidedLimits,
         provided_total::ProvidedShare,
         providing::Providing,
         reverse_credits::ReverseCredits,
@@ -96,8 +95,6 @@ pub(crate) struct Responder {
     poison: Arc<Poison>,
     /// The device says which request it was when the peer refuses one.
     names_faults: bool,
-    /// What is provided for the client to pull, if it does.
-    provides: Option<ProvidedLimits>,
     #[pin]
     wanted: SpinLock<Wanted>,
     /// What it has for them of the memory for all clients.
@@ -116,8 +113,8 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// Creates that of a new connection as it is planned, of which `provides` limits what is
-    /// provided; its device `names_faults` or not. May sleep.
+    /// Creates that of a new connection as it is planned, whose device `names_faults` or not. May
+    /// sleep.
     pub(super) fn new(
         handle: SvcHandle,
         events: Arc<Events>,
@@ -125,7 +122,6 @@ impl Responder {
         shared: &Shared,
         names_faults: bool,
         plan: &Plan,
-        provides: Option<ProvidedLimits>,
     ) -> Result<impl PinInit<Self>> {
         let (poison, share) = (shared.poison.clone(), shared.all_pulls.share_of_receives());
         let grant = Grant::new(plan.rpcs);
@@ -138,7 +134,6 @@ impl Responder {
             peer,
             poison,
             names_faults,
-            provides,
             wanted <- new_spinlock!(wanted, "svcrdma_wanted"),
             share <- new_spinlock!(share, "svcrdma_share"),
             calls: Atomic::new(0),
@@ -171,11 +166,6 @@ impl Responder {
     /// Receives that are needed.
     pub(super) fn wanted_receives(&self) -> u32 {
         self.wanted.lock().receives()
-    }
-
-    /// What is provided for the client to pull, if it does.
-    pub(super) fn provides(&self) -> Option<ProvidedLimits> {
-        self.provides
     }
 
     /// So many more Receives are wanted, or fewer; the endpoint is told.
@@ -270,7 +260,7 @@ impl Handler for Responder {
     #[inline]
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
         count(Counter::Receive);
-        if self.provides.is_some() {
+        if endpoint.plan().provided != 0 {
             let done = match peek_done(message.bytes()) {
                 Some(xid) => Some(self.pulled(endpoint, &message, xid)),
                 // Nothing else is to invalidate a key (section 4.1.4 of the draft).

@@ -103,13 +103,13 @@ fn add_provided(
     plan.provided = replies;
     plan.qp.max_recv_wr = plan.qp.max_recv_wr.saturating_add(replies);
     plan.qp.max_regs = most.min(SEGMENTS as u32);
-    plan.qp.region_pages = counts.pages();
+    plan.qp.region_pages = counts.pages;
     let by_device = match device.max_regions {
         // It does not say.
         0 => u32::MAX,
         regions => regions / SHARE_OF_REGIONS,
     };
-    let region_bytes = counts.pages().max(1) as usize * BYTES_PER_PAGE;
+    let region_bytes = counts.pages.max(1) as usize * BYTES_PER_PAGE;
     let by_memory = total_pages() / SHARE_OF_MEMORY * PAGE_SIZE / region_bytes;
     let by_memory = u32::try_from(by_memory).unwrap_or(u32::MAX);
     Some(ProvidedLimits {

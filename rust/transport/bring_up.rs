@@ -27,8 +27,8 @@ use kernel::{
 };
 
 /// Makes the endpoint of an id whose address and route are resolved, as `plan` has it for its
-/// device's limits and up to `rpcs` at once, with what `handler` makes of the plan and of what its
-/// end keeps of that.
+/// device's limits and up to `rpcs` at once, with what `handler` makes of the plan, and of what the
+/// end keeps of it. Returns that, too.
 ///
 /// A device may refuse sizes that are within its limits, when it has no memory, or where one limit
 /// depends on another: then it is asked for room for half the RPCs, or for half the pages of a
@@ -38,26 +38,26 @@ pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
     mut device: DeviceLimits,
     mut rpcs: u32,
     plan: impl Fn(&DeviceLimits, u32) -> Result<(Plan, S), Unsupported>,
-    handler: impl Fn(&Plan, S) -> Result<I>,
-    report: impl Fn(&Unsupported),
-) -> Result<Arc<Endpoint<H>>> {
+    handler: impl Fn(&Plan, &S) -> Result<I>,
+    report: impl Fn(Unsupported),
+) -> Result<(Arc<Endpoint<H>>, S)> {
+    let fail = |reason: Unsupported| {
+        report(reason);
+        Error::from(reason)
+    };
     let mut refused = None;
     loop {
-        let (planned, kept) = plan(&device, rpcs)
-            .map_err(|reason| refused.unwrap_or(reason))
-            .inspect_err(&report)?;
-        let handler = handler(&planned, kept)?;
+        let planned = plan(&device, rpcs).map_err(|reason| fail(refused.unwrap_or(reason)));
+        let (planned, kept) = planned?;
+        let handler = handler(&planned, &kept)?;
         match as_planned(id, planned, handler) {
-            Ok(endpoint) => return Ok(endpoint),
+            Ok(endpoint) => return Ok((endpoint, kept)),
             Err(NotMade::Failed(_, e)) => return Err(e),
-            Err(NotMade::Forced) => {
-                report(&Unsupported::RegistersAll);
-                return Err(Unsupported::RegistersAll.into());
-            }
+            Err(NotMade::Forced) => return Err(fail(Unsupported::RegistersAll)),
             Err(NotMade::Refused(back, part, error)) => {
                 id = back;
                 let halved = planned.halve(part, error, &mut device, &mut rpcs);
-                refused = Some(halved.inspect_err(&report)?);
+                refused = Some(halved.map_err(fail)?);
             }
         }
     }

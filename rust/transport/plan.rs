@@ -76,7 +76,7 @@ pub(crate) struct Demand {
 }
 
 /// Describes what an endpoint gets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) qp: QpSizes,
     /// RPCs at once: one at least.
@@ -118,17 +118,11 @@ impl Plan {
                 max_recv_wr: rpcs + demand.more_receives,
                 max_send_sge: 1,
                 max_rdma_ctxs: demand.rdma_ctxs,
-                max_reads: 0,
-                max_regs: 0,
-                region_pages: 0,
                 sg_gaps: device.sg_gaps,
+                ..QpSizes::default()
             },
             rpcs,
-            send_buffers: 0,
-            send_size: 0,
-            receive_size: 0,
-            longest_read: 0,
-            provided: 0,
+            ..Self::default()
         })
     }
 
@@ -164,9 +158,9 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionCounts {
     /// Pages of one region: LEAST_PAGES to PAYLOAD_PAGES, 16 to 257 where a page is of 4 KiB.
-    pages: u32,
-    /// Regions of the largest payload that begins with a page.
-    aligned: u32,
+    pub(crate) pages: u32,
+    /// Regions of the largest payload that begins with a page, as those of the page cache do.
+    pub(crate) aligned: u32,
     /// Regions of the largest payload, wherever it begins.
     payload: u32,
     /// Regions more of a payload whose pieces do not join, in front of its whole pages and behind
@@ -191,17 +185,6 @@ impl RegionCounts {
             payload: PAYLOAD_PAGES.div_ceil(pages.get()),
             breaks: if device.bounces { 2 } else { 0 },
         })
-    }
-
-    /// Returns the pages that one region covers.
-    pub(crate) fn pages(&self) -> u32 {
-        self.pages
-    }
-
-    /// Returns the regions of the largest payload that begins with a page, as those of the page
-    /// cache do.
-    pub(crate) fn aligned(&self) -> u32 {
-        self.aligned
     }
 
     /// Returns the segments of a chunk that is one payload: its regions, and one for XDR padding.

@@ -23,7 +23,7 @@ pub(crate) struct DeviceLimits {
     pub(crate) wr_per_rdma_ctx: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QpSizes {
     pub(crate) max_send_wr: u32,
     pub(crate) max_recv_wr: u32,
