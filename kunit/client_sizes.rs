@@ -11,9 +11,59 @@ use crate::kunit::{
 };
 use kernel::prelude::*;
 
+/// Name; requests and Receives; elements; registrations of an RPC; pages of a region; send
+/// buffers; requests of the longest RDMA Reads: of 128 RPCs, and of Replies that are pulled.
+const PLANS: &[(&str, [u32; 7])] = &[
+    ("mlx5", [508, 161, 4, 6, 257, 284, 77]),
+    ("irdma, iWARP", [495, 161, 1, 6, 257, 284, 64]),
+    ("cxgb4", [767, 161, 1, 10, 128, 284, 64]),
+    (drivers::WORST, [895, 161, 1, 38, 16, 284, 283]),
+];
+
 #[kunit_tests(rpcrdma_client_sizes)]
 mod suite {
     use super::*;
+
+    #[test]
+    fn as_much_as_it_has_always_been() -> Result {
+        for (name, expected) in PLANS {
+            let (_, device) = drivers::all().find(|one| one.0 == *name).ok_or(ENOENT)?;
+            let (plan, _) = super::plan(&device, 128, 0, true)?;
+            let qp = &plan.qp;
+            let found = [
+                qp.max_send_wr,
+                qp.max_recv_wr,
+                qp.max_send_sge,
+                qp.max_regs,
+                qp.region_pages,
+                plan.send_buffers,
+                plan.longest_read,
+            ];
+            same(name, found, *expected)?;
+            same("contexts", qp.max_rdma_ctxs, 16)?;
+            let (without, _) = super::plan(&device, 128, 0, false)?;
+            same("contexts", without.qp.max_rdma_ctxs, 0)?;
+            same("send buffers", without.send_buffers, 156)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_room_to_pull() -> Result {
+        // The RDMA Reads of one Reply, two Calls, a run without a completion, and the drain.
+        let least = 77 + 2 * longest_call(6) + UNSIGNALED_RUN + 1;
+        for (queue, pulls) in [(least - 1, false), (least, true)] {
+            let device = DeviceLimits {
+                max_send_elements: 4,
+                max_read_elements: 4,
+                ..drivers::limits(queue, 8192)
+            };
+            let (plan, _) = super::plan(&device, 128, 0, true)?;
+            same("pulls", plan.longest_read != 0, pulls)?;
+            same("sends", plan.qp.max_send_wr, queue)?;
+        }
+        Ok(())
+    }
 
     #[test]
     fn any_driver_will_do() -> Result {
@@ -55,9 +105,6 @@ mod suite {
             let added = plan.qp.max_rdma_ctxs * device.wr_per_rdma_ctx;
             let queue = device.max_qp_wr.min(device.max_cqe);
             claim(plan.qp.max_send_wr + added <= queue, "what the core adds")?;
-            let (without, _) = super::plan(&device, 128, 0, false)?;
-            let more = plan.send_buffers - without.send_buffers;
-            same("send buffers for RDMA_DONE", more, 128)?;
         }
         Ok(())
     }

@@ -174,6 +174,22 @@ mod suite {
     }
 
     #[test]
+    fn says_what_is_refused() -> Result {
+        let said = |part| {
+            let (size, error) = (8, ENOMEM);
+            let refused = Unsupported::Refused { part, size, error };
+            text_len(format_args!("{refused}"))
+        };
+        // Regions of pages, and queues of requests.
+        same("longer by", said(Part::QueuePair) - said(Part::Region), 2)?;
+        same(
+            "as long",
+            said(Part::CompletionQueue),
+            said(Part::QueuePair),
+        )
+    }
+
+    #[test]
     fn rpcs_are_halved() -> Result {
         let (mut device, mut rpcs) = (limits(8192, 8192), 128);
         let plan = large()?;

@@ -15,9 +15,61 @@ use kernel::prelude::*;
 const MESSAGE: usize = (1 << 20) + PAGE_SIZE;
 const LARGEST: usize = (4 << 20) + PAGE_SIZE;
 
+/// Name; requests and Receives; elements; registrations of a Reply; pages of a region; send
+/// buffers; regions of all Replies: of 64 messages, and of a client that pulls.
+const PLANS: &[(&str, [u32; 7])] = &[
+    ("mlx5", [255, 162, 30, 19, 257, 417, 384]),
+    ("irdma, X722", [399, 162, 3, 19, 257, 561, 384]),
+    ("cxgb4", [267, 162, 17, 21, 128, 429, 640]),
+    (drivers::WORST, [721, 162, 2, 35, 16, 883, 2432]),
+];
+
 #[kunit_tests(rpcrdma_server_sizes)]
 mod suite {
     use super::*;
+
+    #[test]
+    fn as_much_as_it_has_always_been() -> Result {
+        for (name, expected) in PLANS {
+            let (_, device) = drivers::all().find(|one| one.0 == *name).ok_or(ENOENT)?;
+            let (plan, limits) = super::plan(&device, 64, MESSAGE, Some(5))?;
+            let (qp, limits) = (&plan.qp, limits.ok_or(EINVAL)?);
+            let found = [
+                qp.max_send_wr,
+                qp.max_recv_wr,
+                qp.max_send_sge,
+                qp.max_regs,
+                qp.region_pages,
+                plan.send_buffers,
+                limits.regions,
+            ];
+            same(name, found, *expected)?;
+            same("contexts", (qp.max_rdma_ctxs, qp.max_reads), (64, 64))?;
+            same("bytes", limits.bytes, 5)?;
+            let (without, limits) = super::plan(&device, 64, MESSAGE, None)?;
+            same("limits", limits, None)?;
+            same("Receives", without.qp.max_recv_wr, 98)?;
+            same("regions", without.qp.region_pages, 0)?;
+            same("registrations", without.qp.max_regs, 1)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn fewer_are_provided_where_receives_are_few() -> Result {
+        let device = DeviceLimits {
+            max_send_elements: 30,
+            max_read_elements: 30,
+            ..drivers::limits(300, 8192)
+        };
+        for (rpcs, replies) in [(100, 100), (200, 65), (264, 1), (265, 0), (1000, 0)] {
+            let (plan, limits) = super::plan(&device, rpcs, MESSAGE, Some(5))?;
+            same("Replies", plan.provided, replies)?;
+            same("limits", limits.map_or(0, |limits| limits.replies), replies)?;
+            claim(plan.qp.max_recv_wr < 300, "Receives, and the drain")?;
+        }
+        Ok(())
+    }
 
     #[test]
     fn any_driver_will_do() -> Result {
@@ -63,8 +115,11 @@ mod suite {
             claim(limits.regions >= qp.max_regs, "enough for one of each")?;
             let part = (regions / 4).max(qp.max_regs);
             claim(regions == 0 || all <= part, "a part of the device's")?;
-            let pages = all as usize * qp.region_pages as usize / (PAGE_SIZE / 32);
-            claim(pages <= total_pages() / 64, "a part of the memory")?;
+            let bytes = |regions: u32| regions as usize * qp.region_pages as usize * 32;
+            let memory = total_pages() / 64 * PAGE_SIZE;
+            claim(bytes(all) <= memory, "a part of the memory")?;
+            let whole = (regions != 0 && all == part) || memory < bytes(all + 1);
+            claim(whole, "all of either part")?;
         }
         Ok(())
     }
