@@ -86,6 +86,7 @@ mod suite {
         for name in 0..CROWD {
             backlog.add(name)?;
         }
+        claim(!backlog.is_empty(), "they wait")?;
         for name in 0..CROWD {
             same("taken", backlog.take_name(), Some(name))?;
         }
@@ -98,6 +99,7 @@ mod suite {
         for name in 0..2 {
             backlog.add(name)?;
         }
+        same("limit", backlog.limit(), 2)?;
         same("the third", backlog.add(2), Err(EBUSY))?;
         same("taken", backlog.take_name(), Some(0))?;
         same("once there is room", backlog.add(3), Ok(()))
@@ -153,7 +155,7 @@ mod suite {
 
     #[test]
     fn who_sees_others_taken_waits_on() -> Result {
-        let backlog = Backlog::empty(1, LONG)?;
+        let backlog = Backlog::empty(2, LONG)?;
         backlog.add(0)?;
         // This is the reaper.
         backlog.0.cancel_sync();
@@ -167,7 +169,21 @@ mod suite {
         claim(
             removed.is_some_and(|one| one.late),
             "none was taken for as long",
-        )
+        )?;
+        backlog.add(1)?;
+        same("taken", backlog.take_name(), Some(1))?;
+        let taken = backlog.0.queue.lock().taken;
+        claim(since(taken) < LONG, "that was now")
+    }
+
+    #[test]
+    fn who_waits_is_looked_at_again() -> Result {
+        let backlog = Backlog::empty(1, LONG)?;
+        let watched = backlog.add_watched(0)?;
+        let looked = INTERVAL + INTERVAL / 2;
+        claim(!watched.dropped.wait_timeout(looked), "it is not lost")?;
+        watched.lose();
+        claim(watched.dropped.wait_timeout(DEADLINE), "it is dropped")
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) fn limits(requests: u32, completions: u32) -> DeviceLimits {
         bounces: false,
         iwarp: false,
         ib_or_roce: true,
+        wr_per_rdma_ctx: 0,
     }
 }
 
@@ -56,6 +57,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, DeviceLimits)> {
             max_read_elements: read,
             iwarp: *iwarp,
             ib_or_roce: !*iwarp,
+            wr_per_rdma_ctx: if *iwarp { 3 } else { 0 },
             ..limits(requests, completions)
         };
         (*name, device)

@@ -17,6 +17,7 @@ use crate::{
     },
     kunit::{
         claim,
+        drivers,
         same, //
     },
     transport::{
@@ -24,7 +25,7 @@ use crate::{
             Credit,
             Credits, //
         },
-        region_plan::RegionPlan, //
+        plan::RegionCounts, //
     },
 };
 
@@ -42,8 +43,9 @@ impl Bench {
         let shared = mount.transport().state().clone();
         let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
-        let plan = RegionPlan::new(512, 0)?;
-        let requester = Requester::new(shared, ConnectionId(1), (100_003, 4), loss, cm, 8, plan)?;
+        let regions = RegionCounts::new(&drivers::limits(8192, 8192), 0)?;
+        let (id, program) = (ConnectionId(1), (100_003, 4));
+        let requester = Requester::new(shared, id, program, loss, cm, 8, regions)?;
         Ok(Self {
             requester: KBox::pin_init(requester, GFP_KERNEL)?,
             credits: Credits::new(1, 8, true)?,

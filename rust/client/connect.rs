@@ -16,8 +16,7 @@ use crate::{
         },
         loss::LossNotifier,
         sizes::{
-            Sizes,
-            PULL_CONTEXTS,
+            self,
             REVERSE_SLOTS, //
         },
         stats::Stat,
@@ -28,8 +27,7 @@ use crate::{
         ib::{
             CmId,
             ConnectParams,
-            DeviceLimits,
-            RegionSize, //
+            DeviceLimits, //
         },
         sys::{
             address::SocketAddress,
@@ -46,14 +44,12 @@ use crate::{
     },
     transport::{
         bring_up,
-        endpoint::EndpointConfig,
         flow::{
             credits::Credits,
             grant::Grant,
             Flow, //
         },
-        send_buffer::Purpose,
-        send_queue::UNSIGNALED_RUN, //
+        send_buffer::Purpose, //
     },
 };
 use kernel::{
@@ -67,20 +63,20 @@ use xdr::{
     Pulls, //
 };
 
-/// How long to wait for an address, and for a route, in milliseconds.
+/// Milliseconds to wait for an address, and for a route.
 const RESOLVE_TIMEOUT: u32 = 5000;
-/// How long to wait for the server's answer. The connection manager would ask for longer than the
+/// Jiffies to wait for the server's answer. The connection manager would ask for longer than the
 /// RPC layer waits to be told.
 const CONNECT_TIMEOUT: Jiffies = 30 * HZ;
-/// How long the server may take for the first Call, which is that of the transport itself.
+/// Jiffies that the server may take for the first Call, which is that of the transport itself.
 const ANSWER_TIMEOUT: Jiffies = 30 * HZ;
-/// How often the adapter sends again: few, so that a server that has moved is noticed soon. The
-/// RPC layer takes care of the rest.
+/// Retransmissions by the adapter: few, so that a server that has moved is noticed soon. The RPC
+/// layer takes care of the rest.
 const RETRY_COUNT: u8 = 6;
 /// Regions that a connection begins with, at least.
 const FIRST_REGIONS: u32 = 4;
 
-/// The work item that connects.
+/// Connects, as a work item.
 pub(crate) struct Connector {
     pub(super) slot: Arc<ConnectionSlot>,
     pub(super) keep_alive: Arc<DelayedWork<KeepAlive>>,
@@ -111,28 +107,7 @@ impl WorkItem for Connector {
     }
 }
 
-/// The sizes of a connection's queue pair.
-fn config(device: &DeviceLimits, sizes: &Sizes, max_requests: u32) -> EndpointConfig {
-    // Each RPC may have a Reply pulled, and be sent again for the next, before the server is told.
-    let pulled = sizes.pulls.map_or(0, |_| max_requests);
-    EndpointConfig {
-        send_entries: sizes.queues.sends,
-        regions_per_call: sizes.plan.rpc(),
-        send_buffers: max_requests + pulled + REVERSE_SLOTS + UNSIGNALED_RUN,
-        send_size: Tunable::MaxInlineWrite.get() as usize,
-        receives: sizes.queues.receives,
-        receive_size: Tunable::MaxInlineRead.get() as usize,
-        region: Some(RegionSize {
-            pages: sizes.plan.pages(),
-            sg_gaps: device.sg_gaps,
-        }),
-        transfers: sizes.pulls.map(|pulls| pulls.transfers),
-        longest_read: sizes.pulls.map_or(0, |pulls| pulls.longest_read),
-        provided: 0,
-    }
-}
-
-/// Makes a connection for an RPC of `program`. Runs in the work item; sleeps.
+/// Connects for an RPC of `program`. Runs in the work item; sleeps.
 fn connect(
     shared: &Arc<XprtState>,
     address: SocketAddress,
@@ -148,7 +123,7 @@ fn connect(
     made
 }
 
-/// Makes a connection, whose id has this state. Sleeps.
+/// Connects with an id whose state is `cm`. Sleeps.
 fn attempt(
     shared: &Arc<XprtState>,
     program: (u32, u32),
@@ -163,41 +138,37 @@ fn attempt(
     cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
     let device = id.limits()?;
-    let added = id.requests_beside_reads(PULL_CONTEXTS)?;
-    let (max_requests, pages) = (xprt.max_requests(), Tunable::RegionPages.get());
+    let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
     let number = shared.next_id();
-    let connection = bring_up::make(
+    let (connection, _) = bring_up::make(
         id,
         device,
-        max_requests,
-        |device, requests| {
-            let sizes = Sizes::new(device, pages, requests)?;
-            let sizes = match Tunable::ReliableReply.is_set() {
-                true => sizes.pulling(device, added),
-                false => sizes,
-            };
-            Ok((config(device, &sizes, requests), sizes))
+        xprt.max_requests(),
+        |device, rpcs| {
+            let pulls = Tunable::ReliableReply.is_set();
+            let (mut plan, regions) = sizes::plan(device, rpcs, pages, pulls)?;
+            plan.send_size = Tunable::MaxInlineWrite.get() as usize;
+            plan.receive_size = Tunable::MaxInlineRead.get() as usize;
+            Ok((plan, regions))
         },
-        |Sizes { plan, queues, .. }| {
-            let (loss, cm) = (loss.clone(), cm.clone());
-            let calls = queues.messages;
+        |plan, regions| {
+            let (shared, loss, cm) = (shared.clone(), loss.clone(), cm.clone());
             let flow = Flow {
-                credits: Credits::new(number.0, calls, true)?,
+                credits: Credits::new(number.0, plan.rpcs, true)?,
                 grant: Grant::new(REVERSE_SLOTS),
             };
-            let requester =
-                Requester::new(shared.clone(), number, program, loss, cm, calls, *plan)?;
+            let requester = Requester::new(shared, number, program, loss, cm, plan.rpcs, *regions)?;
             Ok((flow, requester))
         },
-        |unfit| {
+        |reason| {
             log::warn_about(
                 address,
-                format_args!("the device that leads to {address} {unfit}"),
+                format_args!("the device that leads to {address} {reason}"),
             );
         },
     )?;
-    let up = bring_up(shared, &connection, cm, &device).and_then(|()| {
+    let up = establish(shared, &connection, cm, &device).and_then(|()| {
         loss.connected();
         negotiated(&connection.handler().thresholds(), own, peer);
         exchange(&connection)
@@ -211,16 +182,16 @@ fn attempt(
     Ok(connection)
 }
 
-/// Has the server answer a Call of the transport's own in front of all RPCs. It brings the first
-/// grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3) that the
-/// server is slow with, or drops: all others would wait for that one. Sleeps.
+/// Waits for the server's answer to a Call of the transport's own, in front of all RPCs. It brings
+/// the first grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3)
+/// that the server is slow with, or drops: all others would wait for that one. Sleeps.
 fn exchange(connection: &Connection) -> Result {
     keep_alive::send_probe(connection).map_err(|_| ENOTCONN)?;
     connection.handler().loss.wait_answer(ANSWER_TIMEOUT)
 }
 
-/// Gives a new connection what it needs, and asks the server for it.
-fn bring_up(
+/// Allocates what a new connection begins with, and has the server accept it. Sleeps.
+fn establish(
     shared: &XprtState,
     connection: &Connection,
     cm: &CmState<Arc<LossNotifier>>,
@@ -239,18 +210,19 @@ fn bring_up(
     for buffer in both {
         drop(buffer?);
     }
-    let regions = requester.plan.message().max(FIRST_REGIONS);
+    let regions = requester.regions.message().max(FIRST_REGIONS);
     requester.make_regions(connection, regions, regions)?;
 
+    let plan = connection.plan();
     let padding = !Tunable::PadOptimize.is_set();
     let own = PrivateData {
         // With padding not every key is of one RPC alone, as the server may think (RFC 8797,
         // section 4.1). Where no device looks at the key it is no proof.
         remote_invalidation: !padding && device.checks_keys(),
-        send_size: InlineSize::from_bytes(connection.config().send_size as u32),
-        receive_size: InlineSize::from_bytes(connection.config().receive_size as u32),
+        send_size: InlineSize::from_bytes(plan.send_size as u32),
+        receive_size: InlineSize::from_bytes(plan.receive_size as u32),
         pulls: Pulls {
-            may_pull: connection.config().transfers.is_some() && device.max_rdma_reads_begun != 0,
+            may_pull: plan.qp.max_reads != 0 && device.max_rdma_reads_begun != 0,
             may_provide: false,
         },
     };

@@ -25,6 +25,7 @@ use crate::{
         xprt_state::XprtState, //
     },
     kapi::{
+        sunrpc::MAX_REVERSE,
         sys::{
             time,
             workqueue::Hasten, //
@@ -34,7 +35,7 @@ use crate::{
     transport::{
         endpoint::Endpoint,
         flow::credits::Credit,
-        region_plan::RegionPlan,
+        plan::RegionCounts,
         send_buffer::{
             Purpose,
             SendBuffer, //
@@ -76,7 +77,9 @@ pub(crate) struct Requester {
     pub(super) cm: Arc<CmState<Arc<LossNotifier>>>,
     /// RPCs that may be under way at once: the credits that we ask for.
     pub(crate) max_calls: u32,
-    pub(crate) plan: RegionPlan,
+    pub(crate) regions: RegionCounts,
+    /// Bytes of the longest Call of the server, and of its Reply.
+    pub(super) max_reverse: usize,
     #[pin]
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
@@ -101,7 +104,8 @@ pub(crate) struct Requester {
 pub(crate) type Connection = Endpoint<Requester>;
 
 impl Requester {
-    /// For a new connection of at most `max_calls` RPCs at once, with regions as `plan` has them.
+    /// Creates that of a new connection of at most `max_calls` RPCs at once, whose messages need so
+    /// many `regions`.
     pub(crate) fn new(
         shared: Arc<XprtState>,
         id: ConnectionId,
@@ -109,7 +113,7 @@ impl Requester {
         loss: Arc<LossNotifier>,
         cm: Arc<CmState<Arc<LossNotifier>>>,
         max_calls: u32,
-        plan: RegionPlan,
+        regions: RegionCounts,
     ) -> Result<impl PinInit<Self>> {
         let reverse = ReverseCalls::new()?;
         let pulls = Pulls::new(max_calls)?;
@@ -122,7 +126,8 @@ impl Requester {
             loss,
             cm,
             max_calls,
-            plan,
+            regions,
+            max_reverse: MAX_REVERSE,
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),
             pins <- new_spinlock!(pins, "rpcrdma_pins"),
@@ -198,7 +203,7 @@ impl Requester {
         Thresholds {
             send: self.send_threshold.load(Relaxed) as usize,
             receive: self.receive_threshold.load(Relaxed) as usize,
-            segments: self.plan.segments(),
+            segments: self.regions.segments(),
         }
     }
 }

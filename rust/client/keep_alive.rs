@@ -100,9 +100,9 @@ fn add_regions(connection: &Connection) -> bool {
     if !requester.take_regions_short() {
         return false;
     }
-    let (calls, plan) = (requester.max_calls, requester.plan);
-    let more = plan.message().max(MORE_REGIONS);
-    let made = requester.make_regions(connection, more, calls * plan.rpc());
+    let (calls, regions) = (requester.max_calls, requester.regions);
+    let more = regions.message().max(MORE_REGIONS);
+    let made = requester.make_regions(connection, more, calls * regions.rpc());
     // Nobody waits for regions of a connection that is going. Otherwise some may have come back
     // before the sender was marked as waiting, which it was when this was wanted. Where there can
     // be no more, they come back with the RPCs that have them, and whoever gives them back wakes

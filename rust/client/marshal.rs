@@ -293,7 +293,7 @@ impl Marshal<'_, '_, '_> {
         let thresholds = self.requester.thresholds();
         // What it has may be from a connection of larger regions. Without memory for that many as
         // this one may need, fewer may do.
-        let _ = self.offer.reserve(self.requester.plan.rpc() as usize);
+        let _ = self.offer.reserve(self.requester.regions.rpc() as usize);
         let shape = shape(self.rqst, room);
         let results = chunks::results(&shape, &thresholds);
         self.map_results(results)?;

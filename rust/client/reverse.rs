@@ -32,7 +32,6 @@ use crate::{
     },
 };
 use kernel::{
-    page::PAGE_SIZE,
     prelude::*, //
 };
 use xdr::{
@@ -52,7 +51,7 @@ pub(super) fn called(
     let part = match &call.payload {
         // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
         // on when the session was made is as little use.
-        CallPayload::Inline(part) if !chunks && part.bytes.len() <= PAGE_SIZE => part,
+        CallPayload::Inline(part) if !chunks && part.bytes.len() <= requester.max_reverse => part,
         _ => {
             let (xid, reason) = (call.xid, Reason::Chunks);
             refuse(requester, connection, &Refusal { xid, reason });

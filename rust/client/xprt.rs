@@ -43,7 +43,7 @@ use crate::{
     },
     transport::{
         header::longest_inline,
-        region_plan::PAYLOAD_PAGES, //
+        plan::PAYLOAD_PAGES, //
     },
 };
 use core::ffi::{
@@ -221,12 +221,14 @@ impl Transport for ClientXprt {
     fn reverse_payload(&self) -> usize {
         let inline = match self.slot.get() {
             Some(connection) => {
-                let thresholds = connection.handler().thresholds();
-                thresholds.send.min(thresholds.receive)
+                let requester = connection.handler();
+                let thresholds = requester.thresholds();
+                let inline = thresholds.send.min(thresholds.receive);
+                inline.min(requester.max_reverse)
             }
             None => 1024,
         };
-        longest_inline(inline.min(PAGE_SIZE))
+        longest_inline(inline)
     }
 
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {

@@ -54,18 +54,18 @@ pub(crate) use self::{
         Access,
         Covered,
         NotMapped,
-        RegionSize,
         RemoteKey, //
     },
-    qp_resources::Part,
+    qp_resources::{
+        Part,
+        QpSizes, //
+    },
     queue_pair::{
         Consumer,
         Locked,
         NotMade,
         QpEvent,
-        QpSizes,
-        QueuePair,
-        TransferSizes, //
+        QueuePair, //
     },
     recv_queue::{
         Received,

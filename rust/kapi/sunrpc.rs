@@ -26,6 +26,7 @@ mod xprt_handle;
 mod xprt_ops;
 
 pub(crate) use self::{
+    backchannel::MAX_REVERSE,
     buffer::{
         NotFound,
         RpcBuffer, //

@@ -8,8 +8,7 @@ use crate::{
             AcceptParams,
             CmId,
             DeviceLimits,
-            DeviceName,
-            TransferSizes, //
+            DeviceName, //
         },
         sunrpc::SvcHandle,
         sys::{
@@ -23,7 +22,6 @@ use crate::{
         trace, //
     },
     server::{
-        all_pulls::AllPulls,
         connection::{
             Connection,
             Responder, //
@@ -31,12 +29,12 @@ use crate::{
         drops,
         events::{
             Events,
-            Pending, //
+            Pending,
+            Shared, //
         },
-        poison::Poison,
         pulls::Pulls,
         sizes::{
-            Sizes,
+            self,
             CHUNKS,
             LIST_SEGMENTS,
             SEGMENTS, //
@@ -44,10 +42,7 @@ use crate::{
     },
     transport::{
         bring_up,
-        endpoint::{
-            Endpoint,
-            EndpointConfig, //
-        },
+        endpoint::Endpoint,
         flow::{
             credits::Credits,
             grant::{
@@ -56,6 +51,8 @@ use crate::{
             },
             Flow, //
         },
+        plan::Plan,
+        provided::ProvidedLimits, //
     },
 };
 use kernel::{
@@ -68,37 +65,15 @@ use xdr::{
     PrivateData, //
 };
 
-/// Bytes of a Reply without Reply chunk that a peer may get inline which does not say what it
-/// takes. It has said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that
-/// say nothing of themselves do have more room than 1024 bytes.
+/// Bytes of a Reply without Reply chunk that may go inline to a peer without private data. It has
+/// said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
+/// themselves do have more room than 1024 bytes.
 const SILENT_PEER: usize = 4096;
 
-/// The sizes of a connection's queue pair.
-fn config(sizes: &Sizes) -> EndpointConfig {
-    let size = Tunable::SvcMaxReqSize.get() as usize;
-    let queues = &sizes.queues;
-    EndpointConfig {
-        send_entries: queues.sends,
-        regions_per_call: sizes.provides.map_or(1, |provides| provides.regions),
-        // One for each that is posted, and for each message that may be answered meanwhile.
-        send_buffers: queues.sends.saturating_add(queues.receives),
-        send_size: size,
-        receives: queues.receives,
-        receive_size: size,
-        region: sizes.provides.map(|provides| provides.region),
-        transfers: Some(TransferSizes {
-            elements: sizes.elements,
-            contexts: SEGMENTS as u32,
-            reads: queues.messages,
-        }),
-        longest_read: 0,
-        provided: sizes.provides.map_or(0, |provides| provides.replies),
-    }
-}
-
-/// What this end says of itself: whether it provides Replies only to who may pull them.
-fn own_data(device: &DeviceLimits, config: &EndpointConfig, may_provide: bool) -> PrivateData {
-    let size = InlineSize::from_bytes(config.receive_size as u32);
+/// Returns the private data of this end (RFC 8797), which provides Replies only to a client that
+/// may pull them.
+fn own_data(device: &DeviceLimits, plan: &Plan, may_provide: bool) -> PrivateData {
+    let size = InlineSize::from_bytes(plan.receive_size as u32);
     PrivateData {
         // Send With Invalidate is one of the extensions. Where no device looks at the key it is no
         // proof.
@@ -112,66 +87,66 @@ fn own_data(device: &DeviceLimits, config: &EndpointConfig, may_provide: bool) -
     }
 }
 
-/// Tells who asks for it of a new connection; the line begins as that of the in-tree module.
+/// Logs a new connection, if that is asked for; the line begins as that of the in-tree module.
 fn tell_accepted(
     device: &DeviceName,
     (local, remote): &(SocketAddress, SocketAddress),
-    config: &EndpointConfig,
+    plan: &Plan,
     reads: u8,
 ) {
-    let (send, receives) = (config.send_entries, config.receives);
+    let (send, receives) = (plan.qp.max_send_wr, plan.qp.max_recv_wr);
     debug_server(format_args!(
         "svcrdma: new connection accepted on device {device}: local {local}, remote {remote}, \
          {send} send requests, {receives} receives, {reads} reads at once"
     ));
 }
 
-/// Makes the endpoint of a connection. May sleep.
+/// Makes the endpoint of a connection whose messages have up to `max_message` bytes, and whose
+/// client may have up to `provided_bytes` provided, if it pulls. Returns the limits on that, too.
+/// May sleep.
 fn endpoint(
     id: CmId<Events>,
     device: DeviceLimits,
-    (max_message, client_pulls): (usize, bool),
+    max_message: usize,
+    provided_bytes: Option<usize>,
     events: &Arc<Events>,
-    poison: &Arc<Poison>,
-    (handle, all_pulls): (&SvcHandle, &AllPulls),
-) -> Result<Arc<Endpoint<Responder>>> {
-    let added = id.requests_beside_reads(SEGMENTS as u32)?;
+    shared: &Shared,
+    handle: &SvcHandle,
+) -> Result<(Arc<Endpoint<Responder>>, Option<ProvidedLimits>)> {
     let peer = id.addresses().1;
+    let size = Tunable::SvcMaxReqSize.get() as usize;
     bring_up::make(
         id,
         device,
         Tunable::SvcMaxRequests.get(),
-        |device, requests| {
-            let mut sizes = Sizes::new(device, added, requests, max_message)?;
-            if client_pulls {
-                sizes = sizes.providing(device, max_message);
-            }
-            Ok((config(&sizes), sizes))
+        |device, rpcs| {
+            let (mut plan, provides) = sizes::plan(device, rpcs, max_message, provided_bytes)?;
+            (plan.send_size, plan.receive_size) = (size, size);
+            Ok((plan, provides))
         },
-        |sizes| {
-            let (handle, events, poison) = (handle.clone(), events.clone(), poison.clone());
-            let (names_faults, share) = (!device.iwarp, all_pulls.share_of_receives());
+        |plan, _| {
+            let (handle, events) = (handle.clone(), events.clone());
             let flow = Flow {
                 credits: Credits::new(0, REVERSE, false)?,
-                grant: Grant::new(sizes.queues.messages),
+                grant: Grant::new(plan.rpcs),
             };
-            let responder =
-                Responder::new(handle, events, peer, poison, names_faults, share, sizes)?;
+            let responder = Responder::new(handle, events, peer, shared, !device.iwarp, plan)?;
             Ok((flow, responder))
         },
-        |unfit| {
+        |reason| {
             // The peer has gone already, and the device is not at fault.
             if !events.is_over() {
                 warn_about(
                     &peer,
-                    format_args!("connection from {peer} refused: the device {unfit}"),
+                    format_args!("connection from {peer} refused: the device {reason}"),
                 );
             }
         },
     )
 }
 
-/// Bounds on what a client may send, where no message has more than so many bytes.
+/// Returns the bounds on what a client may send, where no message has more than `max_message`
+/// bytes.
 fn limits(max_message: usize) -> Limits {
     Limits {
         read_segments: LIST_SEGMENTS,
@@ -195,10 +170,7 @@ impl Connection {
             peer,
             reads,
             pulls,
-            queue,
-            poison,
-            pace,
-            all_pulls,
+            shared,
         } = new;
         events.attach(handle.clone())?;
         let device = id.limits()?;
@@ -209,16 +181,15 @@ impl Connection {
         let reads_back = pulls.min(device.max_rdma_reads);
         let client_pulls =
             theirs.pulls.may_pull && reads_back != 0 && Tunable::SvcReliableReply.is_set();
-        let what = (max_message, client_pulls);
-        let qp = endpoint(id, device, what, &events, &poison, (&handle, &all_pulls))?;
-        let config = qp.config();
+        let bytes = client_pulls.then(|| Tunable::SvcReliableReplyBytes.get() as usize);
+        let (qp, provides) = endpoint(id, device, max_message, bytes, &events, &shared, &handle)?;
+        let plan = qp.plan();
         let receives = qp.lock().flow.grant.receives();
         qp.grow_receives(receives)?;
         qp.post_receives(u32::MAX)
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
-        let provides = qp.handler().provides();
-        let own = own_data(&device, config, provides.is_some());
+        let own = own_data(&device, plan, provides.is_some());
         let mut private_data = [0; PrivateData::MAX_SIZE];
         let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
         let params = AcceptParams {
@@ -228,15 +199,15 @@ impl Connection {
         };
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
-        tell_accepted(&name, &addresses, config, params.initiator_depth);
+        tell_accepted(&name, &addresses, plan, params.initiator_depth);
 
         let send_threshold = own.send_threshold(&theirs) as usize;
         let longest_unoffered = match peer {
             Some(_) => send_threshold,
             None => (own.send_size.bytes() as usize).min(SILENT_PEER),
         };
-        let drops = drops::judge(&qp, queue.clone(), pace)?;
-        let pulls = provides.map(|provides| Pulls::new(&qp, queue, provides, all_pulls));
+        let drops = drops::judge(&qp, shared.queue.clone(), shared.pace)?;
+        let pulls = provides.map(|limits| Pulls::new(&qp, shared.queue, limits, shared.all_pulls));
         Ok(Self {
             pulls: pulls.transpose()?,
             drops,

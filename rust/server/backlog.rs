@@ -36,7 +36,7 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// How often the reaper looks at the connections that wait.
+/// Jiffies between two looks of the reaper at the connections that wait.
 const INTERVAL: Jiffies = HZ;
 
 /// A connection that can be accepted.
@@ -45,13 +45,14 @@ pub(super) trait Acceptable: Send + Unpin + 'static {
     fn is_lost(&self) -> bool;
 }
 
-/// A connection, and since when it waits.
+/// Holds a connection that waits.
 pub(super) struct Entry<T> {
     connection: T,
+    /// When it came.
     since: Jiffies,
 }
 
-/// The connections that wait, each under its number.
+/// Holds the connections that wait, each under its number.
 struct Queue<T> {
     waiting: RBTree<u64, Entry<T>>,
     /// Their number, with those that are being dropped.
@@ -62,7 +63,7 @@ struct Queue<T> {
     taken: Jiffies,
 }
 
-/// Memory for one connection more.
+/// Owns memory for one connection more.
 pub(super) type Reservation<T> = RBTreeNodeReservation<u64, Entry<T>>;
 
 /// Holds connections until they are accepted, are lost, or have waited for too long.
@@ -128,20 +129,20 @@ impl<T: Acceptable> Backlog<T> {
         self.0.queue.lock().waiting.is_empty()
     }
 
-    /// Returns how many connections may wait.
+    /// Returns the number of connections that may wait.
     pub(super) fn limit(&self) -> usize {
         self.0.limit
     }
 }
 
-/// A connection that nobody is to accept any more.
+/// Holds a connection that is not to be accepted any more.
 struct Removed<T> {
     node: RBTreeNode<u64, Entry<T>>,
     /// It is not lost, but has waited for too long.
     late: bool,
 }
 
-/// The work item that drops connections which are lost, or have waited for too long.
+/// Drops connections that are lost, or have waited for too long, as a work item.
 #[pin_data]
 struct Reaper<T> {
     limit: usize,

@@ -24,13 +24,12 @@ use crate::{
         trace, //
     },
     server::{
-        events::Events,
+        events::{
+            Events,
+            Shared, //
+        },
         poison::Poison,
         pulls::Pulls,
-        sizes::{
-            Provides,
-            Sizes, //
-        },
         waiting::{
             PendingRead,
             ReadTicket,
@@ -49,6 +48,7 @@ use crate::{
             BATCH, //
         },
         header::Refusal,
+        plan::Plan,
         provided_total::ProvidedShare,
         providing::Providing,
         send_buffer::{
@@ -86,8 +86,6 @@ pub(crate) struct Responder {
     poison: Arc<Poison>,
     /// The device says which request it was when the peer refuses one.
     names_faults: bool,
-    /// What is provided for the client to pull, if it does.
-    provides: Option<Provides>,
     /// What it has for them of the memory for all clients.
     #[pin]
     share: SpinLock<ProvidedShare>,
@@ -98,26 +96,24 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// For a new connection of these sizes; whether its device `names_faults`, and its share of the
-    /// memory for all. May sleep.
+    /// Creates that of a new connection as it is planned, whose device `names_faults` or not. May
+    /// sleep.
     pub(super) fn new(
         handle: SvcHandle,
         events: Arc<Events>,
         peer: SocketAddress,
-        poison: Arc<Poison>,
+        shared: &Shared,
         names_faults: bool,
-        share: ProvidedShare,
-        sizes: &Sizes,
+        plan: &Plan,
     ) -> Result<impl PinInit<Self>> {
-        let provides = sizes.provides;
-        let waiting = Waiting::new(sizes.queues.receives as usize)?;
+        let (poison, share) = (shared.poison.clone(), shared.all_pulls.share_of_receives());
+        let waiting = Waiting::new(plan.qp.max_recv_wr as usize)?;
         Ok(pin_init!(Self {
             handle,
             events,
             peer,
             poison,
             names_faults,
-            provides,
             share <- new_spinlock!(share, "svcrdma_share"),
             calls: Atomic::new(0),
             waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
@@ -137,11 +133,6 @@ impl Responder {
     /// The connection is of no use any more.
     pub(super) fn close(&self) {
         self.handle.close();
-    }
-
-    /// What is provided for the client to pull, if it does.
-    pub(super) fn provides(&self) -> Option<Provides> {
-        self.provides
     }
 
     /// Changes the grant, and tells the endpoint of the Receives that it takes.
@@ -244,7 +235,7 @@ impl Handler for Responder {
     #[inline]
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
         count(Counter::Receive);
-        if self.provides.is_some() {
+        if endpoint.plan().provided != 0 {
             let done = match peek_done(message.bytes()) {
                 Some(xid) => Some(self.pulled(endpoint, &message, xid)),
                 // Nothing else is to invalidate a key (section 4.1.4 of the draft).
@@ -447,7 +438,7 @@ impl Connection {
     }
 
     fn post_receives(&self, wanted: u32) -> Result {
-        let bytes = (wanted as usize).saturating_mul(self.qp.config().receive_size);
+        let bytes = (wanted as usize).saturating_mul(self.qp.plan().receive_size);
         self.qp.handler().share.lock().grow(bytes)?;
         self.qp.grow_receives(wanted)?;
         self.tell_posted(self.qp.post_receive_batch(1))?;

@@ -41,7 +41,13 @@ pub(super) struct Pending {
     pub(super) reads: u8,
     /// RDMA Reads that the peer can begin at once.
     pub(super) pulls: u8,
-    /// For work of the connection.
+    pub(super) shared: Shared,
+}
+
+/// What the connections of a listener share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    /// For work of the connections.
     pub(super) queue: Arc<OwnedQueue>,
     pub(super) poison: Arc<Poison>,
     pub(super) pace: Arc<Pace>,

@@ -41,7 +41,8 @@ use crate::{
         connection::Connection,
         events::{
             Events,
-            Pending, //
+            Pending,
+            Shared, //
         },
         pace::Pace,
         poison::Poison, //
@@ -64,42 +65,29 @@ use kernel::{
 };
 use xdr::PrivateData;
 
-/// Requests for connections that the device and its driver may have in hand at once.
+/// Connect requests that the device and its driver may hold at once.
 const LISTEN_BACKLOG: i32 = 1024;
 
-/// Of the machine's pages, one in so many may be taken by connections that wait to be accepted,
-/// each of which takes less than a page: an id with what the connection manager has of it, and an
+/// Divides the machine's pages: one part may be taken by connections that wait to be accepted, each
+/// of which takes less than a page, for an id with what the connection manager has of it and an
 /// [`Events`]. On a machine with 1 GiB, 2048 may wait.
 const SHARE_OF_MEMORY: usize = 128;
 
-/// For how long connections wait while no nfsd thread accepts any. Their peers do not wait longer.
+/// Jiffies that connections wait while no nfsd thread accepts any. Their peers do not wait longer.
 const ACCEPT_TIMEOUT: Jiffies = 120 * HZ;
 
-/// Until another try to listen where that failed.
+/// Jiffies until another try to listen where that failed.
 const RETRY: Jiffies = HZ;
 
-/// What a listener has whatever id it listens with: puts connections into its backlog.
+/// Puts connections into the backlog of a listener, whatever id it listens with.
 #[pin_data]
 struct ListenState {
     handle: SvcHandle,
-    queue: Arc<OwnedQueue>,
-    poison: Arc<Poison>,
-    pace: Arc<Pace>,
-    all_pulls: Arc<AllPulls>,
+    shared: Shared,
     backlog: Backlog<Pending>,
+    /// Listens again; none once the listener is closed.
     #[pin]
-    retry: SpinLock<ListenRetry>,
-}
-
-/// What listens again.
-enum ListenRetry {
-    /// The listener is being made; perhaps it is to listen again already.
-    Early {
-        wanted: bool,
-    },
-    Work(DelayedWork<ListenWork>),
-    /// The listener goes.
-    Never,
+    work: SpinLock<Option<Arc<DelayedWork<ListenWork>>>>,
 }
 
 impl ListenState {
@@ -115,10 +103,7 @@ impl ListenState {
             peer: PrivateData::decode(request.private_data),
             reads: request.initiator_depth,
             pulls: request.responder_resources,
-            queue: self.queue.clone(),
-            poison: self.poison.clone(),
-            pace: self.pace.clone(),
-            all_pulls: self.all_pulls.clone(),
+            shared: self.shared.clone(),
         };
         self.backlog.push(reservation, new);
         self.handle.connection_pending();
@@ -150,38 +135,38 @@ impl ListenHandler for ListenState {
     }
 
     fn ended(&self) {
-        match &mut *self.retry.lock() {
-            ListenRetry::Early { wanted } => *wanted = true,
-            ListenRetry::Work(work) => {
-                work.queue(0);
-            }
-            ListenRetry::Never => (),
+        if let Some(work) = &*self.work.lock() {
+            work.queue(0);
         }
     }
 }
 
-/// Listens, and listens again when its device went or its address moved.
+/// Listens again when the device of an id went or its address moved.
 #[pin_data]
 struct ListenWork {
     net: NetRef,
-    /// With the port.
-    address: SocketAddress,
     state: Arc<ListenState>,
     #[pin]
-    id: Mutex<Option<ListenId<ListenState>>>,
+    listening: Mutex<Listening>,
+}
+
+/// Holds what a listener listens with.
+struct Listening {
+    /// With the port, once there was an id.
+    address: SocketAddress,
+    id: Option<ListenId<ListenState>>,
 }
 
 impl WorkItem for ListenWork {
     fn run(&self, timer: Timer<'_>) {
-        let mut id = self.id.lock();
+        let Listening { address, id } = &mut *self.listening.lock();
         let first = id.is_some();
         // The old one must let the address go first.
         *id = None;
-        match ListenId::new(&self.net, &self.address, LISTEN_BACKLOG, self.state.clone()) {
+        match ListenId::new(&self.net, address, LISTEN_BACKLOG, self.state.clone()) {
             Ok(new) => *id = Some(new),
             Err(e) => {
                 if first {
-                    let address = &self.address;
                     warn(format_args!(
                         "cannot listen on {address} any more: {e:?}; trying again"
                     ));
@@ -192,34 +177,33 @@ impl WorkItem for ListenWork {
     }
 }
 
-/// A listener.
+/// Listens at an address.
 pub(crate) struct Listener {
     address: SocketAddress,
     state: Arc<ListenState>,
 }
 
 impl Listener {
+    /// Begins to listen. May sleep.
     fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
-        let state = self.state.clone();
-        let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
+        let (net, state, address) = (net.hold(), self.state.clone(), self.address);
+        let work = pin_init!(ListenWork {
+            net,
+            state,
+            listening <- new_mutex!(Listening { address, id: None }, "svcrdma_listening"),
+        });
+        let class = work_class!(c"svcrdma_listen");
+        let work = DelayedWork::new(queue, class, work, GFP_KERNEL)?;
+        let work = Arc::new(work, GFP_KERNEL)?;
+        *self.state.work.lock() = Some(work.clone());
+        // Locked: it may be wanted as soon as there is an id.
+        let mut listening = work.listening.lock();
+        let id = ListenId::new(&work.net, &address, LISTEN_BACKLOG, self.state.clone())?;
         self.address = id.local_address();
-        let (net, address) = (net.hold(), self.address);
-        let work = DelayedWork::new(
-            queue,
-            work_class!(c"svcrdma_listen"),
-            pin_init!(ListenWork {
-                net,
-                address,
-                state,
-                id <- new_mutex!(Some(id), "svcrdma_listening"),
-            }),
-            GFP_KERNEL,
-        )?;
-        let mut retry = self.state.retry.lock();
-        if let ListenRetry::Early { wanted: true } = *retry {
-            work.queue(0);
-        }
-        *retry = ListenRetry::Work(work);
+        *listening = Listening {
+            address: self.address,
+            id: Some(id),
+        };
         Ok(())
     }
 }
@@ -232,20 +216,20 @@ impl SvcListener for Listener {
 
     fn listen(handle: SvcHandle, net: &Net, address: &SocketAddress) -> Result<Self> {
         let queue = OwnedQueue::new(c"svcrdma_listen", GFP_KERNEL)?;
-        let (poison, pace) = (Poison::new()?, Pace::new()?);
-        let all_pulls = AllPulls::new()?;
+        let shared = Shared {
+            queue: queue.clone(),
+            poison: Poison::new()?,
+            pace: Pace::new()?,
+            all_pulls: AllPulls::new()?,
+        };
         let limit = total_pages() / SHARE_OF_MEMORY;
         let backlog = Backlog::new(limit, ACCEPT_TIMEOUT, queue.clone())?;
-        let works = queue.clone();
         let state = Arc::pin_init(
             pin_init!(ListenState {
                 handle,
-                queue: works,
-                poison,
-                pace,
-                all_pulls,
+                shared,
                 backlog,
-                retry <- new_spinlock!(ListenRetry::Early { wanted: false }, "svcrdma_listen_retry"),
+                work <- new_spinlock!(None, "svcrdma_listen_work"),
             }),
             GFP_KERNEL,
         )?;
@@ -268,9 +252,9 @@ impl SvcListener for Listener {
 
     // Connections that wait do so still.
     fn unlisten(&self) {
-        let retry = core::mem::replace(&mut *self.state.retry.lock(), ListenRetry::Never);
+        let work = self.state.work.lock().take();
         // It waits for what runs, outside of the lock.
-        drop(retry);
+        drop(work);
     }
 
     fn accept(&self, handle: SvcHandle, max_message: usize) -> Result<Connection> {

@@ -26,12 +26,9 @@ use crate::{
         },
         trace, //
     },
-    server::{
-        all_pulls::{
-            AllPulls,
-            Provider, //
-        },
-        sizes::Provides, //
+    server::all_pulls::{
+        AllPulls,
+        Provider, //
     },
     transport::{
         endpoint::{
@@ -107,7 +104,7 @@ impl<H: Handler> Pulls<H> {
     pub(super) fn new(
         qp: &Arc<Endpoint<H>>,
         queue: Arc<OwnedQueue>,
-        provides: Provides,
+        limits: ProvidedLimits,
         all: Arc<AllPulls>,
     ) -> Result<Self> {
         let overdue = DelayedWork::new(
@@ -124,12 +121,7 @@ impl<H: Handler> Pulls<H> {
         )?;
         all.add(qp.number(), qp.clone())?;
         Ok(Self {
-            limits: ProvidedLimits {
-                replies: provides.replies,
-                regions: provides.all_regions,
-                bytes: Tunable::SvcReliableReplyBytes.get() as usize,
-                regions_of_all: provides.regions_of_all,
-            },
+            limits,
             time: Tunable::SvcReliableReplyTimeout.get() as Jiffies * HZ,
             overdue,
             quiet,

@@ -2,10 +2,6 @@
 
 //! A new endpoint, as large as its device allows.
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-#[path = "../../kunit/bring_up.rs"]
-mod tests;
-
 use crate::{
     kapi::ib::{
         CmId,
@@ -16,17 +12,14 @@ use crate::{
     transport::{
         endpoint::{
             Endpoint,
-            EndpointConfig,
             Handler,
             Parts, //
         },
         flow::Flow,
+        plan::Plan,
         send_queue::SendQueue,
         trace,
-        unfit::{
-            Refused,
-            Unfit, //
-        }, //
+        unsupported::Unsupported, //
     },
 };
 use kernel::{
@@ -34,105 +27,56 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Makes the endpoint of an id whose address and route are resolved, with what `sizes` and
-/// `parts` make of its device's limits and of up to `requests` messages at once. A device may
-/// refuse sizes that are within its limits, when it has no memory, or where one limit depends on
-/// another: then it is asked for room for half the messages, or for half the pages of a region.
+/// Makes the endpoint of an id whose address and route are resolved, as `plan` has it for its
+/// device's limits and up to `rpcs` at once, with what `parts` makes of the plan, and of what the
+/// end keeps of it. Returns that, too.
 ///
-/// `tell` is told why the device is of no use. May sleep.
+/// A device may refuse sizes that are within its limits, when it has no memory, or where one limit
+/// depends on another: then it is asked for room for half the RPCs, or for half the pages of a
+/// region. `report` is told why a device is not supported. May sleep.
 pub(crate) fn make<H: Handler, S, I: PinInit<H>>(
     mut id: CmId<H::Cm>,
-    device: DeviceLimits,
-    requests: u32,
-    sizes: impl Fn(&DeviceLimits, u32) -> Result<(EndpointConfig, S), Unfit>,
-    parts: impl Fn(&S) -> Result<(Flow, I)>,
-    tell: impl Fn(Unfit),
-) -> Result<Arc<Endpoint<H>>> {
-    let mut ask = Ask::new(device, requests);
+    mut device: DeviceLimits,
+    mut rpcs: u32,
+    plan: impl Fn(&DeviceLimits, u32) -> Result<(Plan, S), Unsupported>,
+    parts: impl Fn(&Plan, &S) -> Result<(Flow, I)>,
+    report: impl Fn(Unsupported),
+) -> Result<(Arc<Endpoint<H>>, S)> {
+    let fail = |reason: Unsupported| {
+        report(reason);
+        Error::from(reason)
+    };
+    let mut refused = None;
     loop {
-        let (config, made) = sizes(&ask.device, ask.requests)
-            .map_err(|unfit| ask.refusal.unwrap_or(unfit))
-            .inspect_err(|unfit| tell(*unfit))?;
-        let (flow, handler) = parts(&made)?;
-        match of_size(id, config, flow, handler) {
-            Ok(endpoint) => return Ok(endpoint),
+        let planned = plan(&device, rpcs).map_err(|reason| fail(refused.unwrap_or(reason)));
+        let (planned, kept) = planned?;
+        let (flow, handler) = parts(&planned, &kept)?;
+        match as_planned(id, planned, flow, handler) {
+            Ok(endpoint) => return Ok((endpoint, kept)),
             Err(NotMade::Failed(_, e)) => return Err(e),
-            Err(NotMade::Forced) => {
-                tell(Unfit::RegistersAll);
-                return Err(Unfit::RegistersAll.into());
-            }
+            Err(NotMade::Forced) => return Err(fail(Unsupported::RegistersAll)),
             Err(NotMade::Refused(back, part, error)) => {
                 id = back;
-                ask.less(part.into(), &config, error)
-                    .inspect_err(|unfit| tell(*unfit))?;
+                let halved = planned.halve(part, error, &mut device, &mut rpcs);
+                refused = Some(halved.map_err(fail)?);
             }
         }
     }
 }
 
-/// Makes one of that size. May sleep.
-pub(super) fn of_size<H: Handler>(
+/// Makes an endpoint of the sizes of a plan. May sleep.
+pub(super) fn as_planned<H: Handler>(
     id: CmId<H::Cm>,
-    config: EndpointConfig,
+    plan: Plan,
     flow: Flow,
     handler: impl PinInit<H>,
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
     let peer = id.addresses().1;
-    let reads = config.transfers.map_or(0, |transfers| transfers.reads);
-    let queue = SendQueue::new(
-        flow,
-        (config.regions_per_call, config.longest_read),
-        config.send_buffers,
-        reads,
-        config.provided,
-    )?;
-    let parts = Parts::new(config, handler);
-    QueuePair::new(id, config.qp(), queue, parts).inspect_err(|not_made| {
+    let queue = SendQueue::new(&plan, flow)?;
+    let parts = Parts::new(plan, handler);
+    QueuePair::new(id, plan.qp, queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
             trace::no_part(H::ROLE, *part, || (peer, *e));
         }
     })
-}
-
-/// What a device is asked for.
-struct Ask {
-    /// What it is taken for.
-    device: DeviceLimits,
-    /// Messages at once.
-    requests: u32,
-    /// What it has refused last.
-    refusal: Option<Unfit>,
-}
-
-impl Ask {
-    fn new(device: DeviceLimits, requests: u32) -> Self {
-        Self {
-            device,
-            requests,
-            refusal: None,
-        }
-    }
-
-    /// It has refused so much: half of it, or an error where that is nothing.
-    fn less(&mut self, what: Refused, config: &EndpointConfig, error: Error) -> Result<(), Unfit> {
-        let (size, asked, limit) = match what {
-            // Both queues are longer than what a single message needs by what others need.
-            Refused::Queues => (
-                config.send_entries.max(config.receives),
-                config.receives,
-                &mut self.requests,
-            ),
-            Refused::Regions => {
-                let pages = config.region.map_or(0, |region| region.pages);
-                (pages, pages, &mut self.device.max_region_pages)
-            }
-        };
-        *limit = asked.min(*limit) / 2;
-        let refusal = Unfit::Refuses { what, size, error };
-        self.refusal = Some(refusal);
-        if *limit == 0 {
-            return Err(refusal);
-        }
-        Ok(())
-    }
 }

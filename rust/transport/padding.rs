@@ -31,15 +31,16 @@ use kernel::prelude::*;
 /// Bytes of a unit of XDR.
 const UNIT: usize = 4;
 
-/// The region that covers the memory for padding, of which the longest is a byte less than a unit.
+/// Holds the region that covers the memory for padding, of which the longest is a byte less than a
+/// unit.
 pub(super) struct Padding {
     covered: Covered,
-    /// Nobody ever invalidates it.
+    /// Never invalidated.
     region: Regions,
 }
 
 impl Padding {
-    /// Covers memory for padding with a region; it is to be registered. May sleep. Errors as those
+    /// Maps memory for padding to a region, which is to be registered. May sleep. Errors as those
     /// of [`Region::map`].
     pub(super) fn new(region: Region<Idle>, poster: &Poster<'_>) -> Result<Self> {
         let mut regions = Regions::new(1, GFP_KERNEL)?;
@@ -57,12 +58,12 @@ impl Padding {
         })
     }
 
-    /// The region, for its registration.
+    /// Returns the region, for its registration.
     pub(super) fn region(&mut self) -> &mut Regions {
         &mut self.region
     }
 
-    /// What `len` bytes of padding are written to.
+    /// Returns the part of the region that `len` bytes of padding are written to.
     pub(super) fn covered(&self, len: usize) -> Covered {
         let key = RemoteKey {
             length: len.min(UNIT) as u32,

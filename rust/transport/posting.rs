@@ -23,8 +23,8 @@ use crate::{
             Handler,
             Sending, //
         },
+        plan::UNSIGNALED_RUN,
         provided::Withdrawal,
-        send_queue::UNSIGNALED_RUN,
         trace,
         work::{
             Message,

@@ -24,7 +24,7 @@ use crate::{
             Endpoint,
             Handler, //
         },
-        patience::Patience,
+        memory_retry::MemoryRetry,
         provided::{
             Provided,
             ProvidedLimits,
@@ -64,7 +64,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<Providing<'_, H>> {
         self.withdraw_where(|provided| provided.xid == xid, |_| ());
         let poster = self.enter()?;
-        let most = self.config().regions_per_call as usize;
+        let most = self.plan().qp.max_regs as usize;
         let bytes = share.bytes();
         let mut provided = KBox::new(
             Provided {
@@ -243,7 +243,7 @@ impl<'a, H: Handler> Providing<'a, H> {
     /// regions than there can be; else as [`Region::map`]. May sleep.
     pub(crate) fn add(&mut self, pieces: &mut ExtentIter<'_>) -> Result {
         let provided = self.provided.as_mut().ok_or(EINVAL)?;
-        let mut patience = Patience::of(H::ROLE);
+        let mut retry = MemoryRetry::of(H::ROLE);
         while pieces.remaining() != 0 {
             if provided.regions.avail() == 0 {
                 return Err(EMSGSIZE);
@@ -259,7 +259,7 @@ impl<'a, H: Handler> Providing<'a, H> {
                     .map_err(|_| EMSGSIZE)?,
                 Err((why, region)) => {
                     self.endpoint.lock().put_region(region, false);
-                    patience.wait(why.error)?;
+                    retry.wait(why.error)?;
                 }
             }
         }

@@ -42,16 +42,15 @@ use crate::{
 use kernel::prelude::*;
 use xdr::Segment;
 
-/// What trace events say of the region that was mapped last.
+/// Describes the region that was mapped last, for trace events.
 pub(crate) fn last_mapped(regions: &Regions) -> CoveredRegion {
     let last = regions.mapped().last().map(|region| region.covered());
     last.unwrap_or_default().into()
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Makes `n` more regions, but never more than `most` in all, and says how many. May sleep.
-    ///
-    /// An error only if it made none.
+    /// Allocates `n` more regions, but never more than `most` in all. Returns their number; an
+    /// error only if there are none. May sleep.
     pub(crate) fn grow_regions(&self, n: u32, most: u32) -> Result<u32> {
         for made in 0..n {
             match self.make_region(most) {
@@ -63,7 +62,7 @@ impl<H: Handler> Endpoint<H> {
         Ok(n)
     }
 
-    /// Makes a region, unless there are as many.
+    /// Allocates a region, unless there are `most`.
     fn make_region(&self, most: u32) -> Result<bool> {
         if !self.lock().expect_region(most)? {
             return Ok(false);
@@ -74,13 +73,13 @@ impl<H: Handler> Endpoint<H> {
         result
     }
 
-    /// How many regions are idle.
+    /// Returns the number of idle regions.
     pub(crate) fn idle_regions(&self) -> usize {
         self.lock().idle_regions()
     }
 
-    /// Covers pieces with one more region of `regions`, as many as fit, for a peer that may access
-    /// them so, and says how a chunk names it. May sleep.
+    /// Maps as many pieces as fit to one more region of `regions`, for access by the peer. Returns
+    /// its segment. May sleep.
     ///
     /// The XID goes into the upper half of the peer's address. `EAGAIN` when no region is idle,
     /// `EMSGSIZE` when the RPC may have no more, `ENOBUFS` when `regions` has no room for it or the
@@ -95,7 +94,7 @@ impl<H: Handler> Endpoint<H> {
         task: impl Fn() -> TaskId,
     ) -> Result<Segment> {
         // They have to fit into one post.
-        if regions.len() >= self.config().regions_per_call as usize {
+        if regions.len() >= self.plan().qp.max_regs as usize {
             return Err(EMSGSIZE);
         }
         if regions.avail() == 0 {
@@ -138,7 +137,7 @@ impl<H: Handler> Endpoint<H> {
         posted.inspect_err(|_| self.unmap(regions))
     }
 
-    /// Gives mapped regions back: nothing was posted.
+    /// Returns mapped regions to the pool: nothing was posted.
     pub(crate) fn unmap(&self, regions: &mut Regions) {
         while let Some(idle) = regions.unmap(unmapped) {
             // One of another queue pair is of no use, and goes with that.
@@ -148,8 +147,8 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The region that was remotely invalidated goes to the pool. None if there is none, or it or
-    /// the key is another queue pair's.
+    /// Returns the region that was remotely invalidated to the pool. None if there is none, or it
+    /// or the key is another queue pair's.
     ///
     /// Returns whether somebody waits for the room that was reserved for its local invalidation, of
     /// which no completion tells: [`Self::make_room`] is to follow then.
@@ -171,7 +170,7 @@ impl<H: Handler> Endpoint<H> {
         Some(queue.has_pending())
     }
 
-    /// Posts the local invalidation of all registered regions, for which somebody waits.
+    /// Posts the local invalidation of all registered regions, for a waiter.
     ///
     /// [`Handler::invalidated`] brings the cookie back; where nothing could be posted it comes
     /// back here, with the regions as they were. After any error the connection must be dropped.
@@ -196,7 +195,8 @@ impl<H: Handler> Endpoint<H> {
         result
     }
 
-    /// All regions being invalidated go to the pool, if that is what has ended well.
+    /// Returns the regions that are being invalidated to the pool, if `done` proves their
+    /// invalidation.
     pub(crate) fn invalidation_completed(&self, regions: &mut Regions, done: &Invalidated) {
         while let Some(idle) = regions.completed(done, unmapped) {
             if idle.owner() == self.number() {
@@ -205,7 +205,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Makes and registers room for XDR padding behind results. To be called once, when the
+    /// Allocates and registers room for XDR padding behind results. To be called once, when the
     /// connection is up and nobody sends yet: what is sent later finds it registered. May sleep.
     ///
     /// On an error the connection is to be dropped.
@@ -223,8 +223,8 @@ impl<H: Handler> Endpoint<H> {
         posted
     }
 
-    /// How a Write chunk names room for `len` bytes of XDR padding, for a task. None if that was
-    /// not provided, or is not needed.
+    /// Returns the segment of a Write chunk for `len` bytes of XDR padding. None if there is no
+    /// room for it, or none is needed.
     pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
         let padding = self.consumer().padding.as_ref().filter(|_| len != 0)?;
         let covered = padding.covered(len);

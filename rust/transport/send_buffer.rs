@@ -160,7 +160,7 @@ impl<H: Handler> Endpoint<H> {
     #[cold]
     fn make_send_buffer(&self, maker: Maker) -> Result<DmaBuffer> {
         let _scope = self.handler().memory_scope();
-        let size = self.config().send_size;
+        let size = self.plan().send_size;
         let made = self
             .enter()
             .and_then(|poster| self.make_buffer(&poster, size, DmaDirection::ToDevice, maker));

@@ -14,30 +14,18 @@ use crate::{
     },
     transport::{
         flow::Flow,
+        plan::{
+            longest_call,
+            Plan, //
+        },
         provided::ProvidedTable,
         work::Work, //
     },
 };
 use kernel::prelude::*;
 
-/// How many work requests may go unsignaled in a row.
-///
-/// Every one of them may hold a send buffer, so the buffers must exceed the calls by as many: more
-/// would cost memory, fewer a wakeup more often.
-pub(crate) const UNSIGNALED_RUN: u32 = 12;
-/// Sends of those who do not hold the transport, while a Call is being made that has seen room:
-/// one that asks whether the server is there, and one from the handler of received messages.
-const OTHER_SENDS: u32 = 2;
 /// Replies with RDMA Writes that may still be on their way when the device calls them done.
 const LATEST_WRITES: usize = 4;
-
-/// Room that a Call of up to so many registrations wants to see: for these and their
-/// invalidations, the Send, and what others send meanwhile.
-pub(crate) fn longest_call(registrations: u32) -> u32 {
-    registrations
-        .saturating_mul(2)
-        .saturating_add(1 + OTHER_SENDS)
-}
 
 /// The pools of an endpoint, and who waits.
 ///
@@ -71,25 +59,19 @@ pub(crate) struct SendQueue<C> {
 }
 
 impl<C> SendQueue<C> {
-    /// For Calls of `registrations` at most, `limit` buffers, RDMA Reads of `reads` messages, and
-    /// so many Replies that are provided at once. May sleep.
-    pub(super) fn new(
-        flow: Flow,
-        (registrations, longest_read): (u32, u32),
-        limit: u32,
-        reads: u32,
-        provided: u32,
-    ) -> Result<Self> {
+    /// Creates the pools of an endpoint of these sizes, which are empty. May sleep.
+    pub(super) fn new(plan: &Plan, flow: Flow) -> Result<Self> {
+        let limit = plan.send_buffers;
         // Whatever waits has a message that is being read for, or a buffer, or takes a Reply back.
-        let pending = match reads {
+        let pending = match plan.qp.max_reads {
             0 => 0,
-            reads => reads.saturating_add(limit).saturating_add(provided) as usize,
+            reads => reads.saturating_add(limit).saturating_add(plan.provided) as usize,
         };
         Ok(Self {
             flow,
             last_id: 0,
-            longest_call: longest_call(registrations),
-            longest_read,
+            longest_call: longest_call(plan.qp.max_regs),
+            longest_read: plan.longest_read,
             reserved: 0,
             pending: Fifo::with_capacity(pending)?,
             written: [None; LATEST_WRITES],

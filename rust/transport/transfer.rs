@@ -17,7 +17,7 @@ use crate::{
             Endpoint,
             Handler, //
         },
-        patience::Patience,
+        memory_retry::MemoryRetry,
         trace,
         work::{
             Read,
@@ -91,12 +91,12 @@ impl<H: Handler> RwBuilder<'_, H> {
     /// is short for a moment.
     pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
         let mut at = (segment.handle, segment.offset);
-        let mut patience = Patience::of(H::ROLE);
+        let mut retry = MemoryRetry::of(H::ROLE);
         while len != 0 {
             let part = match self.add_part(offset, len, at) {
                 Ok(part) => part,
                 Err(e) => {
-                    patience.wait(e)?;
+                    retry.wait(e)?;
                     continue;
                 }
             };

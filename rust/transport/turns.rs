@@ -25,7 +25,7 @@ use crate::{
             Sending,
             WcError, //
         },
-        send_queue::UNSIGNALED_RUN,
+        plan::UNSIGNALED_RUN,
         trace::{
             self,
             Waiting, //

@@ -528,21 +528,6 @@ impl<E: CmHandler> CmId<E> {
         Ok(unsafe { DeviceLimits::of(device.as_ptr(), port) })
     }
 
-    /// Requests that a send queue needs beside those that are asked for, so that `contexts`
-    /// segments can be read from at once. `ENODEV` before the address is resolved.
-    pub(crate) fn requests_beside_reads(&self, contexts: u32) -> Result<u32> {
-        let (device, port) = self.device_port()?;
-        let device = device.as_ptr();
-        // SAFETY: The device stays as long as the id is bound to it, and has the port.
-        unsafe {
-            // Only these need registered sinks.
-            if contexts == 0 || !bindings::rdma_protocol_iwarp(device, port) {
-                return Ok(0);
-            }
-            Ok(bindings::rdma_rw_max_send_wr(device, port, contexts, 0))
-        }
-    }
-
     /// The device that the id is bound to; it stays as long as the id does.
     pub(super) fn device(&self) -> Result<NonNull<bindings::ib_device>> {
         // SAFETY: The id is valid by the type invariant. The device is set, as a word, before the

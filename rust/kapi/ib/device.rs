@@ -18,7 +18,7 @@ use kernel::{
     page::PAGE_SIZE, //
 };
 
-/// The limits of one device, copied when an id is bound to it.
+/// Holds the limits of one device, copied when an id is bound to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceLimits {
     /// Work requests that one queue can hold.
@@ -48,13 +48,16 @@ pub(crate) struct DeviceLimits {
     pub(crate) iwarp: bool,
     /// An InfiniBand or a RoCE device.
     pub(crate) ib_or_roce: bool,
+    /// Work requests that ib_core adds to a send queue for each RDMA context; none where sinks of
+    /// RDMA Reads need no region.
+    pub(crate) wr_per_rdma_ctx: u32,
 }
 
 impl DeviceLimits {
-    /// Whether a key that a peer has invalidated is that of a registration which the device has
-    /// worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key may
-    /// be invalidated before it is valid, and siw looks at a part of it alone. Of other protocols
-    /// this is not known.
+    /// Returns whether a key that a peer has invalidated is that of a registration which the device
+    /// has worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key
+    /// may be invalidated before it is valid, and siw looks at a part of it alone. Of other
+    /// protocols this is not known.
     #[inline]
     pub(crate) fn checks_keys(&self) -> bool {
         self.registers && self.ib_or_roce
@@ -73,6 +76,13 @@ impl DeviceLimits {
         let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
         let extended = attrs.device_cap_flags & extensions != 0;
         let reads = limit(attrs.max_qp_rd_atom);
+        // SAFETY: The device is valid and has that port, as the caller promises.
+        let iwarp = unsafe { bindings::rdma_protocol_iwarp(device, port) };
+        let wr_per_rdma_ctx = match iwarp {
+            // SAFETY: The device is valid and has that port; what is asked changes nothing of it.
+            true => unsafe { bindings::rdma_rw_max_send_wr(device.cast_mut(), port, 1, 0) },
+            false => 0,
+        };
         Self {
             registers: extended && attrs.max_fast_reg_page_list_len != 0,
             max_qp_wr: limit(attrs.max_qp_wr),
@@ -90,20 +100,21 @@ impl DeviceLimits {
                 != 0,
             // SAFETY: The device is valid, as the caller promises.
             bounces: unsafe { longest_piece(device.cast_mut()) }.get() == 1,
-            // SAFETY: The device is valid and has that port, as the caller promises.
-            iwarp: unsafe { bindings::rdma_protocol_iwarp(device, port) },
+            iwarp,
             // SAFETY: The device is valid and has that port, as the caller promises.
             ib_or_roce: unsafe { bindings::rdma_ib_or_roce(device, port) },
+            wr_per_rdma_ctx,
         }
     }
 }
 
-/// A limit, which has a sign before 7.3.
+/// Converts a limit, which has a sign before 7.3.
 fn limit(number: impl TryInto<u32>) -> u32 {
     number.try_into().unwrap_or(0)
 }
 
-/// Pages that may be mapped for a device as one, at least: one behind the other in memory.
+/// Returns the pages that may be mapped for a device as one, at least: one behind the other in
+/// memory.
 ///
 /// # Safety
 ///
@@ -115,7 +126,7 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
     NonZero::new(pages).unwrap_or(NonZero::<u32>::MIN)
 }
 
-/// A copy of a device's name.
+/// Holds a copy of a device's name.
 ///
 /// # Invariants
 ///
@@ -123,6 +134,8 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
 pub(crate) struct DeviceName([c_char; bindings::IB_DEVICE_NAME_MAX as usize]);
 
 impl DeviceName {
+    /// Copies the name of a device.
+    ///
     /// # Safety
     ///
     /// `device` must be a valid device.
@@ -137,7 +150,7 @@ impl DeviceName {
         Self(name)
     }
 
-    /// Where the name is: it ends with a 0.
+    /// Returns the name for C: it ends with a 0.
     #[inline]
     pub(in crate::kapi) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr()

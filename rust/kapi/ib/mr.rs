@@ -39,15 +39,6 @@ const PAGE: u32 = kernel::page::PAGE_SIZE as u32;
 /// How often the device may say that it takes less than it has just said.
 const TRIES: u32 = 8;
 
-/// How large regions are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RegionSize {
-    /// Pages that one covers, at most.
-    pub(crate) pages: u32,
-    /// There may be gaps between them.
-    pub(crate) sg_gaps: bool,
-}
-
 /// What a peer may do to a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -233,8 +224,8 @@ impl Mr {
 }
 
 impl Mr {
-    /// Makes a region of at most `pages` pages, not of none, for the queue pair of that number. May
-    /// sleep.
+    /// Makes a region of at most `pages` pages, not of none, which may have gaps between them, for
+    /// the queue pair of that number. May sleep.
     ///
     /// # Safety
     ///
@@ -243,7 +234,8 @@ impl Mr {
     pub(super) unsafe fn new(
         (pd, device): (NonNull<bindings::ib_pd>, NonNull<bindings::ib_device>),
         owner: u64,
-        RegionSize { pages, sg_gaps }: RegionSize,
+        pages: u32,
+        sg_gaps: bool,
     ) -> Result<Arc<Self>> {
         let kind = if sg_gaps {
             bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS

@@ -22,27 +22,32 @@ use kernel::{
     prelude::*, //
 };
 
-/// Who is told of completions and of what the device says.
-pub(super) struct Context {
-    /// What the completion handlers find at their queue.
-    pub(super) pointer: *mut c_void,
-    /// Is called with it, in any context.
-    pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
+/// Handles an event of a queue pair, in any context.
+pub(super) type EventHandler = unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void);
+
+/// Sizes of a queue pair, by the names that `ib_qp_cap` has for them where it has any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QpSizes {
+    /// Work requests that the send queue holds, one of which the drain needs. Those that RDMA Reads
+    /// need for registered sinks are beside them.
+    pub(crate) max_send_wr: u32,
+    /// Receive buffers, at most.
+    pub(crate) max_recv_wr: u32,
+    /// Elements of one work request, at most.
+    pub(crate) max_send_sge: u32,
+    /// Segments that are transferred at once on devices that have to register memory for that.
+    pub(crate) max_rdma_ctxs: u32,
+    /// Transfers whose RDMA Reads are under way at once; 0 where there are no transfers.
+    pub(crate) max_reads: u32,
+    /// Registrations of one chain, at most.
+    pub(crate) max_regs: u32,
+    /// Pages of each region; 0 where there are no regions.
+    pub(crate) region_pages: u32,
+    /// A region may have gaps between them.
+    pub(crate) sg_gaps: bool,
 }
 
-/// What is wanted.
-#[derive(Clone, Copy)]
-pub(super) struct QueueSizes {
-    /// Work requests, beside those that RDMA Reads need for registered sinks.
-    pub(super) send_entries: u32,
-    pub(super) recv_entries: u32,
-    /// Elements of one work request.
-    pub(super) elements: u32,
-    /// Segments that are transferred at once where the core has to register memory for that.
-    pub(super) contexts: u32,
-}
-
-/// What could not be made.
+/// Names an object that could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     CompletionQueue,
@@ -51,17 +56,17 @@ pub(crate) enum Part {
     Region,
 }
 
-/// What was made.
+/// Holds what a queue pair is used by.
 pub(super) struct Queues {
     pub(super) qp: *mut bindings::ib_qp,
     /// The key for local memory.
     pub(super) lkey: u32,
-    /// The numbers that the resource tracker has given to the completion queues.
+    /// The resource tracker's numbers of the completion queues.
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
 }
 
-/// A completion queue of `entries`, whose handlers get the pointer. May sleep.
+/// Allocates a completion queue of `entries`, whose handlers get the pointer. May sleep.
 ///
 /// # Safety
 ///
@@ -83,7 +88,7 @@ unsafe fn new_cq(
     NonNull::new(cq).ok_or(ENOMEM)
 }
 
-/// The objects, in the order in which they are let go.
+/// Owns the objects, in the order in which they are let go.
 ///
 /// # Invariants
 ///
@@ -101,7 +106,7 @@ pub(super) struct QpResources<E: CmHandler> {
 unsafe impl<E: CmHandler> Send for QpResources<E> {}
 
 impl<E: CmHandler> QpResources<E> {
-    /// An id alone, bound to a device.
+    /// Takes an id alone, which is bound to a device.
     pub(super) fn new(id: CmId<E>) -> Self {
         // INVARIANT: Nothing is set.
         Self {
@@ -113,32 +118,40 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// Makes the queues, the protection domain and the queue pair. May sleep. On an error dropping
-    /// `self` undoes what was done.
+    /// Creates the queues, the protection domain and the queue pair. May sleep. On an error
+    /// dropping `self` undoes what was done.
     ///
     /// # Safety
     ///
-    /// The pointer of `context` must be valid for the completion handlers, and for the function
-    /// beside it, until [`Self::destroy_queues`] has returned.
+    /// `context` must be valid for the completion handlers, which find it at their queue, and for
+    /// `event`, until [`Self::destroy_queues`] has returned.
     pub(super) unsafe fn make_queues(
         &mut self,
-        context: &Context,
-        sizes: QueueSizes,
+        context: *mut c_void,
+        event: EventHandler,
+        sizes: &QpSizes,
     ) -> Result<Queues, (Part, Error)> {
         let no_cq = |e| (Part::CompletionQueue, e);
         let device = self.id.device().map_err(no_cq)?;
-        let beside = self.id.requests_beside_reads(sizes.contexts);
-        let beside = beside.map_err(no_cq)?;
+        let limits = self.id.limits().map_err(no_cq)?;
         // Where none are needed, the core shall make no regions for them either.
-        let contexts = if beside == 0 { 0 } else { sizes.contexts };
+        let contexts = match limits.wr_per_rdma_ctx {
+            0 => 0,
+            _ => sizes.max_rdma_ctxs,
+        };
         // The core makes room for them in the queue, but not for their completions.
-        let completions = sizes.send_entries.checked_add(beside).ok_or(EINVAL);
-        let completions = completions.map_err(no_cq)?;
+        let completions = limits
+            .wr_per_rdma_ctx
+            .checked_mul(contexts)
+            .and_then(|added| added.checked_add(sizes.max_send_wr))
+            .ok_or((Part::CompletionQueue, EINVAL))?;
+        // The drain needs one entry more, as that of the send queue.
+        let receives = sizes.max_recv_wr.saturating_add(1);
         // SAFETY: The device is valid, pinned by the id; the caller promises the rest.
-        let new_cq = |entries| unsafe { new_cq(device, context.pointer, entries) };
+        let new_cq = |entries| unsafe { new_cq(device, context, entries) };
         let send_cq = new_cq(completions).map_err(no_cq)?;
         self.send_cq = Some(send_cq);
-        let recv_cq = new_cq(sizes.recv_entries).map_err(no_cq)?;
+        let recv_cq = new_cq(receives).map_err(no_cq)?;
         self.recv_cq = Some(recv_cq);
 
         // SAFETY: The device is valid, pinned by the id.
@@ -148,14 +161,14 @@ impl<E: CmHandler> QpResources<E> {
         self.pd = Some(pd);
 
         let mut attr = bindings::ib_qp_init_attr {
-            event_handler: Some(context.event),
-            qp_context: context.pointer,
+            event_handler: Some(event),
+            qp_context: context,
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             cap: bindings::ib_qp_cap {
-                max_send_wr: sizes.send_entries,
-                max_recv_wr: sizes.recv_entries,
-                max_send_sge: sizes.elements,
+                max_send_wr: sizes.max_send_wr,
+                max_recv_wr: receives,
+                max_send_sge: sizes.max_send_sge,
                 max_recv_sge: 1,
                 max_rdma_ctxs: contexts,
                 ..Default::default()
@@ -198,7 +211,7 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id alone, as it was.
+    /// Destroys everything but the id, and returns that as it was. May sleep.
     pub(super) fn into_id(mut self) -> CmId<E> {
         self.undo();
         let this = ManuallyDrop::new(self);
@@ -206,7 +219,7 @@ impl<E: CmHandler> QpResources<E> {
         unsafe { core::ptr::read(&this.id) }
     }
 
-    /// Lets go of everything but the id. May sleep.
+    /// Destroys everything but the id. May sleep.
     fn undo(&mut self) {
         self.destroy_queues();
         if let Some(pd) = self.pd.take() {
@@ -215,17 +228,17 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id.
+    /// Returns the id.
     pub(super) fn id(&self) -> &CmId<E> {
         &self.id
     }
 
-    /// The protection domain, once it is made.
+    /// Returns the protection domain, once it is made.
     pub(super) fn pd(&self) -> Option<NonNull<bindings::ib_pd>> {
         self.pd
     }
 
-    /// The queue pair, while there is one.
+    /// Returns the queue pair, while there is one.
     pub(super) fn qp(&self) -> Option<*mut bindings::ib_qp> {
         // SAFETY: The id is valid, and has a queue pair if `has_qp`.
         self.has_qp.then(|| unsafe { (*self.id.as_raw()).qp })

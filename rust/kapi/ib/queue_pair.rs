@@ -31,14 +31,12 @@ use crate::kapi::{
         },
         mr::{
             Covered,
-            Mr,
-            RegionSize, //
+            Mr, //
         },
         qp_resources::{
-            Context,
             Part,
             QpResources,
-            QueueSizes,
+            QpSizes,
             Queues, //
         },
         recv_queue::{
@@ -83,32 +81,6 @@ use kernel::{
         SpinLockGuard, //
     },
 };
-
-/// Sizes of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QpSizes {
-    /// Work requests that the send queue holds, one of which the drain needs.
-    pub(crate) send_entries: u32,
-    /// Requests of one chain, beside RDMA Writes.
-    pub(crate) chain: u32,
-    /// Receive buffers, at most.
-    pub(crate) receives: u32,
-    /// Of each region; there are none without.
-    pub(crate) region: Option<RegionSize>,
-    /// What RDMA Reads and Writes need; there are none without.
-    pub(crate) transfers: Option<TransferSizes>,
-}
-
-/// What RDMA Reads and Writes need of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TransferSizes {
-    /// Elements of one work request, at most.
-    pub(crate) elements: u32,
-    /// Segments that are transferred at once on devices that have to register memory for that.
-    pub(crate) contexts: u32,
-    /// Transfers whose RDMA Reads are under way at once.
-    pub(crate) reads: u32,
-}
 
 /// Why there is no queue pair.
 pub(crate) enum NotMade<E: CmHandler> {
@@ -287,23 +259,24 @@ impl<C: Consumer> DerefMut for Locked<'_, C> {
 }
 
 impl<C: Consumer> QueuePair<C> {
-    /// Makes a queue pair on an id whose address and route are resolved. May sleep.
+    /// Creates a queue pair on an id whose address and route are resolved. May sleep.
     pub(crate) fn new(
         id: CmId<C::Cm>,
         sizes: QpSizes,
         queue: C::Queue,
         consumer: impl PinInit<C>,
     ) -> Result<Arc<Self>, NotMade<C::Cm>> {
-        let slots = sizes.send_entries.checked_sub(1).ok_or(EINVAL)?;
-        let reads = sizes.transfers.map_or(0, |transfers| transfers.reads);
+        let slots = sizes.max_send_wr.checked_sub(1).ok_or(EINVAL)?;
+        // Behind the registrations there is a Send.
+        let chain = sizes.max_regs.saturating_add(1);
         let number = Gate::next_number();
         let send = SendQueue {
-            ring: Ring::new(number, slots, sizes.chain, reads)?,
+            ring: Ring::new(number, slots, chain, sizes.max_reads)?,
             regions: KVec::new(),
             ending: false,
             queue,
         };
-        let recv = RecvQueue::new(sizes.receives)?;
+        let recv = RecvQueue::new(sizes.max_recv_wr)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
                 send <- new_spinlock!(send, "rpcrdma_send_queue"),
@@ -321,61 +294,35 @@ impl<C: Consumer> QueuePair<C> {
         Ok(qp)
     }
 
-    /// Makes the objects and opens the queues. On an error dropping `self` undoes it.
+    /// Creates the objects and opens the queues. On an error dropping `self` undoes it.
     fn bring_up(&self, id: CmId<C::Cm>) -> Result<(), NotMade<C::Cm>> {
         let mut hw = QpResources::new(id);
-        // SAFETY: It is let go, given back or put into the field below, while `self` is borrowed.
-        match unsafe { self.make_objects(&mut hw) } {
+        let context: *const Self = self;
+        let context = context.cast_mut().cast();
+        // SAFETY: While `self` is borrowed `hw` is let go, given back or put into the field below,
+        // whose queues are destroyed before `self` goes.
+        let queues = unsafe { hw.make_queues(context, Self::device_event, &self.sizes) };
+        let tried = queues.and_then(|queues| {
+            let tried = self.try_region(&hw);
+            tried.map(|()| queues).map_err(|e| (Part::Region, e))
+        });
+        match tried {
             Ok(queues) => self.open(hw, queues),
-            // What drivers say of sizes that they do not like, or have no memory for.
-            Err((what, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), what, e)),
-            Err((what, e)) => Err(NotMade::Failed(Some(what), e)),
+            // Drivers say so of sizes that they do not like, or have no memory for.
+            Err((part, e @ (ENOMEM | EINVAL))) => Err(NotMade::Refused(hw.into_id(), part, e)),
+            Err((part, e)) => Err(NotMade::Failed(Some(part), e)),
         }
-    }
-
-    /// Makes the objects, and says on an error at what.
-    ///
-    /// # Safety
-    ///
-    /// The queues of `hw` must be destroyed before `self` goes, as those of `hardware` are.
-    unsafe fn make_objects(&self, hw: &mut QpResources<C::Cm>) -> Result<Queues, (Part, Error)> {
-        let pointer: *const Self = self;
-        let context = Context {
-            pointer: pointer.cast_mut().cast(),
-            event: Self::device_event,
-        };
-        let (elements, contexts) = match self.sizes.transfers {
-            Some(transfers) => (transfers.elements, transfers.contexts),
-            None => (1, 0),
-        };
-        let sizes = QueueSizes {
-            send_entries: self.sizes.send_entries,
-            recv_entries: self.sizes.receives.saturating_add(1),
-            elements,
-            contexts,
-        };
-        // SAFETY: The context outlives the queues, as the caller promises.
-        let queues = unsafe { hw.make_queues(&context, sizes) }?;
-        if let Some(size) = self.sizes.region {
-            self.try_region(hw, size).map_err(|e| (Part::Region, e))?;
-        }
-        Ok(queues)
     }
 
     /// Opens the queues. On an error dropping `self` undoes it.
     fn open(&self, hw: QpResources<C::Cm>, queues: Queues) -> Result<(), NotMade<C::Cm>> {
         let mut guard = self.hardware.lock();
         let hw = guard.insert(hw);
-        let Queues {
-            qp,
-            lkey,
-            send_cq,
-            recv_cq,
-        } = queues;
         let (device, port) = hw.id().device_port()?;
+        let Queues { qp, lkey, .. } = queues;
         let target = Target { qp, port };
         // SAFETY: The queue pair was made above, and nobody else knows it yet.
-        if self.sizes.transfers.is_some() && unsafe { is_forced(target)? } {
+        if self.sizes.max_reads != 0 && unsafe { is_forced(target)? } {
             return Err(NotMade::Forced);
         }
         let objects = Objects {
@@ -385,7 +332,7 @@ impl<C: Consumer> QueuePair<C> {
             id: NonNull::new(hw.id().as_raw()),
         };
         // A queue pair comes up once.
-        self.send_cq.populate(send_cq);
+        self.send_cq.populate(queues.send_cq);
         let handlers = Handlers {
             done: Self::send_done,
             read_done: Self::read_done,
@@ -396,7 +343,10 @@ impl<C: Consumer> QueuePair<C> {
         unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than there can be Receives. The callback is for entries of this queue.
-        unsafe { self.recv.open(target, lkey, recv_cq, Self::receive_done) };
+        unsafe {
+            self.recv
+                .open(target, lkey, queues.recv_cq, Self::receive_done)
+        };
         // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
         unsafe { self.gate.open(objects) };
         Ok(())

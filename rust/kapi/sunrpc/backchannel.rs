@@ -22,6 +22,10 @@ use kernel::{
     sync::SpinLock, //
 };
 
+/// Bytes of the longest Call or Reply in the reverse direction that has memory here: no chunks
+/// carry one (RFC 8167, section 5.3).
+pub(crate) const MAX_REVERSE: usize = PAGE_SIZE;
+
 /// A reverse request with its memory.
 #[repr(C)]
 struct Slot {
@@ -48,8 +52,8 @@ impl OwnedSlot {
             Slot {
                 // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
                 rqst: unsafe { core::mem::zeroed() },
-                call: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
-                reply: KVVec::zeroed(PAGE_SIZE, GFP_KERNEL)?,
+                call: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
+                reply: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
                 connection: 0,
                 answered: false,
             },
@@ -58,7 +62,8 @@ impl OwnedSlot {
         Ok(Self(NonNull::from(KBox::leak(slot))))
     }
 
-    /// Makes the request one of that transport, with a Call of at most a page, as received.
+    /// Makes the request one of that transport, with a Call of at most
+    /// [`MAX_REVERSE`] bytes, as received.
     fn fill(
         &mut self,
         xprt: &Xprt,
@@ -90,8 +95,8 @@ impl OwnedSlot {
         rqst.rq_rcv_buf.buflen = call.len() as u32;
         rqst.rq_private_buf.len = call.len() as u32;
         rqst.rq_snd_buf.head[0].iov_base = room.cast();
-        rqst.rq_snd_buf.head[0].iov_len = PAGE_SIZE;
-        rqst.rq_snd_buf.buflen = PAGE_SIZE as u32;
+        rqst.rq_snd_buf.head[0].iov_len = MAX_REVERSE;
+        rqst.rq_snd_buf.buflen = MAX_REVERSE as u32;
         self.0.as_ptr().cast()
     }
 }
@@ -160,7 +165,8 @@ impl Backchannel {
 
     /// Hands a Call to the callback service; false if there is none. Does not sleep.
     ///
-    /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than a page.
+    /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than
+    /// [`MAX_REVERSE`].
     pub(super) fn receive(
         &self,
         xprt: &Xprt,
@@ -168,7 +174,7 @@ impl Backchannel {
         call: &[u8],
         connection: u64,
     ) -> Result<bool> {
-        if call.len() > PAGE_SIZE {
+        if call.len() > MAX_REVERSE {
             return Err(EMSGSIZE);
         }
         // Held until the service has it, so that none is handed over after `destroy`.

@@ -473,7 +473,7 @@ mod suite {
         for taken in 0..8 {
             let mut pieces = bench.memory.pieces((0, 0), (0, 100), (0, 0))?;
             let mapped = bench.map_more(&mut regions, &mut pieces);
-            let refused = (taken >= CONFIG.regions_per_call).then_some(EMSGSIZE);
+            let refused = (taken >= PLAN.qp.max_regs).then_some(EMSGSIZE);
             same("error", mapped.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer(Purpose::Message)?;
@@ -509,15 +509,12 @@ mod suite {
     fn buffers_that_were_not_posted() -> Result {
         let bench = Bench::new()?;
         let mut buffers = KVec::new();
-        for _ in 0..CONFIG.send_buffers {
+        for _ in 0..PLAN.send_buffers {
             buffers.push(bench.qp.send_buffer(Purpose::Message)?, GFP_KERNEL)?;
         }
-        bench.balance.more(CONFIG.send_buffers as usize)?;
-        same(
-            "one more",
-            bench.qp.send_buffer(Purpose::Message).err(),
-            Some(EAGAIN),
-        )?;
+        bench.balance.more(PLAN.send_buffers as usize)?;
+        let more = bench.qp.send_buffer(Purpose::Message);
+        same("one more", more.err(), Some(EAGAIN))?;
         drop(buffers.pop());
         claim(
             bench.qp.send_buffer(Purpose::Pooled).is_ok(),

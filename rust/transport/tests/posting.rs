@@ -33,11 +33,14 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
+        plan::{
+            Plan,
+            UNSIGNALED_RUN, //
+        },
         send_buffer::{
             Attached,
             Purpose, //
         },
-        send_queue::UNSIGNALED_RUN,
         trace::WrKind,
         work::{
             Message,

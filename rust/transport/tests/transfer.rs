@@ -17,12 +17,11 @@ use crate::{
             },
             CmEvent,
             CmHandler,
+            QpSizes,
             Received,
             RecvBuf,
-            RegionSize,
             SendDone,
             TransferKind,
-            TransferSizes,
             Wc, //
         },
         page::TransferMemory,
@@ -34,6 +33,7 @@ use crate::{
     transport::{
         bring_up,
         endpoint::*,
+        plan::Plan,
         send_buffer::{
             Attached,
             Purpose, //

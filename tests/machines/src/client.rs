@@ -18,9 +18,10 @@ mod refusal;
 mod reply_history;
 #[path = "../../../rust/client/reverse_calls.rs"]
 mod reverse_calls;
+#[path = "../../../rust/client/sizes.rs"]
+pub(crate) mod sizes;
 
 pub(crate) use crate::played::{
     call,
-    sizes,
     xprt, //
 };

@@ -48,10 +48,6 @@ pub(crate) mod endpoint {
     }
 }
 
-pub(crate) mod sizes {
-    pub(crate) const REVERSE_SLOTS: u32 = 16;
-}
-
 pub(crate) mod xprt {
     pub(crate) struct ClientXprt;
 }

@@ -4,5 +4,9 @@
 
 #[path = "../../../rust/server/all_pulls.rs"]
 mod all_pulls;
+#[path = "../../../rust/server/backlog.rs"]
+mod backlog;
 #[path = "../../../rust/server/poison.rs"]
 mod poison;
+#[path = "../../../rust/server/sizes.rs"]
+mod sizes;

@@ -3,16 +3,14 @@
 //! Of `rust/transport`.
 
 pub(crate) mod flow;
+#[path = "../../../rust/transport/plan.rs"]
+pub(crate) mod plan;
 #[path = "../../../rust/transport/provided.rs"]
 pub(crate) mod provided;
 #[path = "../../../rust/transport/provided_total.rs"]
 pub(crate) mod provided_total;
-#[path = "../../../rust/transport/queues.rs"]
-pub(crate) mod queues;
-#[path = "../../../rust/transport/region_plan.rs"]
-pub(crate) mod region_plan;
-#[path = "../../../rust/transport/unfit.rs"]
-pub(crate) mod unfit;
+#[path = "../../../rust/transport/unsupported.rs"]
+pub(crate) mod unsupported;
 
 #[cfg(test)]
 mod provided_table;

@@ -3,10 +3,7 @@
 //! The memory regions of a queue pair, between their making and their end.
 
 use crate::kapi::ib::{
-    mr::{
-        Mr,
-        RegionSize, //
-    },
+    mr::Mr,
     qp_resources::QpResources,
     queue_pair::{
         Consumer,
@@ -23,11 +20,15 @@ use kernel::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// Whether the device has regions of the size that is wanted shows when it makes one.
-    pub(super) fn try_region(&self, hw: &QpResources<C::Cm>, size: RegionSize) -> Result {
+    /// Tries whether the device has regions of the size that is wanted, if any are. May sleep.
+    pub(super) fn try_region(&self, hw: &QpResources<C::Cm>) -> Result {
+        let (pages, sg_gaps) = (self.sizes.region_pages, self.sizes.sg_gaps);
+        if pages == 0 {
+            return Ok(());
+        }
         let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
-        let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
+        let mr = unsafe { Mr::new(objects, self.number(), pages, sg_gaps) }?;
         // SAFETY: Nobody else knows of it.
         unsafe { self.deregister_unused(&mr) };
         Ok(())
@@ -45,27 +46,24 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Makes a region. May sleep.
+    /// Allocates a region. May sleep.
     pub(crate) fn alloc_mr(&self) -> Result<Region<Idle>> {
-        self.make_mr(self.sizes.region.ok_or(EOPNOTSUPP)?)
+        self.make_mr(self.sizes.region_pages, self.sizes.sg_gaps)
     }
 
-    /// Makes a region of a single page. May sleep.
+    /// Allocates a region of a single page. May sleep.
     pub(crate) fn alloc_small_mr(&self) -> Result<Region<Idle>> {
-        self.make_mr(RegionSize {
-            pages: 1,
-            sg_gaps: false,
-        })
+        self.make_mr(1, false)
     }
 
-    fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
+    fn make_mr(&self, pages: u32, sg_gaps: bool) -> Result<Region<Idle>> {
         // Not under the lock of `hardware`: who ends the connection needs it, and that may give the
         // memory back that is waited for here.
         let poster = self.enter()?;
         let objects = (poster.objects().pd, poster.objects().device);
         // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
         // table; it waits for posters before it begins to let them go.
-        let mr = unsafe { Mr::new(objects, self.number(), size) }?;
+        let mr = unsafe { Mr::new(objects, self.number(), pages, sg_gaps) }?;
         let flags = GFP_NOWAIT | __GFP_NOWARN;
         let listed = self.send.lock().regions.push(mr.clone(), flags);
         if let Err(e) = listed {

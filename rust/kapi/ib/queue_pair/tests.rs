@@ -19,11 +19,14 @@ use kernel::{
 };
 
 const SIZES: QpSizes = QpSizes {
-    send_entries: 9,
-    chain: 1,
-    receives: 1,
-    region: None,
-    transfers: None,
+    max_send_wr: 9,
+    max_recv_wr: 1,
+    max_send_sge: 1,
+    max_rdma_ctxs: 0,
+    max_reads: 0,
+    max_regs: 0,
+    region_pages: 0,
+    sg_gaps: false,
 };
 const LEN: usize = 64;
 

@@ -18,10 +18,7 @@ use crate::{
             Memory,
             Payload, //
         },
-        mr::{
-            Mr,
-            RegionSize, //
-        },
+        mr::Mr,
         region::*, //
     },
     kunit::{
@@ -57,12 +54,8 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let domain = Domain::new(&device)?;
-        let size = RegionSize {
-            pages,
-            sg_gaps: gaps,
-        };
         // SAFETY: Both stay until `end` or `drop` has deregistered the region.
-        let mr = unsafe { Mr::new(domain.objects(&device), domain.number(), size)? };
+        let mr = unsafe { Mr::new(domain.objects(&device), domain.number(), pages, gaps)? };
         Ok(Self {
             mr,
             memory: Memory::new(8)?,
@@ -260,9 +253,8 @@ mod suite {
         let domain = Domain::new(&device)?;
         for sg_gaps in [false, true] {
             device.refuse(fake::Request::AllocMr, 0);
-            let size = RegionSize { pages: 8, sg_gaps };
             // SAFETY: There is no region to deregister.
-            let made = unsafe { Mr::new(domain.objects(&device), domain.number(), size) };
+            let made = unsafe { Mr::new(domain.objects(&device), domain.number(), 8, sg_gaps) };
             same("error", made.err(), Some(ENOMEM))?;
         }
         drop(domain);

@@ -8,6 +8,7 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
+        backchannel::MAX_REVERSE,
         buffer::RpcBuffer,
         class::REVERSE,
         private::{
@@ -37,13 +38,9 @@ use core::{
 };
 use kernel::{
     error::from_result,
-    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
-
-/// Bytes of a Call in the reverse direction, at most: no chunks carry one (RFC 8167, section 5.3).
-const LARGEST: usize = PAGE_SIZE;
 
 /// What such a transport has of ours, until the RPC layer destroys it.
 struct Data<T: SvcListener> {
@@ -113,7 +110,7 @@ impl<T: SvcListener> ReverseOps<T> {
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
             (*xprt).xprt_class = REVERSE.as_raw().cast();
-            (*xprt).max_payload = LARGEST;
+            (*xprt).max_payload = MAX_REVERSE;
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
         }
@@ -168,7 +165,7 @@ impl<T: SvcListener> ReverseOps<T> {
             let data = Data::<T>::of((*rqst).rq_xprt);
             (rqst, (*rqst).rq_callsize, (*rqst).rq_rcvsize, data)
         };
-        if call > LARGEST {
+        if call > MAX_REVERSE {
             return EINVAL.to_errno();
         }
         from_result(|| {

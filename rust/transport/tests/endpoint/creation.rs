@@ -33,7 +33,7 @@ mod suite {
             let device = Device::new()?;
             let gone = counter()?;
             device.refuse(request, after);
-            let made_qp = make(device.id(silent(&gone)?)?, CONFIG, &gone);
+            let made_qp = make(device.id(silent(&gone)?)?, PLAN, &gone);
             same("error", made_qp.err(), Some(ENOMEM))?;
             let mut expected = KVec::new();
             expected.extend_from_slice(MADE.get(..made).unwrap_or(&[]), GFP_KERNEL)?;
@@ -59,7 +59,7 @@ mod suite {
             let device = Device::new()?;
             let gone = counter()?;
             device.refuse(request, 0);
-            let made = try_to_make(device.id(silent(&gone)?)?, CONFIG, &gone);
+            let made = try_to_make(device.id(silent(&gone)?)?, PLAN, &gone);
             let Err(NotMade::Refused(id, refused, e)) = made else {
                 return Err(EINVAL);
             };
@@ -68,7 +68,7 @@ mod suite {
             device.expect_nothing_left()?;
             // The queue pair's handler alone.
             same("gone", gone.load(Acquire), 1)?;
-            let qp = make(id, CONFIG, &gone)?;
+            let qp = make(id, PLAN, &gone)?;
             drop(qp);
             device.expect_nothing_left()?;
             drop(device);
@@ -81,7 +81,7 @@ mod suite {
     fn creation_without_a_device() -> Result {
         let gone = counter()?;
         let id = fake::unbound_id(silent(&gone)?)?;
-        let made = make(id, CONFIG, &gone);
+        let made = make(id, PLAN, &gone);
         same("error", made.err(), Some(ENODEV))?;
         same("gone", gone.load(Acquire), 2)
     }
@@ -90,11 +90,9 @@ mod suite {
     fn creation_without_room_for_the_drain() -> Result {
         let device = Device::new()?;
         let gone = counter()?;
-        let config = EndpointConfig {
-            send_entries: 0,
-            ..CONFIG
-        };
-        let made = make(device.id(silent(&gone)?)?, config, &gone);
+        let mut plan = PLAN;
+        plan.qp.max_send_wr = 0;
+        let made = make(device.id(silent(&gone)?)?, plan, &gone);
         same("error", made.err(), Some(EINVAL))?;
         device.expect_all(&[])?;
         same("gone", gone.load(Acquire), 2)

@@ -5,16 +5,19 @@
 use crate::{
     kapi::{
         ib::{
-            Received,
-            RegionSize, //
+            QpSizes,
+            Received, //
         },
         page::ExtentIter,
         sys::memalloc::MemoryScope,
         trace::TaskId, //
     },
-    transport::tests::{
-        endpoint::*, //
-        flow,
+    transport::{
+        plan::Plan,
+        tests::{
+            endpoint::*, //
+            flow,
+        },
     },
 };
 use xdr::Role;
@@ -30,18 +33,21 @@ pub(super) const LATE: u32 = 99;
 pub(super) const FLUSHED: u32 = numbers::FLUSHED;
 pub(super) const BROKEN: u32 = numbers::RETRY_EXCEEDED;
 
-pub(super) const CONFIG: EndpointConfig = EndpointConfig {
-    send_entries: 33,
-    regions_per_call: 3,
+pub(super) const PLAN: Plan = Plan {
+    qp: QpSizes {
+        max_send_wr: 33,
+        max_recv_wr: 8,
+        max_send_sge: 1,
+        max_rdma_ctxs: 0,
+        max_reads: 0,
+        max_regs: 3,
+        region_pages: 8,
+        sg_gaps: false,
+    },
+    rpcs: 1,
     send_buffers: 8,
     send_size: 1024,
-    receives: 8,
     receive_size: 256,
-    region: Some(RegionSize {
-        pages: 8,
-        sg_gaps: false,
-    }),
-    transfers: None,
     longest_read: 0,
     provided: 0,
 };
@@ -157,10 +163,10 @@ impl Handler for Listener {
 /// Makes a queue pair on `id`, if that is possible.
 pub(super) fn make(
     id: CmId<Silent>,
-    config: EndpointConfig,
+    plan: Plan,
     gone: &Arc<Atomic<u32>>,
 ) -> Result<Arc<Endpoint<Listener>>> {
-    try_to_make(id, config, gone).map_err(error)
+    try_to_make(id, plan, gone).map_err(error)
 }
 
 /// The error alone; the id goes.
@@ -174,7 +180,7 @@ pub(super) fn error<E: CmHandler>(not_made: NotMade<E>) -> Error {
 /// The same, and says what the device has refused.
 pub(super) fn try_to_make(
     id: CmId<Silent>,
-    config: EndpointConfig,
+    plan: Plan,
     gone: &Arc<Atomic<u32>>,
 ) -> Result<Arc<Endpoint<Listener>>, NotMade<Silent>> {
     let told = Told {
@@ -191,7 +197,7 @@ pub(super) fn try_to_make(
         regions <- new_spinlock!(None, "rpcrdma_test_regions"),
         _gone: gone,
     });
-    bring_up::of_size(id, config, flow()?, listener)
+    bring_up::as_planned(id, plan, flow()?, listener)
 }
 
 /// A handler for an id, that counts itself when it goes.
@@ -223,7 +229,7 @@ impl Bench {
         let balance = Balance::begin();
         let device = made()?;
         let gone = counter()?;
-        let qp = make(device.id(silent(&gone)?)?, CONFIG, &gone)?;
+        let qp = make(device.id(silent(&gone)?)?, PLAN, &gone)?;
         Ok(Self {
             qp,
             gone,

@@ -7,10 +7,9 @@ use crate::{
         ib::{
             fake::Pages,
             Invalidated,
+            QpSizes,
             Received,
-            RegionSize,
-            TransferKind,
-            TransferSizes, //
+            TransferKind, //
         },
         trace::TaskId, //
     },
@@ -85,29 +84,28 @@ impl Bench {
     ) -> Result<Self> {
         let balance = Balance::begin();
         let device = Device::new()?;
-        let config = EndpointConfig {
-            send_entries: slots + 1,
-            regions_per_call: registrations,
+        let plan = Plan {
+            qp: QpSizes {
+                max_send_wr: slots + 1,
+                max_recv_wr: 1,
+                max_send_sge: 1,
+                max_rdma_ctxs: 2 * slots,
+                max_reads: slots,
+                max_regs: registrations,
+                region_pages: 1,
+                sg_gaps: false,
+            },
+            rpcs: 1,
             send_buffers: limit,
             send_size,
-            receives: 1,
             receive_size: 256,
-            region: Some(RegionSize {
-                pages: 1,
-                sg_gaps: false,
-            }),
-            transfers: Some(TransferSizes {
-                elements: 1,
-                contexts: 2 * slots,
-                reads: slots,
-            }),
             longest_read: 3,
             provided: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper =
             pin_init!(Keeper { cookies <- new_spinlock!(KVec::new(), "rpcrdma_test_cookies") });
-        let endpoint = bring_up::of_size(id, config, flow()?, keeper).map_err(|_| EINVAL)?;
+        let endpoint = bring_up::as_planned(id, plan, flow()?, keeper).map_err(|_| EINVAL)?;
         Ok(Self {
             calls: KVec::new(),
             endpoint,

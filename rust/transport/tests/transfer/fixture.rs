@@ -17,22 +17,21 @@ pub(super) const SEND_WITH_INV: u32 = numbers::SEND_WITH_INV;
 pub(super) const REG: u32 = numbers::REG;
 pub(super) const READ: u32 = numbers::READ;
 
-pub(super) const CONFIG: EndpointConfig = EndpointConfig {
-    send_entries: 33,
-    regions_per_call: 4,
+pub(super) const PLAN: Plan = Plan {
+    qp: QpSizes {
+        max_send_wr: 33,
+        max_recv_wr: 8,
+        max_send_sge: 4,
+        max_rdma_ctxs: 8,
+        max_reads: 2,
+        max_regs: 4,
+        region_pages: 2,
+        sg_gaps: false,
+    },
+    rpcs: 1,
     send_buffers: 24,
     send_size: 1024,
-    receives: 8,
     receive_size: 256,
-    region: Some(RegionSize {
-        pages: 2,
-        sg_gaps: false,
-    }),
-    transfers: Some(TransferSizes {
-        elements: 4,
-        contexts: 8,
-        reads: 2,
-    }),
     longest_read: 0,
     provided: 2,
 };
@@ -128,7 +127,7 @@ impl Bench {
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
         Ok(Self {
-            qp: bring_up::of_size(id, CONFIG, flow()?, keeper).map_err(|_| EINVAL)?,
+            qp: bring_up::as_planned(id, PLAN, flow()?, keeper).map_err(|_| EINVAL)?,
             pages: Pages::new(PAGES)?,
             balance,
             device,

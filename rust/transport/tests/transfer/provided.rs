@@ -44,7 +44,7 @@ const LIMITS: ProvidedLimits = ProvidedLimits {
 };
 const TIME: Jiffies = 1000;
 /// More than can be posted and wait, one region each.
-const MANY: u32 = CONFIG.send_entries + CONFIG.send_buffers + CONFIG.provided + 3;
+const MANY: u32 = PLAN.qp.max_send_wr + PLAN.send_buffers + PLAN.provided + 3;
 
 /// So much of what all have, of which there is enough.
 fn share(bytes: usize) -> Result<ProvidedShare> {

@@ -4,6 +4,7 @@
 //! library. Names and meanings are the kernel's.
 
 pub mod alloc;
+pub mod rbtree;
 pub mod sync;
 
 pub use new_mutex as new_spinlock;

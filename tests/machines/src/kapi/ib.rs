@@ -9,8 +9,33 @@ use kernel::prelude::*;
 pub(crate) struct DeviceLimits {
     pub(crate) max_qp_wr: u32,
     pub(crate) max_cqe: u32,
+    pub(crate) registers: bool,
+    pub(crate) max_region_pages: u32,
+    pub(crate) max_regions: u32,
+    pub(crate) max_rdma_reads: u8,
+    pub(crate) max_rdma_reads_begun: u8,
+    pub(crate) max_read_elements: u32,
+    pub(crate) max_send_elements: u32,
+    pub(crate) sg_gaps: bool,
+    pub(crate) bounces: bool,
+    pub(crate) iwarp: bool,
+    pub(crate) ib_or_roce: bool,
+    pub(crate) wr_per_rdma_ctx: u32,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QpSizes {
+    pub(crate) max_send_wr: u32,
+    pub(crate) max_recv_wr: u32,
+    pub(crate) max_send_sge: u32,
+    pub(crate) max_rdma_ctxs: u32,
+    pub(crate) max_reads: u32,
+    pub(crate) max_regs: u32,
+    pub(crate) region_pages: u32,
+    pub(crate) sg_gaps: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     CompletionQueue,
     ProtectionDomain,

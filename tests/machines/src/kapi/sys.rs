@@ -6,6 +6,7 @@
 pub(crate) mod fifo;
 #[path = "../../../../rust/kapi/sys/time.rs"]
 pub(crate) mod time;
+pub(crate) mod workqueue;
 
 pub(crate) mod address {
     use core::fmt;
@@ -31,8 +32,9 @@ pub(crate) mod address {
     }
 }
 
-/// Signals for who never waits: nobody else could give one meanwhile.
+/// Signals, which nothing but queued work could give while they are waited for.
 pub(crate) mod completion {
+    use crate::kapi::sys::workqueue::work_until;
     use kernel::{
         sync::atomic::*,
         time::Jiffies, //
@@ -53,8 +55,8 @@ pub(crate) mod completion {
             self.0.store(true, Full);
         }
 
-        pub(crate) fn wait_timeout(&self, _: Jiffies) -> bool {
-            self.0.load(Full)
+        pub(crate) fn wait_timeout(&self, timeout: Jiffies) -> bool {
+            work_until(timeout, || self.0.load(Full))
         }
     }
 }
@@ -62,6 +64,10 @@ pub(crate) mod completion {
 pub(crate) mod log {
     use crate::kapi::sys::address::SocketAddress;
     use core::fmt::Arguments;
+
+    pub(crate) fn warn(line: Arguments<'_>) {
+        println!("{line}");
+    }
 
     pub(crate) fn inform_about(_: &SocketAddress, line: Arguments<'_>) {
         println!("{line}");

@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Why a device is of no use.
+//! Why a device is not supported.
 
 use crate::kapi::ib::Part;
 use core::fmt;
 use kernel::prelude::*;
 
-/// What a device has refused.
+/// Says why a device is not supported; the text is what the device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Queues that are so long.
-    Queues,
-    /// A region of so many pages.
-    Regions,
-}
-
-impl From<Part> for Refused {
-    fn from(part: Part) -> Self {
-        match part {
-            Part::Region => Self::Regions,
-            Part::CompletionQueue | Part::ProtectionDomain | Part::QueuePair => Self::Queues,
-        }
-    }
-}
-
-/// A device is of no use; the text says why, as what it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum Unsupported {
     /// It has no memory-management extensions.
     CannotRegister,
-    /// The core registers memory for all RDMA by it, since it was told to.
+    /// ib_core registers memory for all RDMA by it, since it was told to.
     RegistersAll,
     /// A region covers `pages`.
     FewPages { pages: u32, needed: u32 },
@@ -40,14 +22,10 @@ pub(crate) enum Unfit {
         needed: u32,
     },
     /// It refuses what is needed, though it is within its limits.
-    Refuses {
-        what: Refused,
-        size: u32,
-        error: Error,
-    },
+    Refused { part: Part, size: u32, error: Error },
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CannotRegister => f.write_str("cannot register memory by work request"),
@@ -69,10 +47,10 @@ impl fmt::Display for Unfit {
                 "has queues for {requests} requests and {completions} completions, \
                  and {needed} are needed"
             ),
-            Self::Refuses { what, size, error } => {
-                let (what, of) = match what {
-                    Refused::Queues => ("queues", "requests"),
-                    Refused::Regions => ("regions", "pages"),
+            Self::Refused { part, size, error } => {
+                let (what, of) = match part {
+                    Part::Region => ("regions", "pages"),
+                    _ => ("queues", "requests"),
                 };
                 write!(
                     f,
@@ -83,11 +61,11 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl From<Unfit> for Error {
-    fn from(unfit: Unfit) -> Self {
-        match unfit {
+impl From<Unsupported> for Error {
+    fn from(reason: Unsupported) -> Self {
+        match reason {
             // There may be memory for it later.
-            Unfit::Refuses { error, .. } => error,
+            Unsupported::Refused { error, .. } => error,
             _ => EOPNOTSUPP,
         }
     }

@@ -12,18 +12,19 @@ use kernel::{
 };
 use xdr::Role;
 
-/// How often it is waited, twice as long each time.
+/// Waits, each of which is twice as long as the one before.
 const WAITS: u32 = 5;
-/// For how many milliseconds at first.
+/// Milliseconds of the first wait.
 const FIRST: i64 = 10;
 
-/// How often somebody will still wait.
-pub(super) struct Patience {
+/// Counts how often something may be tried again.
+pub(super) struct MemoryRetry {
     left: u32,
 }
 
-impl Patience {
-    /// A requester has none: its senders wait elsewhere, and handlers must not.
+impl MemoryRetry {
+    /// Allows a responder to wait. The senders of a requester wait elsewhere, and handlers must
+    /// not.
     #[inline]
     pub(super) fn of(role: Role) -> Self {
         Self {
@@ -31,8 +32,8 @@ impl Patience {
         }
     }
 
-    /// Waits, if `error` says that something is short for a moment, and it was not waited often
-    /// enough; else it is given back. Sleeps.
+    /// Waits for memory, if `error` says that it is short for a moment and there was not waited
+    /// often enough; else gives the error back. Sleeps.
     #[cold]
     pub(super) fn wait(&mut self, error: Error) -> Result {
         if self.left == 0 || !matches!(error, ENOMEM | ENOBUFS) {

@@ -6,6 +6,7 @@
 use super::*;
 use crate::kunit::{
     claim,
+    drivers::limits,
     same, //
 };
 use kernel::prelude::*;
@@ -20,6 +21,27 @@ fn pages(base: u32, len: u32) -> u32 {
     (base + len).div_ceil(4096)
 }
 
+/// A device with regions of so many pages.
+fn device(pages: u32) -> DeviceLimits {
+    DeviceLimits {
+        max_region_pages: pages,
+        ..limits(8192, 8192)
+    }
+}
+
+fn counts(pages: u32, allowed: u32) -> Result<RegionCounts, Unsupported> {
+    RegionCounts::new(&device(pages), allowed)
+}
+
+/// Those where pieces are bounced.
+fn where_bounced(pages: u32, allowed: u32) -> Result<RegionCounts, Unsupported> {
+    let device = DeviceLimits {
+        bounces: true,
+        ..device(pages)
+    };
+    RegionCounts::new(&device, allowed)
+}
+
 #[kunit_tests(rpcrdma_segments)]
 mod suite {
     use super::*;
@@ -28,7 +50,7 @@ mod suite {
     fn as_many_pages_as_the_device_has() -> Result {
         // rxe, siw, a Chelsio adapter, one that covers more than any payload.
         for (device, expected) in [(512, 257), (256, 256), (64, 64), (u32::MAX, 257), (17, 17)] {
-            same("pages", RegionPlan::new(device, 0)?.pages(), expected)?;
+            same("pages", counts(device, 0)?.pages, expected)?;
         }
         Ok(())
     }
@@ -44,8 +66,8 @@ mod suite {
             (64, 64, 64),
             (512, u32::MAX, 257),
         ] {
-            let plan = RegionPlan::new(device, allowed)?;
-            same("pages", plan.pages(), expected)?;
+            let regions = counts(device, allowed)?;
+            same("pages", regions.pages, expected)?;
         }
         Ok(())
     }
@@ -62,17 +84,17 @@ mod suite {
             (512, 18, 15, 15),
             (512, 17, 16, 16),
         ] {
-            let plan = RegionPlan::new(device, allowed)?;
-            same("aligned", plan.aligned(), aligned)?;
-            same("anywhere", plan.payload, anywhere)?;
+            let regions = counts(device, allowed)?;
+            same("aligned", regions.aligned, aligned)?;
+            same("anywhere", regions.payload, anywhere)?;
         }
         Ok(())
     }
 
     #[test]
     fn any_payload_is_one_region() -> Result {
-        let rxe = RegionPlan::new(512, 0)?.pages();
-        let siw = RegionPlan::new(256, 0)?.pages();
+        let rxe = counts(512, 0)?.pages;
+        let siw = counts(256, 0)?.pages;
         for len in Iterator::chain((1..=MIB).step_by(4095), [MIB - 1, MIB]) {
             for base in [0, 1, 2048, 4095] {
                 claim(pages(base, len) <= rxe, "one region on rxe")?;
@@ -88,20 +110,16 @@ mod suite {
     fn every_server_takes_the_segments() -> Result {
         for allowed in 17..=257 {
             for device in [256, 257, 512] {
-                let plan = RegionPlan::new(device, allowed)?;
-                claim(plan.payload <= 16, "the largest payload fits")?;
-                claim(16 * plan.pages() >= pages(4095, MIB), "with its pages")?;
+                let regions = counts(device, allowed)?;
+                claim(regions.payload <= 16, "the largest payload fits")?;
+                claim(16 * regions.pages >= pages(4095, MIB), "with its pages")?;
             }
         }
         // One that begins with a page.
-        same(
-            "of the smallest regions",
-            RegionPlan::new(16, 0)?.aligned(),
-            16,
-        )?;
+        same("of the smallest regions", counts(16, 0)?.aligned, 16)?;
         for allowed in 19..=257 {
-            let plan = RegionPlan::new(512, allowed)?;
-            claim(plan.message() <= 16, "so does a whole message")?;
+            let regions = counts(512, allowed)?;
+            claim(regions.message() <= 16, "so does a whole message")?;
         }
         // More than each server has to take (RFC 8267, section 6.4.2): of a payload anywhere, of a
         // whole message, and of one whose pieces do not join.
@@ -110,10 +128,14 @@ mod suite {
             (512, 17, 16, 18, 22),
             (512, 18, 15, 17, 21),
         ] {
-            let plan = RegionPlan::new(device, allowed)?;
-            same("of a payload", plan.payload, payload)?;
-            same("of a message", plan.message(), message)?;
-            same("bounced", plan.bounced().message(), bounced)?;
+            let regions = counts(device, allowed)?;
+            same("of a payload", regions.payload, payload)?;
+            same("of a message", regions.message(), message)?;
+            same(
+                "bounced",
+                where_bounced(device, allowed)?.message(),
+                bounced,
+            )?;
         }
         Ok(())
     }
@@ -121,9 +143,9 @@ mod suite {
     #[test]
     fn regions_that_are_too_small() -> Result {
         for (device, allowed) in [(0, 0), (1, 0), (15, 0), (512, 15), (512, 1), (15, 257)] {
-            let refused = RegionPlan::new(device, allowed).err();
+            let refused = counts(device, allowed).err();
             claim(
-                matches!(refused, Some(Unfit::FewPages { needed: 16, .. })),
+                matches!(refused, Some(Unsupported::FewPages { needed: 16, .. })),
                 "it is refused",
             )?;
         }
@@ -133,11 +155,11 @@ mod suite {
     #[test]
     fn the_largest_header_fits_the_smallest_threshold() -> Result {
         for allowed in [0, 16, 17, 30, 256] {
-            let plan = RegionPlan::new(512, allowed)?.bounced();
-            let message = plan.message() as usize;
+            let regions = where_bounced(512, allowed)?;
+            let message = regions.message() as usize;
             let header = header_size(message, [], Some(message));
             claim(header <= LEAST_THRESHOLD, "whole messages both ways")?;
-            let header = header_size(message, [plan.segments()], None);
+            let header = header_size(message, [regions.segments()], None);
             claim(header <= LEAST_THRESHOLD, "and with a Write chunk")?;
         }
         Ok(())
@@ -148,24 +170,28 @@ mod suite {
         for (device, allowed, message, segments) in
             [(512, 0, 3, 2), (256, 0, 4, 3), (512, 17, 18, 17)]
         {
-            let plan = RegionPlan::new(device, allowed)?;
-            same("of a message", plan.message(), message)?;
-            same("of an RPC", plan.rpc(), 2 * message)?;
-            same("of a chunk", plan.segments(), segments)?;
-            same("of gaps", plan.gaps(3), 3)?;
+            let regions = counts(device, allowed)?;
+            same("of a message", regions.message(), message)?;
+            same("of an RPC", regions.rpc(), 2 * message)?;
+            same("of a chunk", regions.segments(), segments)?;
+            same("of gaps", regions.gaps(3), 3)?;
             // Each of the two pieces in front of whole pages and behind them, too.
-            same("of gaps then", plan.bounced().gaps(3), 9)?;
+            same("of gaps then", where_bounced(device, allowed)?.gaps(3), 9)?;
             // A READ's chunk with padding and a whole Call beside it are within that.
-            claim(segments < plan.rpc() as usize, "a list has room for it")?;
+            claim(segments < regions.rpc() as usize, "a list has room for it")?;
             // A head that ends a page, whole pages and a tail: each of the three parts may be two
             // pieces that do not join, and the pages have one more in front of the whole ones, and
             // one behind them.
             same(
                 "where pieces do not join",
-                plan.bounced().message(),
+                where_bounced(device, allowed)?.message(),
                 message + 4,
             )?;
-            same("of a chunk then", plan.bounced().segments(), segments + 2)?;
+            same(
+                "of a chunk then",
+                where_bounced(device, allowed)?.segments(),
+                segments + 2,
+            )?;
         }
         Ok(())
     }
