@@ -115,4 +115,16 @@ mod suite {
         other.end()?;
         one.end()
     }
+
+    #[test]
+    fn a_message_alone() -> Result {
+        let bench = Bench::new()?;
+        let buffer = bench.qp.send_buffer(Purpose::Message)?;
+        // No more than the buffer has is sent.
+        buffer.post(usize::MAX, None, nobody)?;
+        same("length", bench.device.send(0)?.sge.1, 1024)?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED])?;
+        bench.end()
+    }
 }
