@@ -170,9 +170,9 @@ impl<'a> Decoder<'a, '_> {
     /// with the rest: all replies leave it empty (RFC 8166, section 4.3.1).
     fn lists(&mut self, reader: &mut Reader<'a>) -> Result<Lists<'a>, DecodeError> {
         // All three are "not present", as in most messages.
-        let nothing = [0; MIN_HEADER - FixedHeader::SIZE];
-        if let Some(rest) = reader.rest().strip_prefix(&nothing) {
-            *reader = Reader::new(rest);
+        let mut ahead = *reader;
+        if ahead.words() == Ok([0; 3]) {
+            *reader = ahead;
             return Ok(Lists::default());
         }
         if reader.clone().present()? {
