@@ -93,6 +93,7 @@ impl<'b> Encoder<'b> {
     }
 
     /// Ends the Read list.
+    #[inline]
     pub fn end_reads(mut self) -> WriteEncoder<'b> {
         self.0.writer.words([0]);
         WriteEncoder(self.0)
@@ -141,6 +142,7 @@ impl<'b> WriteEncoder<'b> {
     }
 
     /// Ends the Write list.
+    #[inline]
     pub fn end_writes(mut self) -> ReplyEncoder<'b> {
         self.0.writer.words([0]);
         ReplyEncoder(self.0)
@@ -158,6 +160,7 @@ impl ReplyEncoder<'_> {
     }
 
     /// Marks the Reply chunk as not present. Returns the header's length in octets.
+    #[inline]
     pub fn no_reply_chunk(mut self) -> Result<usize, EncodeError> {
         self.0.writer.words([0]);
         self.0.finish(false)
@@ -192,6 +195,7 @@ impl Lists<'_> {
         }
     }
 
+    #[inline]
     fn finish(&self, reply_chunk: bool) -> Result<usize, EncodeError> {
         if let Some(error) = self.error {
             return Err(error);

@@ -69,6 +69,9 @@ impl<'a> ReadList<'a> {
 
     /// Checks each segment, each Read chunk and all together against `limits`.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), DecodeError> {
+        if self.is_empty() {
+            return Ok(());
+        }
         // First, since the time that the rest takes depends on it.
         if self.raw.len() / ReadSegment::LISTED_SIZE > limits.read_segments {
             return Err(DecodeError::ReadSegments);

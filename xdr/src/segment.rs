@@ -28,6 +28,7 @@ impl Segment {
     pub const SIZE: usize = 16;
 
     /// Takes a segment.
+    #[inline]
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let [handle, length, high, low] = reader.words()?;
         Ok(Self {
@@ -38,6 +39,7 @@ impl Segment {
     }
 
     /// Puts the segment.
+    #[inline]
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         let (high, low) = ((self.offset >> 32) as u32, self.offset as u32);
         writer.words([self.handle, self.length, high, low]);

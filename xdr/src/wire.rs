@@ -106,6 +106,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Reserves `N` octets; `None` when they do not fit.
+    #[inline]
     pub(crate) fn reserve<const N: usize>(&mut self) -> Option<&'b mut [u8; N]> {
         self.needed = self.needed.saturating_add(N);
         // After one field did not fit `rest` stays empty, so nothing is written out of place.

@@ -5,6 +5,10 @@
 use super::{
     call,
     error,
+    malformed::{
+        patched,
+        SPACE, //
+    },
     reply,
     require,
     Check, //
@@ -230,6 +234,9 @@ pub fn check_long_messages() -> Check {
             .is_some_and(|chunk| chunk.length() == 8200),
         "octets in the Reply chunk",
     )?;
+    let mut space = [0; SPACE];
+    let shortest = patched(vectors::PROVIDED_REPLY, &[(7, 8), (13, 0)], &mut space)?;
+    require(self::call(shortest).is_ok(), "Long Call of eight octets")?;
     // Section 4.2.4: what follows the lists is not looked at.
     let mut longer = [0xff; LONGER];
     let call = self::call(followed(vectors::LONG_CALL, &mut longer)?)?;

@@ -4,6 +4,10 @@
 
 use super::{
     call,
+    malformed::{
+        patched,
+        SPACE, //
+    },
     put,
     reply,
     require,
@@ -200,6 +204,12 @@ fn check_long_reply() -> Check {
     require(
         long.reply_written(room.segments().take(1)) == Err(ReturnError::SegmentCount),
         "a Reply chunk with a segment added",
+    )?;
+    let mut space = [0; SPACE];
+    let shortest = patched(vectors::LONG_REPLY, &[(11, 8), (15, 0)], &mut space)?;
+    require(
+        reply(shortest)?.reply_written(room.segments()) == Ok(8),
+        "a Long Reply of eight octets",
     )?;
     let no_payload = crate::Reply {
         reply_chunk: None,
