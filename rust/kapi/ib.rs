@@ -29,9 +29,9 @@ mod wc;
 
 pub(crate) use self::{
     buffer::{
-        Direction,
         DmaBuffer,
-        Maker, //
+        Maker,
+        MappedBuffer, //
     },
     cm::{
         AcceptParams,

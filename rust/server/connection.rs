@@ -295,7 +295,7 @@ impl Handler for Responder {
         if !ok {
             return self.end_read();
         }
-        reading.memory = memory.into_read_pages();
+        reading.memory = Some(memory);
         let mut waiting = self.waiting.lock();
         waiting.end_read();
         let rest = waiting.arrived(RecvItem::ReadDone(reading));

@@ -6,7 +6,6 @@ use crate::{
     kapi::{
         ib::{
             Access,
-            Direction,
             DmaBuffer,
             Maker,
             Poster,
@@ -32,7 +31,10 @@ use crate::{
         },
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    prelude::*, //
+};
 use xdr::{
     Role,
     Segment, //
@@ -189,7 +191,7 @@ impl<H: Handler> Endpoint<H> {
         let size = self.config().send_size;
         let made = self
             .enter()
-            .and_then(|poster| self.make_buffer(&poster, size, Direction::ToDevice, maker));
+            .and_then(|poster| self.make_buffer(&poster, size, DataDirection::ToDevice, maker));
         match made {
             Ok(mut buffer) => {
                 buffer.id = self.lock().next_id();

@@ -13,10 +13,7 @@ pub(crate) use self::event::QpEvent;
 
 use crate::kapi::{
     ib::{
-        buffer::{
-            Direction,
-            DmaBuffer, //
-        },
+        buffer::DmaBuffer,
         cm::{
             AcceptParams,
             CmHandler,
@@ -73,6 +70,7 @@ use core::{
 };
 use kernel::{
     alloc::Flags,
+    dma::DataDirection,
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
@@ -481,7 +479,7 @@ impl<C: Consumer> QueuePair<C> {
     /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's,
     /// or one to send from.
     pub(crate) fn add_receive(&self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
-        if !buffer.is_for(self.number(), Direction::FromDevice) {
+        if !buffer.is_for(self.number(), DataDirection::FromDevice) {
             return Err(buffer);
         }
         self.recv.queue.lock().add(buffer)

@@ -115,13 +115,6 @@ impl InvalidatedKey<'_> {
     }
 }
 
-/// What a posted registration needs to know.
-pub(super) struct Registration {
-    pub(super) mr: *mut bindings::ib_mr,
-    pub(super) rkey: u32,
-    pub(super) access: Access,
-}
-
 /// The right to use one memory region, in state `S`.
 pub(crate) struct Region<S> {
     mr: Arc<Mr>,
@@ -168,7 +161,7 @@ impl<S> Region<S> {
             id: self.id(),
             elements: self.mr.mapped(),
             key: self.key,
-            direction: self.access.direction(),
+            access: self.access,
         }
     }
 }
@@ -235,12 +228,13 @@ impl Region<Mapped> {
         self.into_state(Idle)
     }
 
-    /// What its registration names, for as long as nobody deregisters it.
-    pub(super) fn registration(&self) -> Registration {
-        Registration {
+    /// Returns the request that registers it, but for what all requests have.
+    pub(super) fn registration(&self) -> bindings::ib_reg_wr {
+        bindings::ib_reg_wr {
             mr: self.mr.as_raw(),
-            rkey: self.key.rkey,
-            access: self.access,
+            key: self.key.rkey,
+            access: self.access.as_raw() as i32,
+            ..Default::default()
         }
     }
 

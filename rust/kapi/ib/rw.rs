@@ -17,16 +17,10 @@ use crate::kapi::{
             Target, //
         },
     },
-    page::{
-        PageRun, //
-        TransferMemory,
-    },
+    page::TransferMemory,
     sys::uses::Use, //
 };
-use core::{
-    mem::MaybeUninit,
-    num::NonZero, //
-};
+use core::num::NonZero;
 use kernel::{
     alloc::Flags,
     error::to_result,
@@ -180,9 +174,15 @@ impl RwCtx {
         let first = self.elements.len();
         let elements = &mut self.elements;
         // What an adapter is to see as one piece must be without gaps.
-        let len = self.memory.take_at(offset, len, self.longest, |pattern| {
-            add_elements(elements, &pattern)
-        })?;
+        let add = |bv_page, bv_offset, bv_len| {
+            let element = bindings::bio_vec {
+                bv_page,
+                bv_len: bv_len as u32,
+                bv_offset: bv_offset as u32,
+            };
+            elements.push_within_capacity(element).map_err(|_| EMSGSIZE)
+        };
+        let len = self.memory.take_at(offset, len, self.longest, add)?;
         if len == 0 {
             return Err(EMSGSIZE.into());
         }
@@ -309,27 +309,6 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
         }
         longest_piece(device)
     }
-}
-
-/// Adds the elements, if there is room.
-fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &PageRun<'_>) -> bool {
-    let set = |element: &mut MaybeUninit<_>, bv_page, bv_offset, bv_len| {
-        element.write(bindings::bio_vec {
-            bv_page,
-            bv_len,
-            bv_offset,
-        });
-    };
-    let lengthen = |element: &mut MaybeUninit<bindings::bio_vec>, by| {
-        // SAFETY: Only what was set before is lengthened.
-        let len = unsafe { &mut element.assume_init_mut().bv_len };
-        // No message is so long that this wraps.
-        *len = len.wrapping_add(by);
-    };
-    let n = pattern.put(elements.spare_capacity_mut(), set, lengthen);
-    // SAFETY: So many elements were set.
-    unsafe { elements.inc_len(n.unwrap_or(0)) };
-    n.is_some()
 }
 
 impl Drop for RwCtx {

@@ -163,7 +163,7 @@ impl From<Covered> for CoveredRegion {
             handle: covered.key.rkey,
             id: covered.id,
             elements: covered.elements,
-            direction: covered.direction.as_raw().0,
+            direction: covered.access.direction() as i32,
         })
     }
 }

@@ -23,29 +23,30 @@ use kernel::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// Whether the device has regions of the size that is wanted shows when it makes one.
+    /// Makes a region of the size that is wanted, and lets it go: whether the device has such shows
+    /// only then. May sleep.
     pub(super) fn try_region(&self, hw: &QpResources<C::Cm>, size: RegionSize) -> Result {
         let objects = (hw.pd().ok_or(ENODEV)?, hw.id().device()?);
         // SAFETY: Both are valid, and stay so until the end of this function.
         let mr = unsafe { Mr::new(objects, self.gate.number(), size) }?;
         // SAFETY: Nobody else knows of it.
-        unsafe { self.deregister_unused(&mr) };
+        unsafe { self.deregister(&mr) };
         Ok(())
     }
 
-    /// Takes a region from the device that covers nothing. May sleep.
+    /// Takes a region from the device. May sleep.
     ///
     /// # Safety
     ///
     /// As [`Mr::deregister`].
-    unsafe fn deregister_unused(&self, mr: &Mr) {
+    pub(super) unsafe fn deregister(&self, mr: &Mr) {
         // SAFETY: The caller promises what that asks for.
-        if let Err((covered, e)) = unsafe { mr.deregister(drop) } {
-            self.consumer.deregistered(covered, Err(e));
+        if let Some((covered, result)) = unsafe { mr.deregister() } {
+            self.consumer.deregistered(covered, result);
         }
     }
 
-    /// Makes a region. May sleep.
+    /// Makes a region of the size that the queue pair was made for. May sleep.
     pub(crate) fn alloc_mr(&self) -> Result<Region<Idle>> {
         self.make_mr(self.sizes.region.ok_or(EOPNOTSUPP)?)
     }
@@ -71,7 +72,7 @@ impl<C: Consumer> QueuePair<C> {
         if let Err(e) = listed {
             // Not under the lock: it may sleep.
             // SAFETY: Nobody else knows of it.
-            unsafe { self.deregister_unused(&mr) };
+            unsafe { self.deregister(&mr) };
             return Err(e.into());
         }
         // SAFETY: It was made above, and has no other token.
@@ -95,6 +96,6 @@ impl<C: Consumer> QueuePair<C> {
         drop(listed);
         // SAFETY: Its only token was idle, and is no more: so it covers nothing, and nobody else
         // can. The tear-down, which waits for posters, does not find it.
-        unsafe { self.deregister_unused(&mr) };
+        unsafe { self.deregister(&mr) };
     }
 }

@@ -101,15 +101,9 @@ impl<C: Consumer> QueuePair<C> {
     fn deregister_all(&self) {
         let regions = core::mem::take(&mut self.send.lock().regions);
         for mr in &regions {
-            let mut covered = None;
             // SAFETY: The queue pair is gone, and posters have left, of whom the last may have made
             // one.
-            let result = unsafe { mr.deregister(|what| covered = Some(what)) };
-            match (result, covered) {
-                (Ok(()), Some(covered)) => self.consumer.deregistered(covered, Ok(())),
-                (Ok(()), None) => (),
-                (Err((covered, e)), _) => self.consumer.deregistered(covered, Err(e)),
-            }
+            unsafe { self.deregister(mr) };
         }
     }
 

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use kernel::{
+    dma::DataDirection,
     prelude::*,
     sync::Arc, //
 };
@@ -84,9 +85,9 @@ mod suite {
         let id = device.id(Arc::new(Echo, GFP_KERNEL)?)?;
         let buffers = KVec::with_capacity(1, GFP_KERNEL)?;
         let qp = QueuePair::new(id, SIZES, buffers, Echo).map_err(|_| EINVAL)?;
-        let send = DmaBuffer::new(&qp.enter()?, LEN, Direction::ToDevice, Maker::Task)?;
+        let send = MappedBuffer::new(&qp.enter()?, LEN, DataDirection::ToDevice, Maker::Task)?;
         claim(qp.lock().push_within_capacity(send).is_ok(), "room")?;
-        let receive = DmaBuffer::new(&qp.enter()?, LEN, Direction::FromDevice, Maker::Task)?;
+        let receive = MappedBuffer::new(&qp.enter()?, LEN, DataDirection::FromDevice, Maker::Task)?;
         claim(qp.add_receive(receive).is_ok(), "room")?;
         for message in [&b"one"[..], b"second"] {
             same("posted", qp.post_receives(1)?, 1)?;

@@ -6,8 +6,8 @@
 use crate::{
     kapi::ib::{
         buffer::{
-            Direction,
-            Maker, //
+            Maker,
+            MappedBuffer, //
         },
         fake::{
             self,
@@ -23,6 +23,8 @@ use crate::{
         same, //
     },
 };
+
+use kernel::dma::DataDirection;
 
 const SIZE: usize = 256;
 
@@ -59,10 +61,10 @@ impl Bench {
 
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
-        let buffer = DmaBuffer::new(
+        let buffer = MappedBuffer::new(
             &self.domain.enter()?,
             SIZE,
-            Direction::FromDevice,
+            DataDirection::FromDevice,
             Maker::Task,
         )?;
         Ok(self.queue.add(buffer).is_ok())

@@ -5,10 +5,7 @@
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::{
-            Direction,
-            DmaBuffer, //
-        },
+        buffer::DmaBuffer,
         region::{
             Invalidating,
             Mapped,
@@ -28,7 +25,10 @@ use crate::kapi::{
         rw::RwCtx, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    prelude::*, //
+};
 
 /// The flag of a request that is signaled.
 pub(crate) const SEND_SIGNALED: i32 = bindings::ib_send_flags_IB_SEND_SIGNALED;
@@ -181,7 +181,7 @@ impl<'a, T, R> Chain<'a, T, R> {
     ) {
         let len = len.min(buffer.len());
         buffer.sync_for_device(len);
-        let ours = buffer.is_for(self.ring.owner, Direction::ToDevice);
+        let ours = buffer.is_for(self.ring.owner, DataDirection::ToDevice);
         let element = bindings::ib_sge {
             addr: buffer.dma_addr(),
             length: len as u32,

@@ -6,8 +6,8 @@
 use crate::{
     kapi::ib::{
         buffer::{
-            Direction,
-            Maker, //
+            Maker,
+            MappedBuffer, //
         },
         fake::{
             self,
@@ -22,6 +22,8 @@ use crate::{
         same, //
     },
 };
+
+use kernel::dma::DataDirection;
 
 const HANDLERS: Handlers = Handlers {
     done: fake::ignore,
@@ -59,7 +61,12 @@ impl Bench {
     }
 
     fn buffer(&self) -> Result<DmaBuffer> {
-        DmaBuffer::new(&self.domain.enter()?, 64, Direction::ToDevice, Maker::Task)
+        MappedBuffer::new(
+            &self.domain.enter()?,
+            64,
+            DataDirection::ToDevice,
+            Maker::Task,
+        )
     }
 
     /// Posts Sends of so many bytes in one chain of `n` at most; each owns its length.

@@ -40,11 +40,8 @@ impl WorkRequest {
     /// Becomes the registration of a region.
     #[inline(always)]
     pub(super) fn reg_mr(&mut self, links: Links, region: &Region<Mapped>) {
+        self.registration = region.registration();
         self.set(links, bindings::ib_wr_opcode_IB_WR_REG_MR);
-        let registration = region.registration();
-        self.registration.mr = registration.mr;
-        self.registration.key = registration.rkey;
-        self.registration.access = registration.access.as_raw() as i32;
     }
 
     /// Becomes a local invalidation.
