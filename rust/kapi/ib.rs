@@ -34,7 +34,6 @@ pub(crate) use self::{
         MappedBuffer, //
     },
     cm::{
-        AcceptParams,
         CmEvent,
         CmEventKind,
         CmHandler,

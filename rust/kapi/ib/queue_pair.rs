@@ -15,7 +15,6 @@ use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
         cm::{
-            AcceptParams,
             CmHandler,
             CmId,
             ConnectParams, //
@@ -418,6 +417,11 @@ impl<C: Consumer> QueuePair<C> {
         (self.send_cq.copy().unwrap_or(0), self.recv.cq())
     }
 
+    /// Starts to connect; the outcome comes as an event of the id. May sleep.
+    pub(crate) fn connect(&self, params: &ConnectParams<'_>) -> Result {
+        self.with_id(|id| id.connect(params))
+    }
+
     /// Takes the lock of the send queue.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, C> {
@@ -433,8 +437,8 @@ impl<C: Consumer> QueuePair<C> {
         self.gate.enter()
     }
 
-    /// Starts to connect; the outcome comes as an event of the id. May sleep.
-    pub(crate) fn connect(&self, params: &ConnectParams<'_>) -> Result {
+    /// Calls a function of the id. `ENOTCONN` when that is gone. May sleep.
+    fn with_id(&self, call: impl FnOnce(&CmId<C::Cm>) -> Result) -> Result {
         match &*self.hardware.lock() {
             Some(hw) => hw.id().connect(params),
             None => Err(ENOTCONN),
@@ -442,21 +446,15 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     /// Accepts the connection that the id was made for. May sleep.
-    pub(crate) fn accept(&self, params: &AcceptParams<'_>) -> Result {
-        match &*self.hardware.lock() {
-            Some(hw) => hw.id().accept(params),
-            None => Err(ENOTCONN),
-        }
+    pub(crate) fn accept(&self, params: &ConnectParams<'_>) -> Result {
+        self.with_id(|id| id.accept(params))
     }
 
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.
     ///
     /// An error says only that there was no connection.
     pub(crate) fn disconnect(&self) -> Result {
-        match &*self.hardware.lock() {
-            Some(hw) => hw.id().disconnect(),
-            None => Err(ENOTCONN),
-        }
+        self.with_id(CmId::disconnect)
     }
 
     /// Makes a transfer of at most `parts` parts. May sleep, as `flags` say. `ENOTCONN` when the
