@@ -64,6 +64,7 @@ pub(crate) use self::{
         QpEvent,
         QpSizes,
         QueuePair,
+        Step,
         TransferSizes, //
     },
     recv_queue::{

@@ -32,7 +32,7 @@ use kernel::{
 /// Pages that are neighbours in the kernel's map of all pages are neighbours in memory.
 const FLAT_MAP: bool = cfg!(any(CONFIG_FLATMEM, CONFIG_SPARSEMEM_VMEMMAP));
 
-/// Where a run of memory begins.
+/// The beginning of a run of memory.
 #[derive(Clone, Copy)]
 enum Start {
     /// At an address of the direct map.
@@ -171,10 +171,10 @@ impl Extents {
     }
 }
 
-/// What keeps memory for a region.
+/// The references that keep memory for a region.
 pub(super) type Keepers = (Option<Cover>, Option<Arc<PageList>>);
 
-/// What is left of a message, or of its payload, for regions to cover.
+/// The rest of a message, or of its payload, for regions to cover.
 ///
 /// # Invariants
 ///
@@ -186,7 +186,7 @@ pub(crate) struct ExtentIter<'a> {
     extents: Extents,
     /// Pages that the owner of the message may let go of before.
     kept: Option<Arc<PageList>>,
-    /// Where the owner counts the regions that he waits for.
+    /// The count of the regions that the owner waits for.
     covers: Option<NonNull<Covers>>,
     /// It is room: what is written there spoils nothing that others have.
     writable: bool,

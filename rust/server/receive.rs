@@ -160,7 +160,6 @@ fn settle(
 }
 
 /// What to do with a message.
-#[inline(always)]
 fn dispose<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
@@ -294,7 +293,6 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-#[inline(always)]
 fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
     let PendingRead {
         request,
@@ -341,9 +339,8 @@ fn verify_long_call(
         .is_some_and(|prefix| prefix.xid == ctx.xid && prefix.direction() == Some(Direction::Call));
     let word = |position: u64, _| {
         let mut word = [0; 4];
-        memory
-            .copy_to(usize::try_from(position).ok()?, &mut word)
-            .ok()?;
+        let position = usize::try_from(position).ok()?;
+        memory.copy_to(position, &mut word).ok()?;
         Some(u32::from_be_bytes(word))
     };
     match xdr::Message::decode(message.bytes(), &connection.limits) {
@@ -386,7 +383,6 @@ fn pull<'a>(
 }
 
 /// Takes memory for what is read for a Call. `EMSGSIZE` if the thread has not so much.
-#[inline]
 fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<TransferMemory> {
     rqst.take_memory(len).inspect_err(|e| {
         if *e == EMSGSIZE {
@@ -405,7 +401,6 @@ fn pad(memory: &mut TransferMemory, end: usize) -> Result {
 }
 
 /// Prepares to read one chunk, to the front of the memory.
-#[inline(always)]
 fn read_one<'a>(
     connection: &'a Connection,
     chunk: &ReadChunk<'_>,

@@ -136,9 +136,9 @@ impl MappedBuffer {
         self.addr
     }
 
-    /// Returns whether some devices send the first `len` bytes in place, and call an unsignaled Send done
-    /// before the peer has them. siw does so from a page on; but it copies what is slab memory,
-    /// from which `kmalloc` serves up to two pages.
+    /// Returns whether some devices send the first `len` bytes in place, and call an unsignaled
+    /// Send done before the peer has them. siw does so from a page on; but it copies what is slab
+    /// memory, from which `kmalloc` serves up to two pages.
     pub(crate) fn is_sent_in_place(&self, len: usize) -> bool {
         len >= kernel::page::PAGE_SIZE && self.len > 2 * kernel::page::PAGE_SIZE
     }

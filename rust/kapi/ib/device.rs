@@ -51,10 +51,10 @@ pub(crate) struct DeviceLimits {
 }
 
 impl DeviceLimits {
-    /// Whether a key that a peer has invalidated is that of a registration which the device has
-    /// worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key may
-    /// be invalidated before it is valid, and siw looks at a part of it alone. Of other protocols
-    /// this is not known.
+    /// Returns whether a key that a peer has invalidated is that of a registration which the device
+    /// has worked off: it looks at the whole key, as InfiniBand and RoCE have it. Over iWARP a key
+    /// may be invalidated before it is valid, and siw looks at a part of it alone. Of other
+    /// protocols this is not known.
     #[inline]
     pub(crate) fn checks_keys(&self) -> bool {
         self.registers && self.ib_or_roce
@@ -98,12 +98,13 @@ impl DeviceLimits {
     }
 }
 
-/// A limit, which has a sign before 7.3.
+/// Returns a limit, which has a sign before 7.3.
 fn limit(number: impl TryInto<u32>) -> u32 {
     number.try_into().unwrap_or(0)
 }
 
-/// Pages that may be mapped for a device as one, at least: one behind the other in memory.
+/// Returns the number of pages, one behind the other in memory, that may be mapped for a device as
+/// one.
 ///
 /// # Safety
 ///
@@ -123,6 +124,8 @@ pub(super) unsafe fn longest_piece(device: *mut bindings::ib_device) -> NonZero<
 pub(crate) struct DeviceName([c_char; bindings::IB_DEVICE_NAME_MAX as usize]);
 
 impl DeviceName {
+    /// Copies the name of a device.
+    ///
     /// # Safety
     ///
     /// `device` must be a valid device.
@@ -137,7 +140,7 @@ impl DeviceName {
         Self(name)
     }
 
-    /// Where the name is: it ends with a 0.
+    /// Returns the address of the name, which ends with a 0.
     #[inline]
     pub(in crate::kapi) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr()

@@ -92,7 +92,7 @@ impl Ledger {
         if !OPENED.populate(()) {
             return Err(EBUSY);
         }
-        // SAFETY: Only who is first to populate comes here.
+        // SAFETY: Only the first to populate comes here.
         unsafe { BOOK.init() };
         OPEN.populate(());
         Ok(Self(()))

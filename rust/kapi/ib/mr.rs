@@ -49,7 +49,7 @@ pub(crate) struct RegionSize {
     pub(crate) sg_gaps: bool,
 }
 
-/// What a peer may do to a region.
+/// The right that a peer has to a region.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// RDMA Read: for Read chunks.
@@ -117,7 +117,7 @@ struct Core {
     mapped: u32,
     access: Access,
     keepers: Keepers,
-    /// What is covered, piece by piece. Empty while [`Mr::cover`] has it.
+    /// The pieces that are covered. Empty while [`Mr::cover`] has it.
     sg: KVVec<bindings::scatterlist>,
 }
 
@@ -279,8 +279,8 @@ impl Mr {
     ///
     /// # Safety
     ///
-    /// The first `mapped` elements must be mapped for the device and that access, and be used as such
-    /// no more.
+    /// The first `mapped` elements must be mapped for the device and that access, and be used as
+    /// such no more.
     unsafe fn unmap(&self, sg: &mut [bindings::scatterlist], mapped: u32, access: Access) {
         let (device, sg) = (self.device.as_ptr(), sg.as_mut_ptr());
         let direction = raw(access.direction());
@@ -297,8 +297,8 @@ impl Mr {
     ///
     /// # Safety
     ///
-    /// No queue pair that names it may be left, or it must cover nothing; nor may anybody be left
-    /// who may cover memory with it.
+    /// No queue pair that names it may be left, or it must cover nothing; nor may anything be left
+    /// that may cover memory with it.
     pub(super) unsafe fn deregister(&self) -> Option<(Covered, Result)> {
         let mut core = self.core.lock();
         if core::mem::replace(&mut core.ending, true) {
@@ -316,8 +316,8 @@ impl Mr {
         let mut core = self.core.lock();
         let keepers = self.take_back(&mut core);
         core.dead = true;
-        // Its memory may be such as is given back only by who may sleep, which whoever drops the
-        // last reference may not.
+        // Large lists are given back only where one may sleep, and the last reference may be
+        // dropped elsewhere.
         let sg = core::mem::take(&mut core.sg);
         drop(core);
         drop(sg);
@@ -333,7 +333,7 @@ impl PinnedDrop for Mr {
     }
 }
 
-/// How a peer names what a region covers.
+/// The name that a peer has for the memory of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteKey {
     /// The key.
@@ -344,7 +344,7 @@ pub(crate) struct RemoteKey {
     pub(crate) iova: u64,
 }
 
-/// What a region covers, for those who tell of it.
+/// The memory that a region covers, for trace events.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Covered {
     /// The number that the resource tracker has given to the region.
@@ -355,15 +355,15 @@ pub(crate) struct Covered {
     pub(crate) access: Access,
 }
 
-/// Why memory could not be covered.
+/// The reason why memory could not be covered.
 pub(crate) struct NotMapped {
     /// `ENOBUFS` when it cannot be mapped, or placed, now; `EIO` when the device refuses it;
     /// `EINVAL` when there is none, or regions of another queue pair.
     pub(crate) error: Error,
-    /// What was to be covered, with the access; of the key the address alone, that of the
-    /// device.
+    /// The memory that was to be covered, with the access; of the key the address alone, that of
+    /// the device.
     pub(crate) covered: Covered,
-    /// What the device has said to the list, if it was asked.
+    /// The answer of the device to the list, if it was asked.
     pub(crate) placed: Option<i32>,
 }
 
@@ -450,9 +450,9 @@ impl Mr {
         Err(self.not_mapped(EIO, (1, 0), access, Some(0)))
     }
 
-    /// Maps at most the first `most` bytes, and has the device place all of them. Returns the number
-    /// of elements and of bytes; or the number of bytes that the device would take if it takes
-    /// fewer, of which nothing is mapped then.
+    /// Maps at most the first `most` bytes, and has the device place all of them. Returns the
+    /// number of elements and of bytes; or the number of bytes that the device would take if it
+    /// takes fewer, of which nothing is mapped then.
     ///
     /// # Safety
     ///

@@ -22,9 +22,9 @@ use kernel::{
     prelude::*, //
 };
 
-/// Who is told of completions and of what the device says.
+/// The receiver of completions and of what the device says.
 pub(super) struct Context {
-    /// What the completion handlers find at their queue.
+    /// The context of the queue, for the completion handlers.
     pub(super) pointer: *mut c_void,
     /// Is called with it, in any context.
     pub(super) event: unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void),
@@ -42,7 +42,7 @@ pub(super) struct QueueSizes {
     pub(super) contexts: u32,
 }
 
-/// What could not be made.
+/// The part that could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     CompletionQueue,
@@ -61,7 +61,7 @@ pub(super) struct Queues {
     pub(super) recv_cq: u32,
 }
 
-/// A completion queue of `entries`, whose handlers get the pointer. May sleep.
+/// Makes a completion queue of `entries`, whose handlers get the pointer. May sleep.
 ///
 /// # Safety
 ///
@@ -101,7 +101,7 @@ pub(super) struct QpResources<E: CmHandler> {
 unsafe impl<E: CmHandler> Send for QpResources<E> {}
 
 impl<E: CmHandler> QpResources<E> {
-    /// An id alone, bound to a device.
+    /// Creates them of an id alone, bound to a device.
     pub(super) fn new(id: CmId<E>) -> Self {
         // INVARIANT: Nothing is set.
         Self {
@@ -198,7 +198,7 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id alone, as it was.
+    /// Returns the id alone, as it was. May sleep.
     pub(super) fn into_id(mut self) -> CmId<E> {
         self.undo();
         let this = ManuallyDrop::new(self);
@@ -215,17 +215,17 @@ impl<E: CmHandler> QpResources<E> {
         }
     }
 
-    /// The id.
+    /// Returns the id.
     pub(super) fn id(&self) -> &CmId<E> {
         &self.id
     }
 
-    /// The protection domain, once it is made.
+    /// Returns the protection domain, once it is made.
     pub(super) fn pd(&self) -> Option<NonNull<bindings::ib_pd>> {
         self.pd
     }
 
-    /// The queue pair, while there is one.
+    /// Returns the queue pair, while there is one.
     pub(super) fn qp(&self) -> Option<*mut bindings::ib_qp> {
         // SAFETY: The id is valid, and has a queue pair if `has_qp`.
         self.has_qp.then(|| unsafe { (*self.id.as_raw()).qp })

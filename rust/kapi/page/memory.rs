@@ -21,11 +21,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What keeps the memory.
+/// The owner of the pages.
 enum Owner {
-    /// The pages belong to whom the memory belongs.
+    /// The pages are the memory's own.
     Pages(PageList),
-    /// They are another's, whom these make keep them. Only to be dropped.
+    /// They are another's, which keeps them as long as these are there. Only to be dropped.
     Other { _keepers: Keepers },
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct TransferMemory {
     writable: bool,
 }
 
-// SAFETY: The pointers are into memory that the owner keeps, who may be used from any thread.
+// SAFETY: The pointers are into memory that the owner keeps, which may be used from any thread.
 unsafe impl Send for TransferMemory {}
 
 /// No memory.
@@ -67,7 +67,7 @@ impl TransferMemory {
     /// fewer.
     pub(in crate::kapi) fn new(pages: PageList, len: usize) -> Result<Self> {
         let memory = Self::with_ends(pages, [NONE; 2], 0, 0, len)?;
-        // INVARIANT: As the caller says, who had the pages.
+        // INVARIANT: They were the caller's alone.
         Ok(Self {
             writable: true,
             ..memory

@@ -17,19 +17,15 @@ use crate::kapi::{
         wc::Wc, //
     },
 };
-use core::{
-    cell::Cell,
-    ffi::c_void, //
-};
+use core::ffi::c_void;
 
 impl<C: Consumer> QueuePair<C> {
-    /// The queue pair, the completion entry and how the request ended; who uses the first hears of
-    /// a failure.
+    /// Returns the queue pair, the completion entry and the outcome of a request. Tells the user of
+    /// the queue pair of a failure.
     ///
     /// # Safety
     ///
     /// ib_core must have called a completion handler of this type's queues with these.
-    #[inline(always)]
     unsafe fn completed<'a>(
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
@@ -122,22 +118,18 @@ impl<C: Consumer> QueuePair<C> {
             (0, None)
         };
 
-        let completed = this.recv.queue.lock().complete(entry, len);
-        let Some((index, bytes)) = completed else {
+        // SAFETY: It has completed, and is told of once. The tear-down waits for messages.
+        let Some(message) = (unsafe { this.recv.complete(entry, len) }) else {
             return;
         };
-        if !outcome.is_ok() {
-            this.recv.put(index);
+        if outcome.is_ok() {
+            // SAFETY: This is its completion.
+            let message = unsafe { Received::new(message, invalidated) };
+            this.consumer.received(this, message);
+        } else {
+            let index = message.index();
+            drop(message);
             this.consumer.receive_failed(this, index, outcome);
-            return;
-        }
-        let kept = Cell::new(false);
-        // SAFETY: The bytes are in that buffer. It is given back below, after the handler has
-        // ended, which cannot keep the object longer, and not if it was kept.
-        let message = unsafe { Received::new(&this.recv, index, bytes, invalidated, &kept) };
-        this.consumer.received(this, message);
-        if !kept.get() {
-            this.recv.put(index);
         }
     }
 

@@ -60,7 +60,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     fn make_mr(&self, size: RegionSize) -> Result<Region<Idle>> {
-        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the
+        // Not under the lock of `hardware`: the end of the connection needs it, and may give the
         // memory back that is waited for here.
         let poster = self.enter()?;
         let objects = (poster.objects().pd, poster.objects().device);

@@ -45,7 +45,7 @@ impl Consumer for Echo {
     fn sent(&self, mut queue: Locked<'_, Self>, done: SendDone) {
         let (ring, buffers) = queue.parts();
         ring.retire(&done, |posted, _| {
-            let _ = buffers.push_within_capacity(posted.buffer.take()?);
+            let _ = buffers.push_within_capacity(posted.buffer?);
             None::<()>
         });
     }
@@ -62,17 +62,25 @@ impl Consumer for Echo {
         }
     }
 
+    fn step(&self, _: &QueuePair<Self>, step: Step<'_, Self>) {
+        match step {
+            Step::Flushed(queue, done) => self.sent(queue, done),
+            Step::Fenced(mut queue) => {
+                let buffers = core::mem::take(&mut *queue);
+                drop(queue);
+                drop(buffers);
+            }
+            _ => (),
+        }
+    }
+
+    fn failing(&self, _: &QueuePair<Self>) {}
+    fn read(&self, _: &QueuePair<Self>, _: Reading<()>, _: Wc) {}
+    fn read_failed(&self, _: Locked<'_, Self>, _: usize, _: Wc) {}
     fn receive_failed(&self, _: &QueuePair<Self>, _: u32, _: Wc) {}
-
-    fn flushed(&self, queue: Locked<'_, Self>, done: SendDone) {
-        self.sent(queue, done);
-    }
-
-    fn fenced(&self, mut queue: Locked<'_, Self>) {
-        let buffers = core::mem::take(&mut *queue);
-        drop(queue);
-        drop(buffers);
-    }
+    fn posting_receive(&self, _: &QueuePair<Self>, _: u32) {}
+    fn event(&self, _: &QpEvent<'_>) {}
+    fn deregistered(&self, _: Covered, _: Result) {}
 }
 
 #[kunit_tests(rpcrdma_ping)]

@@ -42,17 +42,13 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let mut bench = Self {
-            queue: RecvQueue::new(limit)?,
+            queue: RecvQueue::new(limit, fake::ignore)?,
             balance,
             domain: Domain::new(&device)?,
             device,
         };
         // SAFETY: The queue pair lives as long as the queue.
-        unsafe {
-            bench
-                .queue
-                .open(bench.domain.qp(), fake::LKEY, fake::ignore)
-        };
+        unsafe { bench.queue.open(bench.domain.qp(), fake::LKEY) };
         for _ in 0..made {
             claim(bench.add()?, "there is room")?;
         }
@@ -110,7 +106,7 @@ mod suite {
 
     #[test]
     fn closed_before_it_is_opened() -> Result {
-        let mut queue = RecvQueue::new(4)?;
+        let mut queue = RecvQueue::new(4, fake::ignore)?;
         same("error", queue.post(4, |_| ()).err(), Some(ENOTCONN))
     }
 

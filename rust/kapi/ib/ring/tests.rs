@@ -45,13 +45,13 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let domain = Domain::new(&device)?;
-        let mut ring = Ring::new(domain.number(), slots, chain, 0)?;
+        let mut ring = Ring::new(domain.number(), (slots, chain, 0), &HANDLERS)?;
         let target = Target {
             qp: domain.qp(),
             port: 1,
         };
         // SAFETY: The queue pair lives as long as the ring.
-        unsafe { ring.open(target, fake::LKEY, &HANDLERS)? };
+        unsafe { ring.open(target, fake::LKEY) };
         Ok(Self {
             ring,
             balance,
@@ -85,7 +85,7 @@ impl Bench {
     /// What the oldest slot owned, if it is in front of that position.
     fn retire(&mut self, end: u64) -> Option<Posted<u32>> {
         let done = SendDone::test(self.domain.number(), end, Wc::SUCCESS);
-        RingMut(&mut self.ring).retire(&done, |posted, _| Some(core::mem::take(posted)))
+        RingMut(&mut self.ring).retire(&done, |posted, _| Some(posted))
     }
 
     fn end(mut self) -> Result {
