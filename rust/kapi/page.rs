@@ -231,14 +231,10 @@ impl ExtentIter<'_> {
         }
     }
 
-    /// Returns whether something keeps the memory for a region. It might go before otherwise.
-    pub(super) fn is_kept(&self) -> bool {
-        self.covers.is_some() || self.kept.is_some()
-    }
-
-    /// Returns whether it is room, which a peer or an adapter may write to.
-    pub(super) fn is_writable(&self) -> bool {
-        self.writable
+    /// Returns whether a region may cover the memory: something keeps it, which might go before
+    /// otherwise; and for a peer that writes it is room.
+    pub(super) fn can_be_covered(&self, for_writes: bool) -> bool {
+        (self.covers.is_some() || self.kept.is_some()) && (self.writable || !for_writes)
     }
 
     /// Returns what a region has to have as long as it covers a part of the memory.

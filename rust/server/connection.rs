@@ -191,7 +191,7 @@ impl Responder {
         count(Counter::Pulled);
         self.change_wanted(endpoint, Wanted::said);
         let result = endpoint.pulled(xid, message.take_invalidated());
-        trace::svcrdma_pulled(|| (message.into(), xid, trace::status(result)));
+        trace::svcrdma_pulled(|| ((&**message).into(), xid, trace::status(result)));
         result
     }
 

@@ -105,7 +105,7 @@ impl<H: Handler> Consumer for Parts<H> {
     }
 
     fn received(&self, endpoint: &Endpoint<H>, message: Received<'_>) {
-        trace::received(H::ROLE, || (&message).into(), message.bytes().len());
+        trace::received(H::ROLE, || (&*message).into(), message.bytes().len());
         self.handler().received(endpoint, message);
     }
 

@@ -466,8 +466,8 @@ impl Mr {
     ) -> Result<ControlFlow<(u32, usize), usize>, NotMapped> {
         let (filled, bytes) = pieces.fill(most, sg, self.sg_gaps, self.longest);
         let refusal = |e, address, placed| self.not_mapped(e, (filled, address), access, placed);
-        let may_write = access == Access::RemoteRead || pieces.is_writable();
-        if filled == 0 || !pieces.is_kept() || !may_write {
+        let writes = access == Access::RemoteWrite;
+        if filled == 0 || !pieces.can_be_covered(writes) {
             return Err(refusal(EINVAL, 0, None));
         }
         let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());

@@ -101,19 +101,6 @@ impl InvalidatedKey<'_> {
     pub(crate) fn owner(&self) -> u64 {
         self.owner
     }
-
-    /// Returns the key alone.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn rkey(self) -> u32 {
-        self.key
-    }
-
-    /// Creates one that `owner` might have received.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn test(key: u32, owner: u64) -> Self {
-        // SAFETY: No test has a peer that could use the memory.
-        unsafe { Self::new(key, owner) }
-    }
 }
 
 /// The right to use one memory region, in state `S`.

@@ -156,14 +156,6 @@ impl Regions {
         }
     }
 
-    /// Counts the registrations of all that are mapped as posted.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn register_unposted(&mut self) {
-        for region in self.mapped.drain_all() {
-            let _ = self.registered.push_within_capacity(region.posted());
-        }
-    }
-
     /// Adds the local invalidations of all that are registered to a chain. `owned` says what their
     /// slots own.
     pub(crate) fn invalidate<T, R>(

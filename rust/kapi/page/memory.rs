@@ -100,7 +100,7 @@ impl TransferMemory {
 
     /// Returns what is left of `pieces`. `EINVAL` if nothing keeps it.
     pub(crate) fn kept(pieces: &ExtentIter<'_>) -> Result<Self> {
-        if !pieces.is_kept() {
+        if !pieces.can_be_covered(false) {
             return Err(EINVAL);
         }
         // INVARIANT: By that of `pieces`, which may go.

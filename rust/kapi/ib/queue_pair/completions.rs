@@ -2,8 +2,6 @@
 
 //! What the worker of the completion queues calls.
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-use crate::kapi::ib::ring::Reading;
 use crate::kapi::{
     bindings,
     ib::{
@@ -70,12 +68,6 @@ impl<C: Consumer> QueuePair<C> {
         if let Some(reading) = reading {
             this.consumer.read(this, reading, wc);
         }
-    }
-
-    /// Takes back the RDMA Reads whose last completion entry is that.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn take_reading(&self, entry: *mut bindings::ib_cqe) -> Option<Reading<C::Read>> {
-        self.send.lock().ring.end_read(entry)
     }
 
     /// Called by the completion queue's worker for one of a transfer's RDMA Reads before the last,

@@ -4,9 +4,12 @@
 //! bytes needs no more than this.
 
 use crate::{
-    kapi::ib::{
-        fake::Device,
-        *, //
+    kapi::{
+        bindings,
+        ib::{
+            fake::Device,
+            *, //
+        },
     },
     kunit::{
         claim,
@@ -81,6 +84,13 @@ impl Consumer for Echo {
     fn posting_receive(&self, _: &QueuePair<Self>, _: u32) {}
     fn event(&self, _: &QpEvent<'_>) {}
     fn deregistered(&self, _: Covered, _: Result) {}
+}
+
+impl<C: Consumer> QueuePair<C> {
+    /// Takes back the RDMA Reads whose last completion entry is that.
+    pub(crate) fn take_reading(&self, entry: *mut bindings::ib_cqe) -> Option<Reading<C::Read>> {
+        self.send.lock().ring.end_read(entry)
+    }
 }
 
 #[kunit_tests(rpcrdma_ping)]

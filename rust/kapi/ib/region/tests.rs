@@ -150,6 +150,19 @@ impl Drop for Bench {
     }
 }
 
+impl InvalidatedKey<'_> {
+    /// Returns the key alone.
+    pub(crate) fn rkey(self) -> u32 {
+        self.key
+    }
+
+    /// Creates one that `owner` might have received.
+    pub(crate) fn test(key: u32, owner: u64) -> Self {
+        // SAFETY: No test has a peer that could use the memory.
+        unsafe { Self::new(key, owner) }
+    }
+}
+
 #[kunit_tests(rpcrdma_region)]
 mod suite {
     use super::*;

@@ -96,6 +96,37 @@ impl Bench {
     }
 }
 
+impl SendDone {
+    /// Creates one as if the requests of `owner` in front of `end` had ended so.
+    pub(crate) fn test(owner: u64, end: u64, wc: Wc) -> Self {
+        // SAFETY: No test has a device that would use the memory.
+        unsafe { Self::new(owner, end, wc) }
+    }
+}
+
+impl<T, R> Ring<T, R> {
+    /// Returns the end of what is posted.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Returns the beginning of what is not retired.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Returns whether no slot holds anything.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        let nothing = |slot: &Posted<T>| slot.buffer.is_none() && slot.owned.is_none();
+        self.slots.iter().all(nothing) && self.writes.is_empty()
+    }
+
+    /// Returns the completion entry of a slot, or of what is beside them.
+    pub(crate) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
+        self.entries.at(0).cast_const().wrapping_offset(slot)
+    }
+}
+
 #[kunit_tests(rpcrdma_ring)]
 mod suite {
     use super::*;
