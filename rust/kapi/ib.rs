@@ -29,12 +29,11 @@ mod wc;
 
 pub(crate) use self::{
     buffer::{
-        Direction,
         DmaBuffer,
-        Maker, //
+        Maker,
+        MappedBuffer, //
     },
     cm::{
-        AcceptParams,
         CmEvent,
         CmEventKind,
         CmHandler,
@@ -65,7 +64,8 @@ pub(crate) use self::{
         Locked,
         NotMade,
         QpEvent,
-        QueuePair, //
+        QueuePair,
+        Step, //
     },
     recv_queue::{
         Received,

@@ -72,4 +72,3 @@ pub(crate) use self::{
     },
     setup::Unmounted, //
 };
-pub(crate) use crate::kapi::page::MsgPages;

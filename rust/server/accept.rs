@@ -5,8 +5,8 @@
 use crate::{
     kapi::{
         ib::{
-            AcceptParams,
             CmId,
+            ConnectParams,
             DeviceLimits,
             DeviceName, //
         },
@@ -192,10 +192,11 @@ impl Connection {
         let own = own_data(&device, plan, provides.is_some());
         let mut private_data = [0; PrivateData::MAX_SIZE];
         let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
-        let params = AcceptParams {
+        let params = ConnectParams {
             private_data: private_data.get(..len).ok_or(EINVAL)?,
             initiator_depth: reads.min(device.max_rdma_reads_begun),
             responder_resources: provides.map_or(0, |_| reads_back),
+            retry_count: 0,
         };
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;

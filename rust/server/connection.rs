@@ -158,7 +158,7 @@ impl Responder {
         count(Counter::Pulled);
         self.change_grant(endpoint, Grant::put_done);
         let result = endpoint.pulled(xid, message.take_invalidated());
-        trace::svcrdma_pulled(|| (message.into(), xid, trace::status(result)));
+        trace::svcrdma_pulled(|| ((&**message).into(), xid, trace::status(result)));
         result
     }
 
@@ -262,7 +262,7 @@ impl Handler for Responder {
         if !ok {
             return self.end_read();
         }
-        reading.memory = memory.into_read_pages();
+        reading.memory = Some(memory);
         let mut waiting = self.waiting.lock();
         waiting.end_read();
         let rest = waiting.arrived(RecvItem::ReadDone(reading));

@@ -12,10 +12,9 @@ use crate::{
             RecvBuf,
             TransferKind, //
         },
-        page::ReadPages,
+        page::TransferMemory,
         sunrpc::{
             Argument,
-            MsgPages,
             SvcItem,
             SvcRqst, //
         },
@@ -271,7 +270,7 @@ fn read(
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
-        reading.memory = transfer.into_memory().into_read_pages();
+        reading.memory = Some(transfer.into_memory());
         handler.end_read();
         return Ok(read_done(connection, reading));
     }
@@ -290,14 +289,13 @@ fn read(
 }
 
 /// The argument of a Call, of which all is there. None if it is not one to be executed.
-#[inline]
 fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
     let PendingRead {
         request,
         place,
         memory,
     } = KBox::into_inner(reading);
-    let right = |memory: &ReadPages| match place {
+    let right = |memory: &TransferMemory| match place {
         Place::Within { .. } => true,
         Place::LongCall => verify_long_call(connection, &request, memory),
     };
@@ -320,7 +318,11 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
 /// Whether a message that was read is what its header said, which could not be seen before.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn verify_long_call(connection: &Connection, (message, ctx): &Request, memory: &ReadPages) -> bool {
+fn verify_long_call(
+    connection: &Connection,
+    (message, ctx): &Request,
+    memory: &TransferMemory,
+) -> bool {
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -333,9 +335,8 @@ fn verify_long_call(connection: &Connection, (message, ctx): &Request, memory: &
         .is_some_and(|prefix| prefix.xid == ctx.xid && prefix.direction() == Some(Direction::Call));
     let word = |position: u64, _| {
         let mut word = [0; 4];
-        memory
-            .copy_to(usize::try_from(position).ok()?, &mut word)
-            .ok()?;
+        let position = usize::try_from(position).ok()?;
+        memory.copy_to(position, &mut word).ok()?;
         Some(u32::from_be_bytes(word))
     };
     match xdr::Message::decode(message.bytes(), &connection.limits) {
@@ -378,8 +379,7 @@ fn pull<'a>(
 }
 
 /// Takes memory for what is read for a Call. `EMSGSIZE` if the thread has not so much.
-#[inline]
-fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<MsgPages> {
+fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<TransferMemory> {
     rqst.take_memory(len).inspect_err(|e| {
         if *e == EMSGSIZE {
             svcrdma_page_overrun_err(|| (message.into(), (len / PAGE_SIZE) as u32));
@@ -389,7 +389,7 @@ fn take_memory(message: &RecvBuf, len: usize, rqst: &mut SvcRqst<'_>) -> Result<
 
 /// Writes the padding of what ends there, which a chunk need not bring along (RFC 8166,
 /// section 3.4.5.2). The memory is another request's before.
-fn pad(memory: &mut MsgPages, end: usize) -> Result {
+fn pad(memory: &mut TransferMemory, end: usize) -> Result {
     match end.next_multiple_of(4) - end {
         0 => Ok(()),
         padding => memory.copy_from(end, [0; 3].get(..padding).unwrap_or(&[])),
@@ -397,11 +397,10 @@ fn pad(memory: &mut MsgPages, end: usize) -> Result {
 }
 
 /// Prepares to read one chunk, to the front of the memory.
-#[inline]
 fn read_one<'a>(
     connection: &'a Connection,
     chunk: &ReadChunk<'_>,
-    memory: MsgPages,
+    memory: TransferMemory,
 ) -> Result<RwBuilder<'a, Responder>> {
     let parts = chunk.segment_count();
     let mut transfer = connection.qp.transfer(TransferKind::Read, memory, parts)?;

@@ -11,7 +11,7 @@ use crate::{
         ib::TransferKind,
         page::{
             ExtentIter,
-            KeptExtents, //
+            TransferMemory, //
         },
         sunrpc::{
             Payload,
@@ -328,7 +328,7 @@ impl<'a> ReplyLayout<'a> {
         let transfer = match self.places_nothing() {
             true => None,
             false => {
-                let memory = KeptExtents::new(&pieces)?;
+                let memory = TransferMemory::kept(&pieces)?;
                 let transfer = qp.transfer(TransferKind::Write, memory, self.placed_parts())?;
                 Some(self.place(transfer)?)
             }

@@ -6,7 +6,7 @@
 use crate::{
     kapi::{
         ib::RecvBuf,
-        page::ReadPages,
+        page::TransferMemory,
         sys::fifo::Fifo, //
     },
     server::request::Request, //
@@ -27,7 +27,7 @@ pub(crate) struct PendingRead {
     pub(super) request: Request,
     pub(super) place: Place,
     /// What was read; none before that.
-    pub(super) memory: Option<ReadPages>,
+    pub(super) memory: Option<TransferMemory>,
 }
 
 impl PendingRead {

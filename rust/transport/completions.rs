@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an endpoint makes of what its queue pair tells it.
+//! Completions and other news of the queue pair of an endpoint.
 
 use crate::{
     kapi::{
         ib::{
             Consumer,
             Covered,
-            Locked,
             Posted,
             QpEvent,
             Reading,
             Received,
             RwCtx,
             SendDone,
+            Step,
             Wc, //
         },
         trace::CompletionId, //
@@ -46,14 +46,13 @@ impl<H: Handler> Consumer for Parts<H> {
     type Posted = Owned<H::Cookie>;
     type Read = Read<H::Cookie>;
 
-    #[cold]
     fn failing(&self, endpoint: &Endpoint<H>) {
         let mut queue = endpoint.lock();
         if queue.lose() {
             let only = queue.sole_inflight_xid();
             drop(queue);
             if H::ROLE == Role::Requester {
-                // Who waits for them may be whom the end of the connection waits for.
+                // What waits for them may be what the end of the connection waits for.
                 endpoint.turn_away_pending();
             }
             self.handler().first_error(only);
@@ -105,9 +104,8 @@ impl<H: Handler> Consumer for Parts<H> {
         trace::receive_posted(H::ROLE, || CompletionId::new(endpoint.cqs().1, index));
     }
 
-    #[inline]
     fn received(&self, endpoint: &Endpoint<H>, message: Received<'_>) {
-        trace::received(H::ROLE, || (&message).into(), message.bytes().len());
+        trace::received(H::ROLE, || (&*message).into(), message.bytes().len());
         self.handler().received(endpoint, message);
     }
 
@@ -121,43 +119,30 @@ impl<H: Handler> Consumer for Parts<H> {
         self.handler().device_event(event);
     }
 
-    fn closing(&self, endpoint: &Endpoint<H>) {
-        endpoint.turn_away_pending();
-    }
-
-    fn disconnected(&self, told: Result) {
-        self.handler().disconnected(told);
-    }
-
-    fn flushed(&self, queue: Sending<'_, H>, done: SendDone) {
-        drop(queue.retire(&done));
-    }
-
-    fn read_flushed(&self, endpoint: &Endpoint<H>, reading: Reading<Read<H::Cookie>>) {
-        endpoint.end_read(reading, false);
-    }
-
-    fn drained(&self) {
-        self.handler().drained();
-    }
-
     fn deregistered(&self, covered: Covered, result: Result) {
         trace::deregistered(covered, result);
     }
 
-    fn fenced(&self, mut queue: Locked<'_, Self>) {
-        let (pools, provided) = (queue.take_pools(), queue.take_provided());
-        let endpoint = queue.qp();
-        drop(queue);
-        self.handler().fenced(endpoint);
-        drop(pools);
-        // Their regions are dead.
-        drop(provided);
+    fn step(&self, endpoint: &Endpoint<H>, step: Step<'_, Self>) {
+        match step {
+            Step::Closing => endpoint.turn_away_pending(),
+            Step::Disconnected(told) => self.handler().disconnected(told),
+            Step::Flushed(queue, done) => drop(queue.retire(&done)),
+            Step::ReadFlushed(reading) => endpoint.end_read(reading, false),
+            Step::Drained => self.handler().drained(),
+            Step::Fenced(mut queue) => {
+                let (pools, provided) = (queue.take_pools(), queue.take_provided());
+                drop(queue);
+                self.handler().fenced(endpoint);
+                drop(pools);
+                // Their regions are dead.
+                drop(provided);
+            }
+        }
     }
 }
 
-/// A request of the send queue has failed.
-#[cold]
+/// Retires what a failed request of the send queue ends, and tells of it.
 fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
     let (endpoint, position, wc) = (queue.qp(), done.position(), done.wc());
     let xid = queue.xid_of(position);
@@ -177,21 +162,17 @@ impl<H: Handler> Sending<'_, H> {
             let (ring, queue) = self.parts();
             let handed = ring.retire(done, |posted, transfer| {
                 if told {
-                    tell_of_end(qp, posted);
+                    tell_of_end(qp, &posted);
                 }
-                if let Some(buffer) = posted.buffer.take() {
+                if let Some(buffer) = posted.buffer {
                     queue.put_buffer(buffer);
                 }
-                let cookie = matches!(
-                    posted.owned,
-                    Some(Owned::Cookie { .. } | Owned::Withdrawn { .. })
-                );
-                if cookie || transfer.is_some() {
-                    return Some((posted.owned.take(), transfer));
+                match posted.owned {
+                    owned @ Some(Owned::Cookie { .. } | Owned::Withdrawn { .. }) => {
+                        Some((owned, transfer))
+                    }
+                    owned => transfer.map(|transfer| (owned, Some(transfer))),
                 }
-                // No other has anything to drop.
-                core::mem::forget(posted.owned.take());
-                None
             });
             match handed {
                 Some((owned, transfer)) => self = self.hand_out(owned, transfer, done),
@@ -201,7 +182,6 @@ impl<H: Handler> Sending<'_, H> {
     }
 
     /// Hands out what a retired slot had, without the lock.
-    #[inline(never)]
     fn hand_out(
         self,
         owned: Option<Owned<H::Cookie>>,
@@ -233,12 +213,12 @@ impl<H: Handler> Sending<'_, H> {
         qp.lock()
     }
 
-    /// What the request at a position is for, and what it is called in trace events.
+    /// Returns what the request at a position is for, and what it is called in trace events.
     pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
         name(self.qp(), self.ring().posted_at(position)?)
     }
 
-    /// For whom the request at a position is.
+    /// Returns the XID of the RPC that the request at a position is for.
     fn xid_of(&self, position: u64) -> Option<u32> {
         match self.ring().posted_at(position)?.owned.as_ref()? {
             Owned::Send { xid } | Owned::Write { xid, .. } => *xid,
@@ -247,15 +227,14 @@ impl<H: Handler> Sending<'_, H> {
     }
 }
 
-/// Tells who listens of the end of a request.
-#[cold]
+/// Traces the end of a request.
 fn tell_of_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
     if let Some((kind, id)) = name(endpoint, posted) {
         trace::ended(H::ROLE, kind, id);
     }
 }
 
-/// What a request is for, and what it is called in trace events.
+/// Returns what a request is for, and what it is called in trace events.
 fn name<H: Handler>(
     endpoint: &Endpoint<H>,
     posted: &Posted<Owned<H::Cookie>>,

@@ -6,11 +6,11 @@ use crate::{
     kapi::{
         ib::{
             CmHandler,
-            Direction,
             DmaBuffer,
             Invalidated,
             Locked,
             Maker,
+            MappedBuffer,
             Poster,
             QpEvent,
             QueuePair,
@@ -28,6 +28,7 @@ use crate::{
     },
 };
 use kernel::{
+    dma::DataDirection,
     prelude::*,
     sync::SetOnce, //
 };
@@ -201,10 +202,11 @@ impl<H: Handler> Endpoint<H> {
         &self,
         poster: &Poster<'_>,
         len: usize,
-        direction: Direction,
+        direction: DataDirection,
         maker: Maker,
     ) -> Result<DmaBuffer> {
-        DmaBuffer::new(poster, len, direction, maker).inspect_err(|e| trace::no_buffer(H::ROLE, *e))
+        MappedBuffer::new(poster, len, direction, maker)
+            .inspect_err(|e| trace::no_buffer(H::ROLE, *e))
     }
 
     /// Allocates receive buffers until there are `want`. May sleep.
@@ -217,7 +219,7 @@ impl<H: Handler> Endpoint<H> {
         let poster = self.enter()?;
         for _ in 0..missing {
             let size = self.plan().receive_size;
-            let buffer = self.make_buffer(&poster, size, Direction::FromDevice, Maker::Task)?;
+            let buffer = self.make_buffer(&poster, size, DataDirection::FromDevice, Maker::Task)?;
             if self.add_receive(buffer).is_err() {
                 // Somebody else has made them.
                 break;

@@ -44,7 +44,7 @@ impl Padding {
     /// of [`Region::map`].
     pub(super) fn new(region: Region<Idle>, poster: &Poster<'_>) -> Result<Self> {
         let mut regions = Regions::new(1, GFP_KERNEL)?;
-        let mut pieces = ExtentIter::scratch()?;
+        let mut pieces = ExtentIter::scratch(UNIT)?;
         // There is no XID to mark the address with: it is that of many RPCs.
         let what = (&mut pieces, Access::RemoteWrite, 0);
         regions.map(region, poster, what).map_err(|(why, _)| {

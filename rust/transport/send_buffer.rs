@@ -6,7 +6,6 @@ use crate::{
     kapi::{
         ib::{
             Access,
-            Direction as DmaDirection,
             DmaBuffer,
             Maker,
             Poster,
@@ -32,7 +31,10 @@ use crate::{
         },
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    prelude::*, //
+};
 use xdr::{
     Direction,
     Role,
@@ -163,7 +165,7 @@ impl<H: Handler> Endpoint<H> {
         let size = self.plan().send_size;
         let made = self
             .enter()
-            .and_then(|poster| self.make_buffer(&poster, size, DmaDirection::ToDevice, maker));
+            .and_then(|poster| self.make_buffer(&poster, size, DataDirection::ToDevice, maker));
         match made {
             Ok(mut buffer) => {
                 buffer.id = self.lock().next_id();

@@ -139,9 +139,9 @@ pub(super) fn not_mapped(why: &NotMapped) {
         id,
         elements,
         key,
-        direction,
+        access,
     } = why.covered;
-    let (address, direction) = (key.iova, direction.number());
+    let (address, direction) = (key.iova, access.direction() as i32);
     match why.placed {
         _ if elements == 0 => (),
         None => trace::xprtrdma_frwr_sgerr(|| (id, address, direction, elements)),

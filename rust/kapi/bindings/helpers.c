@@ -82,11 +82,6 @@ bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num)
 
 /* DMA */
 
-bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device)
-{
-	return ib_uses_virt_dma(device);
-}
-
 size_t rpcrdma_rs_ib_dma_max_piece(struct ib_device *device)
 {
 	/*

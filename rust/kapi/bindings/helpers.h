@@ -35,7 +35,6 @@ bool rpcrdma_rs_rdma_protocol_iwarp(const struct ib_device *device,
 bool rpcrdma_rs_rdma_ib_or_roce(const struct ib_device *device, u32 port_num);
 
 /* DMA */
-bool rpcrdma_rs_ib_uses_virt_dma(struct ib_device *device);
 /* Bytes that may be mapped as one. */
 size_t rpcrdma_rs_ib_dma_max_piece(struct ib_device *device);
 int rpcrdma_rs_ib_dma_mapping_error(struct ib_device *device, u64 addr);

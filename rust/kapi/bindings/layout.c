@@ -349,7 +349,6 @@ int main(void)
 	FIELD(rdma_conn_param, private_data_len);
 	FIELD(rdma_conn_param, responder_resources);
 	FIELD(rdma_conn_param, initiator_depth);
-	FIELD(rdma_conn_param, flow_control);
 	FIELD(rdma_conn_param, retry_count);
 	FIELD(rdma_conn_param, rnr_retry_count);
 

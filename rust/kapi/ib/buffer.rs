@@ -12,27 +12,28 @@ use crate::kapi::{
 };
 use core::{
     ffi::c_void,
-    ops::{
-        Deref,
-        DerefMut, //
-    },
     ptr::NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    dma::DataDirection,
+    prelude::*, //
+};
 
-/// How buffers are allocated: the task's memory scope narrows it down.
+/// The flags for all buffers: the task's memory scope narrows them down.
 const FLAGS: bindings::gfp_t = bindings::__GFP_ZERO | bindings::__GFP_NOWARN;
 
-/// Who makes a buffer.
+/// The context in which a buffer is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// One who may wait for memory; not for ever, since it may be who is to write dirty memory out.
+    /// May wait for memory; not for ever, since it may be what writes dirty memory out.
     Task,
-    /// One whom those wait for who free memory.
+    /// Others wait for it that free memory.
     Handler,
 }
 
 impl Maker {
+    /// Returns the flags to allocate with.
     fn flags(self) -> bindings::gfp_t {
         match self {
             Self::Task => FLAGS | bindings::GFP_KERNEL | bindings::__GFP_NORETRY,
@@ -41,60 +42,31 @@ impl Maker {
     }
 }
 
-/// Which way data may flow between a buffer and the device.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// The device reads.
-    #[default]
-    ToDevice,
-    /// The device writes.
-    FromDevice,
+/// Returns the constant of our bindings for the way in which data may flow.
+pub(super) fn raw(direction: DataDirection) -> bindings::dma_data_direction {
+    bindings::dma_data_direction(direction as _)
 }
 
-impl Direction {
-    /// As the kernel numbers it.
-    pub(crate) fn number(self) -> i32 {
-        self.as_raw().0
-    }
-
-    /// The kernel's constant for it.
-    pub(in crate::kapi) fn as_raw(self) -> bindings::dma_data_direction {
-        match self {
-            Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
-            Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
-        }
-    }
-}
+/// A buffer, of the size of a pointer, since it changes hands for every message.
+pub(crate) type DmaBuffer = KBox<MappedBuffer>;
 
 /// A piece of kernel memory, mapped for one device for as long as it lives.
 ///
 /// It is slab memory up to two pages, which siw copies from where it would otherwise send in place
-/// (see [`Mapped::is_sent_in_place`]). Of the size of a pointer, since it changes hands for every
-/// message.
-///
-/// # Invariants
-///
-/// It points to an initialised [`Mapped`], allocated by `kmalloc` and owned by this object. (A box
-/// of the kernel's could not be told [`Maker::flags`].)
-pub(crate) struct DmaBuffer(NonNull<Mapped>);
-
-/// What is known of a buffer.
+/// (see [`MappedBuffer::is_sent_in_place`]).
 ///
 /// # Invariants
 ///
 /// `data` is an allocation of `len` bytes of `kmalloc`, owned by the buffer, and mapped at
 /// `addr` for `device`, which is valid as long as the buffer is counted.
-pub(crate) struct Mapped {
+pub(crate) struct MappedBuffer {
     /// A number that its user gives it.
     pub(crate) id: u32,
     data: NonNull<u8>,
     len: usize,
     addr: u64,
-    direction: Direction,
+    direction: DataDirection,
     device: NonNull<bindings::ib_device>,
-    /// The device is software that uses the memory as the processor does: no data have to be
-    /// synced.
-    is_virtual: bool,
     /// The number of the queue pair that it was made for.
     owner: u64,
     /// The tear-down of that waits for it.
@@ -102,36 +74,17 @@ pub(crate) struct Mapped {
 }
 
 // SAFETY: The object owns its memory; the device may be used from any thread.
-unsafe impl Send for DmaBuffer {}
+unsafe impl Send for MappedBuffer {}
 
-impl Deref for DmaBuffer {
-    type Target = Mapped;
-
-    #[inline]
-    fn deref(&self) -> &Mapped {
-        // SAFETY: Valid by the type invariant, and borrowed with the owner.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl DerefMut for DmaBuffer {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Mapped {
-        // SAFETY: It points to an initialised object by the type invariant, which is borrowed
-        // exclusively with the owner.
-        unsafe { self.0.as_mut() }
-    }
-}
-
-impl DmaBuffer {
+impl MappedBuffer {
     /// Allocates and maps `len` bytes, zeroed. `ENOBUFS` when they cannot be mapped now, `EINVAL`
     /// for none. May sleep, as the maker and the memory scope of the task allow.
     pub(crate) fn new(
         poster: &Poster<'_>,
         len: usize,
-        direction: Direction,
+        direction: DataDirection,
         maker: Maker,
-    ) -> Result<Self> {
+    ) -> Result<DmaBuffer> {
         if len == 0 {
             return Err(EINVAL);
         }
@@ -142,12 +95,8 @@ impl DmaBuffer {
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
         // SAFETY: The device is valid, since it is kept; the memory is `len` bytes of lowmem.
         let addr = unsafe {
-            bindings::ib_dma_map_single(
-                device.as_ptr(),
-                data.as_ptr().cast::<c_void>(),
-                len,
-                direction.as_raw(),
-            )
+            let data = data.as_ptr().cast::<c_void>();
+            bindings::ib_dma_map_single(device.as_ptr(), data, len, raw(direction))
         };
         // SAFETY: `addr` was returned by the mapping call for this device.
         if unsafe { bindings::ib_dma_mapping_error(device.as_ptr(), addr) } != 0 {
@@ -156,142 +105,84 @@ impl DmaBuffer {
             // Bounce buffers may be short for a moment.
             return Err(ENOBUFS);
         }
+        dma_track::mapped(addr, len, raw(direction));
         // INVARIANT: Allocated and mapped above; the device is kept by `counted`.
-        let mapped = Mapped {
+        let mapped = Self {
             id: 0,
             data,
             len,
             addr,
             direction,
             device,
-            // SAFETY: The device is valid, since it is kept.
-            is_virtual: unsafe { bindings::ib_uses_virt_dma(device.as_ptr()) },
             owner: poster.number(),
             _counted: counted,
         };
-        // SAFETY: Allocating has no further requirement.
-        let room = unsafe { bindings::kmalloc(core::mem::size_of::<Mapped>(), maker.flags()) };
-        let Some(room) = NonNull::new(room.cast::<Mapped>()) else {
-            // SAFETY: It goes out of scope, and nobody else has seen it.
-            unsafe { mapped.undo() };
-            return Err(ENOMEM);
-        };
-        // SAFETY: It has the size, and `kmalloc` aligns for any type.
-        unsafe { room.write(mapped) };
-        dma_track::mapped(addr, len, direction.as_raw());
-        // INVARIANT: Allocated and written above.
-        Ok(Self(room))
-    }
-}
-
-impl Mapped {
-    /// Undoes the mapping, and frees the memory.
-    ///
-    /// # Safety
-    ///
-    /// To be called once, as the last that is done with it.
-    unsafe fn undo(&self) {
-        // SAFETY: By the type invariant mapped with these values, and the device still lives.
-        unsafe {
-            bindings::ib_dma_unmap_single(
-                self.device.as_ptr(),
-                self.addr,
-                self.len,
-                self.direction.as_raw(),
-            )
-        };
-        // SAFETY: Owned by the buffer, allocated by `kmalloc`.
-        unsafe { bindings::kfree(self.data.as_ptr().cast::<c_void>()) };
+        // No box of the kernel's can be told `Maker::flags`, and this must not wait for ever.
+        Ok(KBox::new(mapped, GFP_NOWAIT | __GFP_NOWARN)?)
     }
 
-    /// Whether it was made for that queue pair, and for data that flow so.
-    #[inline]
-    pub(super) fn is_for(&self, owner: u64, direction: Direction) -> bool {
+    /// Returns whether it was made for that queue pair, and for data that flow so.
+    pub(super) fn is_for(&self, owner: u64, direction: DataDirection) -> bool {
         self.owner == owner && self.direction == direction
     }
 
-    /// The length in bytes.
-    #[inline]
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The address as the device knows it.
-    #[inline]
+    /// Returns the address as the device knows it.
     pub(super) fn dma_addr(&self) -> u64 {
         self.addr
     }
 
-    /// Whether some devices send the first `len` bytes in place, and call an unsignaled Send done
-    /// before the peer has them. siw does so from a page on; but it copies what is slab memory,
-    /// from which `kmalloc` serves up to two pages.
-    #[inline]
+    /// Returns whether some devices send the first `len` bytes in place, and call an unsignaled
+    /// Send done before the peer has them. siw does so from a page on; but it copies what is slab
+    /// memory, from which `kmalloc` serves up to two pages.
     pub(crate) fn is_sent_in_place(&self, len: usize) -> bool {
         len >= kernel::page::PAGE_SIZE && self.len > 2 * kernel::page::PAGE_SIZE
     }
 
-    /// The bytes, for the processor to write. Only for a buffer that is not posted.
-    #[inline]
+    /// Returns the bytes, for the processor to write. Only for a buffer that is not posted.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: By the type invariant this is an initialised allocation of `len` bytes, and it
         // is borrowed exclusively.
         unsafe { core::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
 
-    /// Where the bytes are.
-    #[inline]
+    /// Returns the address of the bytes.
     pub(super) fn data(&self) -> NonNull<u8> {
         self.data
     }
 
     /// Hands the first `len` bytes to the device.
-    #[inline]
     pub(super) fn sync_for_device(&self, len: usize) {
-        if self.is_virtual {
-            return;
-        }
+        let (len, direction) = (len.min(self.len), raw(self.direction));
+        let device = self.device.as_ptr();
         // SAFETY: By the type invariant the buffer is mapped at `addr` for the device, and the
         // length is cut to what is mapped.
-        unsafe {
-            bindings::ib_dma_sync_single_for_device(
-                self.device.as_ptr(),
-                self.addr,
-                len.min(self.len),
-                self.direction.as_raw(),
-            )
-        };
+        unsafe { bindings::ib_dma_sync_single_for_device(device, self.addr, len, direction) };
     }
 
     /// Takes the first `len` bytes back from the device.
-    #[inline]
     pub(super) fn sync_for_cpu(&self, len: usize) {
-        if self.is_virtual {
-            return;
-        }
+        let (len, direction) = (len.min(self.len), raw(self.direction));
+        let device = self.device.as_ptr();
         // SAFETY: By the type invariant the buffer is mapped at `addr` for the device, and the
         // length is cut to what is mapped.
-        unsafe {
-            bindings::ib_dma_sync_single_for_cpu(
-                self.device.as_ptr(),
-                self.addr,
-                len.min(self.len),
-                self.direction.as_raw(),
-            )
-        };
+        unsafe { bindings::ib_dma_sync_single_for_cpu(device, self.addr, len, direction) };
     }
 }
 
-impl Drop for DmaBuffer {
+impl Drop for MappedBuffer {
     fn drop(&mut self) {
-        dma_track::unmapped(self.addr, self.len, self.direction.as_raw());
-        // SAFETY: Both are owned by this object, which ends here; what it points to is read once,
-        // and freed.
+        let direction = raw(self.direction);
+        dma_track::unmapped(self.addr, self.len, direction);
+        // SAFETY: By the type invariant mapped with these values, and allocated by `kmalloc`. The
+        // device still lives: it is the fields' turn to be dropped only after this.
         unsafe {
-            self.undo();
-            let mapped = self.0.read();
-            bindings::kfree(self.0.as_ptr().cast::<c_void>());
-            // The last, since the device may go then.
-            drop(mapped);
+            bindings::ib_dma_unmap_single(self.device.as_ptr(), self.addr, self.len, direction);
+            bindings::kfree(self.data.as_ptr().cast::<c_void>());
         }
     }
 }

@@ -33,7 +33,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What the connection manager reports of an id.
+/// The kind of an event of an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CmEventKind {
     /// The address was resolved and the id is bound to a device.
@@ -65,7 +65,7 @@ pub(crate) enum CmEventKind {
 }
 
 impl CmEventKind {
-    /// `status` as [`CmEvent`] has it.
+    /// Returns the kind of an event, with its status as [`CmEvent`] has it.
     fn from_raw(event: bindings::rdma_cm_event_type, status: i32) -> Self {
         let stale = status == bindings::ib_cm_rej_reason_IB_CM_REJ_STALE_CONN as i32;
         match event {
@@ -88,7 +88,7 @@ impl CmEventKind {
 
 /// An event of an id, for the time of the call that reports it.
 pub(crate) struct CmEvent<'a> {
-    /// What happened.
+    /// Its kind.
     pub(crate) kind: CmEventKind,
     /// An errno, or the reason of a rejection as the transport below gives it.
     pub(crate) status: i32,
@@ -98,27 +98,24 @@ pub(crate) struct CmEvent<'a> {
 }
 
 impl CmEvent<'_> {
-    /// The address of the peer.
+    /// Returns the address of the peer.
     pub(crate) fn peer(&self) -> SocketAddress {
         // SAFETY: The id is valid for the time of the call that reports the event.
-        unsafe { peer_of(self.id) }
+        unsafe { addresses_of(self.id) }.1
     }
 
-    /// The device that the id is bound to, if it is.
+    /// Returns the name of the device that the id is bound to, if it is.
     pub(crate) fn device(&self) -> Option<DeviceName> {
         // SAFETY: The id is valid for the time of the call that reports the event; the device stays
         // as long as the id is bound to it.
-        unsafe {
-            let device = (*self.id.as_ptr()).device;
-            (!device.is_null()).then(|| DeviceName::of(device))
-        }
+        unsafe { Some(DeviceName::of(device_of(self.id)?.as_ptr())) }
     }
 }
 
 /// Receives the events of an id.
 pub(crate) trait CmHandler: Send + Sync + 'static {
     /// Called by the connection manager's work queue, one event at a time. May sleep, but must
-    /// not destroy the id or wait for somebody who does: destroying it waits for this. Nor must it
+    /// not destroy the id or wait for what does: destroying it waits for this. Nor must it
     /// connect, accept or disconnect, or shut down the id's queue pair, which all wait for whoever
     /// has the id's lock, as the caller of this has.
     fn event(&self, event: CmEvent<'_>);
@@ -137,14 +134,14 @@ pub(crate) struct ConnectRequest<'a> {
 }
 
 impl ConnectRequest<'_> {
-    /// The address of the peer.
+    /// Returns the address of the peer.
     pub(crate) fn peer(&self) -> SocketAddress {
         // SAFETY: The id is valid for the time of the call that reports the request.
-        unsafe { peer_of(self.id) }
+        unsafe { addresses_of(self.id) }.1
     }
 
-    /// Takes the id of the connection over, with somebody to receive its events; none if that has
-    /// been done.
+    /// Takes the id of the connection over, with a handler for its events; none if that has been
+    /// done.
     pub(crate) fn adopt<E: CmHandler>(&self, handler: Arc<E>) -> Option<CmId<E>> {
         if self.adopted.replace(true) {
             return None;
@@ -178,22 +175,8 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     fn ended(&self);
 }
 
-/// An id that listens; dropping it destroys it, which waits for running event handlers.
-///
-/// # Invariants
-///
-/// `id` is a valid id whose context points to the object that `handler` holds. Nobody else
-/// destroys it: our event handler returns 0 for its own events.
-pub(crate) struct ListenId<L: ListenHandler> {
-    id: NonNull<bindings::rdma_cm_id>,
-    _handler: Arc<L>,
-}
-
-// SAFETY: The functions of rdma_cm that are called here may be called from any thread.
-unsafe impl<L: ListenHandler> Send for ListenId<L> {}
-// SAFETY: Shared, it gives the address alone, which does not change once the id is bound; the
-// handler may be used by any threads at once.
-unsafe impl<L: ListenHandler> Sync for ListenId<L> {}
+/// An id that listens, as [`CmId`].
+pub(crate) struct ListenId<L: ListenHandler>(CmId<L>);
 
 impl<L: ListenHandler> ListenId<L> {
     /// Listens on an address; port 0 stands for any. May sleep.
@@ -203,30 +186,22 @@ impl<L: ListenHandler> ListenId<L> {
         backlog: i32,
         handler: Arc<L>,
     ) -> Result<Self> {
-        // SAFETY: The id owns a reference to the context, which it drops only afterwards.
-        let id = unsafe { create_id(net, Self::event_callback, Arc::as_ptr(&handler).cast())? };
-        // INVARIANT: Created above with that context.
-        let listener = Self {
-            id,
-            _handler: handler,
-        };
+        // SAFETY: The callback is for this handler.
+        let id = unsafe { CmId::with_callback(net, handler, Self::event_callback) }?;
+        let (raw, address) = (id.as_raw(), address.as_raw().cast_mut());
         // SAFETY: The id is valid. rdma_cm copies the address, which it does not write to.
         unsafe {
             // So that IPv4 and IPv6 can share a port.
-            to_result(bindings::rdma_set_afonly(id.as_ptr(), 1))?;
-            to_result(bindings::rdma_bind_addr(
-                id.as_ptr(),
-                address.as_raw().cast_mut(),
-            ))?;
-            to_result(bindings::rdma_listen(id.as_ptr(), backlog))?;
+            to_result(bindings::rdma_set_afonly(raw, 1))?;
+            to_result(bindings::rdma_bind_addr(raw, address))?;
+            to_result(bindings::rdma_listen(raw, backlog))?;
         }
-        Ok(listener)
+        Ok(Self(id))
     }
 
-    /// The address that it listens on, with the port.
+    /// Returns the address that it listens on, with the port.
     pub(crate) fn local_address(&self) -> SocketAddress {
-        // SAFETY: The id is valid by the type invariant, and bound: this does not change any more.
-        SocketAddress::new(unsafe { (*self.id.as_ptr()).route.addr.src_addr })
+        self.0.addresses().0
     }
 
     /// Called by the connection manager for each event of the id, or of one that asks to connect.
@@ -248,76 +223,53 @@ impl<L: ListenHandler> ListenId<L> {
                 let Some(id) = NonNull::new(id) else {
                     return 1;
                 };
+                // SAFETY: The `conn` member is the valid one for this event.
+                let conn = unsafe { &event.param.conn };
                 let request = ConnectRequest {
                     id,
                     adopted: Cell::new(false),
-                    // SAFETY: The `conn` member is the valid one for this event.
-                    private_data: unsafe { private_data(&event.param.conn) },
-                    // SAFETY: The `conn` member is the valid one for this event.
-                    initiator_depth: unsafe { event.param.conn.initiator_depth },
-                    // SAFETY: The `conn` member is the valid one for this event.
-                    responder_resources: unsafe { event.param.conn.responder_resources },
+                    // SAFETY: They are the parameters of the event.
+                    private_data: unsafe { private_data(conn) },
+                    initiator_depth: conn.initiator_depth,
+                    responder_resources: conn.responder_resources,
                 };
                 handler.request(&request);
                 // Anything else than 0 has rdma_cm destroy an id that nobody has taken.
-                c_int::from(!request.adopted.get())
+                return c_int::from(!request.adopted.get());
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL
-            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => {
-                handler.ended();
-                0
-            }
-            _ => 0,
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => handler.ended(),
+            _ => (),
         }
+        0
     }
 }
 
-impl<L: ListenHandler> Drop for ListenId<L> {
-    fn drop(&mut self) {
-        // SAFETY: Valid and ours by the type invariant; not used afterwards.
-        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
-    }
-}
-
-/// Makes an id for reliable connections in a network namespace. May sleep.
-///
-/// # Safety
-///
-/// `context` must be what `callback` expects, and stay valid until the id is destroyed.
-unsafe fn create_id(
-    net: &Net,
-    callback: unsafe extern "C" fn(
-        *mut bindings::rdma_cm_id,
-        *mut bindings::rdma_cm_event,
-    ) -> c_int,
-    context: *const c_void,
-) -> Result<NonNull<bindings::rdma_cm_id>> {
-    // SAFETY: The namespace is alive while borrowed. The callback expects this context, which stays
-    // valid until the id is destroyed, as the caller promises.
-    let id = from_err_ptr(unsafe {
-        bindings::rdma_create_id(
-            net.as_raw(),
-            Some(callback),
-            context.cast_mut(),
-            bindings::rdma_ucm_port_space_RDMA_PS_TCP,
-            bindings::ib_qp_type_IB_QPT_RC,
-        )
-    })?;
-    NonNull::new(id).ok_or(ENOMEM)
-}
-
-/// The address of the peer; unspecified before one is known.
+/// Returns the local and the peer's address; unspecified before they are known.
 ///
 /// # Safety
 ///
 /// `id` must be valid.
-unsafe fn peer_of(id: NonNull<bindings::rdma_cm_id>) -> SocketAddress {
-    // SAFETY: The id is valid, as the caller promises. While the address is being resolved it may
-    // be written, which at worst mixes it with that of before.
-    SocketAddress::new(unsafe { (&raw const (*id.as_ptr()).route.addr.dst_addr).read_volatile() })
+unsafe fn addresses_of(id: NonNull<bindings::rdma_cm_id>) -> (SocketAddress, SocketAddress) {
+    // SAFETY: The id is valid, as the caller promises. While an address is being resolved it may be
+    // written, which at worst mixes it with that of before.
+    let addr = unsafe { (&raw const (*id.as_ptr()).route.addr).read_volatile() };
+    let [local, peer] = [addr.src_addr, addr.dst_addr].map(SocketAddress::new);
+    (local, peer)
 }
 
-/// The private data of an event.
+/// Returns the device that an id is bound to, if it is; it stays as long as the id does.
+///
+/// # Safety
+///
+/// `id` must be valid.
+unsafe fn device_of(id: NonNull<bindings::rdma_cm_id>) -> Option<NonNull<bindings::ib_device>> {
+    // SAFETY: The id is valid, as the caller promises. The device is set, as a word, before the
+    // event that reports the address as resolved, and not changed afterwards.
+    NonNull::new(unsafe { (&raw const (*id.as_ptr()).device).read_volatile() })
+}
+
+/// Returns the private data of an event.
 ///
 /// # Safety
 ///
@@ -326,27 +278,13 @@ unsafe fn private_data(conn: &bindings::rdma_conn_param) -> &[u8] {
     if conn.private_data.is_null() {
         return &[];
     }
+    let (data, len) = (conn.private_data.cast(), conn.private_data_len);
     // SAFETY: These are the parameters of an event, valid as long as the result, as the caller
     // promises; rdma_cm gives `private_data_len` bytes at `private_data`.
-    unsafe {
-        core::slice::from_raw_parts(
-            conn.private_data.cast::<u8>(),
-            usize::from(conn.private_data_len),
-        )
-    }
+    unsafe { core::slice::from_raw_parts(data, usize::from(len)) }
 }
 
-/// What to say when accepting a connection.
-pub(crate) struct AcceptParams<'a> {
-    /// Private data for the peer (RFC 8797).
-    pub(crate) private_data: &'a [u8],
-    /// RDMA Reads that are started at once.
-    pub(crate) initiator_depth: u8,
-    /// RDMA Reads that the peer may have under way at once.
-    pub(crate) responder_resources: u8,
-}
-
-/// What to ask for when connecting.
+/// Parameters of connecting, or of accepting a connection.
 pub(crate) struct ConnectParams<'a> {
     /// Private data for the peer (RFC 8797); at most 56 bytes reach it.
     pub(crate) private_data: &'a [u8],
@@ -354,8 +292,26 @@ pub(crate) struct ConnectParams<'a> {
     pub(crate) responder_resources: u8,
     /// RDMA Reads that are started at once.
     pub(crate) initiator_depth: u8,
-    /// How often the adapter sends again before it gives the connection up, 0 to 7.
+    /// The number of times that the adapter sends again before it gives the connection up, 0 to 7.
+    /// Of no use when accepting.
     pub(crate) retry_count: u8,
+}
+
+impl ConnectParams<'_> {
+    /// Returns the parameters as rdma_cm wants them. `EINVAL` for private data that is too long.
+    fn to_raw(&self) -> Result<bindings::rdma_conn_param> {
+        Ok(bindings::rdma_conn_param {
+            private_data: self.private_data.as_ptr().cast::<c_void>(),
+            private_data_len: u8::try_from(self.private_data.len()).map_err(|_| EINVAL)?,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            retry_count: self.retry_count,
+            // Credits make sure that a Receive is always posted (RFC 8166, section 3.3.1), so a
+            // receiver that is not ready is a fault to be seen, not to be retried over.
+            rnr_retry_count: 0,
+            ..Default::default()
+        })
+    }
 }
 
 /// A connection manager id; dropping it destroys it, which waits for running event handlers.
@@ -363,29 +319,75 @@ pub(crate) struct ConnectParams<'a> {
 /// # Invariants
 ///
 /// `id` is a valid id whose context points to the object that `handler` holds. Nobody else
-/// destroys it: our event handler always returns 0.
-pub(crate) struct CmId<E: CmHandler> {
+/// destroys it: our event handlers return 0 for its own events.
+pub(crate) struct CmId<E> {
     id: NonNull<bindings::rdma_cm_id>,
     // After `id` is destroyed, no event handler uses it any more: it goes last.
     _handler: Arc<E>,
 }
 
 // SAFETY: The functions of rdma_cm that are called here may be called from any thread.
-unsafe impl<E: CmHandler> Send for CmId<E> {}
+unsafe impl<E: Send + Sync> Send for CmId<E> {}
 // SAFETY: The functions of rdma_cm that are called here may be called by any threads at once; those
 // that need serialising do so under the id's own lock.
-unsafe impl<E: CmHandler> Sync for CmId<E> {}
+unsafe impl<E: Send + Sync> Sync for CmId<E> {}
+
+impl<E> CmId<E> {
+    /// Makes an id for reliable connections in a network namespace. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `callback` must expect the handler as the context of the id, and return 0 for events of it.
+    unsafe fn with_callback(
+        net: &Net,
+        handler: Arc<E>,
+        callback: unsafe extern "C" fn(
+            *mut bindings::rdma_cm_id,
+            *mut bindings::rdma_cm_event,
+        ) -> c_int,
+    ) -> Result<Self> {
+        // SAFETY: The namespace is alive while borrowed. The callback expects this context, as the
+        // caller promises; the id owns a reference to it, which it drops only afterwards.
+        let id = from_err_ptr(unsafe {
+            bindings::rdma_create_id(
+                net.as_raw(),
+                Some(callback),
+                Arc::as_ptr(&handler).cast_mut().cast(),
+                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+                bindings::ib_qp_type_IB_QPT_RC,
+            )
+        })?;
+        // INVARIANT: Created above with that context.
+        Ok(Self {
+            id: NonNull::new(id).ok_or(ENOMEM)?,
+            _handler: handler,
+        })
+    }
+
+    /// Returns the id for the functions of rdma_cm.
+    pub(super) fn as_raw(&self) -> *mut bindings::rdma_cm_id {
+        self.id.as_ptr()
+    }
+
+    /// Returns the local and the peer's address; unspecified before they are known.
+    pub(crate) fn addresses(&self) -> (SocketAddress, SocketAddress) {
+        // SAFETY: The id is valid by the type invariant.
+        unsafe { addresses_of(self.id) }
+    }
+}
+
+impl<E> Drop for CmId<E> {
+    fn drop(&mut self) {
+        // SAFETY: Valid and ours by the type invariant; not used afterwards.
+        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
+    }
+}
 
 impl<E: CmHandler> CmId<E> {
     /// Makes an id for a reliable connection in a network namespace. May sleep.
     pub(crate) fn new(net: &Net, handler: Arc<E>) -> Result<Self> {
-        // SAFETY: The id owns a reference to the context, which it drops only afterwards.
-        let id = unsafe { create_id(net, Self::event_callback, Arc::as_ptr(&handler).cast())? };
-        // INVARIANT: Created above with that context.
-        Ok(Self {
-            id,
-            _handler: handler,
-        })
+        // SAFETY: The callback is for this handler.
+        unsafe { Self::with_callback(net, handler, Self::event_callback) }
     }
 
     /// Called by the connection manager for each event of the id. May sleep.
@@ -444,31 +446,14 @@ impl<E: CmHandler> CmId<E> {
 
     /// Starts to connect. The answer comes as an event. The id must have a queue pair.
     pub(super) fn connect(&self, params: &ConnectParams<'_>) -> Result {
-        let mut raw = bindings::rdma_conn_param {
-            private_data: params.private_data.as_ptr().cast::<c_void>(),
-            private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
-            responder_resources: params.responder_resources,
-            initiator_depth: params.initiator_depth,
-            flow_control: 0,
-            retry_count: params.retry_count,
-            // Credits make sure that a Receive is always posted (RFC 8166, section 3.3.1), so a
-            // receiver that is not ready is a fault to be seen, not to be retried over.
-            rnr_retry_count: 0,
-            ..Default::default()
-        };
+        let mut raw = params.to_raw()?;
         // SAFETY: The id is valid by the type invariant; the parameters are copied.
         to_result(unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut raw) })
     }
 
     /// Accepts the connection that the id was made for. The id must have a queue pair. May sleep.
-    pub(super) fn accept(&self, params: &AcceptParams<'_>) -> Result {
-        let mut raw = bindings::rdma_conn_param {
-            private_data: params.private_data.as_ptr().cast::<c_void>(),
-            private_data_len: u8::try_from(params.private_data.len()).map_err(|_| EINVAL)?,
-            responder_resources: params.responder_resources,
-            initiator_depth: params.initiator_depth,
-            ..Default::default()
-        };
+    pub(super) fn accept(&self, params: &ConnectParams<'_>) -> Result {
+        let mut raw = params.to_raw()?;
         // SAFETY: The id is valid by the type invariant; the parameters are copied. rdma_accept()
         // wants the lock of the event handler.
         unsafe {
@@ -479,19 +464,8 @@ impl<E: CmHandler> CmId<E> {
         }
     }
 
-    /// The local and the peer's address; unspecified before they are known.
-    pub(crate) fn addresses(&self) -> (SocketAddress, SocketAddress) {
-        // SAFETY: The id is valid by the type invariant. While the address is being resolved it may
-        // be written, which at worst mixes it with that of before.
-        let local = unsafe {
-            let local = &raw const (*self.id.as_ptr()).route.addr.src_addr;
-            SocketAddress::new(local.read_volatile())
-        };
-        // SAFETY: The id is valid by the type invariant.
-        (local, unsafe { peer_of(self.id) })
-    }
-
-    /// The device that the id is bound to, and the port. `ENODEV` before the address is resolved.
+    /// Returns the device that the id is bound to, and the port. `ENODEV` before the address is
+    /// resolved.
     pub(super) fn device_port(&self) -> Result<(NonNull<bindings::ib_device>, u32)> {
         let device = self.device()?;
         // SAFETY: The id is valid by the type invariant, and the device stays as long as it is
@@ -515,36 +489,25 @@ impl<E: CmHandler> CmId<E> {
         to_result(unsafe { bindings::rdma_disconnect(self.id.as_ptr()) })
     }
 
-    /// The device that the id is bound to, by name. `ENODEV` before the address is resolved.
+    /// Returns the name of the device that the id is bound to. `ENODEV` before the address is
+    /// resolved.
     pub(crate) fn device_name(&self) -> Result<DeviceName> {
         // SAFETY: The device stays as long as the id is bound to it.
         Ok(unsafe { DeviceName::of(self.device()?.as_ptr()) })
     }
 
-    /// What the device can do that the id is bound to. `ENODEV` before the address is resolved.
+    /// Returns what the device can do that the id is bound to. `ENODEV` before the address is
+    /// resolved.
     pub(crate) fn limits(&self) -> Result<DeviceLimits> {
         let (device, port) = self.device_port()?;
         // SAFETY: The device stays as long as the id is bound to it, and has the port.
         Ok(unsafe { DeviceLimits::of(device.as_ptr(), port) })
     }
 
-    /// The device that the id is bound to; it stays as long as the id does.
+    /// Returns the device that the id is bound to; it stays as long as the id does. `ENODEV` before
+    /// the address is resolved.
     pub(super) fn device(&self) -> Result<NonNull<bindings::ib_device>> {
-        // SAFETY: The id is valid by the type invariant. The device is set, as a word, before the
-        // event that reports the address as resolved, and not changed afterwards.
-        let device = unsafe { (&raw const (*self.id.as_ptr()).device).read_volatile() };
-        NonNull::new(device).ok_or(ENODEV)
-    }
-
-    /// The id for the functions of rdma_cm.
-    pub(super) fn as_raw(&self) -> *mut bindings::rdma_cm_id {
-        self.id.as_ptr()
-    }
-}
-
-impl<E: CmHandler> Drop for CmId<E> {
-    fn drop(&mut self) {
-        // SAFETY: Valid and ours by the type invariant; not used afterwards.
-        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
+        // SAFETY: The id is valid by the type invariant.
+        unsafe { device_of(self.id) }.ok_or(ENODEV)
     }
 }

@@ -113,8 +113,8 @@ fn limit(number: impl TryInto<u32>) -> u32 {
     number.try_into().unwrap_or(0)
 }
 
-/// Returns the pages that may be mapped for a device as one, at least: one behind the other in
-/// memory.
+/// Returns the number of pages, one behind the other in memory, that may be mapped for a device as
+/// one.
 ///
 /// # Safety
 ///
@@ -150,7 +150,7 @@ impl DeviceName {
         Self(name)
     }
 
-    /// Returns the name for C: it ends with a 0.
+    /// Returns the address of the name, which ends with a 0.
     #[inline]
     pub(in crate::kapi) fn as_ptr(&self) -> *const c_char {
         self.0.as_ptr()

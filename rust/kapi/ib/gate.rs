@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Whom the tear-down of a queue pair waits for, so that what they use is there.
+//! Uses of a queue pair that its tear-down waits for, so that what they use is there.
 
 use crate::kapi::{
     bindings,
@@ -21,14 +21,14 @@ use kernel::{
     },
 };
 
-/// Where requests are posted: a queue pair, and the port of its device.
+/// The place to post requests to: a queue pair, and the port of its device.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) qp: *mut bindings::ib_qp,
     pub(super) port: u32,
 }
 
-/// What a queue pair consists of.
+/// The objects of a queue pair.
 pub(super) struct Objects {
     pub(super) target: Target,
     pub(super) pd: NonNull<bindings::ib_pd>,
@@ -42,7 +42,7 @@ unsafe impl Send for Objects {}
 // SAFETY: Several may use the objects at once: ib_core and drivers take the locks that needs.
 unsafe impl Sync for Objects {}
 
-/// Who uses the objects of a queue pair.
+/// The users of the objects of a queue pair.
 ///
 /// # Invariants
 ///
@@ -53,7 +53,7 @@ pub(super) struct Gate {
     /// No other queue pair has it, or ever had, while the module is loaded. Not 0.
     number: u64,
     objects: SetOnce<Objects>,
-    /// Those who cover memory, or make something.
+    /// Whatever covers memory, or makes something.
     #[pin]
     pub(super) posters: Uses,
     /// RDMA Reads and Writes that are mapped.
@@ -64,17 +64,17 @@ pub(super) struct Gate {
     pub(super) buffers: Uses,
 }
 
-/// How many there were.
+/// The last number.
 static NUMBERS: Atomic<u64> = Atomic::new(0);
 
 impl Gate {
-    /// A number for one.
+    /// Returns a number for one.
     pub(super) fn next_number() -> u64 {
         // Zero is nobody's.
         NUMBERS.fetch_add(1, Relaxed) + 1
     }
 
-    /// That of the queue pair of that number; nobody can enter yet.
+    /// Creates that of the queue pair of that number; nobody can enter yet.
     pub(super) fn new(number: u64) -> impl PinInit<Self> {
         pin_init!(Self {
             number,
@@ -96,14 +96,12 @@ impl Gate {
         self.objects.populate(objects);
     }
 
-    /// The number of the queue pair.
-    #[inline]
+    /// Returns the number of the queue pair.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// `ENOTCONN` when the tear-down has begun.
-    #[inline]
+    /// Counts a poster. `ENOTCONN` when the tear-down has begun.
     pub(super) fn enter(&self) -> Result<Poster<'_>> {
         let counted = self.posters.get().ok_or(ENOTCONN)?;
         let objects = self.objects.as_ref().ok_or(ENOTCONN)?;
@@ -114,16 +112,15 @@ impl Gate {
         })
     }
 
-    /// For a context: as long as the first of these is there, the objects are. `ENOTCONN` when the
-    /// tear-down has begun.
-    #[inline]
+    /// Counts a context: as long as the first of these is there, the objects are. `ENOTCONN` when
+    /// the tear-down has begun.
     pub(super) fn keep_objects(&self) -> Result<(Use, &Objects)> {
         let counted = self.contexts.get().ok_or(ENOTCONN)?;
         Ok((counted, self.objects.as_ref().ok_or(ENOTCONN)?))
     }
 }
 
-/// Somebody whom the tear-down of a queue pair waits for, before it does anything else.
+/// A use of a queue pair that its tear-down waits for before it does anything else.
 pub(crate) struct Poster<'a> {
     gate: &'a Gate,
     /// Valid, since this is counted.
@@ -132,20 +129,18 @@ pub(crate) struct Poster<'a> {
 }
 
 impl Poster<'_> {
-    /// The number of the queue pair.
-    #[inline]
+    /// Returns the number of the queue pair.
     pub(super) fn number(&self) -> u64 {
         self.gate.number
     }
 
-    /// What the queue pair consists of, all of it valid as long as the poster is there.
-    #[inline]
+    /// Returns what the queue pair consists of, all of it valid as long as the poster is there.
     pub(super) fn objects(&self) -> &Objects {
         self.objects
     }
 
-    /// As long as what is returned is there, the device of the poster is.
-    #[inline]
+    /// Counts a buffer: as long as the result is there, the device of the poster is. `ENOTCONN`
+    /// when the tear-down waits for buffers.
     pub(super) fn keep_device(&self) -> Result<Use> {
         self.gate.buffers.get().ok_or(ENOTCONN)
     }

@@ -5,7 +5,7 @@
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::Direction,
+        buffer::raw,
         device::longest_piece,
         dma_track, //
     },
@@ -15,12 +15,13 @@ use crate::kapi::{
     },
 };
 use core::{
-    cell::UnsafeCell,
     ffi::c_int,
     num::NonZero,
+    ops::ControlFlow,
     ptr::NonNull, //
 };
 use kernel::{
+    dma::DataDirection,
     error::{
         from_err_ptr,
         to_result, //
@@ -36,26 +37,29 @@ use kernel::{
 /// Bytes of a page, as regions count them.
 const PAGE: u32 = kernel::page::PAGE_SIZE as u32;
 
-/// How often the device may say that it takes less than it has just said.
+/// The number of times that the device may say that it takes less than it has just said.
 const TRIES: u32 = 8;
 
-/// What a peer may do to a region.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The right that a peer has to a region.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// RDMA Read: for Read chunks.
+    #[default]
     RemoteRead,
     /// RDMA Write: for Write chunks and the Reply chunk.
     RemoteWrite,
 }
 
 impl Access {
-    pub(crate) fn direction(self) -> Direction {
+    /// Returns the way in which data flow.
+    pub(crate) fn direction(self) -> DataDirection {
         match self {
-            Self::RemoteRead => Direction::ToDevice,
-            Self::RemoteWrite => Direction::FromDevice,
+            Self::RemoteRead => DataDirection::ToDevice,
+            Self::RemoteWrite => DataDirection::FromDevice,
         }
     }
 
+    /// Returns the verbs' flags for it.
     pub(crate) fn as_raw(self) -> u32 {
         match self {
             Self::RemoteRead => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
@@ -71,13 +75,7 @@ impl Access {
 ///
 /// # Invariants
 ///
-/// - `mr` is a valid region of `device`, which outlives it, until [`Mr::deregister`] has begun.
-/// - `list` is used by the holder of the only token of the region ([`Region`]) while that is
-///   [`Idle`], and by whoever holds the lock of `core` otherwise. [`Mr::deregister`] uses it while
-///   nobody covers anything.
-///
-/// [`Region`]: super::region::Region
-/// [`Idle`]: super::region::Idle
+/// `mr` is a valid region of `device`, which outlives it, until [`Mr::deregister`] has begun.
 #[pin_data(PinnedDrop)]
 pub(super) struct Mr {
     /// The number of the queue pair that it belongs to.
@@ -85,43 +83,38 @@ pub(super) struct Mr {
     /// The number that the resource tracker has given to it, for trace events.
     pub(super) id: u32,
     sg_gaps: bool,
+    /// Pages of one element, at most.
+    longest: NonZero<u32>,
     mr: NonNull<bindings::ib_mr>,
     device: NonNull<bindings::ib_device>,
-    list: UnsafeCell<List>,
     #[pin]
     core: SpinLock<Core>,
 }
 
-// SAFETY: Region and device may be used from any thread, and the type invariant says who uses the
-// list.
+// SAFETY: Region and device may be used from any thread.
 unsafe impl Send for Mr {}
-// SAFETY: The region and the device may be used by any threads at once, and the type invariant says
-// which of them uses the list.
+// SAFETY: The region and the device may be used by any threads at once.
 unsafe impl Sync for Mr {}
-
-/// What is covered, piece by piece.
-struct List {
-    sg: KVVec<bindings::scatterlist>,
-    /// Pages of one element, at most.
-    longest: NonZero<u32>,
-}
 
 /// # Invariants
 ///
-/// - While `mapped` is not zero, that many elements of the region's list are mapped for its device
-///   in `direction`, and `keepers` keep their memory.
+/// - While `mapped` is not zero, that many elements of `sg` are mapped for the region's device for
+///   `access`, and `keepers` keep their memory.
 /// - `ending` says that [`Mr::deregister`] has begun, `dead` that no peer can reach what the region
 ///   covered, since its queue pair is gone, and nothing is mapped.
 struct Core {
     ending: bool,
     dead: bool,
     mapped: u32,
-    direction: Direction,
+    access: Access,
     keepers: Keepers,
+    /// The pieces that are covered. Empty while [`Mr::cover`] has it.
+    sg: KVVec<bindings::scatterlist>,
 }
 
-/// Bytes of `bytes` that the device takes, which has not placed all of them, but `placed` elements,
-/// of `length`, or says with that why none. `ENOBUFS` where it may take them later.
+/// Returns the number of bytes of `bytes` that the device takes, which has not placed all of them,
+/// but `placed` elements, of `length`, or says with that why none. `ENOBUFS` where it may take them
+/// later.
 fn takes_fewer(placed: c_int, length: u64, bytes: usize) -> Result<usize> {
     match usize::try_from(length) {
         Ok(fewer) if placed >= 0 && fewer != 0 && fewer < bytes => Ok(fewer),
@@ -130,96 +123,6 @@ fn takes_fewer(placed: c_int, length: u64, bytes: usize) -> Result<usize> {
         _ if placed == ENOMEM.to_errno() => Err(ENOBUFS),
         Ok(length) if placed == 0 && (length == bytes || length == 0) => Err(ENOBUFS),
         _ => Err(EIO),
-    }
-}
-
-impl Mr {
-    /// What it covers, by the region itself, with so many elements mapped.
-    ///
-    /// # Safety
-    ///
-    /// [`Self::deregister`] must not have begun to deregister it.
-    unsafe fn covered(&self, elements: u32, direction: Direction) -> Covered {
-        let mr = self.mr.as_ptr();
-        // SAFETY: The region is not deregistered, as the caller promises. A driver writes at most
-        // the same values again.
-        let key = unsafe {
-            RemoteKey {
-                rkey: (*mr).rkey,
-                length: u32::try_from((*mr).length).unwrap_or(0),
-                iova: (*mr).iova,
-            }
-        };
-        Covered {
-            id: self.id,
-            elements,
-            key,
-            direction,
-        }
-    }
-
-    /// The object of ib_core, valid until [`Self::deregister`] has begun.
-    pub(super) fn as_raw(&self) -> *mut bindings::ib_mr {
-        self.mr.as_ptr()
-    }
-
-    /// Whether the device has let go of it.
-    pub(super) fn is_dead(&self) -> bool {
-        self.core.lock().dead
-    }
-
-    /// How many elements are mapped.
-    pub(super) fn mapped(&self) -> u32 {
-        self.core.lock().mapped
-    }
-
-    /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it.
-    /// `tell` is told what was covered.
-    ///
-    /// # Safety
-    ///
-    /// No peer may be able to reach the memory, unless the tear-down has begun.
-    pub(super) unsafe fn uncover(&self, tell: impl FnOnce(Covered)) {
-        let mut core = self.core.lock();
-        let ending = core.ending;
-        let Some((direction, elements, (cover, kept))) = self.take_back(&mut core) else {
-            return;
-        };
-        let covered = if ending {
-            Covered::default()
-        } else {
-            // SAFETY: The lock is held since its end had not begun.
-            unsafe { self.covered(elements, direction) }
-        };
-        drop(core);
-        if let Some(cover) = cover {
-            drop(cover);
-        }
-        if let Some(kept) = kept {
-            drop(kept);
-        }
-        tell(covered);
-    }
-
-    /// Undoes the mapping, if there is one, and returns its direction and elements, and what kept
-    /// the memory: that is to be dropped without the lock.
-    fn take_back(&self, core: &mut Core) -> Option<(Direction, u32, Keepers)> {
-        if core.mapped == 0 {
-            return None;
-        }
-        let direction = core.direction;
-        // INVARIANT: Nothing is mapped after this.
-        let mapped = core::mem::take(&mut core.mapped);
-        // SAFETY: The lock of `core` is held, and something is mapped: either the region is not
-        // idle, and by the type invariant nobody else uses the list, or the caller is who has just
-        // mapped it. It is mapped with these values, and the device is alive.
-        unsafe {
-            let sg = (*self.list.get()).sg.as_mut_ptr();
-            dma_track::unmapped(sg as u64, mapped as usize, direction.as_raw());
-            bindings::ib_dma_unmap_sg(self.device.as_ptr(), sg, mapped as i32, direction.as_raw());
-        };
-        let (cover, kept) = &mut core.keepers;
-        Some((direction, mapped, (cover.take(), kept.take())))
     }
 }
 
@@ -246,35 +149,31 @@ impl Mr {
             return Err(EINVAL);
         }
         let mut sg = KVVec::zeroed(pages as usize, GFP_KERNEL)?;
-        // SAFETY: The vector has `pages` elements and is not moved or resized afterwards.
+        // SAFETY: The vector has `pages` elements and is not resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
         // SAFETY: The caller promises that the protection domain is valid.
         let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_ptr(), kind, pages) })?;
         let mr = NonNull::new(mr).ok_or(ENOMEM)?;
-        // SAFETY: Allocated above.
-        let id = unsafe { (*mr.as_ptr()).res.id };
-        let list = List {
-            sg,
-            // SAFETY: The caller promises that the device is valid.
-            longest: unsafe { longest_piece(device.as_ptr()) },
-        };
         // INVARIANT: Nothing is mapped.
         let core = Core {
             ending: false,
             dead: false,
             mapped: 0,
-            direction: Direction::ToDevice,
+            access: Access::default(),
             keepers: (None, None),
+            sg,
         };
         // INVARIANT: Allocated above, and the device outlives it, as the caller promises.
         let arc = Arc::pin_init(
             pin_init!(Self {
                 owner,
-                id,
+                // SAFETY: Allocated above.
+                id: unsafe { (*mr.as_ptr()).res.id },
                 sg_gaps,
+                // SAFETY: The caller promises that the device is valid.
+                longest: unsafe { longest_piece(device.as_ptr()) },
                 mr,
                 device,
-                list: UnsafeCell::new(list),
                 core <- new_spinlock!(core, "rpcrdma_region"),
             }),
             GFP_KERNEL,
@@ -286,26 +185,119 @@ impl Mr {
         arc
     }
 
+    /// Returns how a peer names what the region covers.
+    ///
+    /// # Safety
+    ///
+    /// [`Self::deregister`] must not have begun to deregister it.
+    unsafe fn key(&self) -> RemoteKey {
+        let mr = self.mr.as_ptr();
+        // SAFETY: The region is not deregistered, as the caller promises. A driver writes at most
+        // the same values again.
+        unsafe {
+            RemoteKey {
+                rkey: (*mr).rkey,
+                length: u32::try_from((*mr).length).unwrap_or(0),
+                iova: (*mr).iova,
+            }
+        }
+    }
+
+    /// Returns what it covers, by the region itself.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::key`].
+    unsafe fn covered(&self, core: &Core) -> Covered {
+        Covered {
+            id: self.id,
+            elements: core.mapped,
+            // SAFETY: As the caller promises.
+            key: unsafe { self.key() },
+            access: core.access,
+        }
+    }
+
+    /// Returns the object of ib_core, valid until [`Self::deregister`] has begun.
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_mr {
+        self.mr.as_ptr()
+    }
+
+    /// Returns whether the device has let go of it.
+    pub(super) fn is_dead(&self) -> bool {
+        self.core.lock().dead
+    }
+
+    /// Returns the number of elements that are mapped.
+    pub(super) fn mapped(&self) -> u32 {
+        self.core.lock().mapped
+    }
+
+    /// Takes the memory from the device, if the tear-down has not done so: no peer can reach it.
+    /// `tell` is told what was covered.
+    ///
+    /// # Safety
+    ///
+    /// No peer may be able to reach the memory, unless the tear-down has begun.
+    pub(super) unsafe fn uncover(&self, tell: impl FnOnce(Covered)) {
+        let mut core = self.core.lock();
+        let covered = match core.ending {
+            true => Covered::default(),
+            // SAFETY: The lock is held since its end had not begun.
+            false => unsafe { self.covered(&core) },
+        };
+        let Some(keepers) = self.take_back(&mut core) else {
+            return;
+        };
+        drop(core);
+        drop(keepers);
+        tell(covered);
+    }
+
+    /// Undoes the mapping, if there is one, and returns what kept the memory: that is to be dropped
+    /// without the lock.
+    fn take_back(&self, core: &mut Core) -> Option<Keepers> {
+        // INVARIANT: Nothing is mapped after this.
+        let mapped = core::mem::take(&mut core.mapped);
+        if mapped == 0 {
+            return None;
+        }
+        // SAFETY: They are mapped so, by the type invariant, and count as such no more.
+        unsafe { self.unmap(&mut core.sg, mapped, core.access) };
+        Some(core::mem::take(&mut core.keepers))
+    }
+
+    /// Undoes a mapping.
+    ///
+    /// # Safety
+    ///
+    /// The first `mapped` elements must be mapped for the device and that access, and be used as
+    /// such no more.
+    unsafe fn unmap(&self, sg: &mut [bindings::scatterlist], mapped: u32, access: Access) {
+        let (device, sg) = (self.device.as_ptr(), sg.as_mut_ptr());
+        let direction = raw(access.direction());
+        dma_track::unmapped(sg as u64, mapped as usize, direction);
+        // SAFETY: Mapped so, as the caller promises, and the device is alive.
+        unsafe { bindings::ib_dma_unmap_sg(device, sg, mapped as i32, direction) };
+    }
+
     /// Takes the region from the device: afterwards no peer can reach what it covered. May sleep.
     ///
-    /// `tell` is told what it covered. An error says that the device has not let go of it, for all
-    /// that is known; it counts as dead all the same, since the queue pair through which a peer
+    /// Returns what it covered, if it did. An error says that the device has not let go of it, for
+    /// all that is known; it counts as dead all the same, since the queue pair through which a peer
     /// could reach it is gone.
     ///
     /// # Safety
     ///
-    /// No queue pair that names it may be left, or it must cover nothing; nor may anybody be left
-    /// who may cover memory with it.
-    pub(super) unsafe fn deregister(
-        &self,
-        tell: impl FnOnce(Covered),
-    ) -> Result<(), (Covered, Error)> {
+    /// No queue pair that names it may be left, or it must cover nothing; nor may anything be left
+    /// that may cover memory with it.
+    pub(super) unsafe fn deregister(&self) -> Option<(Covered, Result)> {
         let mut core = self.core.lock();
         if core::mem::replace(&mut core.ending, true) {
-            return Ok(());
+            return None;
         }
         // SAFETY: It is deregistered below, by whoever has set the mark above.
-        let covered = unsafe { self.covered(core.mapped, core.direction) };
+        let covered = unsafe { self.covered(&core) };
         drop(core);
         // SAFETY: Valid until now by the type invariant, and nobody else comes here.
         let rc = to_result(unsafe { bindings::ib_dereg_mr(self.mr.as_ptr()) });
@@ -314,19 +306,14 @@ impl Mr {
         }
         // The memory is unmapped only now that the adapter cannot use it.
         let mut core = self.core.lock();
-        let mapped = self.take_back(&mut core);
+        let keepers = self.take_back(&mut core);
         core.dead = true;
-        // Its memory may be such as is given back only by who may sleep, which whoever drops the
-        // last reference may not.
-        // SAFETY: The lock is held, and nobody covers anything any more, so by the type invariant
-        // nobody else uses the list.
-        let sg = unsafe { core::mem::take(&mut (*self.list.get()).sg) };
+        // Large lists are given back only where one may sleep, and the last reference may be
+        // dropped elsewhere.
+        let sg = core::mem::take(&mut core.sg);
         drop(core);
         drop(sg);
-        if mapped.is_some() {
-            tell(covered);
-        }
-        rc.map_err(|e| (covered, e))
+        (keepers.is_some() || rc.is_err()).then_some((covered, rc))
     }
 }
 
@@ -338,7 +325,7 @@ impl PinnedDrop for Mr {
     }
 }
 
-/// How a peer names what a region covers.
+/// The name that a peer has for the memory of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteKey {
     /// The key.
@@ -349,7 +336,7 @@ pub(crate) struct RemoteKey {
     pub(crate) iova: u64,
 }
 
-/// What a region covers, for those who tell of it.
+/// The memory that a region covers, for trace events.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Covered {
     /// The number that the resource tracker has given to the region.
@@ -357,23 +344,23 @@ pub(crate) struct Covered {
     /// Elements of its list.
     pub(crate) elements: u32,
     pub(crate) key: RemoteKey,
-    pub(crate) direction: Direction,
+    pub(crate) access: Access,
 }
 
-/// Why memory could not be covered.
+/// The reason why memory could not be covered.
 pub(crate) struct NotMapped {
     /// `ENOBUFS` when it cannot be mapped, or placed, now; `EIO` when the device refuses it;
     /// `EINVAL` when there is none, or regions of another queue pair.
     pub(crate) error: Error,
-    /// What was to be covered, up to the direction; of the key the address alone, that of the
-    /// device.
+    /// The memory that was to be covered, with the access; of the key the address alone, that of
+    /// the device.
     pub(crate) covered: Covered,
-    /// What the device has said to the list, if it was asked.
+    /// The answer of the device to the list, if it was asked.
     pub(crate) placed: Option<i32>,
 }
 
 impl NotMapped {
-    /// Nothing was tried.
+    /// Returns that nothing was tried.
     pub(super) fn nothing(error: Error) -> Self {
         Self {
             error,
@@ -400,80 +387,93 @@ impl Mr {
         access: Access,
         tag: u32,
     ) -> Result<RemoteKey, NotMapped> {
-        // A driver may allocate memory to cover some (hns_roce does).
+        // A driver may allocate memory to cover some (hns_roce does), so no lock is held. Nobody
+        // else wants the list of an idle region.
         #[cfg(CONFIG_RPCRDMA_DEBUG)]
         kernel::task::might_sleep();
-        let mark = pieces.mark();
-        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile.
-        // The mark is of these pieces.
-        unsafe {
-            let placed = self.place(pieces, access);
-            if !matches!(placed, Ok(None)) {
-                pieces.go_back(mark);
-            }
-            if let Some(bytes) = placed? {
-                self.place_less(pieces, bytes, access)?;
-            }
-        }
+        let mut sg = core::mem::take(&mut self.core.lock().sg);
+        // SAFETY: As the caller promises.
+        let placed = unsafe { self.place_most(&mut sg, pieces, access) };
+        let mut core = self.core.lock();
+        core.sg = sg;
+        let (elements, bytes) = placed?;
+        // INVARIANT: So many were mapped.
+        core.mapped = elements;
+        core.access = access;
+        core.keepers = pieces.keep();
+        drop(core);
+        pieces.skip(bytes);
 
         let mr = self.mr.as_ptr();
-        // A key is used once: the peer's late use of an old one must fail.
         // SAFETY: The region is valid, since nobody deregisters it, and nobody else uses it while
         // the caller has its token.
-        let key = unsafe {
+        unsafe {
+            // A key is used once: the peer's late use of an old one must fail.
             bindings::ib_update_fast_reg_key(mr, bindings::ib_inc_rkey((*mr).rkey) as u8);
             let in_page = (*mr).iova & u64::from(PAGE - 1);
             (*mr).iova = (u64::from(tag) << 32) | in_page;
-            RemoteKey {
-                rkey: (*mr).rkey,
-                length: u32::try_from((*mr).length).unwrap_or(0),
-                iova: (*mr).iova,
-            }
-        };
-        Ok(key)
+            Ok(self.key())
+        }
     }
 
-    /// Maps what one region can cover, and has the device place all of it. Says how many bytes the
-    /// device would take if it takes fewer, of which nothing is mapped then.
+    /// Maps what one region can cover, and has the device place it, or fewer bytes of it where the
+    /// device takes fewer pieces than a region has room for: where bounce buffers lose what is in
+    /// front of a piece in its page, two may not join. Returns the number of elements and of bytes.
     ///
     /// # Safety
     ///
     /// As for [`Self::cover`].
-    #[inline]
+    unsafe fn place_most(
+        &self,
+        sg: &mut [bindings::scatterlist],
+        pieces: &ExtentIter<'_>,
+        access: Access,
+    ) -> Result<(u32, usize), NotMapped> {
+        let mut most = usize::MAX;
+        for _ in 0..=TRIES {
+            // SAFETY: As the caller promises.
+            match unsafe { self.place(sg, pieces, most, access) }? {
+                ControlFlow::Break(placed) => return Ok(placed),
+                // Fewer each time.
+                ControlFlow::Continue(fewer) => most = fewer,
+            }
+        }
+        // It has taken fewer each time, but never all of what was less.
+        Err(self.not_mapped(EIO, (1, 0), access, Some(0)))
+    }
+
+    /// Maps at most the first `most` bytes, and has the device place all of them. Returns the
+    /// number of elements and of bytes; or the number of bytes that the device would take if it
+    /// takes fewer, of which nothing is mapped then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::cover`].
     unsafe fn place(
         &self,
-        pieces: &mut ExtentIter<'_>,
+        sg: &mut [bindings::scatterlist],
+        pieces: &ExtentIter<'_>,
+        most: usize,
         access: Access,
-    ) -> Result<Option<usize>, NotMapped> {
-        // SAFETY: The caller has the token of an idle region, and nobody deregisters it meanwhile:
-        // by the type invariant nobody else uses the list.
-        let List { sg, longest } = unsafe { &mut *self.list.get() };
-        let before = pieces.remaining();
-        let filled = pieces.fill(sg.as_mut_slice(), self.sg_gaps, *longest);
-        let refusal = |error, address, placed| NotMapped {
-            error,
-            covered: self.not_covered(filled, address, access),
-            placed,
-        };
-        let may_write = access == Access::RemoteRead || pieces.is_writable();
-        if filled == 0 || !pieces.is_kept() || !may_write {
+    ) -> Result<ControlFlow<(u32, usize), usize>, NotMapped> {
+        let (filled, bytes) = pieces.fill(most, sg, self.sg_gaps, self.longest);
+        let refusal = |e, address, placed| self.not_mapped(e, (filled, address), access, placed);
+        let writes = access == Access::RemoteWrite;
+        if filled == 0 || !pieces.can_be_covered(writes) {
             return Err(refusal(EINVAL, 0, None));
         }
-        let bytes = before - pieces.remaining();
         let (device, list) = (self.device.as_ptr(), sg.as_mut_ptr());
-        let (mr, direction) = (self.mr.as_ptr(), access.direction());
+        let (mr, direction) = (self.mr.as_ptr(), raw(access.direction()));
         // SAFETY: The first `filled` elements were set to memory that is valid during this call,
         // and kept then until this region is fenced, or dead. If the device writes there, it is
         // nobody else's. The device is alive as long as the region is.
-        let mapped =
-            unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction.as_raw()) };
-        // By value: who takes the mapping back uses the list.
+        let mapped = unsafe { bindings::ib_dma_map_sg(device, list, filled as i32, direction) };
         let address = sg.first().map_or(0, |element| element.dma_address);
         if mapped <= 0 {
             // Bounce buffers are short for a moment.
             return Err(refusal(ENOBUFS, address, None));
         }
-        dma_track::mapped(list as u64, filled, direction.as_raw());
+        dma_track::mapped(list as u64, filled, direction);
 
         // SAFETY: The region is valid, since nobody deregisters it, and the list is mapped for its
         // device; no offset is given. Nobody else uses the region while the caller has its token.
@@ -483,74 +483,40 @@ impl Mr {
             let placed = bindings::ib_map_mr_sg(mr, list, mapped, core::ptr::null_mut(), PAGE);
             (placed, (*mr).length)
         };
-        let mut core = self.core.lock();
-        // INVARIANT: `filled` elements were mapped above.
-        core.mapped = filled as u32;
-        core.direction = direction;
-        // There are none, since nothing was mapped: so nothing is dropped here.
-        core::mem::forget(core::mem::replace(&mut core.keepers, pieces.keep()));
         if placed == mapped && length == bytes as u64 {
-            return Ok(None);
+            return Ok(ControlFlow::Break((filled as u32, bytes)));
         }
-        let undone = self.take_back(&mut core);
-        drop(core);
-        drop(undone);
-        match takes_fewer(placed, length, bytes) {
-            Ok(fewer) => Ok(Some(fewer)),
-            Err(error) => Err(refusal(error, address, Some(placed))),
-        }
+        // SAFETY: They were mapped above, and no registration of them is posted.
+        unsafe { self.unmap(sg, filled as u32, access) };
+        let fewer = takes_fewer(placed, length, bytes);
+        fewer
+            .map(ControlFlow::Continue)
+            .map_err(|e| refusal(e, address, Some(placed)))
     }
 
-    /// What trace events say of a cover that came to nothing.
+    /// Returns what trace events say of a cover that came to nothing.
     #[cold]
-    fn not_covered(&self, elements: usize, address: u64, access: Access) -> Covered {
-        Covered {
+    fn not_mapped(
+        &self,
+        error: Error,
+        (elements, iova): (usize, u64),
+        access: Access,
+        placed: Option<c_int>,
+    ) -> NotMapped {
+        let key = RemoteKey {
+            iova,
+            ..Default::default()
+        };
+        let covered = Covered {
             id: self.id,
             elements: elements as u32,
-            key: RemoteKey {
-                iova: address,
-                ..Default::default()
-            },
-            direction: access.direction(),
+            key,
+            access,
+        };
+        NotMapped {
+            error,
+            covered,
+            placed,
         }
-    }
-
-    /// Covers no more than the first `bytes`, since the device takes fewer pieces than a region has
-    /// room for: where bounce buffers lose what is in front of a piece in its page, two may not
-    /// join.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::cover`].
-    #[cold]
-    unsafe fn place_less(
-        &self,
-        pieces: &mut ExtentIter<'_>,
-        mut bytes: usize,
-        access: Access,
-    ) -> Result<(), NotMapped> {
-        for _ in 0..TRIES {
-            let mut some = pieces.first(bytes);
-            // SAFETY: As the caller promises.
-            match unsafe { self.place(&mut some, access)? } {
-                None => {
-                    pieces.skip(bytes - some.remaining());
-                    return Ok(());
-                }
-                // Fewer each time.
-                Some(fewer) => bytes = fewer,
-            }
-        }
-        Err(NotMapped {
-            error: EIO,
-            covered: Covered {
-                id: self.id,
-                // It has taken fewer each time, but never all of what was less.
-                elements: 1,
-                direction: access.direction(),
-                ..Default::default()
-            },
-            placed: Some(0),
-        })
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct QpSizes {
     pub(crate) sg_gaps: bool,
 }
 
-/// Names an object that could not be made.
+/// The part that could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     CompletionQueue,
@@ -66,7 +66,7 @@ pub(super) struct Queues {
     pub(super) recv_cq: u32,
 }
 
-/// Allocates a completion queue of `entries`, whose handlers get the pointer. May sleep.
+/// Makes a completion queue of `entries`, whose handlers get the pointer. May sleep.
 ///
 /// # Safety
 ///

@@ -13,12 +13,8 @@ pub(crate) use self::event::QpEvent;
 
 use crate::kapi::{
     ib::{
-        buffer::{
-            Direction,
-            DmaBuffer, //
-        },
+        buffer::DmaBuffer,
         cm::{
-            AcceptParams,
             CmHandler,
             CmId,
             ConnectParams, //
@@ -53,7 +49,6 @@ use crate::kapi::{
             SendDone, //
         },
         rw::{
-            is_forced,
             RwCtx,
             TransferKind, //
         },
@@ -71,6 +66,7 @@ use core::{
 };
 use kernel::{
     alloc::Flags,
+    dma::DataDirection,
     new_mutex, new_spinlock,
     prelude::*,
     sync::{
@@ -82,7 +78,7 @@ use kernel::{
     },
 };
 
-/// Why there is no queue pair.
+/// The reason why there is no queue pair.
 pub(crate) enum NotMade<E: CmHandler> {
     /// The device refuses a size, and may take a lesser one. The id is as it was.
     Refused(CmId<E>, Part, Error),
@@ -98,74 +94,61 @@ impl<E: CmHandler> From<Error> for NotMade<E> {
     }
 }
 
-/// Who uses a queue pair, and what it tells him.
+/// The user of a queue pair, and what it is told.
 ///
-/// But for the tear-down's and [`Self::event`], all are called in process context, from the work
-/// queue of the completion queues: they must not sleep on memory, nor disconnect, nor wait for the
-/// tear-down.
+/// But for the tear-down's steps and [`Self::event`], all are called in process context, from the
+/// work queue of the completion queues: they must not sleep on memory, nor disconnect, nor wait for
+/// the tear-down.
 pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     /// Receives the events of the id.
     type Cm: CmHandler;
-    /// What he has under the lock of the send queue.
+    /// The part of the user under the lock of the send queue.
     type Queue: Send + 'static;
-    /// What a slot of the send queue owns beside memory.
+    /// The property of a slot of the send queue beside memory.
     type Posted: Send + 'static;
-    /// What goes with the RDMA Reads of a transfer.
+    /// The property of the RDMA Reads of a transfer.
     type Read: Send + 'static;
 
     /// A request has failed. Called for each, before anything that it had is taken out of its
     /// queue, by this worker or the other's.
-    fn failing(&self, qp: &QueuePair<Self>) {
-        let _ = qp;
-    }
+    fn failing(&self, qp: &QueuePair<Self>);
     /// A request of the send queue has completed, for which it was signaled, or which failed: what
     /// is up to it can be retired, under this lock. RDMA Reads excepted.
     fn sent(&self, queue: Locked<'_, Self>, done: SendDone);
     /// The last of a transfer's RDMA Reads has completed; its memory was taken from the device.
-    fn read(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>, wc: Wc) {
-        let _ = (qp, reading, wc);
-    }
+    fn read(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>, wc: Wc);
     /// One before the last has failed; its transfer is at that place of [`Ring::reads`].
-    fn read_failed(&self, queue: Locked<'_, Self>, place: usize, wc: Wc) {
-        let _ = (queue, place, wc);
-    }
+    fn read_failed(&self, queue: Locked<'_, Self>, place: usize, wc: Wc);
     /// A message was received.
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_>);
-    /// A Receive with that buffer is about to be posted, under the lock of the receive queue.
-    fn posting_receive(&self, qp: &QueuePair<Self>, index: u32) {
-        let _ = (qp, index);
-    }
     /// The Receive with that buffer failed.
     fn receive_failed(&self, qp: &QueuePair<Self>, index: u32, wc: Wc);
+    /// A Receive with that buffer is about to be posted, under the lock of the receive queue.
+    fn posting_receive(&self, qp: &QueuePair<Self>, index: u32);
     /// The device has something to say of the queue pair. Any context, also with interrupts off.
-    fn event(&self, event: &QpEvent<'_>) {
-        let _ = event;
-    }
+    fn event(&self, event: &QpEvent<'_>);
+    /// A region was taken from the device, or that failed. May sleep.
+    fn deregistered(&self, covered: Covered, result: Result);
+    /// The tear-down has come to that step. In its own context; may sleep.
+    fn step(&self, qp: &QueuePair<Self>, step: Step<'_, Self>);
+}
 
-    /// The tear-down begins: nobody may post anything but local invalidations. It waits for whoever
-    /// covers memory or makes something, and, when the queues are drained, for transfers. From here
-    /// on in its own context; may sleep.
-    fn closing(&self, qp: &QueuePair<Self>) {
-        let _ = qp;
-    }
+/// A step of the tear-down, in their order.
+pub(crate) enum Step<'a, C: Consumer> {
+    /// Nobody may post anything but local invalidations any more. Whoever covers memory or makes
+    /// something is waited for, and, when the queues are drained, transfers are.
+    Closing,
     /// The peer was told of the end, unless there was no connection.
-    fn disconnected(&self, told: Result) {
-        let _ = told;
-    }
+    Disconnected(Result),
     /// Nothing is posted any more, the device uses nothing: all can be retired, under this lock.
-    fn flushed(&self, queue: Locked<'_, Self>, done: SendDone);
+    Flushed(Locked<'a, C>, SendDone),
     /// RDMA Reads whose end was not told.
-    fn read_flushed(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>) {
-        let _ = (qp, reading);
-    }
-    /// Nothing will be received any more: what was kept of it must go, the tear-down waits.
-    fn drained(&self) {}
-    /// A region was taken from the device, or that failed.
-    fn deregistered(&self, covered: Covered, result: Result) {
-        let _ = (covered, result);
-    }
-    /// All regions are dead: no peer can reach what they covered. Buffers must go: it waits for it.
-    fn fenced(&self, queue: Locked<'_, Self>);
+    ReadFlushed(Reading<C::Read>),
+    /// Nothing will be received any more: what was kept of it must go, it is waited for.
+    Drained,
+    /// All regions are dead: no peer can reach what they covered. Buffers must go: they are waited
+    /// for.
+    Fenced(Locked<'a, C>),
 }
 
 /// A queue pair and all that belongs to it.
@@ -197,7 +180,7 @@ pub(crate) struct QueuePair<C: Consumer> {
     consumer: C,
 }
 
-/// What is under the lock of the send queue.
+/// The data under the lock of the send queue.
 struct SendQueue<C: Consumer> {
     ring: Ring<C::Posted, C::Read>,
     /// All of this queue pair.
@@ -207,35 +190,32 @@ struct SendQueue<C: Consumer> {
     queue: C::Queue,
 }
 
-/// Nothing of it has to stay where it is.
+// Nothing of it has to stay where it is.
 impl<C: Consumer> Unpin for SendQueue<C> {}
 
-/// The lock of the send queue: the right to post, and what its user has under it.
+/// The lock of the send queue: the right to post, and what the user has under it.
 pub(crate) struct Locked<'a, C: Consumer> {
     qp: &'a QueuePair<C>,
     guard: SpinLockGuard<'a, SendQueue<C>>,
 }
 
 impl<'a, C: Consumer> Locked<'a, C> {
-    /// Whose queue it is.
+    /// Returns the queue pair whose queue it is.
     pub(crate) fn qp(&self) -> &'a QueuePair<C> {
         self.qp
     }
 
-    /// What is posted.
-    #[inline]
+    /// Returns what is posted.
     pub(crate) fn ring(&self) -> &Ring<C::Posted, C::Read> {
         &self.guard.ring
     }
 
-    /// The right to post.
-    #[inline]
+    /// Returns the right to post.
     pub(crate) fn ring_mut(&mut self) -> RingMut<'_, C::Posted, C::Read> {
         RingMut(&mut self.guard.ring)
     }
 
-    /// The right to post, and what its user has beside that.
-    #[inline]
+    /// Returns the right to post, and what the user has beside that.
     pub(crate) fn parts(&mut self) -> (RingMut<'_, C::Posted, C::Read>, &mut C::Queue) {
         let SendQueue { ring, queue, .. } = &mut *self.guard;
         (RingMut(ring), queue)
@@ -245,14 +225,12 @@ impl<'a, C: Consumer> Locked<'a, C> {
 impl<C: Consumer> Deref for Locked<'_, C> {
     type Target = C::Queue;
 
-    #[inline]
     fn deref(&self) -> &C::Queue {
         &self.guard.queue
     }
 }
 
 impl<C: Consumer> DerefMut for Locked<'_, C> {
-    #[inline]
     fn deref_mut(&mut self) -> &mut C::Queue {
         &mut self.guard.queue
     }
@@ -270,13 +248,18 @@ impl<C: Consumer> QueuePair<C> {
         // Behind the registrations there is a Send.
         let chain = sizes.max_regs.saturating_add(1);
         let number = Gate::next_number();
+        let handlers = Handlers {
+            done: Self::send_done,
+            read_done: Self::read_done,
+            read_failed: Self::read_failed,
+        };
         let send = SendQueue {
-            ring: Ring::new(number, slots, chain, sizes.max_reads)?,
+            ring: Ring::new(number, (slots, chain, sizes.max_reads), &handlers)?,
             regions: KVec::new(),
             ending: false,
             queue,
         };
-        let recv = RecvQueue::new(sizes.max_recv_wr)?;
+        let recv = RecvQueue::new(sizes.max_recv_wr, Self::receive_done)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
                 send <- new_spinlock!(send, "rpcrdma_send_queue"),
@@ -321,10 +304,6 @@ impl<C: Consumer> QueuePair<C> {
         let (device, port) = hw.id().device_port()?;
         let Queues { qp, lkey, .. } = queues;
         let target = Target { qp, port };
-        // SAFETY: The queue pair was made above, and nobody else knows it yet.
-        if self.sizes.max_reads != 0 && unsafe { is_forced(target)? } {
-            return Err(NotMade::Forced);
-        }
         let objects = Objects {
             target,
             pd: hw.pd().ok_or(ENODEV)?,
@@ -333,45 +312,38 @@ impl<C: Consumer> QueuePair<C> {
         };
         // A queue pair comes up once.
         self.send_cq.populate(queues.send_cq);
-        let handlers = Handlers {
-            done: Self::send_done,
-            read_done: Self::read_done,
-            read_failed: Self::read_failed,
-        };
+        // SAFETY: `shutdown` waits for all that is counted there before it lets them go. Where the
+        // queue pair does not come up, nothing is counted any more when this returns.
+        unsafe { self.gate.open(objects) };
+        if self.sizes.max_reads != 0 && RwCtx::is_forced(&self.gate)? {
+            return Err(NotMade::Forced);
+        }
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than the ring has slots. The callbacks are for entries of this ring.
-        unsafe { self.send.lock().ring.open(target, lkey, &handlers)? };
+        unsafe { self.send.lock().ring.open(target, lkey) };
         // SAFETY: The queue pair stays until both queues were closed, by `shutdown`. It has one
         // entry more than there can be Receives. The callback is for entries of this queue.
-        unsafe {
-            self.recv
-                .open(target, lkey, queues.recv_cq, Self::receive_done)
-        };
-        // SAFETY: `shutdown` waits for all that is counted there before it lets them go.
-        unsafe { self.gate.open(objects) };
+        unsafe { self.recv.open(target, lkey, queues.recv_cq) };
         Ok(())
     }
 
-    /// Its user.
-    #[inline]
+    /// Returns its user.
     pub(crate) fn consumer(&self) -> &C {
         &self.consumer
     }
 
-    /// No other queue pair has it, or ever had, while the module is loaded. Not 0.
-    #[inline]
+    /// Returns its number. No other queue pair has it, or ever had, while the module is loaded. Not
+    /// 0.
     pub(crate) fn number(&self) -> u64 {
         self.gate.number()
     }
 
-    /// The resource tracker's numbers of the completion queues, that for sending first.
-    #[inline]
+    /// Returns the resource tracker's numbers of the completion queues, that for sending first.
     pub(crate) fn cqs(&self) -> (u32, u32) {
         (self.send_cq.copy().unwrap_or(0), self.recv.cq())
     }
 
     /// Takes the lock of the send queue.
-    #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, C> {
         Locked {
             qp: self,
@@ -379,36 +351,34 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// The tear-down waits for who has entered. `ENOTCONN` when it has begun.
-    #[inline]
+    /// Makes the tear-down wait as long as the result is there. `ENOTCONN` when it has begun.
     pub(crate) fn enter(&self) -> Result<Poster<'_>> {
         self.gate.enter()
     }
 
-    /// Starts to connect; the outcome comes as an event of the id. May sleep.
-    pub(crate) fn connect(&self, params: &ConnectParams<'_>) -> Result {
+    /// Calls a function of the id. `ENOTCONN` when that is gone. May sleep.
+    fn with_id(&self, call: impl FnOnce(&CmId<C::Cm>) -> Result) -> Result {
         match &*self.hardware.lock() {
-            Some(hw) => hw.id().connect(params),
+            Some(hw) => call(hw.id()),
             None => Err(ENOTCONN),
         }
     }
 
+    /// Starts to connect; the outcome comes as an event of the id. May sleep.
+    pub(crate) fn connect(&self, params: &ConnectParams<'_>) -> Result {
+        self.with_id(|id| id.connect(params))
+    }
+
     /// Accepts the connection that the id was made for. May sleep.
-    pub(crate) fn accept(&self, params: &AcceptParams<'_>) -> Result {
-        match &*self.hardware.lock() {
-            Some(hw) => hw.id().accept(params),
-            None => Err(ENOTCONN),
-        }
+    pub(crate) fn accept(&self, params: &ConnectParams<'_>) -> Result {
+        self.with_id(|id| id.accept(params))
     }
 
     /// Starts to disconnect: the peer learns of it, and work requests are flushed. May sleep.
     ///
     /// An error says only that there was no connection.
     pub(crate) fn disconnect(&self) -> Result {
-        match &*self.hardware.lock() {
-            Some(hw) => hw.id().disconnect(),
-            None => Err(ENOTCONN),
-        }
+        self.with_id(CmId::disconnect)
     }
 
     /// Makes a transfer of at most `parts` parts. May sleep, as `flags` say. `ENOTCONN` when the
@@ -423,7 +393,7 @@ impl<C: Consumer> QueuePair<C> {
         RwCtx::new(&self.gate, kind, memory, (parts, flags))
     }
 
-    /// How many more receive buffers are wanted for `want` to be there in all.
+    /// Returns the number of receive buffers that are missing for `want` to be there in all.
     pub(crate) fn missing_receives(&self, want: u32) -> u32 {
         self.recv.queue.lock().missing(want)
     }
@@ -431,46 +401,26 @@ impl<C: Consumer> QueuePair<C> {
     /// Adds a receive buffer. Gives it back when there is no room, or it is another queue pair's,
     /// or one to send from.
     pub(crate) fn add_receive(&self, buffer: DmaBuffer) -> Result<(), DmaBuffer> {
-        if !buffer.is_for(self.number(), Direction::FromDevice) {
+        if !buffer.is_for(self.number(), DataDirection::FromDevice) {
             return Err(buffer);
         }
         self.recv.queue.lock().add(buffer)
     }
 
-    /// From here on no more than `wanted` receive buffers are kept, as they come back to
-    /// [`Self::post_receive_batch`] and [`Self::return_receive`]; that each of them can be posted
-    /// is up to [`Self::add_receive`]. Does not sleep.
+    /// Sets the number of receive buffers to keep, as they come back to
+    /// [`Self::post_receive_batch`]; that each of them can be posted is up to
+    /// [`Self::add_receive`]. Does not sleep.
     pub(crate) fn want_receives(&self, wanted: u32) {
         self.recv.queue.lock().wanted = wanted;
     }
 
     /// Posts all receive buffers that are free, if they are at least `batch`, or gives one up that
-    /// is not wanted any more. Returns how many received messages are being kept. May sleep.
+    /// is not wanted any more. Returns the number of received messages that are kept. May sleep.
     ///
     /// On an error the connection is to be dropped.
     pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {
-        self.post_free_receives(self.recv.queue.lock(), batch)
-    }
-
-    /// Returns how many received messages are being kept. Any context that may take a spin lock.
-    pub(crate) fn kept_receives(&self) -> u32 {
-        self.recv.queue.lock().kept
-    }
-
-    /// Gives the buffer of a message back, and then is [`Self::post_receive_batch`].
-    #[inline]
-    pub(crate) fn return_receive(&self, message: RecvBuf, batch: usize) -> Result<u32> {
-        self.post_free_receives(self.recv.take_back(message), batch)
-    }
-
-    #[inline(always)]
-    fn post_free_receives<'a>(
-        &'a self,
-        mut queue: SpinLockGuard<'a, RecvQueue>,
-        batch: usize,
-    ) -> Result<u32> {
-        if queue.has_surplus() {
-            let surplus = queue.vacate();
+        let mut queue = self.recv.queue.lock();
+        if let Some(surplus) = queue.vacate() {
             drop(queue);
             drop(surplus);
             queue = self.recv.queue.lock();
@@ -479,14 +429,26 @@ impl<C: Consumer> QueuePair<C> {
         Ok(queue.kept)
     }
 
-    /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns how many
-    /// that were.
+    /// Returns the number of received messages that are kept. Any context that may take a spin
+    /// lock.
+    pub(crate) fn kept_receives(&self) -> u32 {
+        self.recv.queue.lock().kept
+    }
+
+    /// Gives the buffer of a message back, and posts as [`Self::post_receive_batch`] does.
+    pub(crate) fn return_receive(&self, message: RecvBuf, batch: usize) -> Result<u32> {
+        drop(message);
+        self.post_receive_batch(batch)
+    }
+
+    /// Posts receive buffers until `want` are posted, as far as there are buffers. Returns their
+    /// number.
     pub(crate) fn post_receives(&self, want: u32) -> Result<u32> {
         let mut queue = self.recv.queue.lock();
         queue.post(want, |index| self.consumer.posting_receive(self, index))
     }
 
-    /// How many Receives are posted.
+    /// Returns the number of Receives that are posted.
     pub(crate) fn posted_receives(&self) -> u32 {
         self.recv.queue.lock().posted()
     }

@@ -11,7 +11,8 @@ use crate::kapi::{
         buffer::DmaBuffer,
         device::DeviceLimits,
         gate::Target,
-        region::InvalidatedKey, //
+        region::InvalidatedKey,
+        ring::Done, //
     },
     sys::{
         completion::Completion,
@@ -20,6 +21,7 @@ use crate::kapi::{
 };
 use core::{
     cell::Cell,
+    ops::Deref,
     ptr::NonNull, //
 };
 use kernel::{
@@ -28,8 +30,7 @@ use kernel::{
     prelude::*,
     sync::{
         SetOnce,
-        SpinLock,
-        SpinLockGuard, //
+        SpinLock, //
     },
 };
 
@@ -43,14 +44,14 @@ pub(super) struct Slot {
     buffer: Option<DmaBuffer>,
 }
 
-/// The receive queue of a queue pair, and whom its tear-down waits for.
+/// The receive queue of a queue pair, with what its tear-down waits for.
 #[pin_data]
 pub(super) struct Receives {
     /// The number of the queue pair.
     owner: u64,
     /// The number that the resource tracker has given to the completion queue.
     cq: SetOnce<u32>,
-    /// What is true of the device: [`DeviceLimits::checks_keys`].
+    /// The answer of the device to [`DeviceLimits::checks_keys`].
     checks_keys: SetOnce<bool>,
     #[pin]
     pub(super) queue: SpinLock<RecvQueue>,
@@ -74,50 +75,37 @@ impl Receives {
     /// # Safety
     ///
     /// As [`RecvQueue::open`], of the queue pair of `target`.
-    pub(super) unsafe fn open(
-        &self,
-        Target { qp, port }: Target,
-        lkey: u32,
-        cq: u32,
-        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
-    ) {
+    pub(super) unsafe fn open(&self, Target { qp, port }: Target, lkey: u32, cq: u32) {
         // SAFETY: The queue pair is valid, and so is its device, of which the port is one.
         let limits = unsafe { DeviceLimits::of((*qp).device, port) };
         // A queue pair comes up once.
         self.cq.populate(cq);
         self.checks_keys.populate(limits.checks_keys());
         // SAFETY: The caller promises what that asks for.
-        unsafe { self.queue.lock().open(qp, lkey, done) };
+        unsafe { self.queue.lock().open(qp, lkey) };
     }
 
-    /// The number of the completion queue.
-    #[inline]
+    /// Returns the number of the completion queue.
     pub(super) fn cq(&self) -> u32 {
         self.cq.copy().unwrap_or(0)
     }
 
-    /// The completion handler, or who has kept it, is done with the buffer.
-    pub(super) fn put(&self, index: u32) {
-        if self.queue.lock().put(index) {
-            self.left.complete_all();
-        }
-    }
-
-    /// Takes the buffer of a message back, and returns the lock under which it did. A message of
-    /// another queue pair goes back there.
-    #[inline]
-    pub(super) fn take_back(&self, message: RecvBuf) -> SpinLockGuard<'_, RecvQueue> {
-        if !core::ptr::eq(message.owner.as_ptr(), self) {
-            drop(message);
-            return self.queue.lock();
-        }
-        let index = message.index;
-        core::mem::forget(message);
-        let mut queue = self.queue.lock();
-        if queue.put(index) {
-            self.left.complete_all();
-        }
-        queue
+    /// Returns what was received into the buffer whose completion entry is at `entry`: `received`
+    /// bytes, or as many as it has.
+    ///
+    /// # Safety
+    ///
+    /// The Receive of that entry must have completed, and this be called once for that. The queue
+    /// pair must stay until [`Self::wait`] has returned.
+    pub(super) unsafe fn complete(
+        &self,
+        entry: *const bindings::ib_cqe,
+        received: usize,
+    ) -> Option<RecvBuf> {
+        let (index, data) = self.queue.lock().complete(entry, received)?;
+        let owner = NonNull::from(self);
+        // INVARIANT: Counted there, and not the device's any more.
+        Some(RecvBuf { owner, data, index })
     }
 
     /// Waits until all received messages that were kept are given back. Sleeps.
@@ -138,15 +126,14 @@ impl Receives {
 ///
 /// - No slot moves: the vector has the capacity for all from the start. The request of one with a
 ///   buffer names its own entry and element.
-/// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or in the hands
-///   of the completion handler or of a [`RecvBuf`], never two of them. `posted` counts those
-///   posted, `kept` those in hands.
+/// - An index is in `vacant`, and then there is no buffer, or in `free`, or posted, or that of a
+///   [`RecvBuf`], never two of them. `posted` counts those posted, `kept` those of a [`RecvBuf`].
 /// - `qp` is valid while `open`.
 pub(super) struct RecvQueue {
     qp: *mut bindings::ib_qp,
     lkey: u32,
     pub(super) open: bool,
-    done: Option<unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc)>,
+    done: Done,
     limit: u32,
     /// Buffers beyond these are given up when they come back.
     pub(super) wanted: u32,
@@ -155,7 +142,7 @@ pub(super) struct RecvQueue {
     vacant: KVVec<u32>,
     posted: u32,
     pub(super) kept: u32,
-    /// Somebody waits for those that are kept.
+    /// The tear-down waits for those that are kept.
     pub(super) ending: bool,
 }
 
@@ -164,14 +151,15 @@ pub(super) struct RecvQueue {
 unsafe impl Send for RecvQueue {}
 
 impl RecvQueue {
-    /// Room for `limit` buffers. The queue is closed until [`Self::open`]. May sleep.
-    pub(super) fn new(limit: u32) -> Result<Self> {
+    /// Makes room for `limit` buffers, whose completions `done` is told of. The queue is closed
+    /// until [`Self::open`]. May sleep.
+    pub(super) fn new(limit: u32, done: Done) -> Result<Self> {
         let n = limit as usize;
         Ok(Self {
             qp: core::ptr::null_mut(),
             lkey: 0,
             open: false,
-            done: None,
+            done,
             limit,
             wanted: u32::MAX,
             slots: KVVec::with_capacity(n, GFP_KERNEL)?,
@@ -189,31 +177,20 @@ impl RecvQueue {
     ///
     /// `qp` must be valid, with a receive queue of more entries than `limit`, until `open` is
     /// false. `done` must expect completions of this queue's entries.
-    pub(super) unsafe fn open(
-        &mut self,
-        qp: *mut bindings::ib_qp,
-        lkey: u32,
-        done: unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc),
-    ) {
+    pub(super) unsafe fn open(&mut self, qp: *mut bindings::ib_qp, lkey: u32) {
         self.qp = qp;
         self.lkey = lkey;
-        self.done = Some(done);
         self.open = true;
     }
 
-    /// How many more buffers are wanted for `want` to be there in all.
+    /// Returns the number of buffers that are missing for `want` to be there in all.
     pub(super) fn missing(&self, want: u32) -> u32 {
         want.min(self.limit).saturating_sub(self.made())
     }
 
-    /// How many buffers there are.
+    /// Returns the number of buffers.
     fn made(&self) -> u32 {
         self.slots.len().saturating_sub(self.vacant.len()) as u32
-    }
-
-    /// Whether there are more buffers than are wanted.
-    pub(super) fn has_surplus(&self) -> bool {
-        self.made() > self.wanted
     }
 
     /// Adds a buffer; gives it back when there is no room.
@@ -226,7 +203,9 @@ impl RecvQueue {
         if index == self.slots.len() {
             // There is the capacity for `limit` of them, so this does not fail.
             let _ = self.slots.push_within_capacity(Slot {
-                entry: bindings::ib_cqe { done: self.done },
+                entry: bindings::ib_cqe {
+                    done: Some(self.done),
+                },
                 request: bindings::ib_recv_wr::default(),
                 element: bindings::ib_sge::default(),
                 buffer: None,
@@ -253,7 +232,7 @@ impl RecvQueue {
 
     /// Takes out a free buffer, if there are more than are wanted.
     pub(super) fn vacate(&mut self) -> Option<DmaBuffer> {
-        if !self.has_surplus() {
+        if self.made() <= self.wanted {
             return None;
         }
         let index = self.free.pop()?;
@@ -263,10 +242,9 @@ impl RecvQueue {
     }
 
     /// Posts free buffers until `want` are posted, in one call; `each` is told of each before.
-    /// Returns how many that were.
+    /// Returns their number.
     ///
     /// On an error the connection is to be dropped.
-    #[inline(never)]
     pub(super) fn post(&mut self, want: u32, each: impl Fn(u32)) -> Result<u32> {
         if !self.open {
             return Err(ENOTCONN);
@@ -308,13 +286,12 @@ impl RecvQueue {
         result.map(|()| count)
     }
 
-    /// How many Receives are posted.
+    /// Returns the number of Receives that are posted.
     pub(super) fn posted(&self) -> u32 {
         self.posted
     }
 
     /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
-    #[inline]
     pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(u32)) -> Result {
         if self.free.len() < batch || !self.open {
             return Ok(());
@@ -322,10 +299,9 @@ impl RecvQueue {
         self.post(u32::MAX, each).map(|_| ())
     }
 
-    /// The buffer whose completion entry is at `entry` was completed: it is the processor's now.
-    ///
-    /// Returns its index, and its bytes, `received` of them at most.
-    pub(super) fn complete(
+    /// Takes the buffer whose completion entry is at `entry` from the device. Returns its index,
+    /// and its bytes, `received` of them at most.
+    fn complete(
         &mut self,
         entry: *const bindings::ib_cqe,
         received: usize,
@@ -333,7 +309,7 @@ impl RecvQueue {
         let offset = (entry as usize).checked_sub(self.slots.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<Slot>();
         let buffer = self.slots.get(index)?.buffer.as_ref()?;
-        // INVARIANT: It is in the caller's hands.
+        // INVARIANT: It is for a `RecvBuf`.
         self.posted = self.posted.saturating_sub(1);
         self.kept += 1;
         let len = received.min(buffer.len());
@@ -346,9 +322,8 @@ impl RecvQueue {
         ))
     }
 
-    /// The completion handler, or who has kept it, is done with the buffer. Returns whether the
-    /// tear-down waits for it.
-    pub(super) fn put(&mut self, index: u32) -> bool {
+    /// Takes the buffer of a received message back. Returns whether the tear-down waits for it.
+    fn put(&mut self, index: u32) -> bool {
         let _ = self.free.push_within_capacity(index);
         self.kept -= 1;
         self.ending && self.kept == 0
@@ -362,109 +337,16 @@ impl RecvQueue {
     }
 }
 
-/// A received message, in the completion handler.
-///
-/// # Invariants
-///
-/// `bytes` are in the buffer `index` of the queue, which is in the completion handler's hands and
-/// stays there as long as this object does.
-pub(crate) struct Received<'a> {
-    bytes: NonNull<[u8]>,
-    invalidated: Option<u32>,
-    /// That was told.
-    told: Cell<bool>,
-    owner: &'a Receives,
-    index: u32,
-    kept: &'a Cell<bool>,
-}
-
-impl<'a> Received<'a> {
-    /// # Safety
-    ///
-    /// `bytes` must be in the buffer `index`, which [`RecvQueue::complete`] has put into the
-    /// caller's hands: it must not be given back as long as the object exists, nor at all if that
-    /// sets `kept`.
-    pub(super) unsafe fn new(
-        owner: &'a Receives,
-        index: u32,
-        bytes: NonNull<[u8]>,
-        invalidated: Option<u32>,
-        kept: &'a Cell<bool>,
-    ) -> Self {
-        // INVARIANT: As the caller promises.
-        Self {
-            bytes,
-            invalidated,
-            told: Cell::new(false),
-            owner,
-            index,
-            kept,
-        }
-    }
-
-    /// The bytes received, no more.
-    #[inline(always)]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: By the type invariant nobody else uses the buffer as long as this object exists.
-        unsafe { self.bytes.as_ref() }
-    }
-
-    /// The number of its buffer.
-    #[inline]
-    pub(crate) fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// The number of its completion queue.
-    #[inline]
-    pub(crate) fn cq(&self) -> u32 {
-        self.owner.cq()
-    }
-
-    /// Whether the peer invalidated a key with this message.
-    #[inline(always)]
-    pub(crate) fn has_invalidated(&self) -> bool {
-        self.invalidated.is_some()
-    }
-
-    /// The key that the peer invalidated with this message; told once, and only where the device
-    /// has looked at it.
-    #[inline(always)]
-    pub(crate) fn take_invalidated(&self) -> Option<InvalidatedKey<'_>> {
-        let key = self.invalidated?;
-        if self.owner.checks_keys.copy() != Some(true) || self.told.replace(true) {
-            return None;
-        }
-        // SAFETY: The completion has said so, and the message is borrowed. It was not told before,
-        // and the device checks keys.
-        Some(unsafe { InvalidatedKey::new(key, self.owner.owner) })
-    }
-
-    /// Keeps the message, and so its receive buffer.
-    pub(crate) fn keep(self) -> RecvBuf {
-        self.kept.set(true);
-        // INVARIANT: Counted when it was completed. By the type invariant the bytes are in that
-        // buffer. It is not given back, since it was marked as kept, and this object ends here.
-        RecvBuf {
-            owner: NonNull::from(self.owner),
-            data: self.bytes.cast(),
-            len: self.bytes.len() as u32,
-            index: self.index,
-        }
-    }
-}
-
 /// A received message, with the buffer that it is in. Dropping it gives the buffer back, for
 /// another Receive; tear-down waits for that.
 ///
 /// # Invariants
 ///
 /// - It is counted in `kept` of the queue pair's receive queue, so that is valid.
-/// - `len` bytes from `data` on are in the buffer `index`, which nobody else uses.
+/// - `data` is in the buffer `index`, which nobody else uses.
 pub(crate) struct RecvBuf {
     owner: NonNull<Receives>,
-    data: NonNull<u8>,
-    len: u32,
+    data: NonNull<[u8]>,
     index: u32,
 }
 
@@ -472,37 +354,93 @@ pub(crate) struct RecvBuf {
 unsafe impl Send for RecvBuf {}
 
 impl RecvBuf {
-    /// The number of its buffer.
-    #[inline]
+    /// Returns the number of its buffer.
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
 
-    /// The number of its completion queue.
-    #[inline]
-    pub(crate) fn cq(&self) -> u32 {
+    fn owner(&self) -> &Receives {
         // SAFETY: Valid by the type invariant: the tear-down waits for this.
-        unsafe { self.owner.as_ref() }.cq()
+        unsafe { self.owner.as_ref() }
     }
 
-    /// The bytes received. They stay where they are if this is moved.
-    #[inline(always)]
+    /// Returns the number of its completion queue.
+    pub(crate) fn cq(&self) -> u32 {
+        self.owner().cq()
+    }
+
+    /// Returns the bytes received. They stay where they are if this is moved.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: By the type invariant.
-        unsafe { core::slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
+        unsafe { self.data.as_ref() }
     }
 }
 
 // SAFETY: The bytes are in a receive buffer, which does not move and is nobody else's.
 unsafe impl StableBytes for RecvBuf {
     fn memory(&self) -> NonNull<[u8]> {
-        NonNull::slice_from_raw_parts(self.data, self.len as usize)
+        self.data
     }
 }
 
 impl Drop for RecvBuf {
     fn drop(&mut self) {
-        // SAFETY: Valid by the type invariant: the tear-down waits for this.
-        unsafe { self.owner.as_ref() }.put(self.index);
+        let owner = self.owner();
+        // The lock is let go before whoever waits lets the queue go.
+        let last = owner.queue.lock().put(self.index);
+        if last {
+            owner.left.complete_all();
+        }
+    }
+}
+
+/// A received message, in the completion handler, with what its completion says beside.
+pub(crate) struct Received<'a> {
+    message: RecvBuf,
+    has_invalidated: bool,
+    invalidated: Cell<Option<InvalidatedKey<'a>>>,
+}
+
+impl Received<'_> {
+    /// Adds the key that the completion says was invalidated.
+    ///
+    /// # Safety
+    ///
+    /// It must be the completion of that message, of which nobody else has made this.
+    pub(super) unsafe fn new(message: RecvBuf, key: Option<u32>) -> Self {
+        let owner = message.owner();
+        let checked = key.filter(|_| owner.checks_keys.copy() == Some(true));
+        // SAFETY: The completion has said so, and the device checks keys. The handler is given the
+        // only proof, and cannot keep it: it does not know for how long it lives.
+        let proof = checked.map(|key| unsafe { InvalidatedKey::new(key, owner.owner) });
+        Self {
+            message,
+            has_invalidated: key.is_some(),
+            invalidated: Cell::new(proof),
+        }
+    }
+
+    /// Returns whether the peer invalidated a key with this message.
+    pub(crate) fn has_invalidated(&self) -> bool {
+        self.has_invalidated
+    }
+
+    /// Takes the key that the peer invalidated with this message, once, and only where the device
+    /// has looked at it.
+    pub(crate) fn take_invalidated(&self) -> Option<InvalidatedKey<'_>> {
+        self.invalidated.take()
+    }
+
+    /// Keeps the message, and so its receive buffer.
+    pub(crate) fn keep(self) -> RecvBuf {
+        self.message
+    }
+}
+
+impl Deref for Received<'_> {
+    type Target = RecvBuf;
+
+    fn deref(&self) -> &RecvBuf {
+        &self.message
     }
 }

@@ -55,11 +55,12 @@ pub(crate) struct Invalidated {
 }
 
 impl Invalidated {
+    /// Creates the proof.
+    ///
     /// # Safety
     ///
     /// A request of the queue pair of that number must have completed well, at the last position
     /// before `end` or behind it.
-    #[inline]
     pub(super) unsafe fn new(owner: u64, end: u64) -> Self {
         Self { owner, end }
     }
@@ -79,13 +80,14 @@ pub(crate) struct InvalidatedKey<'a> {
 }
 
 impl InvalidatedKey<'_> {
+    /// Creates the proof.
+    ///
     /// # Safety
     ///
     /// The queue pair of that number must have received the key with a message that stays at hand,
     /// on a device that [`checks_keys`], and there must be no other proof of that.
     ///
     /// [`checks_keys`]: super::device::DeviceLimits::checks_keys
-    #[inline]
     pub(super) unsafe fn new(key: u32, owner: u64) -> Self {
         // INVARIANT: Such a device looks at it before it says so.
         Self {
@@ -95,31 +97,10 @@ impl InvalidatedKey<'_> {
         }
     }
 
-    /// The number of the queue pair that received it.
-    #[inline]
+    /// Returns the number of the queue pair that received it.
     pub(crate) fn owner(&self) -> u64 {
         self.owner
     }
-
-    /// The key alone.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn rkey(self) -> u32 {
-        self.key
-    }
-
-    /// One that `owner` might have received.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn test(key: u32, owner: u64) -> Self {
-        // SAFETY: No test has a peer that could use the memory.
-        unsafe { Self::new(key, owner) }
-    }
-}
-
-/// What a posted registration needs to know.
-pub(super) struct Registration {
-    pub(super) mr: *mut bindings::ib_mr,
-    pub(super) rkey: u32,
-    pub(super) access: Access,
 }
 
 /// The right to use one memory region, in state `S`.
@@ -140,40 +121,40 @@ impl<S> Region<S> {
         }
     }
 
-    /// Whether tear-down has taken the region from the device.
+    /// Returns whether tear-down has taken the region from the device.
     pub(crate) fn is_dead(&self) -> bool {
         self.mr.is_dead()
     }
 
-    /// The number of the queue pair that it belongs to.
-    #[inline]
+    /// Returns the number of the queue pair that it belongs to.
     pub(crate) fn owner(&self) -> u64 {
         self.mr.owner
     }
 
-    /// The number of the region, for trace events.
+    /// Returns the number of the region, for trace events.
     pub(crate) fn id(&self) -> u32 {
         self.mr.id
     }
 
-    /// Whether that is its key.
-    #[inline]
+    /// Returns whether that is its key.
     pub(crate) fn is_invalidated_by(&self, key: &InvalidatedKey<'_>) -> bool {
         (self.owner(), self.key.rkey) == (key.owner, key.key)
     }
 
-    /// What it covers.
+    /// Returns what it covers.
     pub(crate) fn covered(&self) -> Covered {
         Covered {
             id: self.id(),
             elements: self.mr.mapped(),
             key: self.key,
-            direction: self.access.direction(),
+            access: self.access,
         }
     }
 }
 
 impl Region<Idle> {
+    /// Creates the token.
+    ///
     /// # Safety
     ///
     /// It must be the only [`Region`] of `mr`.
@@ -197,7 +178,6 @@ impl Region<Idle> {
     /// kernel gets on the wire. May sleep, as drivers may. `EINVAL` for a region of another queue
     /// pair than the poster's, `ENOBUFS` when the memory cannot be mapped, or placed, now; `EIO`
     /// when the device refuses it.
-    #[inline]
     pub(crate) fn map(
         self,
         poster: &Poster<'_>,
@@ -223,7 +203,7 @@ impl Region<Idle> {
 }
 
 impl Region<Mapped> {
-    /// How a peer names it.
+    /// Returns how a peer names it.
     pub(crate) fn key(&self) -> RemoteKey {
         self.key
     }
@@ -235,33 +215,32 @@ impl Region<Mapped> {
         self.into_state(Idle)
     }
 
-    /// What its registration names, for as long as nobody deregisters it.
-    pub(super) fn registration(&self) -> Registration {
-        Registration {
+    /// Returns the request that registers it, but for what all requests have.
+    pub(super) fn registration(&self) -> bindings::ib_reg_wr {
+        bindings::ib_reg_wr {
             mr: self.mr.as_raw(),
-            rkey: self.key.rkey,
-            access: self.access,
+            key: self.key.rkey,
+            access: self.access.as_raw() as i32,
+            ..Default::default()
         }
     }
 
-    /// The registration was posted, or may have been.
-    #[inline]
+    /// Counts the registration as posted: it was, or may have been.
     pub(super) fn posted(self) -> Region<Registered> {
         self.into_state(Registered)
     }
 }
 
 impl Region<Registered> {
-    /// The key that a peer may hold.
+    /// Returns the key that a peer may hold.
     pub(crate) fn rkey(&self) -> u32 {
         self.key.rkey
     }
 
-    /// A completed Receive said that this key was invalidated: the memory is ours again.
+    /// Takes the memory back, since a completed Receive said that this key was invalidated.
     ///
     /// Gives the region back as it was when the key is another; else `tell` is told what was
     /// covered.
-    #[inline]
     pub(crate) fn invalidated_by(
         self,
         key: InvalidatedKey<'_>,
@@ -275,21 +254,19 @@ impl Region<Registered> {
         Ok(self.into_state(Idle))
     }
 
-    /// The local invalidation was posted at that position.
+    /// Counts the local invalidation as posted at that position.
     ///
     /// # Safety
     ///
     /// No other request may be at that position of the send queue of the region's queue pair, ever.
-    #[inline]
     pub(super) unsafe fn invalidation_posted(self, position: u64) -> Region<Invalidating> {
         self.into_state(Invalidating(position))
     }
 }
 
 impl Region<Invalidating> {
-    /// The local invalidation has completed well, if `done` says so: else it stays as it was.
-    /// `tell` is told what was covered.
-    #[inline]
+    /// Takes the memory back, if `done` says that the local invalidation has completed well: else
+    /// it stays as it was. `tell` is told what was covered.
     pub(crate) fn completed(
         self,
         done: &Invalidated,

@@ -55,7 +55,7 @@ impl Drop for Regions {
 }
 
 impl Regions {
-    /// Room for `n` regions. May sleep as `flags` say.
+    /// Makes room for `n` regions. May sleep as `flags` say.
     pub(crate) fn new(n: usize, flags: Flags) -> Result<Self> {
         Ok(Self {
             mapped: KVec::with_capacity(n, flags)?,
@@ -75,36 +75,36 @@ impl Regions {
         Ok(())
     }
 
-    /// How many regions there are.
+    /// Returns the number of regions.
     pub(crate) fn len(&self) -> usize {
         self.mapped.len() + self.registered.len() + self.invalidating.len()
     }
 
-    /// How many more regions there is room for: each may come to be in any of the lists.
+    /// Returns the number of regions that there is more room for: each may come to be in any of the
+    /// lists.
     pub(crate) fn avail(&self) -> usize {
         let least = self.mapped.capacity().min(self.registered.capacity());
         let least = least.min(self.invalidating.capacity());
         least.saturating_sub(self.len())
     }
 
-    /// Those that are mapped, and not registered.
+    /// Returns the regions that are mapped, and not registered.
     pub(crate) fn mapped(&self) -> &[Region<Mapped>] {
         &self.mapped
     }
 
-    /// Whether regions are mapped for another queue pair than that of this number.
-    #[inline]
+    /// Returns whether regions are mapped for another queue pair than that of this number.
     pub(crate) fn others_than(&self, owner: u64) -> bool {
         let one = self.mapped.first();
         one.is_some_and(|region| region.owner() != owner)
     }
 
-    /// Those that are registered, and not being invalidated.
+    /// Returns the regions that are registered, and not being invalidated.
     pub(crate) fn registered(&self) -> &[Region<Registered>] {
         &self.registered
     }
 
-    /// Whether the key is that of one that is registered, or being invalidated.
+    /// Returns whether the key is that of one that is registered, or being invalidated.
     pub(crate) fn have(&self, key: &InvalidatedKey<'_>) -> bool {
         let mut registered = self.registered.iter();
         let mut invalidating = self.invalidating.iter();
@@ -115,7 +115,6 @@ impl Regions {
     /// Covers as many of the pieces as fit into one more region, and says what it covers, as
     /// [`Region::map`]. `ENOBUFS`, too, without room for it, `EINVAL` beside regions of another
     /// queue pair. The region comes back where nothing was mapped.
-    #[inline]
     pub(crate) fn map(
         &mut self,
         region: Region<Idle>,
@@ -143,7 +142,6 @@ impl Regions {
     }
 
     /// Adds the registrations of all that are mapped to a chain. `owned` says what their slots own.
-    #[inline]
     pub(crate) fn register<T, R>(
         &mut self,
         chain: &mut Chain<'_, T, R>,
@@ -158,17 +156,8 @@ impl Regions {
         }
     }
 
-    /// As if the registrations of all that are mapped had been posted.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn register_unposted(&mut self) {
-        for region in self.mapped.drain_all() {
-            let _ = self.registered.push_within_capacity(region.posted());
-        }
-    }
-
     /// Adds the local invalidations of all that are registered to a chain. `owned` says what their
     /// slots own.
-    #[inline]
     pub(crate) fn invalidate<T, R>(
         &mut self,
         chain: &mut Chain<'_, T, R>,
@@ -185,7 +174,6 @@ impl Regions {
 
     /// Gives the region back whose key that is, if there is one. `was` is told before which it was,
     /// and `tell` what it covered.
-    #[inline]
     pub(crate) fn invalidated_by(
         &mut self,
         key: InvalidatedKey<'_>,
@@ -194,12 +182,7 @@ impl Regions {
     ) -> Option<Region<Idle>> {
         let is_it = |region: &Region<Registered>| region.is_invalidated_by(&key);
         let found = self.registered.iter().position(is_it)?;
-        // As a rule it is the only one, which need not close a gap.
-        let region = if found + 1 == self.registered.len() {
-            self.registered.pop()?
-        } else {
-            self.registered.remove(found).ok()?
-        };
+        let region = self.registered.remove(found).ok()?;
         was(&region);
         match region.invalidated_by(key, tell) {
             Ok(idle) => Some(idle),
@@ -212,7 +195,6 @@ impl Regions {
 
     /// Gives a region back whose local invalidation has ended well, as `done` says, if there is
     /// one. `tell` is told what was covered.
-    #[inline]
     pub(crate) fn completed(
         &mut self,
         done: &Invalidated,
@@ -230,22 +212,14 @@ impl Regions {
 
     /// Lets go of the regions that tear-down has taken from the device. Returns whether there is
     /// none then, as [`Self::is_fenced`].
-    #[inline]
     pub(crate) fn drop_dead(&mut self) -> bool {
-        // As a rule there are none any more.
-        self.is_fenced() || self.drop_those_dead()
-    }
-
-    #[cold]
-    fn drop_those_dead(&mut self) -> bool {
         self.mapped.retain(|region| !region.is_dead());
         self.registered.retain(|region| !region.is_dead());
         self.invalidating.retain(|region| !region.is_dead());
         self.is_fenced()
     }
 
-    /// Whether there is none: no peer can reach the memory.
-    #[inline]
+    /// Returns whether there is none: no peer can reach the memory.
     pub(crate) fn is_fenced(&self) -> bool {
         // One that is mapped is undone with the connection: the device may write to the memory
         // then.

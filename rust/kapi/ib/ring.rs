@@ -14,7 +14,10 @@ mod reads;
 mod tests;
 mod wr;
 
-pub(super) use self::cqe::Handlers;
+pub(super) use self::cqe::{
+    Done,
+    Handlers, //
+};
 pub(crate) use self::{
     chain::{
         Chain,
@@ -46,7 +49,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What can be posted, from the most to the least.
+/// The state of a ring, from where most can be posted to where least can.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RingState {
     /// Everything.
@@ -59,9 +62,9 @@ pub(super) enum RingState {
     New,
 }
 
-/// What a slot has of a posted request.
+/// The property of a slot whose request is posted.
 pub(crate) struct Posted<T> {
-    /// What it sends from.
+    /// The buffer that it sends from.
     pub(crate) buffer: Option<DmaBuffer>,
     pub(crate) owned: Option<T>,
 }
@@ -75,19 +78,6 @@ impl<T> Default for Posted<T> {
     }
 }
 
-impl<T> Posted<T> {
-    #[inline(always)]
-    fn is_nothing(&self) -> bool {
-        self.buffer.is_none() && self.owned.is_none()
-    }
-
-    /// Drops what was left in it.
-    #[cold]
-    fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
-
 /// A request has completed, so all in front of it have.
 pub(crate) struct SendDone {
     /// The number of the queue pair.
@@ -97,6 +87,8 @@ pub(crate) struct SendDone {
 }
 
 impl SendDone {
+    /// Creates the proof.
+    ///
     /// # Safety
     ///
     /// The request in front of the position `end` of that queue pair must have completed so, or the
@@ -105,24 +97,17 @@ impl SendDone {
         Self { owner, end, wc }
     }
 
-    /// As if the requests of `owner` in front of `end` had ended so.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn test(owner: u64, end: u64, wc: Wc) -> Self {
-        // SAFETY: No test has a device that would use the memory.
-        unsafe { Self::new(owner, end, wc) }
-    }
-
-    /// How it ended.
+    /// Returns how it ended.
     pub(crate) fn wc(&self) -> Wc {
         self.wc
     }
 
-    /// Its position.
+    /// Returns its position.
     pub(crate) fn position(&self) -> u64 {
         self.end.saturating_sub(1)
     }
 
-    /// Proof that local invalidations in front of it have ended well, if it has.
+    /// Returns proof that local invalidations in front of it have ended well, if it has.
     pub(crate) fn invalidated(&self) -> Option<Invalidated> {
         // SAFETY: It has completed well.
         let proof = || unsafe { Invalidated::new(self.owner, self.end) };
@@ -171,10 +156,14 @@ pub(crate) struct Ring<T, R> {
 unsafe impl<T: Send, R: Send> Send for Ring<T, R> {}
 
 impl<T, R> Ring<T, R> {
-    /// Room for `slots` work requests, `chain` of them in one post beside those of a transfer, and
-    /// for the RDMA Reads of `reads` transfers; without any there can be no RDMA Writes either.
-    /// Nothing can be posted until [`Self::open`]. May sleep.
-    pub(super) fn new(owner: u64, slots: u32, chain: u32, reads: u32) -> Result<Self> {
+    /// Makes room for `slots` work requests, `chain` of them in one post beside those of a
+    /// transfer, and for the RDMA Reads of `reads` transfers; without any there can be no RDMA
+    /// Writes either. Nothing can be posted until [`Self::open`]. May sleep.
+    pub(super) fn new(
+        owner: u64,
+        (slots, chain, reads): (u32, u32, u32),
+        handlers: &Handlers,
+    ) -> Result<Self> {
         // Behind each of them is a Send.
         let writes = if reads == 0 { 0 } else { slots as usize / 2 };
         let mut ring = Self {
@@ -188,12 +177,12 @@ impl<T, R> Ring<T, R> {
             avail: slots,
             slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
             writes: Fifo::with_capacity(writes)?,
-            entries: Cqes::new(slots)?,
+            entries: Cqes::new(slots, handlers.done)?,
             head: 0,
             tail: 0,
             oldest: 0,
             chain: KVec::with_capacity(chain as usize, GFP_KERNEL)?,
-            reads: Reads::new(reads)?,
+            reads: Reads::new(reads, handlers)?,
         };
         for _ in 0..slots {
             ring.slots.push(Posted::default(), GFP_KERNEL)?;
@@ -212,57 +201,51 @@ impl<T, R> Ring<T, R> {
     /// entries than this has slots, until [`Self::close`] with [`RingState::Closed`]. `lkey` must
     /// be that of its protection domain. The handlers must expect completions of this ring's
     /// entries.
-    pub(super) unsafe fn open(&mut self, target: Target, lkey: u32, handlers: &Handlers) -> Result {
-        self.entries.open(handlers.done)?;
-        self.reads.open(handlers)?;
+    pub(super) unsafe fn open(&mut self, target: Target, lkey: u32) {
         // INVARIANT: The caller promises that it is valid.
         self.target = target;
         self.lkey = lkey;
         self.state = RingState::Open;
-        Ok(())
     }
 
-    /// From here on no more can be posted than in that state.
+    /// Lets no more be posted from here on than in that state.
     pub(super) fn close(&mut self, state: RingState) {
         // INVARIANT: It is no less than it was, and so no `target` is needed that was not.
         self.state = self.state.max(state);
     }
 
-    /// Whether nothing could be posted yet.
+    /// Returns whether nothing could be posted yet.
     pub(super) fn is_new(&self) -> bool {
         self.state == RingState::New
     }
 
-    /// How many work requests there is room for in all.
+    /// Returns the number of work requests that there is room for in all.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many of a chain there is room for, beside those of a transfer.
+    /// Returns the number of those of a chain, beside those of a transfer.
     pub(crate) fn longest_chain(&self) -> usize {
         self.chain.len()
     }
 
-    /// Slots that hold no request.
-    #[inline]
+    /// Returns the number of slots that hold no request.
     pub(crate) fn sq_avail(&self) -> u32 {
         self.avail
     }
 
-    /// Whether everything can be posted.
-    #[inline]
+    /// Returns whether everything can be posted.
     pub(crate) fn is_open(&self) -> bool {
         self.state == RingState::Open
     }
 
-    /// Whether something can be posted.
-    #[inline]
+    /// Returns whether something can be posted.
     fn can_post(&self) -> bool {
         matches!(self.state, RingState::Open | RingState::Draining)
     }
 
-    /// The slot of a position that is not retired. At most all others are in front of it, so it is
-    /// less than two rounds away.
+    /// Returns the slot of a position that is not retired. At most all others are in front of it,
+    /// so it is less than two rounds away.
     fn slot_of(&self, position: u64) -> usize {
         let slot = self
             .oldest
@@ -270,7 +253,7 @@ impl<T, R> Ring<T, R> {
         slot.checked_sub(self.slots.len()).unwrap_or(slot)
     }
 
-    /// The position whose completion entry is at `entry`, if it is posted.
+    /// Returns the position whose completion entry is at `entry`, if it is posted.
     pub(super) fn position_of(&self, entry: *const bindings::ib_cqe) -> Option<u64> {
         let index = self.entries.index_of(entry)?;
         let ahead = match index.checked_sub(self.oldest) {
@@ -281,12 +264,12 @@ impl<T, R> Ring<T, R> {
         (position < self.head).then_some(position)
     }
 
-    /// What the slot of a position has that is posted.
+    /// Returns what the slot of a position has that is posted.
     pub(crate) fn posted_at(&self, position: u64) -> Option<&Posted<T>> {
         self.slots.get(self.slot_of(position))
     }
 
-    /// The RDMA Reads that are under way.
+    /// Returns the RDMA Reads that are under way.
     pub(crate) fn reads(&self) -> &Reads<R> {
         &self.reads
     }
@@ -311,16 +294,13 @@ impl<T, R> Ring<T, R> {
     }
 
     /// Lets a slot own what its request uses; it is that of a position from the head on.
-    #[inline(always)]
     fn hold(&mut self, slot: usize, posted: Posted<T>) {
         if let Some(slot) = self.slots.get_mut(slot) {
-            // Nothing is forgotten: such a slot holds nothing, by the type invariant.
-            core::mem::forget(core::mem::replace(slot, posted));
+            *slot = posted;
         }
     }
 
-    /// The slots in front of that position, for which there is room, have what is posted.
-    #[inline]
+    /// Counts the slots in front of that position, for which there is room, as posted.
     fn go_to(&mut self, end: u64) {
         self.avail = self.avail.saturating_sub((end - self.head) as u32);
         self.head = end;
@@ -334,11 +314,10 @@ impl<T, R> Ring<T, R> {
     /// then. The list must be linked and end with a null `next`, and what it points to must live
     /// until the call returns; completion entries, and memory that it names, until the requests
     /// complete or the queue pair is gone.
-    #[inline(always)]
     unsafe fn post_list(&mut self, first: *mut bindings::ib_send_wr) -> Result {
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
         // SAFETY: The queue pair is valid while the state is open or draining, as the caller has
-        // seen under the lock; he promises the rest.
+        // seen under the lock; which promises the rest.
         let posted = to_result(unsafe { bindings::ib_post_send(self.target.qp, first, &mut bad) });
         if posted.is_err() {
             // INVARIANT: Nobody knows what of it the device has: it comes back with the tear-down.
@@ -347,8 +326,7 @@ impl<T, R> Ring<T, R> {
         posted
     }
 
-    /// The oldest slot holds nothing any more.
-    #[inline(always)]
+    /// Counts the oldest slot as free.
     fn pass_oldest(&mut self) {
         let next = self.oldest.wrapping_add(1);
         self.oldest = if next < self.slots.len() { next } else { 0 };
@@ -358,7 +336,6 @@ impl<T, R> Ring<T, R> {
 
     /// Takes back the transfer whose last RDMA Write is that of the tail, if there is one. Its
     /// memory was taken from the device.
-    #[inline(never)]
     fn take_writes(&mut self) -> Option<KBox<RwCtx>> {
         let (last, _) = self.writes.first()?;
         if *last != self.tail {
@@ -387,8 +364,7 @@ impl<'a, T, R> RingMut<'a, T, R> {
     /// Begins a chain of at most `n` requests.
     ///
     /// `ENOTCONN` in a state in which nothing can be posted, or after a post that has failed;
-    /// `EAGAIN` without room for so many.
-    #[inline(always)]
+    /// `EAGAIN` without room for them.
     pub(crate) fn begin(self, n: usize) -> Result<Chain<'a, T, R>> {
         if !self.0.can_post() {
             return Err(ENOTCONN);
@@ -399,9 +375,9 @@ impl<'a, T, R> RingMut<'a, T, R> {
         Ok(Chain::new(self.0, n))
     }
 
-    /// As [`Self::begin`], behind the RDMA Writes of a transfer; the slot of each owns what goes
-    /// with it. `EINVAL` if it has none, or is for another queue pair, or reads; or if there is no
-    /// room for any. What is given back was not posted.
+    /// Begins a chain behind the RDMA Writes of a transfer, as [`Self::begin`]; the slot of each
+    /// owns what goes with it. `EINVAL` if it has none, or is for another queue pair, or reads; or
+    /// if there is no room for any. What is given back was not posted.
     pub(crate) fn begin_behind(
         self,
         transfer: KBox<RwCtx>,
@@ -450,57 +426,26 @@ impl<'a, T, R> RingMut<'a, T, R> {
     }
 
     /// Retires the slots up to what was done, until `each` returns something, which this returns
-    /// then. It may take what a slot has; and there is a transfer if it was the last of its RDMA
-    /// Writes, whose memory was taken from the device. What it leaves, or drops, is dropped under
-    /// the lock.
-    #[inline(always)]
+    /// then. It is given what a slot has, and a transfer if that was the last of its RDMA Writes,
+    /// whose memory was taken from the device. What it drops is dropped under the lock.
     pub(crate) fn retire<B>(
         self,
         done: &SendDone,
-        mut each: impl FnMut(&mut Posted<T>, Option<KBox<RwCtx>>) -> Option<B>,
+        mut each: impl FnMut(Posted<T>, Option<KBox<RwCtx>>) -> Option<B>,
     ) -> Option<B> {
         let ring = self.0;
         if done.owner != ring.owner {
             return None;
         }
         for _ in ring.tail..done.end.min(ring.head) {
-            let transfer = match ring.writes.is_empty() {
-                true => None,
-                false => ring.take_writes(),
-            };
-            let slot = ring.slots.get_mut(ring.oldest)?;
-            let found = each(slot, transfer);
-            if !slot.is_nothing() {
-                slot.clear();
-            }
+            let transfer = ring.take_writes();
+            let posted = core::mem::take(ring.slots.get_mut(ring.oldest)?);
             ring.pass_oldest();
+            let found = each(posted, transfer);
             if found.is_some() {
                 return found;
             }
         }
         None
-    }
-}
-
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-impl<T, R> Ring<T, R> {
-    /// The end of what is posted.
-    pub(crate) fn head(&self) -> u64 {
-        self.head
-    }
-
-    /// The beginning of what is not retired.
-    pub(crate) fn tail(&self) -> u64 {
-        self.tail
-    }
-
-    /// Whether no slot holds anything.
-    pub(crate) fn holds_nothing(&self) -> bool {
-        self.slots.iter().all(Posted::is_nothing) && self.writes.is_empty()
-    }
-
-    /// The completion entry of a slot, or of what is beside them.
-    pub(crate) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
-        self.entries.at(0).cast_const().wrapping_offset(slot)
     }
 }

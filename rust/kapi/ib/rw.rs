@@ -4,10 +4,6 @@
 //!
 //! C header: [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
 
-mod forced;
-
-pub(super) use self::forced::is_forced;
-
 use crate::kapi::{
     bindings,
     ib::{
@@ -18,15 +14,12 @@ use crate::kapi::{
         },
     },
     page::{
-        PageRun, //
-        TransferMemory,
+        ExtentIter,
+        TransferMemory, //
     },
     sys::uses::Use, //
 };
-use core::{
-    mem::MaybeUninit,
-    num::NonZero, //
-};
+use core::num::NonZero;
 use kernel::{
     alloc::Flags,
     error::to_result,
@@ -34,7 +27,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Which way data go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TransferKind {
     /// From the peer's memory.
@@ -52,14 +45,15 @@ impl TransferKind {
     }
 }
 
-/// What belongs to one segment.
+/// The part of a transfer for one segment.
 struct Op {
     context: bindings::rdma_rw_ctx,
     first: usize,
     count: usize,
 }
 
-/// No byte is transferred twice, so each end of a run is passed once at most: so many parts more.
+/// The number of ends of runs within a message. No byte is transferred twice, so each is passed
+/// once at most, which makes one part more.
 const RUN_ENDS: usize = 2;
 
 /// Requests between memory and the segments of a peer, with the memory.
@@ -93,7 +87,7 @@ pub(crate) struct NotAdded {
     /// `EMSGSIZE` if there is no room, or no memory; `EAGAIN` when the core has no region; or what
     /// the device says.
     pub(crate) error: Error,
-    /// How many elements the device was asked to take, if it was.
+    /// The number of elements that the device was asked to take, if it was.
     pub(crate) elements: u32,
 }
 
@@ -104,8 +98,8 @@ impl From<Error> for NotAdded {
 }
 
 impl RwCtx {
-    /// For `parts` calls of [`Self::add`], of that queue pair. May sleep, as `flags` say.
-    #[inline]
+    /// Creates one for `parts` calls of [`Self::add`], of that queue pair. May sleep, as `flags`
+    /// say.
     pub(super) fn new(
         gate: &Gate,
         kind: TransferKind,
@@ -137,31 +131,47 @@ impl RwCtx {
         KBox::init(transfer, flags)
     }
 
-    /// How many elements there is room for, for so many parts.
+    /// Returns whether the core takes regions for RDMA Writes, too, since it was told to
+    /// (`ib_core.force_mr=1`, for tests). The parameter is the core's own, and some devices have
+    /// regions for other reasons: so this shows only when one is prepared. May sleep.
+    pub(super) fn is_forced(gate: &Gate) -> Result<bool> {
+        let memory = TransferMemory::kept(&ExtentIter::scratch(1)?)?;
+        let mut write = Self::new(gate, TransferKind::Write, memory, (1, GFP_KERNEL))?;
+        match write.add(0, 1, (0, 0)) {
+            // The registration is a request of its own.
+            Ok(_) => Ok(write.requests() > 1),
+            // The pool is empty.
+            Err(why) if why.error == EAGAIN => Ok(true),
+            Err(why) => Err(why.error),
+        }
+    }
+
+    /// Returns the number of elements that there is room for, for a number of parts.
     pub(crate) fn elements_for(memory: &TransferMemory, parts: usize) -> usize {
         // Each part may begin and end within a page.
         let ends = parts.saturating_add(RUN_ENDS).saturating_mul(2);
         (memory.len() / PAGE_SIZE).saturating_add(ends)
     }
 
-    /// Whether it has RDMA Writes, and not RDMA Reads.
+    /// Returns whether it has RDMA Writes, and not RDMA Reads.
     pub(crate) fn writes(&self) -> bool {
         self.kind == TransferKind::Write
     }
 
-    /// Whether it can be posted to the queue pair of that number: once, before it is unmapped.
+    /// Returns whether it can be posted to the queue pair of that number: once, before it is
+    /// unmapped.
     pub(super) fn is_for(&self, owner: u64) -> bool {
         self.owner == owner && self.counted.is_some()
     }
 
-    /// Bytes that were added.
+    /// Returns the number of bytes that were added.
     pub(crate) fn bytes(&self) -> u32 {
         let lengths = self.elements.iter().map(|element| element.bv_len);
         lengths.fold(0, u32::wrapping_add)
     }
 
-    /// How many pieces of memory were added, each for one segment of the peer; none once it is
-    /// unmapped.
+    /// Returns the number of pieces of memory that were added, each for one segment of the peer;
+    /// none once it is unmapped.
     pub(crate) fn pieces(&self) -> usize {
         self.parts.len()
     }
@@ -180,9 +190,15 @@ impl RwCtx {
         let first = self.elements.len();
         let elements = &mut self.elements;
         // What an adapter is to see as one piece must be without gaps.
-        let len = self.memory.take_at(offset, len, self.longest, |pattern| {
-            add_elements(elements, &pattern)
-        })?;
+        let add = |bv_page, bv_offset, bv_len| {
+            let element = bindings::bio_vec {
+                bv_page,
+                bv_len: bv_len as u32,
+                bv_offset: bv_offset as u32,
+            };
+            elements.push_within_capacity(element).map_err(|_| EMSGSIZE)
+        };
+        let len = self.memory.take_at(offset, len, self.longest, add)?;
         if len == 0 {
             return Err(EMSGSIZE.into());
         }
@@ -222,13 +238,13 @@ impl RwCtx {
         Ok(len)
     }
 
-    /// The pieces of memory as the core is told of them.
+    /// Returns the pieces of memory as the core is told of them.
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     pub(crate) fn elements(&self) -> &[bindings::bio_vec] {
         &self.elements
     }
 
-    /// How many work requests that is.
+    /// Returns the number of work requests.
     pub(crate) fn requests(&self) -> usize {
         self.requests
     }
@@ -261,8 +277,8 @@ impl RwCtx {
 
     /// Takes the memory from the device.
     ///
-    /// Who has it as a box of his own has not posted it, or got it back from the ring: the device
-    /// does not use the memory, or is past asking.
+    /// A box of the caller's own was not posted, or came back from the ring: the device does not
+    /// use the memory, or is past asking.
     pub(super) fn unmap(&mut self) {
         for part in self.parts.iter_mut() {
             let elements = self.elements.as_ptr().wrapping_add(part.first);
@@ -292,7 +308,7 @@ impl RwCtx {
     }
 }
 
-/// Pages of one element, at most.
+/// Returns the number of pages of one element, at most.
 ///
 /// # Safety
 ///
@@ -309,27 +325,6 @@ unsafe fn longest_element(target: Target, kind: TransferKind) -> NonZero<u32> {
         }
         longest_piece(device)
     }
-}
-
-/// Adds the elements, if there is room.
-fn add_elements(elements: &mut KVVec<bindings::bio_vec>, pattern: &PageRun<'_>) -> bool {
-    let set = |element: &mut MaybeUninit<_>, bv_page, bv_offset, bv_len| {
-        element.write(bindings::bio_vec {
-            bv_page,
-            bv_len,
-            bv_offset,
-        });
-    };
-    let lengthen = |element: &mut MaybeUninit<bindings::bio_vec>, by| {
-        // SAFETY: Only what was set before is lengthened.
-        let len = unsafe { &mut element.assume_init_mut().bv_len };
-        // No message is so long that this wraps.
-        *len = len.wrapping_add(by);
-    };
-    let n = pattern.put(elements.spare_capacity_mut(), set, lengthen);
-    // SAFETY: So many elements were set.
-    unsafe { elements.inc_len(n.unwrap_or(0)) };
-    n.is_some()
 }
 
 impl Drop for RwCtx {

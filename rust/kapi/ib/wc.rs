@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How work requests end.
+//! Outcomes of work requests.
 
 use crate::kapi::bindings;
 use core::ffi::CStr;
 use kernel::prelude::*;
 
-/// How a work request ended.
+/// The outcome of a work request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wc {
     status: u32,
@@ -28,8 +28,7 @@ impl Wc {
         }
     }
 
-    /// What a completion says.
-    #[inline]
+    /// Returns what a completion says.
     pub(super) fn of(wc: &bindings::ib_wc) -> Self {
         let status = wc.status;
         let vendor_err = match status {
@@ -40,18 +39,17 @@ impl Wc {
         Self { status, vendor_err }
     }
 
-    /// Whether it ended well.
-    #[inline]
+    /// Returns whether it ended well.
     pub(crate) fn is_ok(self) -> bool {
         self.status == bindings::ib_wc_status_IB_WC_SUCCESS
     }
 
-    /// Whether this only says that the connection had ended before.
+    /// Returns whether this only says that the connection had ended before.
     pub(crate) fn is_flush(self) -> bool {
         self.status == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
     }
 
-    /// Whether the request itself was at fault, and not the link or the peer's state.
+    /// Returns whether the request itself was at fault, and not the link or the peer's state.
     pub(crate) fn blames_request(self) -> bool {
         matches!(
             self.status,
@@ -63,22 +61,22 @@ impl Wc {
         )
     }
 
-    /// Whether the peer does not let its memory be used.
+    /// Returns whether the peer does not let its memory be used.
     pub(crate) fn is_remote_access(self) -> bool {
         self.status == bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR
     }
 
-    /// As the verbs number it.
+    /// Returns the number of the verbs for it.
     pub(crate) fn status(self) -> u32 {
         self.status
     }
 
-    /// What the device's maker says of it.
+    /// Returns what the device's maker says of it.
     pub(crate) fn vendor_err(self) -> u32 {
         self.vendor_err
     }
 
-    /// What the status means.
+    /// Returns the meaning of the status.
     pub(crate) fn words(self) -> &'static str {
         // SAFETY: The function takes any number, and returns a constant string.
         let words = unsafe { CStr::from_char_ptr(bindings::ib_wc_status_msg(self.status)) };

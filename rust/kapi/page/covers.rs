@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How many regions cover memory of an RPC.
+//! The number of regions that cover memory of an RPC.
 
 use core::ptr::NonNull;
 use kernel::sync::atomic::{
@@ -10,7 +10,8 @@ use kernel::sync::atomic::{
     Release, //
 };
 
-/// How many regions cover memory of an RPC, which must not be given back before there is none.
+/// The number of regions that cover memory of an RPC, which must not be given back before there is
+/// none.
 pub(in crate::kapi) struct Covers(Atomic<u32>);
 
 impl Covers {
@@ -18,8 +19,7 @@ impl Covers {
         Self(Atomic::new(0))
     }
 
-    /// Whether there is none: no peer can reach it (RFC 8166, section 4.4.1).
-    #[inline]
+    /// Returns whether there is none: no peer can reach it (RFC 8166, section 4.4.1).
     pub(in crate::kapi) fn is_none(&self) -> bool {
         self.0.load(Acquire) == 0
     }
@@ -36,10 +36,11 @@ pub(in crate::kapi) struct Cover(NonNull<Covers>);
 unsafe impl Send for Cover {}
 
 impl Cover {
+    /// Counts a region.
+    ///
     /// # Safety
     ///
     /// `covers` must be valid now, and as long as it counts any.
-    #[inline]
     pub(super) unsafe fn new(covers: NonNull<Covers>) -> Self {
         // SAFETY: Valid, as the caller promises.
         unsafe { covers.as_ref() }.0.fetch_add(1, Relaxed);
@@ -49,7 +50,6 @@ impl Cover {
 }
 
 impl Drop for Cover {
-    #[inline]
     fn drop(&mut self) {
         // SAFETY: Valid by the type invariant, until this is not counted any more.
         unsafe { self.0.as_ref() }.0.fetch_sub(1, Release);

@@ -11,11 +11,14 @@ use crate::{
     },
 };
 
-/// What a chunk of so many bytes has filled.
-pub(crate) fn read_pages(len: usize) -> Result<ReadPages> {
+/// Returns the memory that a chunk of that length has filled.
+pub(crate) fn read_pages(len: usize) -> Result<TransferMemory> {
     let list = Array::new(len.div_ceil(PAGE_SIZE))?.take(len.div_ceil(PAGE_SIZE))?;
-    MsgPages::new(list, len)?.into_read_pages().ok_or(EINVAL)
+    TransferMemory::new(list, len)
 }
+
+/// Neither a head nor a tail.
+const NOWHERE: [(*const u8, usize); 2] = [(core::ptr::null(), 0); 2];
 
 /// An array of pages such as a service thread has, each with a reference that the test keeps.
 struct Array {
@@ -154,45 +157,25 @@ mod suite {
         Ok(())
     }
 
-    /// As many pieces as there are pages, at most.
-    const ROOM: usize = 36;
-
     /// Checks the pieces of these pages, of which the first and the last are not whole.
     fn joins(row: &[*mut bindings::page], longest: NonZero<u32>) -> Result {
         let (base, len) = (1, row.len() * PAGE_SIZE - 1 - usize::from(row.len() != 1));
         let none = (core::ptr::null(), 0);
+        let mut found = KVec::with_capacity(row.len(), GFP_KERNEL)?;
+        let extents = Extents::new(none, (row.as_ptr(), base, len), none);
+        let pages = extents.run_at(0, len).ok_or(EINVAL)?;
         // SAFETY: The array has as many pages, and nobody looks into them.
-        let mut pieces =
-            unsafe { ExtentIter::new(none, (row.as_ptr(), base, len), none, (None, None)) };
-        let mut found: KVec<(_, _, u32)> = KVec::with_capacity(row.len(), GFP_KERNEL)?;
-        let mut in_bounds = true;
-        pieces.take(len, longest, |pattern| {
-            let mut places = [None; ROOM];
-            let set = |place: &mut Option<_>, page, offset, len| *place = Some((page, offset, len));
-            let lengthen = |place: &mut Option<(_, _, u32)>, by| {
-                if let Some((_, _, len)) = place {
-                    *len += by;
-                }
-            };
-            // There is an element for each page that is left, as there has to be.
-            let done = found.iter().map(|(_, _, len)| *len as usize).sum::<usize>();
-            let left = row.len() - (base + done) / PAGE_SIZE;
-            let too_few = places.get_mut(..left - 1).unwrap_or(&mut []);
-            let short = pattern.put(too_few, set, lengthen);
-            in_bounds &= short.is_none_or(|n| n == 1);
-            let room = places.get_mut(..left).unwrap_or(&mut []);
-            let n = pattern.put(room, set, lengthen);
-            for place in places.into_iter().take(n.unwrap_or(0)).flatten() {
-                let _ = found.push_within_capacity(place);
-            }
-            n.is_some()
-        })?;
-        claim(in_bounds, "no more than there is room for")?;
+        unsafe {
+            pages.each(longest, |page, offset, len| {
+                // There are no more pieces than pages.
+                let put = found.push_within_capacity((page, offset, len));
+                put.map_err(|_| EMSGSIZE)
+            })
+        }?;
         let mut at = base;
         // Up to where the piece before reaches, and in how many bytes it would be full.
         let mut last: Option<(*mut bindings::page, usize)> = None;
         for (page, offset, len) in found {
-            let (offset, len) = (offset as usize, len as usize);
             same("offset", offset, at % PAGE_SIZE)?;
             let end = offset + len;
             let pages = end.div_ceil(PAGE_SIZE);
@@ -226,7 +209,7 @@ mod suite {
                 drop(unsafe { PageList::take(list)? });
                 gone += 1;
             }
-            let mut list = from.take(n)?;
+            let list = from.take(n)?;
             same("before", to.references(), n + 2 - gone)?;
             // SAFETY: Each entry is null or has a reference.
             unsafe { list.put_into(&mut to.entries) }?;
@@ -245,12 +228,11 @@ mod suite {
         for room in [0, 1, 19] {
             let mut from = Array::new(20)?;
             let mut to = Array::new(room)?;
-            let mut list = from.take(20)?;
+            let list = from.take(20)?;
             // SAFETY: Each entry has a reference.
             let put = unsafe { list.put_into(&mut to.entries) };
             same("no room", put, Err(EINVAL))?;
             same("as before", &to.entries[..], &to.pages[..])?;
-            drop(list);
             same("let go", from.references(), 0)?;
             same("kept", to.references(), room)?;
         }
@@ -260,35 +242,39 @@ mod suite {
     #[test]
     fn pages_of_others_are_not_given_away() -> Result {
         let mut to = Array::new(1)?;
-        let shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE)?;
-        claim(shared.into_read_pages().is_none(), "shared")?;
+        let shared = TransferMemory::with_ends(array_list()?, NOWHERE, 0, 0, PAGE_SIZE)?;
+        // SAFETY: The entry has a reference.
+        let put = unsafe { shared.put_into(&mut to.entries) };
+        same("shared", put, Err(EINVAL))?;
         same("as before", &to.entries[..], &to.pages[..])?;
-        let own = MsgPages::new(array_list()?, 100)?.into_read_pages();
+        let own = TransferMemory::new(array_list()?, 100)?;
         // SAFETY: The entry has a reference, since nothing was put there before.
-        let put = unsafe { own.ok_or(EINVAL)?.put_into(&mut to.entries) };
+        let put = unsafe { own.put_into(&mut to.entries) };
         same("own", put, Ok(100))?;
         same("let go", to.references(), 0)
     }
 
     #[test]
-    fn found_with_any_map_of_pages() -> Result {
+    fn memory_that_is_in_a_page_of_a_list() -> Result {
         let list = array_list()?;
-        for page in &list.0 {
-            // SAFETY: The page is valid, since the list has a reference.
-            let front = unsafe { bindings::page_address(page.as_ptr()) }.cast::<u8>();
-            for offset in [0, 1, PAGE_SIZE - 1] {
-                let addr = front.wrapping_add(offset).cast_const();
-                same(
-                    "found",
-                    (list.holds(addr), list.reaches(addr)),
-                    (true, true),
-                )?;
-            }
-            for addr in [front.wrapping_sub(1), front.wrapping_add(PAGE_SIZE)] {
-                same("beside", list.reaches(addr), list.holds(addr))?;
-            }
+        let mut array = Array::new(1)?;
+        let front = array.address(0)?;
+        let other = list.holds(front, 1);
+        same("before it is there", other, false)?;
+        let list = array.take(1)?;
+        for (offset, len, holds) in [
+            (0, PAGE_SIZE, true),
+            (0, PAGE_SIZE + 1, false),
+            (1, PAGE_SIZE, false),
+            (PAGE_SIZE - 1, 1, true),
+            (PAGE_SIZE - 1, 2, false),
+            (PAGE_SIZE, 1, false),
+            (usize::MAX, 1, false),
+            (usize::MAX, 2, false),
+        ] {
+            same("holds", list.holds(front.wrapping_add(offset), len), holds)?;
         }
-        claim(!list.reaches(core::ptr::null()), "no memory at all")
+        claim(!list.holds(core::ptr::null(), 1), "no memory at all")
     }
 
     #[test]
@@ -321,11 +307,8 @@ mod suite {
                     Elsewhere => (stranger.address(0)?, 1),
                 })
             };
-            let ends = HeadTail {
-                head: place(head)?,
-                tail: place(tail)?,
-            };
-            let gathered = MsgPages::with_ends(array.take(3)?, ends, first, base, len);
+            let ends = [place(head)?, place(tail)?];
+            let gathered = TransferMemory::with_ends(array.take(3)?, ends, first, base, len);
             same("gathered", gathered.is_ok(), holds)?;
             drop(gathered);
             same("references", array.references(), 0)?;
@@ -337,12 +320,8 @@ mod suite {
     fn what_is_taken_ends_where_memory_goes_on_elsewhere() -> Result {
         let mut array = Array::new(3)?;
         let (first, second) = (array.address(0)?, array.pages.get(1).copied());
-        let ends = HeadTail {
-            head: (first.wrapping_add(8), 100),
-            tail: (first.wrapping_add(200), 50),
-        };
-        let gathered: TransferMemory =
-            MsgPages::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?.into();
+        let ends = [(first.wrapping_add(8), 100), (first.wrapping_add(200), 50)];
+        let gathered = TransferMemory::with_ends(array.take(3)?, ends, 1, 10, PAGE_SIZE)?;
         for (offset, n, len, page, within) in [
             (0, 1000, 100, array.pages.first().copied(), 8),
             (99, 1, 1, array.pages.first().copied(), 107),
@@ -355,34 +334,31 @@ mod suite {
             (usize::MAX, 1000, 0, None, 0),
         ] {
             let mut front = None;
-            let taken = gathered.take_at(offset, n, NonZero::<u32>::MIN, |pattern| {
-                pattern.each_page(|page, offset, _| {
-                    front.get_or_insert((page, offset));
-                });
-                true
+            let taken = gathered.take_at(offset, n, NonZero::<u32>::MIN, |page, offset, _| {
+                front.get_or_insert((page, offset));
+                Ok(())
             })?;
             same("bytes", taken, len)?;
             same("where", front, page.map(|page| (page, within)))?;
         }
-        let refused = gathered.take_at(0, 1, NonZero::<u32>::MIN, |_| false);
+        let refused = gathered.take_at(0, 1, NonZero::<u32>::MIN, |_, _, _| Err(EMSGSIZE));
         same("refused", refused, Err(EMSGSIZE))
     }
 
     #[test]
     fn copies_go_where_they_belong() -> Result {
         let mut array = Array::new(3)?;
-        let mut gathered = MsgPages::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
+        let mut gathered = TransferMemory::new(array.take(3)?, 2 * PAGE_SIZE + 10)?;
         same(
             "past the end",
             gathered.copy_from(2 * PAGE_SIZE + 9, &[1, 2]),
             Err(EMSGSIZE),
         )?;
         gathered.copy_from(PAGE_SIZE - 2, &[1, 2, 3, 4])?;
-        let read = gathered.into_read_pages().ok_or(EINVAL)?;
         let mut found = [0; 6];
-        read.copy_to(PAGE_SIZE - 3, &mut found)?;
+        gathered.copy_to(PAGE_SIZE - 3, &mut found)?;
         same("bytes", found, [0, 1, 2, 3, 4, 0])?;
-        let shared = MsgPages::with_ends(array_list()?, HeadTail::NONE, 0, 0, PAGE_SIZE);
+        let shared = TransferMemory::with_ends(array_list()?, NOWHERE, 0, 0, PAGE_SIZE);
         same("shared memory", shared?.copy_from(0, &[1]), Err(EINVAL))
     }
 

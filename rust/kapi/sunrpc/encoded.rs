@@ -10,7 +10,7 @@ use crate::kapi::{
     page::{
         Covers,
         ExtentIter,
-        Kept, //
+        PageList, //
     },
     sunrpc::xdr_buf::XdrBuf, //
 };
@@ -106,7 +106,7 @@ impl<'a> EncodedCall<'a> {
     /// Keeps the pages that the request has had made for an encrypted message. It lets go of them
     /// when it is encoded anew, which may be while a region covers them: nothing of the request's
     /// waits for that. `ENOBUFS` when memory is short.
-    fn kept(&self) -> Result<Option<Arc<Kept>>> {
+    fn kept(&self) -> Result<Option<Arc<PageList>>> {
         let rqst = self.rqst;
         // SAFETY: Valid by the type invariant. Who encodes the message writes these, and is done.
         let (encrypted, pages, n) = unsafe {
@@ -122,7 +122,7 @@ impl<'a> EncodedCall<'a> {
         let n = usize::try_from(n).map_err(|_| EIO)?;
         // SAFETY: A request that has pages to let go of has an array of so many, with a reference
         // to each, until it is encoded anew or ends, which it is not while it is being sent.
-        unsafe { Kept::pages(core::slice::from_raw_parts(pages, n)) }.map(Some)
+        unsafe { PageList::share(core::slice::from_raw_parts(pages, n)) }.map(Some)
     }
 
     #[inline(always)]

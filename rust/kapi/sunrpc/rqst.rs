@@ -4,7 +4,7 @@
 
 use crate::kapi::{
     bindings,
-    page::KeptExtents,
+    page::TransferMemory,
     sunrpc::{
         backchannel::Backchannel,
         buffer::{
@@ -420,8 +420,8 @@ impl<C> PinnedRqst<C> {
     }
 
     /// The same as memory for RDMA Reads, for the end of which its buffer waits. Does not sleep.
-    pub(crate) fn receive_memory(&self) -> Result<KeptExtents> {
-        KeptExtents::new(&self.receive_buf().pieces())
+    pub(crate) fn receive_memory(&self) -> Result<TransferMemory> {
+        TransferMemory::kept(&self.receive_buf().pieces())
     }
 
     /// Shortens the head of the Reply's room to `len` bytes, since what follows it was placed

@@ -7,7 +7,7 @@ use crate::kapi::{
     page::{
         Covers,
         ExtentIter,
-        Kept, //
+        PageList, //
     },
 };
 use core::{
@@ -124,7 +124,7 @@ impl<'a> XdrBuf<'a> {
     pub(super) unsafe fn pieces(
         self,
         all: bool,
-        (kept, covers): (Option<Arc<Kept>>, NonNull<Covers>),
+        (kept, covers): (Option<Arc<PageList>>, NonNull<Covers>),
     ) -> ExtentIter<'a> {
         let (pages, base) = self.pages();
         let end = |end: bindings::kvec| match all {

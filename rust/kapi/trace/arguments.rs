@@ -10,7 +10,6 @@ use crate::kapi::{
     ib::{
         Covered,
         DeviceName,
-        Received,
         RecvBuf, //
     },
     sys::address::SocketAddress, //
@@ -75,13 +74,6 @@ impl CompletionId {
             // Events show it as signed, as those of the in-tree module do.
             ci_completion_id: number as i32,
         })
-    }
-}
-
-impl From<&Received<'_>> for CompletionId {
-    #[inline]
-    fn from(message: &Received<'_>) -> Self {
-        Self::new(message.cq(), message.index())
     }
 }
 
@@ -163,7 +155,7 @@ impl From<Covered> for CoveredRegion {
             handle: covered.key.rkey,
             id: covered.id,
             elements: covered.elements,
-            direction: covered.direction.as_raw().0,
+            direction: covered.access.direction() as i32,
         })
     }
 }

@@ -9,8 +9,8 @@ use crate::{
         page::{
             Covers,
             ExtentIter,
-            MsgPages,
-            PageList, //
+            PageList,
+            TransferMemory, //
         },
     },
     kunit::{
@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// The first `len` bytes of the payload's pages, with references of their own.
-    pub(crate) fn gather(&self, len: usize) -> Result<MsgPages> {
+    pub(crate) fn gather(&self, len: usize) -> Result<TransferMemory> {
         gather(&self.pages, len)
     }
 
@@ -184,7 +184,7 @@ impl Balance {
 }
 
 /// The first `len` bytes of pages that the caller has, with references of their own.
-fn gather(pages: &[*mut bindings::page], len: usize) -> Result<MsgPages> {
+fn gather(pages: &[*mut bindings::page], len: usize) -> Result<TransferMemory> {
     let mut entries = KVec::new();
     entries.extend_from_slice(pages, GFP_KERNEL)?;
     for page in &entries {
@@ -192,7 +192,7 @@ fn gather(pages: &[*mut bindings::page], len: usize) -> Result<MsgPages> {
         unsafe { bindings::get_page(*page) };
     }
     // SAFETY: The references were taken above.
-    MsgPages::new(unsafe { PageList::take(&mut entries)? }, len)
+    TransferMemory::new(unsafe { PageList::take(&mut entries)? }, len)
 }
 
 /// Pages, each with a reference that the test keeps.
@@ -212,7 +212,7 @@ impl Pages {
     }
 
     /// The first `len` bytes, with references of their own.
-    pub(crate) fn gather(&self, len: usize) -> Result<MsgPages> {
+    pub(crate) fn gather(&self, len: usize) -> Result<TransferMemory> {
         gather(&self.0, len)
     }
 

@@ -2,8 +2,6 @@
 
 //! What the worker of the completion queues calls.
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-use crate::kapi::ib::ring::Reading;
 use crate::kapi::{
     bindings,
     ib::{
@@ -17,19 +15,15 @@ use crate::kapi::{
         wc::Wc, //
     },
 };
-use core::{
-    cell::Cell,
-    ffi::c_void, //
-};
+use core::ffi::c_void;
 
 impl<C: Consumer> QueuePair<C> {
-    /// The queue pair, the completion entry and how the request ended; who uses the first hears of
-    /// a failure.
+    /// Returns the queue pair, the completion entry and the outcome of a request. Tells the user of
+    /// the queue pair of a failure.
     ///
     /// # Safety
     ///
     /// ib_core must have called a completion handler of this type's queues with these.
-    #[inline(always)]
     unsafe fn completed<'a>(
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
@@ -76,12 +70,6 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Takes back the RDMA Reads whose last completion entry is that.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn take_reading(&self, entry: *mut bindings::ib_cqe) -> Option<Reading<C::Read>> {
-        self.send.lock().ring.end_read(entry)
-    }
-
     /// Called by the completion queue's worker for one of a transfer's RDMA Reads before the last,
     /// which failed.
     ///
@@ -122,22 +110,18 @@ impl<C: Consumer> QueuePair<C> {
             (0, None)
         };
 
-        let completed = this.recv.queue.lock().complete(entry, len);
-        let Some((index, bytes)) = completed else {
+        // SAFETY: It has completed, and is told of once. The tear-down waits for messages.
+        let Some(message) = (unsafe { this.recv.complete(entry, len) }) else {
             return;
         };
-        if !outcome.is_ok() {
-            this.recv.put(index);
+        if outcome.is_ok() {
+            // SAFETY: This is its completion.
+            let message = unsafe { Received::new(message, invalidated) };
+            this.consumer.received(this, message);
+        } else {
+            let index = message.index();
+            drop(message);
             this.consumer.receive_failed(this, index, outcome);
-            return;
-        }
-        let kept = Cell::new(false);
-        // SAFETY: The bytes are in that buffer. It is given back below, after the handler has
-        // ended, which cannot keep the object longer, and not if it was kept.
-        let message = unsafe { Received::new(&this.recv, index, bytes, invalidated, &kept) };
-        this.consumer.received(this, message);
-        if !kept.get() {
-            this.recv.put(index);
         }
     }
 

@@ -7,10 +7,12 @@ use crate::kapi::{
     ib::device::DeviceName, //
 };
 
-/// What a device says of a queue pair, for the time of the call.
+/// An event that a device reports of a queue pair, for the time of the call.
 pub(crate) struct QpEvent<'a>(&'a bindings::ib_event);
 
 impl QpEvent<'_> {
+    /// Wraps an event.
+    ///
     /// # Safety
     ///
     /// `event` must be one that a device reports of a queue pair, valid for the lifetime of the
@@ -20,13 +22,13 @@ impl QpEvent<'_> {
         Self(unsafe { &*event })
     }
 
-    /// What it is, as the verbs number it.
+    /// Returns its number in the verbs.
     pub(crate) fn number(&self) -> u32 {
         self.0.event
     }
 
-    /// Whether it is one that the in-tree module calls fatal. As a rule work requests fail after
-    /// those, but a device that is at fault itself may never say so.
+    /// Returns whether it is one that the in-tree module calls fatal. As a rule work requests
+    /// fail after those, but a device that is at fault itself may never say so.
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(
             self.0.event,
@@ -37,12 +39,13 @@ impl QpEvent<'_> {
         )
     }
 
-    /// Whether a message has come in before the connection manager was told that the peer is ready.
+    /// Returns whether a message has come in before the connection manager was told that the peer
+    /// is ready.
     pub(super) fn is_established(&self) -> bool {
         self.0.event == bindings::ib_event_type_IB_EVENT_COMM_EST
     }
 
-    /// Which device says so.
+    /// Returns the name of the device that says so.
     pub(crate) fn device(&self) -> DeviceName {
         // SAFETY: An event of a queue pair names it, even where ib_core itself makes the event and
         // names no device; a queue pair has a valid device.

@@ -20,7 +20,8 @@ use kernel::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// Tries whether the device has regions of the size that is wanted, if any are. May sleep.
+    /// Makes a region of the size that is wanted, if any are, and lets it go: whether the device has
+    /// such shows only then. May sleep.
     pub(super) fn try_region(&self, hw: &QpResources<C::Cm>) -> Result {
         let (pages, sg_gaps) = (self.sizes.region_pages, self.sizes.sg_gaps);
         if pages == 0 {
@@ -30,19 +31,19 @@ impl<C: Consumer> QueuePair<C> {
         // SAFETY: Both are valid, and stay so until the end of this function.
         let mr = unsafe { Mr::new(objects, self.number(), pages, sg_gaps) }?;
         // SAFETY: Nobody else knows of it.
-        unsafe { self.deregister_unused(&mr) };
+        unsafe { self.deregister(&mr) };
         Ok(())
     }
 
-    /// Takes a region from the device that covers nothing. May sleep.
+    /// Takes a region from the device. May sleep.
     ///
     /// # Safety
     ///
     /// As [`Mr::deregister`].
-    unsafe fn deregister_unused(&self, mr: &Mr) {
+    pub(super) unsafe fn deregister(&self, mr: &Mr) {
         // SAFETY: The caller promises what that asks for.
-        if let Err((covered, e)) = unsafe { mr.deregister(drop) } {
-            self.consumer.deregistered(covered, Err(e));
+        if let Some((covered, result)) = unsafe { mr.deregister() } {
+            self.consumer.deregistered(covered, result);
         }
     }
 
@@ -57,7 +58,7 @@ impl<C: Consumer> QueuePair<C> {
     }
 
     fn make_mr(&self, pages: u32, sg_gaps: bool) -> Result<Region<Idle>> {
-        // Not under the lock of `hardware`: who ends the connection needs it, and that may give the
+        // Not under the lock of `hardware`: the end of the connection needs it, and may give the
         // memory back that is waited for here.
         let poster = self.enter()?;
         let objects = (poster.objects().pd, poster.objects().device);
@@ -69,7 +70,7 @@ impl<C: Consumer> QueuePair<C> {
         if let Err(e) = listed {
             // Not under the lock: it may sleep.
             // SAFETY: Nobody else knows of it.
-            unsafe { self.deregister_unused(&mr) };
+            unsafe { self.deregister(&mr) };
             return Err(e.into());
         }
         // SAFETY: It was made above, and has no other token.
@@ -93,6 +94,6 @@ impl<C: Consumer> QueuePair<C> {
         drop(listed);
         // SAFETY: Its only token was idle, and is no more: so it covers nothing, and nobody else
         // can. The tear-down, which waits for posters, does not find it.
-        unsafe { self.deregister_unused(&mr) };
+        unsafe { self.deregister(&mr) };
     }
 }

@@ -3,7 +3,7 @@
 //! The end of a connection, in one order, by one thread.
 //!
 //! What is safe rests on this order, so it stands here, and not with the user of the queue pair,
-//! who is asked at each step to let go of what he has.
+//! which is asked at each step to let go of what it has.
 
 use crate::kapi::{
     bindings,
@@ -11,7 +11,8 @@ use crate::kapi::{
         qp_resources::QpResources,
         queue_pair::{
             Consumer,
-            QueuePair, //
+            QueuePair,
+            Step, //
         },
         ring::{
             RingState,
@@ -30,10 +31,11 @@ impl<C: Consumer> QueuePair<C> {
         if !self.close() {
             return;
         }
-        self.consumer.closing(self);
+        self.consumer.step(self, Step::Closing);
         self.gate.posters.wait();
 
-        self.consumer.disconnected(self.disconnect());
+        let told = self.disconnect();
+        self.consumer.step(self, Step::Disconnected(told));
         // Receives first: their handlers may still post local invalidations.
         self.drain(bindings::ib_drain_rq);
         self.send.lock().ring.close(RingState::Closed);
@@ -49,10 +51,10 @@ impl<C: Consumer> QueuePair<C> {
         }
 
         self.put_posted();
-        self.consumer.drained();
+        self.consumer.step(self, Step::Drained);
         self.recv.wait();
         self.deregister_all();
-        self.consumer.fenced(self.lock());
+        self.consumer.step(self, Step::Fenced(self.lock()));
         let receive_buffers = self.recv.queue.lock().take_all();
         drop(receive_buffers);
         self.gate.buffers.wait();
@@ -62,8 +64,8 @@ impl<C: Consumer> QueuePair<C> {
         self.ended.complete_all();
     }
 
-    /// Nobody posts any more, but for local invalidations, nor receives. False if all is gone, or
-    /// nothing was there.
+    /// Closes the queues for all but local invalidations and what is posted. Returns false if all
+    /// is gone, or nothing was there.
     fn close(&self) -> bool {
         let mut send = self.send.lock();
         if send.ring.is_new() {
@@ -83,15 +85,16 @@ impl<C: Consumer> QueuePair<C> {
         true
     }
 
-    /// Gives all that was posted back to who posted it.
+    /// Gives all that was posted back.
     fn put_posted(&self) {
         // SAFETY: The queue pair is gone.
         let done = unsafe { SendDone::new(self.number(), u64::MAX, Wc::FLUSHED) };
-        self.consumer.flushed(self.lock(), done);
+        let all = Step::Flushed(self.lock(), done);
+        self.consumer.step(self, all);
         loop {
             let reading = self.send.lock().ring.take_read();
             match reading {
-                Some(reading) => self.consumer.read_flushed(self, reading),
+                Some(reading) => self.consumer.step(self, Step::ReadFlushed(reading)),
                 None => break,
             }
         }
@@ -101,15 +104,9 @@ impl<C: Consumer> QueuePair<C> {
     fn deregister_all(&self) {
         let regions = core::mem::take(&mut self.send.lock().regions);
         for mr in &regions {
-            let mut covered = None;
-            // SAFETY: The queue pair is gone, and posters have left, of whom the last may have made
-            // one.
-            let result = unsafe { mr.deregister(|what| covered = Some(what)) };
-            match (result, covered) {
-                (Ok(()), Some(covered)) => self.consumer.deregistered(covered, Ok(())),
-                (Ok(()), None) => (),
-                (Err((covered, e)), _) => self.consumer.deregistered(covered, Err(e)),
-            }
+            // SAFETY: The queue pair is gone, and posters have left, of which the last may have
+            // made one.
+            unsafe { self.deregister(mr) };
         }
     }
 

@@ -4,9 +4,12 @@
 //! bytes needs no more than this.
 
 use crate::{
-    kapi::ib::{
-        fake::Device,
-        *, //
+    kapi::{
+        bindings,
+        ib::{
+            fake::Device,
+            *, //
+        },
     },
     kunit::{
         claim,
@@ -14,6 +17,7 @@ use crate::{
     },
 };
 use kernel::{
+    dma::DataDirection,
     prelude::*,
     sync::Arc, //
 };
@@ -47,7 +51,7 @@ impl Consumer for Echo {
     fn sent(&self, mut queue: Locked<'_, Self>, done: SendDone) {
         let (ring, buffers) = queue.parts();
         ring.retire(&done, |posted, _| {
-            let _ = buffers.push_within_capacity(posted.buffer.take()?);
+            let _ = buffers.push_within_capacity(posted.buffer?);
             None::<()>
         });
     }
@@ -64,16 +68,31 @@ impl Consumer for Echo {
         }
     }
 
-    fn receive_failed(&self, _: &QueuePair<Self>, _: u32, _: Wc) {}
-
-    fn flushed(&self, queue: Locked<'_, Self>, done: SendDone) {
-        self.sent(queue, done);
+    fn step(&self, _: &QueuePair<Self>, step: Step<'_, Self>) {
+        match step {
+            Step::Flushed(queue, done) => self.sent(queue, done),
+            Step::Fenced(mut queue) => {
+                let buffers = core::mem::take(&mut *queue);
+                drop(queue);
+                drop(buffers);
+            }
+            _ => (),
+        }
     }
 
-    fn fenced(&self, mut queue: Locked<'_, Self>) {
-        let buffers = core::mem::take(&mut *queue);
-        drop(queue);
-        drop(buffers);
+    fn failing(&self, _: &QueuePair<Self>) {}
+    fn read(&self, _: &QueuePair<Self>, _: Reading<()>, _: Wc) {}
+    fn read_failed(&self, _: Locked<'_, Self>, _: usize, _: Wc) {}
+    fn receive_failed(&self, _: &QueuePair<Self>, _: u32, _: Wc) {}
+    fn posting_receive(&self, _: &QueuePair<Self>, _: u32) {}
+    fn event(&self, _: &QpEvent<'_>) {}
+    fn deregistered(&self, _: Covered, _: Result) {}
+}
+
+impl<C: Consumer> QueuePair<C> {
+    /// Takes back the RDMA Reads whose last completion entry is that.
+    pub(crate) fn take_reading(&self, entry: *mut bindings::ib_cqe) -> Option<Reading<C::Read>> {
+        self.send.lock().ring.end_read(entry)
     }
 }
 
@@ -87,9 +106,9 @@ mod suite {
         let id = device.id(Arc::new(Echo, GFP_KERNEL)?)?;
         let buffers = KVec::with_capacity(1, GFP_KERNEL)?;
         let qp = QueuePair::new(id, SIZES, buffers, Echo).map_err(|_| EINVAL)?;
-        let send = DmaBuffer::new(&qp.enter()?, LEN, Direction::ToDevice, Maker::Task)?;
+        let send = MappedBuffer::new(&qp.enter()?, LEN, DataDirection::ToDevice, Maker::Task)?;
         claim(qp.lock().push_within_capacity(send).is_ok(), "room")?;
-        let receive = DmaBuffer::new(&qp.enter()?, LEN, Direction::FromDevice, Maker::Task)?;
+        let receive = MappedBuffer::new(&qp.enter()?, LEN, DataDirection::FromDevice, Maker::Task)?;
         claim(qp.add_receive(receive).is_ok(), "room")?;
         for message in [&b"one"[..], b"second"] {
             same("posted", qp.post_receives(1)?, 1)?;

@@ -6,8 +6,8 @@
 use crate::{
     kapi::ib::{
         buffer::{
-            Direction,
-            Maker, //
+            Maker,
+            MappedBuffer, //
         },
         fake::{
             self,
@@ -23,6 +23,8 @@ use crate::{
         same, //
     },
 };
+
+use kernel::dma::DataDirection;
 
 const SIZE: usize = 256;
 
@@ -40,17 +42,13 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let mut bench = Self {
-            queue: RecvQueue::new(limit)?,
+            queue: RecvQueue::new(limit, fake::ignore)?,
             balance,
             domain: Domain::new(&device)?,
             device,
         };
         // SAFETY: The queue pair lives as long as the queue.
-        unsafe {
-            bench
-                .queue
-                .open(bench.domain.qp(), fake::LKEY, fake::ignore)
-        };
+        unsafe { bench.queue.open(bench.domain.qp(), fake::LKEY) };
         for _ in 0..made {
             claim(bench.add()?, "there is room")?;
         }
@@ -59,10 +57,10 @@ impl Bench {
 
     /// Whether the queue took one more buffer.
     fn add(&mut self) -> Result<bool> {
-        let buffer = DmaBuffer::new(
+        let buffer = MappedBuffer::new(
             &self.domain.enter()?,
             SIZE,
-            Direction::FromDevice,
+            DataDirection::FromDevice,
             Maker::Task,
         )?;
         Ok(self.queue.add(buffer).is_ok())
@@ -108,7 +106,7 @@ mod suite {
 
     #[test]
     fn closed_before_it_is_opened() -> Result {
-        let mut queue = RecvQueue::new(4)?;
+        let mut queue = RecvQueue::new(4, fake::ignore)?;
         same("error", queue.post(4, |_| ()).err(), Some(ENOTCONN))
     }
 

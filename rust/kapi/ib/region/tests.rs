@@ -9,7 +9,6 @@ mod pieces;
 
 use crate::{
     kapi::ib::{
-        buffer::Direction,
         fake::{
             self,
             Balance,
@@ -26,7 +25,10 @@ use crate::{
         same, //
     },
 };
-use kernel::page::PAGE_SIZE;
+use kernel::{
+    dma::DataDirection,
+    page::PAGE_SIZE, //
+};
 
 /// Bytes of a page, as regions count them.
 const PAGE: u32 = PAGE_SIZE as u32;
@@ -123,7 +125,7 @@ impl Bench {
     pub(in crate::kapi::ib) fn deregister(&self) {
         // SAFETY: No test posts anything, or covers anything with a region that it has
         // deregistered.
-        let _ = unsafe { self.mr.deregister(drop) };
+        let _ = unsafe { self.mr.deregister() };
     }
 
     /// Checks that nothing is mapped and nothing left.
@@ -141,6 +143,19 @@ impl Drop for Bench {
     }
 }
 
+impl InvalidatedKey<'_> {
+    /// Returns the key alone.
+    pub(crate) fn rkey(self) -> u32 {
+        self.key
+    }
+
+    /// Creates one that `owner` might have received.
+    pub(crate) fn test(key: u32, owner: u64) -> Self {
+        // SAFETY: No test has a peer that could use the memory.
+        unsafe { Self::new(key, owner) }
+    }
+}
+
 #[kunit_tests(rpcrdma_region)]
 mod suite {
     use super::*;
@@ -153,9 +168,9 @@ mod suite {
         let key = mapped.key();
         same("length", key.length, 3 * PAGE - 200)?;
         let registration = mapped.registration();
-        same("key", registration.rkey, key.rkey)?;
+        same("key", registration.key, key.rkey)?;
         claim(
-            registration.access == Access::RemoteWrite,
+            registration.access == Access::RemoteWrite.as_raw() as i32,
             "access as it was mapped for",
         )?;
         let _ = mapped.unmap(drop);
@@ -169,8 +184,8 @@ mod suite {
         same("for a Read chunk", read, 4)?;
         same("for a Write chunk", write, 2 | 1)?;
         claim(
-            Access::RemoteRead.direction() == Direction::ToDevice
-                && Access::RemoteWrite.direction() == Direction::FromDevice,
+            Access::RemoteRead.direction() == DataDirection::ToDevice
+                && Access::RemoteWrite.direction() == DataDirection::FromDevice,
             "directions",
         )
     }

@@ -14,6 +14,15 @@ use crate::{
     },
 };
 
+impl Regions {
+    /// Counts the registrations of all that are mapped as posted.
+    pub(crate) fn register_unposted(&mut self) {
+        for region in self.mapped.drain_all() {
+            let _ = self.registered.push_within_capacity(region.posted());
+        }
+    }
+}
+
 #[kunit_tests(rpcrdma_regions)]
 mod suite {
     use super::*;

@@ -5,10 +5,7 @@
 use crate::kapi::{
     bindings,
     ib::{
-        buffer::{
-            Direction,
-            DmaBuffer, //
-        },
+        buffer::DmaBuffer,
         region::{
             Invalidating,
             Mapped,
@@ -28,7 +25,10 @@ use crate::kapi::{
         rw::RwCtx, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    prelude::*, //
+};
 
 /// The flag of a request that is signaled.
 pub(crate) const SEND_SIGNALED: i32 = bindings::ib_send_flags_IB_SEND_SIGNALED;
@@ -59,8 +59,7 @@ pub(crate) struct Chain<'a, T, R> {
 }
 
 impl<'a, T, R> Chain<'a, T, R> {
-    /// One of at most `most`; the ring can post, and has room for so many.
-    #[inline(always)]
+    /// Begins one of at most `most` requests; the ring can post, and has room for them.
     pub(super) fn new(ring: &'a mut Ring<T, R>, most: usize) -> Self {
         let (begin, first) = (ring.head, ring.chain.as_mut_ptr().cast());
         // Until it is posted, or dropped with nothing in it: somebody might forget it.
@@ -77,8 +76,7 @@ impl<'a, T, R> Chain<'a, T, R> {
         }
     }
 
-    /// The same behind the RDMA Writes of a transfer, for which there is room.
-    #[inline(always)]
+    /// Puts it behind the RDMA Writes of a transfer, for which there is room.
     pub(super) fn behind(
         mut self,
         transfer: KBox<RwCtx>,
@@ -110,7 +108,6 @@ impl<'a, T, R> Chain<'a, T, R> {
 
     /// Adds a request that `write` writes, of what belongs to that queue pair; its slot owns that.
     /// Returns its position. Some can be posted always, others not when the end has begun.
-    #[inline(always)]
     fn add(
         &mut self,
         (ours, always): (bool, bool),
@@ -141,7 +138,6 @@ impl<'a, T, R> Chain<'a, T, R> {
     }
 
     /// Adds the registration of a region.
-    #[inline(always)]
     pub(crate) fn reg_mr(
         &mut self,
         region: Region<Mapped>,
@@ -155,7 +151,6 @@ impl<'a, T, R> Chain<'a, T, R> {
     }
 
     /// Adds a local invalidation.
-    #[inline(always)]
     pub(crate) fn local_inv(
         &mut self,
         region: Region<Registered>,
@@ -171,7 +166,6 @@ impl<'a, T, R> Chain<'a, T, R> {
     }
 
     /// Adds a Send of the first `len` bytes of the buffer. `invalidate` is a key of the peer's.
-    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         buffer: DmaBuffer,
@@ -181,7 +175,7 @@ impl<'a, T, R> Chain<'a, T, R> {
     ) {
         let len = len.min(buffer.len());
         buffer.sync_for_device(len);
-        let ours = buffer.is_for(self.ring.owner, Direction::ToDevice);
+        let ours = buffer.is_for(self.ring.owner, DataDirection::ToDevice);
         let element = bindings::ib_sge {
             addr: buffer.dma_addr(),
             length: len as u32,
@@ -196,7 +190,6 @@ impl<'a, T, R> Chain<'a, T, R> {
     /// was too many, or for another queue pair; else the device's own error. After any all of it
     /// counts as posted, until the tear-down, and but for an empty chain the connection is to be
     /// dropped.
-    #[inline(always)]
     pub(crate) fn post(self, signaled: bool) -> Result {
         let ring = &mut *self.ring;
         let last = self.n.checked_sub(1).and_then(|n| ring.chain.get_mut(n));
@@ -222,7 +215,6 @@ impl<'a, T, R> Chain<'a, T, R> {
 }
 
 impl<T, R> Drop for Chain<'_, T, R> {
-    #[inline(always)]
     fn drop(&mut self) {
         if self.n != 0 || self.refused || self.begin != self.ring.head {
             self.give_up();
@@ -233,9 +225,8 @@ impl<T, R> Drop for Chain<'_, T, R> {
 }
 
 impl<T, R> Chain<'_, T, R> {
-    /// What is in it counts as posted, and comes back with the tear-down: this is no place to drop
-    /// it.
-    #[cold]
+    /// Counts what is in it as posted: it comes back with the tear-down, since this is no place to
+    /// drop it.
     fn give_up(&mut self) {
         // INVARIANT: The ring is closed, so nothing is posted any more: regions may count as
         // registered that are not.

@@ -6,7 +6,8 @@ use crate::kapi::bindings;
 use kernel::prelude::*;
 
 /// A completion handler.
-pub(super) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+pub(in crate::kapi::ib) type Done =
+    unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
 
 /// The completion handlers of a ring.
 pub(in crate::kapi::ib) struct Handlers {
@@ -22,50 +23,26 @@ pub(in crate::kapi::ib) struct Handlers {
 ///
 /// # Invariants
 ///
-/// Once there are any, the entries do not move: the vector is not resized.
-pub(super) struct Cqes {
-    table: KVVec<bindings::ib_cqe>,
-    /// As many as there are to be.
-    n: usize,
-}
+/// The entries do not move: the vector is not resized.
+pub(super) struct Cqes(KVVec<bindings::ib_cqe>);
 
 impl Cqes {
-    /// Room for `n` of them. May sleep.
-    pub(super) fn new(n: u32) -> Result<Self> {
-        let n = n as usize;
-        // INVARIANT: There is none.
-        Ok(Self {
-            table: KVVec::with_capacity(n, GFP_KERNEL)?,
-            n,
-        })
+    /// Makes `n` of them. May sleep.
+    pub(super) fn new(n: u32, done: Done) -> Result<Self> {
+        let entry = bindings::ib_cqe { done: Some(done) };
+        Ok(Self(KVVec::from_elem(entry, n as usize, GFP_KERNEL)?))
     }
 
-    /// Makes all that there is room for, once. Does not sleep.
-    pub(super) fn open(&mut self, done: Done) -> Result {
-        if !self.table.is_empty() {
-            return Err(EBUSY);
-        }
-        while self.table.len() < self.n {
-            // INVARIANT: There is room for it.
-            self.table
-                .push_within_capacity(bindings::ib_cqe { done: Some(done) })
-                .map_err(|_| EINVAL)?;
-        }
-        Ok(())
-    }
-
-    /// The entry with that index.
-    #[inline]
+    /// Returns the entry with that index.
     pub(super) fn at(&self, index: usize) -> *mut bindings::ib_cqe {
-        self.table.as_ptr().wrapping_add(index).cast_mut()
+        self.0.as_ptr().wrapping_add(index).cast_mut()
     }
 
-    /// The index of an entry that is in the table.
-    #[inline]
+    /// Returns the index of an entry that is in the table.
     pub(super) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
-        let offset = (entry as usize).checked_sub(self.table.as_ptr() as usize)?;
+        let offset = (entry as usize).checked_sub(self.0.as_ptr() as usize)?;
         let index = offset / core::mem::size_of::<bindings::ib_cqe>();
-        (index < self.table.len()).then_some(index)
+        (index < self.0.len()).then_some(index)
     }
 }
 

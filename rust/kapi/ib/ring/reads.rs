@@ -37,26 +37,20 @@ pub(crate) struct Reads<R> {
 }
 
 impl<R> Reads<R> {
-    /// Room for those of `n` transfers. May sleep.
-    pub(super) fn new(n: u32) -> Result<Self> {
+    /// Makes room for those of `n` transfers. May sleep.
+    pub(super) fn new(n: u32, handlers: &Handlers) -> Result<Self> {
         let size = n as usize;
         let mut reads = Self {
             under_way: KVVec::with_capacity(size, GFP_KERNEL)?,
             free: KVVec::with_capacity(size, GFP_KERNEL)?,
-            last_entries: Cqes::new(n)?,
-            earlier_entries: Cqes::new(n)?,
+            last_entries: Cqes::new(n, handlers.read_done)?,
+            earlier_entries: Cqes::new(n, handlers.read_failed)?,
         };
         for index in (0..n).rev() {
             reads.under_way.push(None, GFP_KERNEL)?;
             reads.free.push(index, GFP_KERNEL)?;
         }
         Ok(reads)
-    }
-
-    /// Makes the completion entries.
-    pub(super) fn open(&mut self, handlers: &Handlers) -> Result {
-        self.last_entries.open(handlers.read_done)?;
-        self.earlier_entries.open(handlers.read_failed)
     }
 
     /// Keeps a transfer until its end, and links its requests, of which it returns the first.
@@ -88,8 +82,7 @@ impl<R> Reads<R> {
 
     /// Takes back those whose last completion entry is at `entry`.
     pub(super) fn end(&mut self, entry: *const bindings::ib_cqe) -> Option<Reading<R>> {
-        let index = self.last_entries.index_of(entry)?;
-        self.end_at(index)
+        self.end_at(self.last_entries.index_of(entry)?)
     }
 
     fn end_at(&mut self, index: usize) -> Option<Reading<R>> {
@@ -112,23 +105,23 @@ impl<R> Reads<R> {
         }
     }
 
-    /// Whether there is no room for the Reads of another transfer.
+    /// Returns whether there is no room for the Reads of another transfer.
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// The index of those whose completion entry is at `entry`, that of one before the last of a
-    /// transfer.
+    /// Returns the index of those whose completion entry is at `entry`, that of one before the last
+    /// of a transfer.
     pub(in crate::kapi::ib) fn index_of(&self, entry: *const bindings::ib_cqe) -> Option<usize> {
         self.earlier_entries.index_of(entry)
     }
 
-    /// Those of that index.
+    /// Returns those of that index.
     pub(crate) fn get(&self, index: usize) -> Option<&Reading<R>> {
         self.under_way.get(index)?.as_ref()
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Reading<R>> {
         self.under_way.iter().flatten()
     }

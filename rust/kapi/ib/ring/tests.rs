@@ -6,8 +6,8 @@
 use crate::{
     kapi::ib::{
         buffer::{
-            Direction,
-            Maker, //
+            Maker,
+            MappedBuffer, //
         },
         fake::{
             self,
@@ -22,6 +22,8 @@ use crate::{
         same, //
     },
 };
+
+use kernel::dma::DataDirection;
 
 const HANDLERS: Handlers = Handlers {
     done: fake::ignore,
@@ -43,13 +45,13 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let domain = Domain::new(&device)?;
-        let mut ring = Ring::new(domain.number(), slots, chain, 0)?;
+        let mut ring = Ring::new(domain.number(), (slots, chain, 0), &HANDLERS)?;
         let target = Target {
             qp: domain.qp(),
             port: 1,
         };
         // SAFETY: The queue pair lives as long as the ring.
-        unsafe { ring.open(target, fake::LKEY, &HANDLERS)? };
+        unsafe { ring.open(target, fake::LKEY) };
         Ok(Self {
             ring,
             balance,
@@ -59,7 +61,12 @@ impl Bench {
     }
 
     fn buffer(&self) -> Result<DmaBuffer> {
-        DmaBuffer::new(&self.domain.enter()?, 64, Direction::ToDevice, Maker::Task)
+        MappedBuffer::new(
+            &self.domain.enter()?,
+            64,
+            DataDirection::ToDevice,
+            Maker::Task,
+        )
     }
 
     /// Posts Sends of so many bytes in one chain of `n` at most; each owns its length.
@@ -78,7 +85,7 @@ impl Bench {
     /// What the oldest slot owned, if it is in front of that position.
     fn retire(&mut self, end: u64) -> Option<Posted<u32>> {
         let done = SendDone::test(self.domain.number(), end, Wc::SUCCESS);
-        RingMut(&mut self.ring).retire(&done, |posted, _| Some(core::mem::take(posted)))
+        RingMut(&mut self.ring).retire(&done, |posted, _| Some(posted))
     }
 
     fn end(mut self) -> Result {
@@ -86,6 +93,37 @@ impl Bench {
         claim(self.ring.holds_nothing(), "no slot holds anything")?;
         self.device.forget();
         self.balance.more(0)
+    }
+}
+
+impl SendDone {
+    /// Creates one as if the requests of `owner` in front of `end` had ended so.
+    pub(crate) fn test(owner: u64, end: u64, wc: Wc) -> Self {
+        // SAFETY: No test has a device that would use the memory.
+        unsafe { Self::new(owner, end, wc) }
+    }
+}
+
+impl<T, R> Ring<T, R> {
+    /// Returns the end of what is posted.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Returns the beginning of what is not retired.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Returns whether no slot holds anything.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        let nothing = |slot: &Posted<T>| slot.buffer.is_none() && slot.owned.is_none();
+        self.slots.iter().all(nothing) && self.writes.is_empty()
+    }
+
+    /// Returns the completion entry of a slot, or of what is beside them.
+    pub(crate) fn entry(&self, slot: isize) -> *const bindings::ib_cqe {
+        self.entries.at(0).cast_const().wrapping_offset(slot)
     }
 }
 

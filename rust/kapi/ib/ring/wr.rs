@@ -25,7 +25,6 @@ pub(super) type Links = (*mut bindings::ib_cqe, *mut bindings::ib_send_wr);
 
 impl WorkRequest {
     /// Becomes another request, not signaled.
-    #[inline(always)]
     fn set(&mut self, (cqe, next): Links, opcode: u32) -> &mut bindings::ib_send_wr {
         let wr = &mut self.registration.wr;
         wr.next = next;
@@ -38,24 +37,18 @@ impl WorkRequest {
     }
 
     /// Becomes the registration of a region.
-    #[inline(always)]
     pub(super) fn reg_mr(&mut self, links: Links, region: &Region<Mapped>) {
+        self.registration = region.registration();
         self.set(links, bindings::ib_wr_opcode_IB_WR_REG_MR);
-        let registration = region.registration();
-        self.registration.mr = registration.mr;
-        self.registration.key = registration.rkey;
-        self.registration.access = registration.access.as_raw() as i32;
     }
 
     /// Becomes a local invalidation.
-    #[inline(always)]
     pub(super) fn local_inv(&mut self, links: Links, rkey: u32) {
         let wr = self.set(links, bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
         wr.ex.invalidate_rkey = rkey;
     }
 
     /// Becomes a Send of `element`. `invalidate` is a key of the peer's.
-    #[inline(always)]
     pub(super) fn send(
         &mut self,
         links: Links,
@@ -73,8 +66,7 @@ impl WorkRequest {
         }
     }
 
-    /// Is the last of its chain, in front of `next`, with these flags.
-    #[inline(always)]
+    /// Becomes the last of its chain, in front of `next`, with these flags.
     pub(super) fn end(&mut self, next: *mut bindings::ib_send_wr, flags: i32) {
         let wr = &mut self.registration.wr;
         wr.next = next;

@@ -5,9 +5,8 @@
 use crate::kapi::{
     bindings,
     page::{
-        HeadTail,
-        MsgPages,
-        PageList, //
+        PageList,
+        TransferMemory, //
     },
     sunrpc::{
         encoded::Encoded,
@@ -91,16 +90,13 @@ impl SvcReply<'_> {
     }
 
     /// Takes the result out of the thread's hands. May sleep.
-    pub(crate) fn take_result(&mut self) -> Result<MsgPages> {
+    pub(crate) fn take_result(&mut self) -> Result<TransferMemory> {
         let span = self.span()?;
         let rqst = self.raw;
         // SAFETY: Valid by the type invariant, and the running thread's.
         let ends = unsafe {
             let (head, tail) = ((*rqst).rq_res.head[0], (*rqst).rq_res.tail[0]);
-            HeadTail {
-                head: (head.iov_base.cast(), head.iov_len),
-                tail: (tail.iov_base.cast(), tail.iov_len),
-            }
+            [head, tail].map(|end| (end.iov_base.cast_const().cast(), end.iov_len))
         };
         // SAFETY: The array of result pages has `rq_maxpages` entries, of which the first `used`
         // hold the result, which `span` has checked. The RPC layer fills again what is below
@@ -119,7 +115,7 @@ impl SvcReply<'_> {
             (*rqst).rq_res.page_len = 0;
             (*rqst).rq_res.tail[0].iov_len = 0;
         }
-        MsgPages::with_ends(list?, ends, span.first, span.base, span.len)
+        TransferMemory::with_ends(list?, ends, span.first, span.base, span.len)
     }
 
     /// Where the result is. `EIO` if that is not in the thread's pages.

@@ -5,9 +5,8 @@
 use crate::kapi::{
     bindings,
     page::{
-        MsgPages,
         PageList,
-        ReadPages, //
+        TransferMemory, //
     },
     sunrpc::{
         rqst::PinnedRqst,
@@ -28,10 +27,10 @@ pub(crate) enum Argument {
     Reduced {
         offset: usize,
         position: usize,
-        memory: ReadPages,
+        memory: TransferMemory,
     },
     /// In memory alone.
-    Long { memory: ReadPages },
+    Long { memory: TransferMemory },
 }
 
 impl Argument {
@@ -40,7 +39,7 @@ impl Argument {
     /// Behind no memory is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a request off,
     /// takes a tail without pages for a part of the head, and copies what is in front of that.
     #[inline(always)]
-    pub(crate) fn reduced(offset: usize, position: usize, memory: ReadPages) -> Self {
+    pub(crate) fn reduced(offset: usize, position: usize, memory: TransferMemory) -> Self {
         match memory.len() {
             0 => Self::Inline { offset },
             _ => Self::Reduced {
@@ -102,7 +101,7 @@ impl<'a> SvcRqst<'a> {
     /// cannot execute a request before it has got new memory. `EMSGSIZE` if it has not so much.
     /// May sleep.
     #[inline(always)]
-    pub(crate) fn take_memory(&mut self, len: usize) -> Result<MsgPages> {
+    pub(crate) fn take_memory(&mut self, len: usize) -> Result<TransferMemory> {
         let pages = self.pages();
         let n = len.div_ceil(PAGE_SIZE);
         // The last pages are the RPC layer's.
@@ -117,7 +116,7 @@ impl<'a> SvcRqst<'a> {
         // After a failure some are empty, too.
         // SAFETY: Valid by the type invariant, and the running thread's.
         unsafe { (*rqst).rq_pages_nfree = (*rqst).rq_pages_nfree.max(n) };
-        MsgPages::new(list?, len)
+        TransferMemory::new(list?, len)
     }
 
     /// Ends the RPC of a Call in the reverse direction that was sent and cannot be served, as the
@@ -182,7 +181,7 @@ impl<'a> SvcRqst<'a> {
         self.describe(head, 0, paged, tail)
     }
 
-    fn set_long(&mut self, memory: ReadPages) -> usize {
+    fn set_long(&mut self, memory: TransferMemory) -> usize {
         let length = self.give(memory);
         // Of an argument without bytes no page was given, and the thread's may have been taken.
         let page = self.pages().first().and_then(|page| NonNull::new(*page));
@@ -228,7 +227,7 @@ impl<'a> SvcRqst<'a> {
 
     /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it
     /// is more than this thread has room for, though another of the service had.
-    fn give(&mut self, memory: ReadPages) -> usize {
+    fn give(&mut self, memory: TransferMemory) -> usize {
         // SAFETY: The thread has filled the array with pages before it takes a request.
         unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
     }

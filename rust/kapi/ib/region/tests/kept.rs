@@ -7,7 +7,7 @@ use crate::kapi::{
     ib::region::tests::*,
     page::{
         Covers,
-        Kept, //
+        PageList, //
     },
 };
 use core::ptr::NonNull;
@@ -20,7 +20,7 @@ impl Bench {
     fn map_kept(&self, region: Region<Idle>, covers: &Covers) -> Result<Region<Mapped>> {
         let entries = self.memory.pages().get(..PAGES).ok_or(EINVAL)?;
         // SAFETY: Pages of the memory, which has a reference to each.
-        let kept = unsafe { Kept::pages(entries) }?;
+        let kept = unsafe { PageList::share(entries) }?;
         self.map_with(
             region,
             (Some(kept), Some(NonNull::from(covers))),
@@ -31,7 +31,7 @@ impl Bench {
     fn map_with(
         &self,
         region: Region<Idle>,
-        keepers: (Option<Arc<Kept>>, Option<NonNull<Covers>>),
+        keepers: (Option<Arc<PageList>>, Option<NonNull<Covers>>),
         access: Access,
     ) -> Result<Region<Mapped>> {
         let (pages, none) = (self.memory.pages().as_ptr(), (core::ptr::null(), 0));

@@ -240,8 +240,9 @@ fn fill(memory: &Memory, filling: &Filling) -> Result {
     let mut left = head.1 + paged.1 + tail.1;
     for region in expected {
         same("remaining", pieces.remaining(), left)?;
-        let filled = pieces.fill(&mut sg, gaps, NonZero::<u32>::MIN);
+        let (filled, bytes) = pieces.fill(usize::MAX, &mut sg, gaps, NonZero::<u32>::MIN);
         same("elements", filled, region.len())?;
+        pieces.skip(bytes);
         for (sg, expected) in sg.iter().zip(region.iter()) {
             let (addr, offset, len) = element(sg);
             same("offset and length", (offset, len), *expected)?;
@@ -255,8 +256,8 @@ fn fill(memory: &Memory, filling: &Filling) -> Result {
         }
     }
     same("remaining", pieces.remaining(), 0)?;
-    let filled = pieces.fill(&mut sg, gaps, NonZero::<u32>::MIN);
-    same("elements of nothing", filled, 0)
+    let filled = pieces.fill(usize::MAX, &mut sg, gaps, NonZero::<u32>::MIN);
+    same("elements and bytes of nothing", filled, (0, 0))
 }
 
 fn join(memory: &Memory, joining: &Joining) -> Result {
@@ -267,8 +268,9 @@ fn join(memory: &Memory, joining: &Joining) -> Result {
     // SAFETY: The vector has as many elements.
     unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages as u32) };
     for region in expected {
-        let filled = pieces.fill(&mut sg, false, longest);
+        let (filled, bytes) = pieces.fill(usize::MAX, &mut sg, false, longest);
         same("elements", filled, region.len())?;
+        pieces.skip(bytes);
         for (sg, (page, offset, len)) in sg.iter().zip(region.iter()) {
             let addr = memory.addr() + (page * PAGE_SIZE) as u64 + u64::from(*offset);
             same("element", element(sg), (addr, *offset, *len))?;
@@ -309,10 +311,11 @@ mod suite {
     #[test]
     fn head_of_many_pages_is_one_element() -> Result {
         let memory = Memory::new(8)?;
-        let mut pieces = memory.pieces((100, 3 * PAGE_SIZE), (0, 0), (0, 0))?;
+        let pieces = memory.pieces((100, 3 * PAGE_SIZE), (0, 0), (0, 0))?;
         let mut sg = KVec::<bindings::scatterlist>::zeroed(8, GFP_KERNEL)?;
         let longest = NonZero::new(3).ok_or(EINVAL)?;
-        same("elements", pieces.fill(&mut sg, false, longest), 2)?;
+        let filled = pieces.fill(usize::MAX, &mut sg, false, longest);
+        same("elements and bytes", filled, (2, 3 * PAGE_SIZE))?;
         let found = (element(&sg[0]).2, element(&sg[1]).2);
         same("lengths", found, (3 * PAGE - 100, 100))
     }
