@@ -48,8 +48,8 @@ impl SvcConnection for Connection {
 
     #[inline]
     fn next(&self) -> (Option<RecvItem>, bool) {
-        // A client that takes no Replies would have memory held for each Call, whatever it was
-        // granted. What it has sent stays in the Receives, of which it gets no more.
+        // A client that takes no Replies would otherwise occupy memory for each Call, whatever its
+        // grant. Further messages stay in their Receives, which are not posted again.
         if self.qp.is_send_queue_full() {
             return (None, false);
         }

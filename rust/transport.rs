@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What both ends share.
+//! RPC-over-RDMA as both ends do it.
 
 pub(crate) mod bring_up;
 mod completions;

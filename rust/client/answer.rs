@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A Reply between the message that it came in and its place, and then its RPC.
+//! From the message of a Reply to the RPC's buffers and its result.
 
 use crate::{
     client::{
@@ -34,10 +34,10 @@ use xdr::{
     ReplyPayload, //
 };
 
-/// Bounds on what a server may send. What has a Read list is a reverse Call, which is refused
-/// whatever is in it, or a Reply that it provides: few will do. Of the others there may be as many
-/// as a Receive can hold, so that the Payload stream behind them tells what it is; what was offered
-/// bounds those of a Reply further.
+/// Bounds on what a server may send. A message with a Read list is a reverse Call, which is refused
+/// whatever the list holds, or a Reply provided for pulling: few segments will do. Any other
+/// message may have as many segments as a Receive can hold, so that the Payload stream behind them
+/// can be read; the chunks that the Call offered bound the segments of a Reply further.
 pub(super) const LIMITS: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
@@ -48,7 +48,7 @@ pub(super) const LIMITS: Limits = Limits {
 };
 
 impl Answer {
-    /// Compares a Reply with what was offered, and with the room for it.
+    /// Checks a Reply against the chunks that were offered and the room for it.
     pub(super) fn check(
         requester: &Requester,
         rqst: &PinnedRqst<Call>,
@@ -85,7 +85,7 @@ impl Answer {
             ReplyPayload::Provided(chunk) => (Self::Provided { written }, chunk.length() as usize),
             ReplyPayload::Inline(part) => {
                 let len = part.bytes.len();
-                // In front of what was written it is all in the head.
+                // A Reply that ends in front of the Write chunk's payload is all in the head.
                 let pages = written == 0 && !offer.write.is_empty();
                 let head = rqst.receive_buf().head_len();
                 let inline = Self::Inline {
@@ -96,7 +96,7 @@ impl Answer {
                 (inline, len)
             }
         };
-        // Whoever decodes it would take what is left of a word for the first bytes of the payload.
+        // The consumer would decode the rest of that word as the first bytes of the payload.
         if written != 0 && chunks::pad(stream) != 0 {
             return Err("part of a word in front of a Write chunk");
         }
@@ -108,7 +108,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// Puts what is inline in `message` in its place, as far as the consumer has room for it.
+    /// Copies the inline part of `message` into the consumer's buffers, as far as there is room.
     #[inline]
     pub(super) fn place(
         self,
@@ -124,8 +124,8 @@ impl Answer {
         };
         let bytes = message.get(offset..).unwrap_or(&[]);
         // The payload is the last result of every consumer that asks for a Write chunk, so all
-        // that is in front of it belongs into the head. That is too short for a verifier that is
-        // longer than those that the RPC layer has seen of this flavor.
+        // results in front of it belong into the head. The head is too short if the verifier is
+        // longer than the RPC layer has seen for this flavor.
         if written != 0 {
             if let Err(e) = rqst.stretch_head(bytes.len()) {
                 return Self::failed(e);
@@ -142,7 +142,7 @@ impl Answer {
                 (rqst.task().id(), beyond, head, pages, tail)
             });
         }
-        // Behind a head that is shorter than was planned for the payload follows at once.
+        // The payload follows at once behind a head that is shorter than was planned.
         let short = written != 0 && bytes.len() < head;
         Self::Ready(
             received.map(|len| chunks::reply_len(len, written)),
@@ -152,7 +152,7 @@ impl Answer {
 }
 
 impl WaitingReply {
-    /// Ends the RPC with its result: no peer can reach its memory, and none of it is to come.
+    /// Completes the RPC: no peer can reach its memory, and no part of its Reply is outstanding.
     pub(super) fn finish(self, connection: &Connection) {
         let requester = connection.handler();
         let Self {
@@ -170,10 +170,10 @@ impl WaitingReply {
     }
 }
 
-/// Gives an RPC its result: no peer can reach its memory any more.
+/// Completes an RPC with its result: no peer can reach its memory any more.
 #[inline]
 pub(super) fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, answer: Answer) {
-    // What is not in its place yet never will be.
+    // Only a Reply that is in its place can complete it.
     let Answer::Ready(result, head) = answer else {
         return;
     };
@@ -181,8 +181,8 @@ pub(super) fn complete(requester: &Requester, mut rqst: PinnedRqst<Call>, answer
         rqst.trim_head(head);
     }
     if rqst.complete(result).is_err() {
-        // A region still covers memory of it: it is sent again on another connection, when those
-        // of this one are gone.
+        // A region still covers memory of the RPC: it is sent again on another connection, when the
+        // regions of this one are gone.
         requester.loss.report(LossReason::NotFenced);
     }
 }

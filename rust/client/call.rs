@@ -35,45 +35,45 @@ use kernel::{
     },
 };
 
-/// Tells the connections of a transport apart.
+/// The number of a connection, unique within its transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
-/// Where an RPC is.
+/// The progress of an RPC.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No Call of it is under way.
+    /// No Call of the RPC is outstanding.
     Idle,
-    /// The Call was sent on that connection, and no Reply was accepted.
+    /// The Call was sent on this connection, and no Reply was accepted.
     Sent(ConnectionId),
     /// The Reply is here, and waits for the local invalidation of the regions.
     Fencing,
 }
 
-/// What a Reply comes to for its RPC.
+/// The effect of a Reply on its RPC.
 pub(crate) enum Answer {
-    /// The Reply is in its place: its length, or an error for the RPC. The head of the room for it
-    /// is to be that long, if it is shorter than was planned.
+    /// The Reply is in its place: its length, or an error for the RPC; and the length to which the
+    /// head of the receive buffer is trimmed, if it is shorter than was planned.
     Ready(Result<usize>, Option<usize>),
-    /// The Reply's inline part is in its message, from `offset` on; the server has written that
-    /// many bytes into the Write chunk. Its place may be memory that a chunk of the RPC covers:
-    /// then it can be put there only when the chunk's regions are fenced (RFC 8166, section 4.4.1).
+    /// The Reply's inline part is in its message, from `offset` on; the server has written
+    /// `written` bytes into the Write chunk. If its place is `covered` by a chunk of the RPC, it is
+    /// copied only when the regions are fenced (RFC 8166, section 4.4.1).
     Inline {
         offset: usize,
         written: usize,
         covered: bool,
     },
-    /// The message says how to pull the Reply; the same.
+    /// The Reply is to be pulled; the server has written `written` bytes into the Write chunk.
     Provided { written: usize },
 }
 
 impl Answer {
-    /// Creates that of an RPC that ends with an error.
+    /// Creates the answer of an RPC that ends with an error.
     pub(super) fn failed(error: Error) -> Self {
         Self::Ready(Err(error), None)
     }
 
-    /// Returns whether its message is still needed, where the RPC's regions are `fenced` or not.
+    /// Returns whether the message is still needed, with the RPC's regions `fenced` or not.
     #[inline]
     pub(super) fn waits(&self, fenced: bool) -> bool {
         match self {
@@ -83,7 +83,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether the Reply was too long to come inline. None of an error.
+    /// Returns whether the Reply was too long to come inline; none for an error.
     pub(super) fn is_long(&self, threshold: usize) -> Option<bool> {
         match self {
             Self::Ready(len, _) => len.ok().map(|len| inline_len(len) > threshold),
@@ -97,14 +97,14 @@ impl Answer {
 pub(crate) struct WaitingReply {
     pub(super) rqst: PinnedRqst<Call>,
     pub(super) answer: Answer,
-    /// Its message, if that is still needed. The RPC keeps its credit for that.
+    /// The message, if it is still needed. The RPC keeps its credit until it is not.
     pub(super) message: Option<ReplyMessage>,
 }
 
 /// The message of a Reply that has to wait.
 pub(crate) enum ReplyMessage {
     Received(RecvBuf),
-    /// The same, when the Receive had to be given back.
+    /// A copy, for a Receive that had to be given back.
     Copied(KVec<u8>),
 }
 
@@ -120,12 +120,12 @@ impl Deref for ReplyMessage {
 }
 
 impl WaitingReply {
-    /// Returns the message's bytes, none where it is not needed any more.
+    /// Returns the bytes of the message; none if it is not needed any more.
     pub(super) fn bytes(&self) -> &[u8] {
         self.message.as_deref().unwrap_or(&[])
     }
 
-    /// Returns how many bytes the server has written into the Write chunk.
+    /// Returns the number of bytes that the server has written into the Write chunk.
     pub(super) fn written(&self) -> usize {
         match self.answer {
             Answer::Ready(..) => 0,
@@ -133,8 +133,8 @@ impl WaitingReply {
         }
     }
 
-    /// Gives the Receive back, which takes the lock of its queue pair. None without memory for
-    /// that, and of a Reply that was to be pulled: that goes with the connection.
+    /// Copies the message and gives the Receive back, which takes the lock of its queue pair. None
+    /// without memory for the copy, and for a Reply to be pulled, which goes with the connection.
     pub(super) fn detached(mut self) -> Option<Self> {
         if let Answer::Provided { .. } = self.answer {
             return None;
@@ -151,35 +151,35 @@ impl WaitingReply {
 /// A Reply that is being pulled.
 pub(crate) struct Pulling {
     pub(super) rqst: PinnedRqst<Call>,
-    /// Bytes that are.
+    /// The length of the Reply in bytes.
     pub(super) len: usize,
-    /// Bytes that the server has written into the Write chunk.
+    /// The number of bytes that the server has written into the Write chunk.
     pub(super) written: usize,
-    /// A key of the server's that is of no use then.
+    /// A key of the server's for RDMA_DONE to invalidate.
     pub(super) key: Option<u32>,
 }
 
-/// The state of one RPC.
+/// The state of one RPC, under its lock.
 pub(crate) struct CallState {
     pub(crate) phase: Phase,
     pub(crate) xid: u32,
-    /// What its Call offers; with the sender while that is being made.
+    /// The chunks that its Call offers; the sender holds them while it makes the Call.
     pub(super) offer: Option<KBox<Offer>>,
-    /// Its Reply, while its regions are being invalidated, or wait for the tear-down.
+    /// Its Reply, while its regions are being invalidated or wait for the tear-down.
     pub(crate) waiting: Option<WaitingReply>,
     /// The request, while its Reply is being pulled.
     pub(super) pulling: Option<Pulling>,
-    /// Replies to it that were not well formed.
+    /// The number of malformed Replies to it.
     pub(crate) bad_replies: u32,
-    /// What the length of its Reply tells of, where nobody knows that before.
+    /// Its kind, under which the length of its Reply is noted, if that length is not known before.
     pub(super) kind: Option<Kind>,
-    /// The server had no room to provide its Reply, so that room is to be offered.
+    /// The server had no room to provide the Reply, so the next Call has to offer a Reply chunk.
     pub(super) refused: bool,
-    /// That of its Call, until that is answered and the Receive of the Reply is free again.
+    /// The credit of its Call, until that is answered and the Receive of the Reply is free again.
     pub(super) credit: Option<Credit>,
 }
 
-/// One RPC. Reused for the next, so that none allocates lists.
+/// The state of one RPC, reused for the next one, so that no RPC allocates lists.
 #[pin_data]
 pub(crate) struct Call {
     #[pin]
@@ -192,12 +192,12 @@ pub(crate) struct Call {
 }
 
 impl CallState {
-    /// A Call of it is under way, for all that it knows.
+    /// Returns whether a Call of the RPC may be outstanding.
     pub(crate) fn is_sent(&self) -> bool {
         matches!(self.phase, Phase::Sent(_))
     }
 
-    /// The RPC is over, unless a peer can still reach its memory. Returns whether it is.
+    /// Ends the RPC, unless a peer can still reach its memory. Returns whether it has ended.
     pub(crate) fn end(&mut self) -> bool {
         let fenced = self.is_fenced();
         if fenced {
@@ -208,20 +208,20 @@ impl CallState {
         fenced
     }
 
-    /// Whether no peer can reach memory of the RPC. Not while a Call is being made.
+    /// Returns whether no peer can reach memory of the RPC. False while a Call is being made.
     #[inline]
     pub(crate) fn is_fenced(&self) -> bool {
         let offer = self.offer.as_ref();
         offer.is_some_and(|offer| offer.regions.is_fenced())
     }
 
-    /// Its regions, unless a Call is being made.
+    /// Returns its regions, unless a Call is being made.
     pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
         self.offer.as_mut().map(|offer| &mut offer.regions)
     }
 
-    /// What was offered with the Call that was sent on that connection, and of which no Reply was
-    /// accepted.
+    /// Returns the chunks offered with the Call that was sent on connection `id`, if no Reply to it
+    /// was accepted.
     #[inline]
     pub(super) fn offer_on(&mut self, id: ConnectionId) -> Option<&mut Offer> {
         self.offer
@@ -229,24 +229,24 @@ impl CallState {
             .filter(|_| self.phase == Phase::Sent(id))
     }
 
-    /// Its Call is about to be posted on that connection, with that credit.
+    /// Notes that its Call is about to be posted on connection `id`, with `credit`.
     #[inline]
     pub(super) fn sent(&mut self, id: ConnectionId, credit: Option<Credit>) {
         self.phase = Phase::Sent(id);
         self.credit = credit;
     }
 
-    /// Takes the credit of its Call, if that has one of that connection.
+    /// Takes the credit of its Call, if that is a credit of connection `id`.
     pub(super) fn take_credit(&mut self, id: ConnectionId) -> Option<Credit> {
         self.credit.take_if(|credit| credit.is_of(id.0))
     }
 
-    /// A Call of this XID is to be made, which offers nothing yet. `ENOTCONN` if a peer can reach
+    /// Begins a new Call with this XID, which offers no chunk yet. `ENOTCONN` if a peer can reach
     /// memory of the RPC.
     #[inline]
     pub(super) fn begin(&mut self, xid: u32) -> Result {
         let offer = self.offer.as_mut().ok_or(ENOTCONN)?;
-        // What an earlier connection knew of it is gone with that.
+        // Regions of a connection that has ended are dropped.
         if !offer.regions.drop_dead() {
             return Err(ENOTCONN);
         }
@@ -260,18 +260,18 @@ impl CallState {
 }
 
 impl Call {
-    /// The Reply is overdue.
+    /// Notes that the Reply is overdue.
     pub(super) fn note_overdue(&self) {
         self.overdue.store(true, Relaxed);
     }
 
-    /// Whether the Reply was overdue since this was last asked.
+    /// Returns whether the Reply was overdue since the last call of this function.
     #[inline]
     pub(super) fn was_overdue(&self) -> bool {
         self.overdue.load(Relaxed) && self.overdue.xchg(false, Relaxed)
     }
 
-    /// State for an RPC. May sleep if `flags` say so.
+    /// Creates the state of an RPC. May sleep if `flags` say so.
     pub(crate) fn new(flags: Flags) -> Result<Arc<Self>> {
         let state = CallState {
             phase: Phase::Idle,

@@ -20,12 +20,11 @@ use crate::{
 };
 use kernel::sync::ArcBorrow;
 
-/// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
-/// sleep.
+/// Fences the memory of an RPC without a Reply, or whose Reply still waits. May sleep.
 #[cold]
 pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: Task<'_>) {
     loop {
-        // In this order, so that the lock is not held where the last reference may go.
+        // In this order, so that the last reference is not dropped with the lock held.
         let connection = slot.get();
         let mut state = call.state.lock();
         if let Some(regions) = state.regions() {
@@ -36,11 +35,11 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             _ => false,
         };
         if sent {
-            // A Reply finds nothing to do any more; its credit comes back only with it.
+            // A Reply is ignored from now on; the credit comes back only with it.
             state.phase = Phase::Fencing;
             if let (Some(connection), Some(credit)) = (&connection, state.credit.take()) {
                 connection.lock().flow.credits.abandon(credit);
-                // A sender may wait for its place, if the Reply came just before this.
+                // A sender may wait for this RPC's place, if the Reply came just before.
                 connection.handler().shared.xprt.space();
             }
         }
@@ -48,7 +47,7 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             return;
         }
         let Some(connection) = connection else {
-            // Regions are dead before their connection is forgotten.
+            // Regions are marked dead before their connection leaves the slot.
             drop(state);
             continue;
         };
@@ -63,11 +62,11 @@ pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>,
             connection.handler().loss.memory_taken_back();
         }
         if let Some(Ok(())) = posted {
-            // In time or not: what the regions say counts.
+            // In time or not, the state of the regions decides.
             let _ = call.fenced.wait_timeout(FENCE_TIMEOUT);
         }
         if !call.state.lock().is_fenced() {
-            // Nobody knows what the regions are until the tear-down has taken them away.
+            // The state of the regions is unknown until the tear-down has deregistered them.
             connection.handler().loss.report(LossReason::NotFenced);
             connection.shutdown();
         }

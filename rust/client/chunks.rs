@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which parts of an RPC go inline, and which through chunks (RFC 8166, section 3.5; RFC 8267).
+//! The choice between inline and chunks for the parts of an RPC (RFC 8166, section 3.5; RFC 8267).
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/chunks.rs"]
@@ -11,10 +11,10 @@ use crate::transport::header::{
     inline_len, //
 };
 
-/// What the choice depends on. All sizes in bytes.
+/// The parts of an RPC that the choice depends on. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// The Call as encoded.
+    /// The encoded Call.
     pub(crate) call: usize,
     /// The Call's head, in front of its pages.
     pub(crate) call_head: usize,
@@ -22,26 +22,26 @@ pub(crate) struct Shape {
     pub(crate) call_pages: usize,
     /// The pages are an argument that may be placed directly.
     pub(crate) call_is_write: bool,
-    /// Room for the Reply.
+    /// The room for the Reply.
     pub(crate) reply: usize,
-    /// Room for the Reply's pages.
+    /// The room for the Reply's pages.
     pub(crate) reply_pages: usize,
     /// The pages are a result that may be placed directly.
     pub(crate) reply_is_read: bool,
-    /// No security flavor looks into the messages: integrity and privacy forbid to take data
-    /// items out of them (RFC 8166, section 8.2.2.3).
+    /// No security flavor protects the messages' contents: integrity and privacy forbid to take
+    /// data items out of them (RFC 8166, section 8.2.2.3).
     pub(crate) may_place_directly: bool,
 }
 
-/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.3), and what its chunks
-/// may take of them.
+/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.3), and the size of a
+/// chunk in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
     /// The largest message that the server receives.
     pub(crate) send: usize,
     /// The largest message that we receive.
     pub(crate) receive: usize,
-    /// Segments of a chunk that is one payload, at most.
+    /// The most segments of a chunk that carries one payload.
     pub(crate) segments: usize,
 }
 
@@ -67,26 +67,26 @@ pub(crate) enum Arguments {
     PositionZero,
 }
 
-/// Bytes that XDR adds to `len` (RFC 4506, section 3).
+/// Returns the number of padding bytes that XDR adds to `len` bytes (RFC 4506, section 3).
 pub(crate) fn pad(len: usize) -> usize {
     len.wrapping_neg() & 3
 }
 
-/// Bytes of a Reply of which `inline` came inline and `written` bytes were written into its Write
-/// chunk. The padding of those may be among them, or none, or a part of it.
+/// Returns the length in bytes of a Reply with `inline` bytes inline and `written` bytes in its
+/// Write chunk. The inline part may hold all, some or none of the padding.
 #[inline]
 pub(crate) fn reply_len(inline: usize, written: usize) -> usize {
     inline + written + pad(written)
 }
 
-/// Whether the place of an inline Reply of `inline` bytes, of which `head` have their place in
-/// front of the pages, is memory that its RPC has offered as a Write chunk, or as a Reply chunk.
+/// Returns whether the place of an inline Reply overlaps memory that its RPC has offered as a Write
+/// chunk or a Reply chunk. `inline` bytes are inline, `head` of them in front of the pages.
 pub(crate) fn overlaps(inline: usize, head: usize, write_chunk: bool, reply_chunk: bool) -> bool {
     // A Reply chunk covers the head, too.
     reply_chunk || (write_chunk && inline > head)
 }
 
-/// How to provide for the results: for the largest Reply there can be.
+/// Chooses the chunk for the results, for the largest Reply that may come.
 pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.receive;
     if fits(header_size(0, [], None), shape.reply) {
@@ -100,14 +100,14 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
     Results::ReplyChunk
 }
 
-/// Whether a Call of so many bytes and the largest Reply both fit inline, as most do: then
+/// Returns whether a Call of `call` bytes and the largest Reply both fit inline, as most do: then
 /// [`results`] and [`arguments`] say so, too.
 pub(crate) fn fit_inline(call: usize, reply: usize, thresholds: &Thresholds) -> bool {
     let fits = |body: usize, threshold: usize| inline_len(body) <= threshold;
     fits(call, thresholds.send) && fits(reply, thresholds.receive)
 }
 
-/// How to send the arguments, when the chunks for the results have so many segments.
+/// Chooses the chunk for the arguments, beside result chunks of `write` and `reply` segments.
 pub(crate) fn arguments(
     shape: &Shape,
     thresholds: &Thresholds,
@@ -128,7 +128,7 @@ pub(crate) fn arguments(
     }
     let rest = shape.call.saturating_sub(shape.call_pages);
     let direct = shape.may_place_directly && shape.call_is_write && shape.call_pages != 0;
-    // A Position is a multiple of 4 (RFC 8166, section 3.4.5), which an argument's always is.
+    // A Position is a multiple of 4 (RFC 8166, section 3.4.5), as that of an argument always is.
     if direct && shape.call_head % 4 == 0 && fits(header(thresholds.segments), rest) {
         return Arguments::ReadChunk;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How far the id of a connection has come, as something to wait for.
+//! The progress of a connection's `rdma_cm_id`, as something to wait for.
 
 use crate::kapi::{
     ib::{
@@ -22,20 +22,20 @@ use kernel::{
 };
 use xdr::PrivateData;
 
-/// Told when a connection that was up is lost. Called by the connection manager: it must not wait
-/// for the tear-down.
+/// A listener for the loss of a connection that was up. Called by the connection manager: it must
+/// not wait for the tear-down.
 pub(crate) trait OnLost: Send + Sync + 'static {
-    /// The connection is gone, or has to be given up.
+    /// Handles the loss of the connection, or an event after which it has to be given up.
     fn lost(&self, event: CmEventKind);
 }
 
-/// How far an id has come.
+/// The progress of an id.
 enum Phase {
-    /// A step is under way, or none.
+    /// The id is being set up.
     Connecting,
     /// The connection is up.
     Up,
-    /// It failed, or was up and is lost. It stays so.
+    /// It failed, or was up and is lost. This state is final.
     Over(Error),
 }
 
@@ -45,7 +45,7 @@ struct State {
     peer: Option<PrivateData>,
 }
 
-/// The state of one id, by its events.
+/// The state of one id, as its events tell.
 #[pin_data]
 pub(crate) struct CmState<L: OnLost> {
     #[pin]
@@ -56,7 +56,7 @@ pub(crate) struct CmState<L: OnLost> {
 }
 
 impl<L: OnLost> CmState<L> {
-    /// For a new id. May sleep.
+    /// Creates the state of a new id. May sleep.
     pub(crate) fn new(on_lost: L) -> Result<Arc<Self>> {
         let state = State {
             phase: Phase::Connecting,
@@ -75,9 +75,9 @@ impl<L: OnLost> CmState<L> {
 
     /// Starts one step of connecting and waits for its end. Sleeps for `timeout` at most.
     ///
-    /// `EHOSTUNREACH` when there was no answer: the same as when the connection manager gives up
+    /// `EHOSTUNREACH` without an answer in time: the same as when the connection manager gives up
     /// first, since `ETIMEDOUT` makes the RPC layer try again for as long as the RPC lasts.
-    /// Otherwise what `start` or the event says.
+    /// Otherwise the error of `start` or of the event.
     pub(crate) fn wait_step(&self, timeout: Jiffies, start: impl FnOnce() -> Result) -> Result {
         let mut state = self.state.lock();
         self.step.reinit();
@@ -87,7 +87,7 @@ impl<L: OnLost> CmState<L> {
         state.step_done = false;
         drop(state);
         start()?;
-        // Whether in time or not: what the events say counts.
+        // In time or not, the events decide.
         let _ = self.step.wait_timeout(timeout);
         let state = self.state.lock();
         match state.phase {
@@ -97,14 +97,14 @@ impl<L: OnLost> CmState<L> {
         }
     }
 
-    /// What the peer said of itself when the connection came up (RFC 8797); none when it said
-    /// nothing that could be understood.
+    /// Returns the peer's private data of the handshake (RFC 8797); none if it sent none that could
+    /// be decoded.
     pub(crate) fn peer(&self) -> Option<PrivateData> {
         self.state.lock().peer
     }
 
-    /// How far the id has come, as trace events number it: 0 if it is not there yet, 1 while the
-    /// connection is up, a negative errno afterwards.
+    /// Returns the progress as trace events number it: 0 before the connection is up, 1 while it
+    /// is, a negative errno afterwards.
     pub(super) fn status(&self) -> i32 {
         match self.state.lock().phase {
             Phase::Connecting => 0,
@@ -113,7 +113,7 @@ impl<L: OnLost> CmState<L> {
         }
     }
 
-    /// The signal is given under the lock, so that it cannot be one for the next step.
+    /// Ends the present step. Signals under the lock, so that no later step gets the signal.
     fn done(&self) {
         let mut state = self.state.lock();
         state.step_done = true;
@@ -134,7 +134,7 @@ impl<L: OnLost> CmState<L> {
         }
     }
 
-    /// Takes note of an event; `status` and `data` as [`CmEvent`] has them.
+    /// Handles an event; `status` and `data` as in [`CmEvent`].
     fn handle(&self, kind: CmEventKind, status: i32, data: &[u8]) {
         match kind {
             CmEventKind::AddressResolved | CmEventKind::RouteResolved => self.done(),
@@ -159,10 +159,10 @@ impl<L: OnLost> CmState<L> {
     }
 }
 
-/// What an attempt fails with when the address could not be resolved.
+/// Returns the error of an attempt whose address could not be resolved.
 ///
-/// `ENETUNREACH` says that there is no network: outside of the first network namespace NFS gives
-/// up a mount for it, which a server that is silent for a while is no reason for.
+/// `ENETUNREACH` says that there is no network: outside of the first network namespace NFS gives up
+/// a mount for it, which must not happen because a server is silent for a while.
 fn unresolved(status: i32) -> Error {
     let is = |errors: [Error; 2]| errors.iter().any(|e| e.to_errno() == status);
     if is([ENETDOWN, ENETUNREACH]) {

@@ -93,7 +93,7 @@ impl WorkItem for Connector {
         match connect(&self.slot.state, address, connecting.program()) {
             Ok(connection) => {
                 let requester = connection.handler();
-                requester.looked_after_by(self.keep_alive.clone());
+                requester.set_keep_alive(self.keep_alive.clone());
                 self.slot.begin(connection);
                 self.keep_alive.queue(KeepAlive::first_check());
                 connecting.succeeded();

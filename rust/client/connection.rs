@@ -70,12 +70,12 @@ use xdr::{
 pub(crate) struct Requester {
     pub(crate) shared: Arc<XprtState>,
     pub(crate) id: ConnectionId,
-    /// Program and version of the RPC that it was made for. All are programs of one server, which
-    /// answers the NULL Call of each.
+    /// The program and version of the RPC that the connection was made for. All programs of a mount
+    /// are of one server, which answers a NULL Call to each.
     pub(super) program: (u32, u32),
     pub(crate) loss: Arc<LossNotifier>,
     pub(super) cm: Arc<CmState<Arc<LossNotifier>>>,
-    /// RPCs that may be under way at once: the credits that we ask for.
+    /// The most RPCs outstanding at once: the credits that we ask for.
     pub(crate) max_calls: u32,
     pub(crate) regions: RegionCounts,
     /// Bytes of the longest Call of the server, and of its Reply.
@@ -84,16 +84,16 @@ pub(crate) struct Requester {
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
     pub(super) pulls: SpinLock<Pulls>,
-    /// RPCs whose requests are held, and since when.
+    /// The RPCs whose requests are held, with the time since when.
     #[pin]
     pins: SpinLock<Pins>,
-    /// The server provides Replies for us to pull; it wants a key of each to be invalidated.
+    /// The server provides Replies for us to pull.
     server_provides: Atomic<bool>,
     invalidates: Atomic<bool>,
     pub(crate) watch: KeepAliveState,
     /// RPCs wait for the end of the connection to be fenced.
-    putting_off: Atomic<bool>,
-    /// The work item that ends the connection then; none before it is up.
+    deferred: Atomic<bool>,
+    /// The work item that ends the connection for them; none before the connection is up.
     keep_alive: SetOnce<Arc<dyn Hasten>>,
     regions_short: Atomic<bool>,
     send_threshold: Atomic<u32>,
@@ -104,8 +104,7 @@ pub(crate) struct Requester {
 pub(crate) type Connection = Endpoint<Requester>;
 
 impl Requester {
-    /// Creates that of a new connection of at most `max_calls` RPCs at once, whose messages need so
-    /// many `regions`.
+    /// Creates the requester of a connection with at most `max_calls` RPCs and regions by `plan`.
     pub(crate) fn new(
         shared: Arc<XprtState>,
         id: ConnectionId,
@@ -133,48 +132,49 @@ impl Requester {
             pins <- new_spinlock!(pins, "rpcrdma_pins"),
             server_provides: Atomic::new(false),
             invalidates: Atomic::new(false),
-            putting_off: Atomic::new(false),
+            deferred: Atomic::new(false),
             keep_alive: SetOnce::new(),
             watch: KeepAliveState::new(),
             regions_short: Atomic::new(false),
-            // Without a word from the server: RFC 8166, section 3.3.3.
+            // The default inline threshold of RFC 8166, section 3.3.3.
             send_threshold: Atomic::new(1024),
             receive_threshold: Atomic::new(1024),
         }))
     }
 
-    /// The connection is up, with these inline thresholds.
+    /// Sets the inline thresholds, when the connection is up.
     pub(crate) fn set_thresholds(&self, send: u32, receive: u32) {
         self.send_threshold.store(send, Relaxed);
         self.receive_threshold.store(receive, Relaxed);
     }
 
-    /// The connection is up, with a server that provides Replies, and wants keys to be invalidated
-    /// or not.
+    /// Notes that the server provides Replies, and whether it wants keys to be invalidated, when
+    /// the connection is up.
     pub(super) fn set_provides(&self, invalidates: bool) {
         self.server_provides.store(true, Relaxed);
         self.invalidates.store(invalidates, Relaxed);
     }
 
-    /// Whether Replies can be pulled that are too long for what is offered.
+    /// Returns whether Replies too long for the offered chunks can be pulled.
     #[inline]
     pub(super) fn pulls_replies(&self) -> bool {
         self.server_provides.load(Relaxed)
     }
 
-    /// Whether who has pulled a Reply is to invalidate a key of it.
+    /// Returns whether a key of each pulled Reply is to be invalidated at the server.
     pub(super) fn invalidates_remotely(&self) -> bool {
         self.invalidates.load(Relaxed)
     }
 
-    /// Whether that is a Reply to be pulled: no server that provides any sends Calls like that.
-    /// From another it counts for one where a Call awaits its XID, which is to end then.
+    /// Returns whether `call` is a Reply to be pulled: no server that provides Replies sends other
+    /// Calls with Position Zero. From another server it counts as one if a Call awaits its XID,
+    /// which then has to end.
     pub(super) fn is_provided(&self, connection: &Connection, call: &xdr::Call<'_>) -> bool {
         matches!(call.payload, CallPayload::PositionZero(_))
             && (self.pulls_replies() || connection.lock().flow.credits.awaits(call.xid))
     }
 
-    /// Whether that would have been one, were it well formed.
+    /// Returns whether a malformed message was meant as a Reply to be pulled.
     pub(super) fn is_bad_provided(&self, rejected: &Rejected) -> bool {
         let long = |header: FixedHeader| header.procedure == RDMA_NOMSG;
         self.pulls_replies()
@@ -187,18 +187,18 @@ impl Requester {
         self.regions_short.store(true, Relaxed);
     }
 
-    /// Has regions made, since a Call waits for some.
+    /// Asks the work item for more regions, since a Call waits for some.
     pub(super) fn want_regions(&self) {
         self.note_regions_short();
-        self.look(0);
+        self.schedule_check(0);
     }
 
-    /// Returns whether regions are short, once.
+    /// Returns whether regions are short, and clears the note.
     pub(super) fn take_regions_short(&self) -> bool {
         self.regions_short.xchg(false, Relaxed)
     }
 
-    /// The inline thresholds.
+    /// Returns the inline thresholds.
     pub(crate) fn thresholds(&self) -> Thresholds {
         Thresholds {
             send: self.send_threshold.load(Relaxed) as usize,
@@ -209,19 +209,18 @@ impl Requester {
 }
 
 impl Requester {
-    /// The connection is up: the work item that looks after it.
-    pub(super) fn looked_after_by(&self, keep_alive: Arc<dyn Hasten>) {
+    /// Sets the keep-alive work item, when the connection is up.
+    pub(super) fn set_keep_alive(&self, keep_alive: Arc<dyn Hasten>) {
         // A connection comes up once.
         let _ = self.keep_alive.populate(keep_alive);
     }
 
-    /// The request of an RPC is held from now on, until [`Self::let_go`]. Not with its state
-    /// locked.
+    /// Holds the request of an RPC until [`Self::let_go`]. Not with the RPC's state locked.
     pub(super) fn hold(&self, call: Arc<Call>) {
         self.pins.lock().add(call, time::jiffies());
     }
 
-    /// The request of an RPC is not held any more. Not with its state locked.
+    /// Releases the request of an RPC. Not with the RPC's state locked.
     pub(super) fn let_go(&self, call: &Call) {
         self.pins.lock().remove(call);
     }
@@ -231,13 +230,13 @@ impl Requester {
         self.pins.lock().take_all()
     }
 
-    /// Why the connection is to end for an RPC whose request is held, if it is. Any context that
-    /// may take a spin lock.
+    /// Returns the reason to end the connection for an RPC whose request is held for too long. Any
+    /// context that may take a spin lock.
     pub(super) fn held_too_long(&self) -> Option<LossReason> {
         self.pins.lock().overdue(time::jiffies())
     }
 
-    /// Tells the RPC layer how many Calls may be under way, if that has changed.
+    /// Tells the RPC layer how many Calls may be outstanding, if that has changed.
     #[inline]
     pub(super) fn set_window(&self, calls: Option<u32>) {
         if let Some(calls) = calls {
@@ -245,58 +244,58 @@ impl Requester {
         }
     }
 
-    /// Whether there are RPCs to look after.
+    /// Returns whether any RPC is outstanding or held.
     pub(super) fn is_busy(&self, connection: &Connection) -> bool {
         connection.lock().flow.credits.is_any() || self.pins.lock().is_any()
     }
 
-    /// A Call was sent: what was not looked at often, since there were no RPCs, is from now on.
+    /// Notes that a Call was sent: an idle connection is checked often from now on.
     #[inline]
     pub(super) fn busy(&self) {
         if self.watch.was_idle() {
-            self.look_often();
+            self.check_often();
         }
     }
 
-    /// Has the connection looked at as those with RPCs are.
+    /// Makes the work item check the connection as often as one with RPCs.
     #[cold]
-    fn look_often(&self) {
-        self.look(FENCE_TIMEOUT);
-        // That may have put off what was wanted at once.
-        if self.has_put_off() {
-            self.look(0);
+    fn check_often(&self) {
+        self.schedule_check(FENCE_TIMEOUT);
+        // This may have delayed a check that was wanted at once.
+        if self.has_deferred() {
+            self.schedule_check(0);
         }
     }
 
-    /// A Reply is overdue, which may be for the server's death: it is asked, if it is silent.
+    /// Requests a probe of the server if it is silent, since a Reply is overdue.
     pub(super) fn doubt(&self) {
         self.watch.doubt();
-        self.look(0);
+        self.schedule_check(0);
     }
 
-    /// Has the connection looked at in `delay` jiffies.
-    fn look(&self, delay: Jiffies) {
+    /// Makes the work item check the connection in `delay` jiffies.
+    fn schedule_check(&self, delay: Jiffies) {
         if let Some(keep_alive) = self.keep_alive.as_ref() {
             keep_alive.hasten(delay);
         }
     }
 
-    /// Has the connection ended for RPCs that wait for its tear-down, beside the notifier. Any
-    /// context.
-    pub(super) fn end_for_put_off(&self) {
-        self.putting_off.store(true, Relaxed);
-        self.look(0);
+    /// Makes the work item end the connection for RPCs that wait for its tear-down, in addition to
+    /// the notifier. Any context.
+    pub(super) fn end_for_deferred(&self) {
+        self.deferred.store(true, Relaxed);
+        self.schedule_check(0);
     }
 
-    /// Whether RPCs wait for its tear-down.
-    pub(super) fn has_put_off(&self) -> bool {
-        self.putting_off.load(Relaxed)
+    /// Returns whether RPCs wait for the tear-down.
+    pub(super) fn has_deferred(&self) -> bool {
+        self.deferred.load(Relaxed)
     }
 
-    /// Makes `n` more regions for a connection, but never more than `most` in all, and says how
-    /// many. May sleep.
+    /// Makes `n` more regions for a connection, up to `most` in all, and returns how many were
+    /// made. May sleep.
     ///
-    /// An error only if it made none.
+    /// Fails only if none was made.
     pub(super) fn make_regions(&self, connection: &Connection, n: u32, most: u32) -> Result<u32> {
         let made = connection.grow_regions(n, most);
         let count = made.unwrap_or(0);
@@ -305,7 +304,7 @@ impl Requester {
         made
     }
 
-    /// Posts Receives that are there, until `wanted` are posted.
+    /// Posts idle Receives until `wanted` are posted.
     pub(crate) fn post_receives(&self, connection: &Connection, wanted: u32) {
         match connection.post_receives(wanted) {
             Ok(posted) => {
@@ -315,7 +314,7 @@ impl Requester {
                 });
                 connection.lock().flow.credits.posted(posted);
             }
-            // It is being torn down.
+            // The connection is being torn down.
             Err(e) if e == ENOTCONN => (),
             Err(e) => {
                 trace::xprtrdma_post_recvs_err(|| (connection.cqs().1, *self.loss.address(), e));
@@ -324,7 +323,7 @@ impl Requester {
         }
     }
 
-    /// Makes sure that a Receive is posted for every Reply that may come. May sleep.
+    /// Ensures a posted Receive for every Reply that may come. May sleep.
     pub(crate) fn provide_receives(&self, connection: &Connection) -> Result {
         let wanted = connection.lock().flow.credits.wanted_receives();
         wanted.map_or(Ok(()), |wanted| self.make_receives(connection, wanted))
@@ -333,18 +332,18 @@ impl Requester {
     /// Makes and posts Receives until `wanted` are posted. May sleep.
     #[cold]
     pub(crate) fn make_receives(&self, connection: &Connection, wanted: u32) -> Result {
-        // Those that wait with Calls of the server are not to be had for this.
+        // Receives that hold waiting Calls of the server are not available for this.
         let kept = self.reverse.lock().kept();
         connection.grow_receives(wanted.saturating_add(kept))?;
         self.post_receives(connection, wanted);
         Ok(())
     }
 
-    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Returns also how many
-    /// Receives should be posted now, if there are too few.
+    /// Takes a credit, or makes the sender wait for one with `EAGAIN`. Returns also the number of
+    /// Receives that should be posted now, if there are too few.
     ///
     /// While Calls of the server are unanswered the RPC alone has to wait: for a moment with
-    /// `ENOBUFS`, or until a Reply that waited behind it was sent, with `EBADSLT`.
+    /// `ENOBUFS`, or with `EBADSLT` until a Reply queued behind it was sent.
     #[inline]
     pub(crate) fn get_credit(
         &self,
@@ -357,24 +356,25 @@ impl Requester {
         }
     }
 
-    /// As [`Self::get_credit`], when there was none.
+    /// Waits for a credit as [`Self::get_credit`] does when there is none.
     #[cold]
     fn wait_for_credit(&self, connection: &Connection, xid: u32) -> Result<(Credit, Option<u32>)> {
         self.shared.xprt.wait_for_space();
-        // One may have come back, or a Call of the server come, before the sender was marked as
-        // waiting.
+        // A credit may have come back, or a Call of the server come, before the sender was marked
+        // as waiting.
         let taken = match try_credit(connection, xid) {
             Some(taken) => Ok(taken),
-            None if self.reverse.lock().any() => Err(self.let_replies_pass()),
+            None if self.reverse.lock().any() => Err(self.put_replies_first()),
             None => return Err(EAGAIN),
         };
         self.shared.xprt.space();
         taken
     }
 
-    /// What a sender without a credit does that the Reply to a Call of the server may wait for. The
-    /// credit may come back only after that, which needs none (RFC 8167, section 4.1).
-    fn let_replies_pass(&self) -> Error {
+    /// Lets Replies to the server's Calls go first; returns the error for a sender without a
+    /// credit, which may come back only after such a Reply, which needs none (RFC 8167, section
+    /// 4.1).
+    fn put_replies_first(&self) -> Error {
         if self.shared.xprt.put_reverse_first() {
             EBADSLT
         } else {
@@ -382,7 +382,7 @@ impl Requester {
         }
     }
 
-    /// Takes a buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
+    /// Takes a send buffer, or makes the sender wait for one with `EAGAIN`. May sleep.
     #[inline]
     pub(crate) fn buffer<'a>(
         &self,

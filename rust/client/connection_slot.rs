@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The present connection of a transport, and the one to come.
+//! The present connection of a transport, and the next attempt to connect.
 
 use crate::{
     client::{
@@ -22,19 +22,19 @@ use kernel::{
     },
 };
 
-/// Where the present connection of a transport is.
+/// The present connection of a transport, if there is one.
 #[pin_data]
 pub(super) struct ConnectionSlot {
     pub(super) state: Arc<XprtState>,
     #[pin]
     connection: SpinLock<Option<Arc<Connection>>>,
-    /// Where to connect to next, and what waits for that.
+    /// The address of the next attempt to connect, and the RPC layer's wait for it.
     #[pin]
     attempt: SpinLock<Option<(SocketAddress, Connecting)>>,
 }
 
 impl ConnectionSlot {
-    /// Without a connection. May sleep.
+    /// Creates a slot without a connection. May sleep.
     pub(super) fn new(state: Arc<XprtState>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -46,23 +46,23 @@ impl ConnectionSlot {
         )
     }
 
-    /// The present connection, if any.
+    /// Returns the present connection, if any.
     #[inline]
     pub(super) fn get(&self) -> Option<Arc<Connection>> {
         self.connection.lock().clone()
     }
 
-    /// Where to connect to next, and what waits for that.
+    /// Sets the address of the next attempt, and the RPC layer's wait for it.
     pub(super) fn set_attempt(&self, address: SocketAddress, connecting: Connecting) {
         *self.attempt.lock() = Some((address, connecting));
     }
 
-    /// Where to connect to, and what waits for that; for one attempt.
+    /// Takes the address of the next attempt, and the RPC layer's wait for it.
     pub(super) fn take_attempt(&self) -> Option<(SocketAddress, Connecting)> {
         self.attempt.lock().take()
     }
 
-    /// A new connection is up. May sleep.
+    /// Makes a new connection the present one. May sleep.
     pub(super) fn begin(&self, connection: Arc<Connection>) {
         let old = self.connection.lock().replace(connection);
         drop(old);
@@ -75,7 +75,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Ends the present connection, if there is one. Sleeps until nothing of it is left.
+    /// Ends the present connection, if there is one. Sleeps until the tear-down is complete.
     pub(super) fn end(&self) {
         let Some(connection) = self.get() else {
             return;
@@ -83,7 +83,7 @@ impl ConnectionSlot {
         let requester = connection.handler();
         let messages = connection.lock().flow.credits.all_received();
         requester.loss.disable(messages);
-        // It stays known until it is gone: whoever must wait for that finds it.
+        // It stays in the slot until it is gone: a task that must wait for that finds it here.
         connection.shutdown();
         let mut slot = self.connection.lock();
         let same = slot.as_ref().is_some_and(|c| Arc::ptr_eq(c, &connection));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The local invalidation of an RPC's regions when its Reply is here: only then it has its result
+//! The local invalidation of an RPC's regions when its Reply is here, which comes before the result
 //! (RFC 8166, section 4.4.1).
 
 use crate::{
@@ -28,7 +28,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Posts the local invalidation of the RPC's regions; its completion gives the RPC its result.
+/// Posts the local invalidation of the RPC's regions; its completion completes the RPC.
 pub(super) fn fence(connection: &Connection, reply: WaitingReply) {
     let requester = connection.handler();
     requester.shared.stats.add(Stat::LocalInvalidations, 1);
@@ -40,21 +40,21 @@ pub(super) fn fence(connection: &Connection, reply: WaitingReply) {
     let task = || reply.rqst.task().id();
     let posted = match offer {
         Some(offer) => connection.invalidate(&mut offer.regions, call.clone(), Waiter::Reply, task),
-        // No Call is made before they are fenced.
+        // A sender holds the offer only before the Call is sent.
         None => Err((EINVAL, Some(call.clone()))),
     };
     if let Err((_, unposted)) = posted {
         drop(state);
         requester.loss.report(LossReason::NotFenced);
-        // Otherwise it comes back from what was posted.
+        // Otherwise it comes back with the completion of what was posted.
         if unposted.is_some() {
-            put_off(requester, &call);
+            defer(requester, &call);
         }
-        requester.end_for_put_off();
+        requester.end_for_deferred();
     }
 }
 
-/// Local invalidations have ended.
+/// Handles the completion of the local invalidations of an RPC.
 pub(crate) fn invalidated(
     requester: &Requester,
     connection: &Connection,
@@ -72,13 +72,13 @@ pub(crate) fn invalidated(
     let waits = state.waiting.is_some();
     let waiting = state.waiting.take_if(|_| fenced);
     if !waits {
-        // Under the lock, so that it cannot be a signal to the next user of the call's state.
+        // Under the lock, so that the signal cannot reach the next user of this state.
         call.fenced.complete_all();
     }
     drop(state);
     if waits && !fenced {
-        put_off(requester, &call);
-        requester.end_for_put_off();
+        defer(requester, &call);
+        requester.end_for_deferred();
     } else {
         requester.let_go(&call);
     }
@@ -88,11 +88,11 @@ pub(crate) fn invalidated(
     requester.shared.xprt.space();
 }
 
-/// Lets an RPC whose Reply is here wait for the tear-down: nobody knows what its regions are until
-/// that has taken them from the device. Without memory the Reply is dropped, and the RPC sent again
-/// on the next connection.
+/// Lets an RPC with a Reply wait for the tear-down: the state of its regions is unknown until they
+/// are deregistered. Without memory the Reply is dropped, and the RPC sent again on the next
+/// connection.
 #[cold]
-fn put_off(requester: &Requester, call: &Call) {
+fn defer(requester: &Requester, call: &Call) {
     let waiting = call.state.lock().waiting.take();
     match waiting.and_then(WaitingReply::detached) {
         Some(reply) => call.state.lock().waiting = Some(reply),
@@ -100,7 +100,7 @@ fn put_off(requester: &Requester, call: &Call) {
     }
 }
 
-/// Ends an RPC whose memory is fenced, or pulls its Reply now.
+/// Completes an RPC whose memory is fenced, or begins to pull its Reply.
 pub(super) fn finish(connection: &Connection, reply: WaitingReply) {
     match reply.answer {
         Answer::Provided { .. } => pull::begin(connection.handler(), connection, reply),
@@ -108,7 +108,7 @@ pub(super) fn finish(connection: &Connection, reply: WaitingReply) {
     }
 }
 
-/// The tear-down has taken the regions from the device of an RPC that was put off.
+/// Completes an RPC that waits for the tear-down, which has deregistered its regions.
 #[cold]
 pub(crate) fn drained(connection: &Connection, call: &Call) {
     let mut state = call.state.lock();

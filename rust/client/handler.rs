@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the endpoint tells a requester.
+//! The requester's handler of endpoint events.
 
 use crate::{
     client::{
@@ -55,7 +55,7 @@ impl Handler for Requester {
             credits.wanted_receives()
         };
         reply::received(connection, message);
-        // Those that are there already: the sender makes more, since it may sleep.
+        // Idle Receives only: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
         }
@@ -77,7 +77,7 @@ impl Handler for Requester {
         memory: TransferMemory,
         ok: bool,
     ) {
-        // The RPC's buffer waits for it.
+        // The RPC's receive buffer is in use until then.
         drop(memory);
         pull::ended(self, connection, &call, ok);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Memory for the messages of RPCs to come.
+//! Buffers for the messages of RPCs to come.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/idle_buffers.rs"]
@@ -18,12 +18,12 @@ use kernel::{
     sync::SpinLock, //
 };
 
-/// Memory for the messages of all RPCs but a few.
+/// The buffer length that suits nearly all RPCs.
 pub(super) const USUAL_LEN: usize = RpcBuffer::<Call>::capacity_of(PAGE_SIZE);
-/// RPCs that need no memory to begin, so that memory can be freed by writing it to the server.
+/// RPCs that can begin without allocating, so that memory can be freed by writing to the server.
 pub(super) const RESERVED: usize = 2;
 
-/// What an RPC begins with where memory is short. May sleep.
+/// Creates the reserve for RPCs that begin while memory is short. May sleep.
 fn reserve() -> Result<KVec<RpcBuffer<Call>>> {
     let mut idle = KVec::with_capacity(RESERVED, GFP_KERNEL)?;
     for _ in 0..RESERVED {
@@ -43,7 +43,7 @@ pub(super) struct IdleBuffers {
 }
 
 impl IdleBuffers {
-    /// With what the first RPCs need. May sleep.
+    /// Creates the list with the reserve. May sleep.
     pub(super) fn new() -> Result<Pin<KBox<Self>>> {
         let idle = reserve()?;
         KBox::pin_init(
@@ -52,7 +52,7 @@ impl IdleBuffers {
         )
     }
 
-    /// One for an RPC. Does not sleep. `ENOMEM` where there is none, and no memory for one.
+    /// Takes a buffer for an RPC, or makes one; `ENOMEM` without memory. Does not sleep.
     #[inline]
     pub(super) fn get(&self) -> Result<RpcBuffer<Call>> {
         let idle = self.idle.lock().pop();
@@ -62,12 +62,12 @@ impl IdleBuffers {
         }
     }
 
-    /// The RPC has ended. Does not sleep.
+    /// Takes the buffer of an RPC that has ended back. Does not sleep.
     #[inline]
     pub(super) fn put(&self, buffer: RpcBuffer<Call>) {
         let mut idle = self.idle.lock();
-        // Memory beyond the usual is for one RPC alone, and what there is no room for in the list
-        // is freed; but the reserve stays, for which there is room.
+        // Larger buffers are of use to one RPC alone and are freed, as are those beyond the list's
+        // capacity; but the reserve, for which there is room, is filled first.
         if idle.len() < RESERVED || buffer.len() <= USUAL_LEN {
             if let Err(full) = idle.push_within_capacity(buffer) {
                 let _ = idle.push(full.0, GFP_NOWAIT | __GFP_NOWARN);
@@ -75,13 +75,13 @@ impl IdleBuffers {
         }
     }
 
-    /// Frees all. There are no RPCs any more.
+    /// Frees all buffers. There are no RPCs any more.
     pub(super) fn clear(&self) {
         let idle = core::mem::take(&mut *self.idle.lock());
         drop(idle);
     }
 
-    /// How many there are.
+    /// Returns the number of idle buffers.
     #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
     pub(super) fn len(&self) -> usize {
         self.idle.lock().len()

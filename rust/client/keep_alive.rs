@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The periodic look at a connection: for credits that do not come back, memory that is not
-//! invalidated, regions that are short, and a server that has died without a word (RFC 8267,
-//! section 6.7.2).
+//! The periodic check of a connection: for credits that do not come back, memory that is not
+//! invalidated, regions that are short, and a server that has died silently (RFC 8267, section
+//! 6.7.2).
 //!
-//! Where nothing was heard of the server for a while, it is sent a NULL Call, for which a credit is
-//! kept. If it is dead the adapter finds out when that is not acknowledged; on iWARP, where that
-//! may take very long, or when the server is alive and executes nothing any more, there is a limit.
+//! A server that was silent for a while is sent a NULL Call, for which a credit is kept. If it is
+//! dead, the adapter reports the missing acknowledgement. On iWARP that may take very long, and a
+//! server may be alive but execute nothing: therefore the answer has a time limit.
 
 use crate::{
     client::{
@@ -42,31 +42,31 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// The longest time from one look to the next, so that a tunable takes effect soon.
+/// The longest time between two checks, so that a tunable takes effect soon.
 const MAX_INTERVAL: Jiffies = 30 * HZ;
 
-/// Regions that are made at once when they are short, at least.
+/// The fewest regions that are made at once when they are short.
 const MORE_REGIONS: u32 = 4;
 
-/// The work item that watches the server, makes regions, and ends a connection whose end RPCs with
-/// Replies wait for.
+/// The work item that watches the server, makes regions, and ends a connection if RPCs with Replies
+/// wait for its end.
 pub(crate) struct KeepAlive(pub(super) Arc<ConnectionSlot>);
 
 impl WorkItem for KeepAlive {
     fn run(&self, timer: Timer<'_>) {
         let _scope = self.0.state.memory_scope();
-        // The next connection begins it again.
+        // The next connection queues this work again.
         let Some(connection) = self.0.get() else {
             return self.0.state.xprt.space();
         };
         let requester = connection.handler();
         let held = requester.held_too_long();
-        if requester.has_put_off() || held.is_some() {
+        if requester.has_deferred() || held.is_some() {
             if let Some(reason) = held {
                 requester.loss.report(reason);
             }
-            // Not only by the RPC layer, which an RPC that waits for this may keep from it. The
-            // loss is reported, and that has the transport closed.
+            // The RPC layer alone might never close it: an RPC that waits for this can hold it up.
+            // The loss is reported, so the transport is closed as well.
             connection.shutdown();
             return;
         }
@@ -76,24 +76,24 @@ impl WorkItem for KeepAlive {
         timer.queue(if short {
             HZ / 10
         } else {
-            next_look(&connection)
+            delay_to_check(&connection)
         });
     }
 }
 
 impl KeepAlive {
-    /// When the server is to be looked at first: RPCs may have waited for the connection.
+    /// Returns the delay before the first check: RPCs may have waited for the connection.
     pub(super) fn first_check() -> Jiffies {
         Self::next_check().min(FENCE_TIMEOUT)
     }
 
-    /// When the server is to be looked at next.
+    /// Returns the delay before the next check.
     pub(super) fn next_check() -> Jiffies {
         interval().map_or(MAX_INTERVAL, |interval| interval.min(MAX_INTERVAL))
     }
 }
 
-/// Makes regions if a Call had to wait for some, since its sender must not wait for that. Returns
+/// Makes regions if a Call waits for some, since its sender must not wait for memory. Returns
 /// whether there is no memory for any now. May sleep.
 fn add_regions(connection: &Connection) -> bool {
     let requester = connection.handler();
@@ -117,14 +117,14 @@ fn add_regions(connection: &Connection) -> bool {
     made.is_err()
 }
 
-/// After how long a connection is looked at again: soon where there are RPCs.
-fn next_look(connection: &Connection) -> Jiffies {
+/// Returns the delay before the next check: a short one while there are RPCs.
+fn delay_to_check(connection: &Connection) -> Jiffies {
     let requester = connection.handler();
     let next = KeepAlive::next_check();
     if next <= FENCE_TIMEOUT {
         return next;
     }
-    // In this order, so that who sends meanwhile sees it, or is seen.
+    // In this order, so that either the sender sees the mark or this sees the sender.
     requester.watch.set_idle(true);
     if requester.is_busy(connection) {
         requester.watch.set_idle(false);
@@ -133,13 +133,13 @@ fn next_look(connection: &Connection) -> Jiffies {
     next
 }
 
-/// After how long a silence the server is asked; none if never.
+/// Returns the length of silence after which the server is probed; none for never.
 fn interval() -> Option<Jiffies> {
     let seconds = Tunable::KeepaliveTime.get() as Jiffies;
     (seconds != 0).then_some(seconds * HZ)
 }
 
-/// Looks after one connection.
+/// Checks one connection: its credits and the server's silence.
 fn watch(connection: &Connection) {
     let requester = connection.handler();
     let watch = &requester.watch;
@@ -154,18 +154,17 @@ fn watch(connection: &Connection) {
         ProbeAction::Ask | ProbeAction::GiveUp if watch.is_doubted() => {
             requester.loss.report(LossReason::Overdue);
         }
-        // It is asked later: a Call has the only credit, and a timeout of its own.
+        // The probe is sent later: a Call has the only credit, and a timeout of its own.
         ProbeAction::Ask => (),
         ProbeAction::GiveUp => requester.loss.report(LossReason::Silent),
     }
 }
 
-/// Asks the server whether it is there. May sleep.
+/// Probes the server. May sleep.
 ///
 /// `EAGAIN` when that is not possible now.
 fn ask(connection: &Connection) -> Result {
-    // Something was heard since the last probe was sent: the server has dropped that, and may be
-    // alive.
+    // If messages came since the last probe, the server has dropped it, and may be alive.
     let mut queue = connection.lock();
     let credits = &mut queue.flow.credits;
     let (again, changed) = (credits.drop_probe(), credits.changed());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What was heard of the server, and what is to be done when that is nothing.
+//! The silence of a server, and the actions that follow from it.
 
 use crate::kapi::sys::time::{
     self,
@@ -14,34 +14,33 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// How long the server may take to answer a probe: as long as RPCs wait unless the mount says
-/// otherwise.
+/// The longest time to the answer of a probe: the timeout of RPCs unless the mount sets another.
 const PROBE_TIMEOUT: Jiffies = 60 * HZ;
-/// The same where a Reply is overdue: its RPC has waited for so long already.
+/// The same while a Reply is overdue: its RPC has waited for a timeout already.
 const DOUBT_TIMEOUT: Jiffies = 10 * HZ;
 
-/// What was heard of the server on one connection. What no other context is said to write is the
-/// work item's alone.
+/// The record of a server's silence on one connection. Fields without another writer below are
+/// written by the work item alone.
 pub(crate) struct KeepAliveState {
-    /// A message came; written by completion handlers.
+    /// A message came; set by completion handlers.
     heard: Atomic<bool>,
-    /// A Reply is overdue, and nothing was heard since; written by RPC tasks.
+    /// A Reply is overdue, and no message came since; set by RPC tasks.
     doubted: Atomic<bool>,
-    /// When it was last looked at.
+    /// The time of the last check.
     looked: Atomic<Jiffies>,
-    /// For how long nothing was heard.
+    /// The length of the silence.
     silent: Atomic<Jiffies>,
-    /// How long ago the server was asked, plus one; 0 if it was not, or was heard since.
+    /// The time since the server was probed, plus one; 0 if it was not, or a message came since.
     asked: Atomic<Jiffies>,
-    /// There were no RPCs at the last look; written by senders.
+    /// There were no RPCs at the last check; cleared by senders.
     idle: Atomic<bool>,
 }
 
 impl KeepAliveState {
-    /// For a new connection.
+    /// Creates the record of a new connection.
     pub(super) fn new() -> Self {
         Self {
-            // A new connection is proof enough.
+            // The handshake has shown that the server is alive.
             heard: Atomic::new(true),
             doubted: Atomic::new(false),
             looked: Atomic::new(time::jiffies()),
@@ -51,43 +50,44 @@ impl KeepAliveState {
         }
     }
 
-    /// A message came. Any context.
+    /// Notes that a message came. Any context.
     pub(super) fn heard(&self) {
-        // Not written each time, since other processors look at what is beside it.
+        // Written only if it changes, since other processors read the same cache line.
         if !self.heard.load(Relaxed) {
             self.heard.store(true, Relaxed);
         }
     }
 
-    /// A Reply is overdue. Any context.
+    /// Notes that a Reply is overdue. Any context.
     pub(super) fn doubt(&self) {
         self.doubted.store(true, Relaxed);
     }
 
-    /// Whether one is, and nothing was heard of the server since.
+    /// Returns whether a Reply is overdue and no message came since.
     pub(super) fn is_doubted(&self) -> bool {
         self.doubted.load(Relaxed)
     }
 
-    /// There are no RPCs, or were none a moment ago: [`Self::was_idle`] tells who sends the next.
+    /// Notes that there are no RPCs, or were none just now: [`Self::was_idle`] tells the next
+    /// sender.
     pub(super) fn set_idle(&self, idle: bool) {
         self.idle.store(idle, Relaxed);
     }
 
-    /// Whether there were no RPCs at the last look; this is not asked again before the next one.
+    /// Returns whether there were no RPCs at the last check; true at most once for each check.
     #[inline]
     pub(super) fn was_idle(&self) -> bool {
         self.idle.load(Relaxed) && self.idle.xchg(false, Relaxed)
     }
 
-    /// The time since this was last called. For the work item.
+    /// Returns the time since the last call of this function. For the work item.
     pub(super) fn elapsed(&self) -> Jiffies {
         let now = time::jiffies();
         now.wrapping_sub(self.looked.xchg(now, Relaxed))
     }
 
-    /// So much time has passed since this was last called: what is to be done. A server that was
-    /// silent for `interval`, or is in doubt, is to be asked.
+    /// Returns the next action, `passed` jiffies after the last call. A server that was silent for
+    /// `interval`, or is in doubt, is probed.
     pub(super) fn next_action(&self, passed: Jiffies, interval: Option<Jiffies>) -> ProbeAction {
         if self.heard.xchg(false, Relaxed) {
             self.silent.store(0, Relaxed);
@@ -119,20 +119,20 @@ impl KeepAliveState {
         }
     }
 
-    /// The server was asked, now or before others were answered.
+    /// Notes that the server was probed, now or before other Calls were answered.
     pub(super) fn asked(&self) {
         self.asked.store(1, Relaxed);
     }
 }
 
-/// What is to be done about a server.
+/// The action that a server's silence calls for.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum ProbeAction {
-    /// Nothing: it is there, or has some time left.
+    /// None: the server is alive, or has some time left.
     Wait,
-    /// Nothing was heard of it.
+    /// A probe: no message came.
     Ask,
-    /// It did not answer.
+    /// The end of the connection: the probe was not answered.
     GiveUp,
 }
 

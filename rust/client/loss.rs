@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The end of a connection that was not asked for.
+//! The unrequested end of a connection.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/loss.rs"]
@@ -40,35 +40,35 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Why a connection has to be given up.
+/// The reason to give up a connection.
 pub(crate) enum LossReason {
     /// A work request failed.
     Failed(WcError),
-    /// The same, after memory of an RPC that nobody waits for was taken back.
+    /// The same, after memory of a killed RPC was invalidated.
     Killed,
-    /// The connection manager says so.
+    /// The connection manager reports an event.
     Event(CmEventKind),
     /// A Reply is overdue.
     Overdue,
     /// The server did not answer the first Call.
     NoAnswer,
-    /// The server did not answer when it was asked whether it is there.
+    /// The server did not answer a probe.
     Silent,
-    /// Nobody waits for any of the Calls that have credits.
+    /// No RPC waits for any of the Calls that have credits.
     NoCredits,
-    /// Regions could not be taken back from the server, or not in time.
+    /// The local invalidation of regions failed, or was late.
     NotFenced,
-    /// The adapter takes nothing to send.
+    /// A message could not be posted.
     NotPosted,
-    /// What the server provides is more than the device can read at once, or was not read in time.
+    /// A provided Reply is longer than the device can read at once, or was not read in time.
     NotPulled,
     /// Receives could not be posted.
     NoReceives,
-    /// What the server sent.
+    /// The server sent a message that breaks the protocol.
     BadMessage,
-    /// The server has no room to provide a Reply, for which nothing was offered.
+    /// The server has no room to provide a Reply, for which no chunk was offered.
     NotProvided,
-    /// The server has more Calls of its own under way than it was granted.
+    /// The server has more Calls of its own outstanding than it was granted.
     TooManyCalls,
     /// The callback service has dropped a Call of the server, which would wait for the Reply in
     /// vain (RFC 8166, section 4.5.4).
@@ -101,12 +101,12 @@ impl fmt::Display for LossReason {
 }
 
 impl LossReason {
-    /// Returns how many messages are to have come by the connection for it to have been of use.
+    /// Returns the number of received messages that make the connection a useful one.
     fn useful_messages(&self) -> u32 {
         match self {
-            // It has lived for as long as the RPC has waited, and the server may be well.
+            // The connection has lived for the RPC's timeout, and the server may be well.
             Self::Overdue => 0,
-            // The next one would end like that, too.
+            // The next connection would end in the same way.
             Self::Failed(failure) if !failure.wc().is_flush() => u32::MAX,
             Self::BadMessage | Self::TooManyCalls => u32::MAX,
             _ => USEFUL_MESSAGES,
@@ -114,30 +114,30 @@ impl LossReason {
     }
 }
 
-/// A connection that lived for so long, or by which so many messages came, was of use: the next one
-/// is made without delay. Else the delay grows.
+/// The lifetime and the number of messages that make a connection a useful one: the next attempt is
+/// made without delay. Otherwise the delay grows.
 const USEFUL_LIFE: Jiffies = 5 * HZ;
 const USEFUL_MESSAGES: u32 = 8;
 
-/// For how long memory that was taken back is the reason that a connection ends: the adapter ends
-/// it where the server still reads or writes there.
+/// The time for which invalidated memory is taken as the reason that a connection ends: the adapter
+/// ends it if the server still accesses that memory.
 const USED_STILL: Jiffies = 10 * HZ;
 
-/// Tells the RPC layer, and the log, once that a connection has to be given up. The RPC layer is
-/// told nothing of one that is not up yet: the attempt fails.
+/// Reports once, to the RPC layer and the log, that a connection has to be given up. Before it is
+/// up the RPC layer is not told: the attempt fails.
 #[pin_data]
 pub(crate) struct LossNotifier {
     xprt: XprtHandle<Call>,
     address: SocketAddress,
-    /// There is a connection, or was.
+    /// The attempt has led to a connection, if only for a time.
     connected: Atomic<bool>,
     enabled: Atomic<bool>,
-    /// When it came up.
+    /// The time when the connection came up.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
-    /// How many messages make the connection one of use.
+    /// The number of received messages that make the connection a useful one.
     useful_messages: Atomic<u32>,
-    /// When memory was taken back last of an RPC without a Reply; 0 if never.
+    /// The time when memory of an RPC without a Reply was last invalidated; 0 if never.
     taken_back: Atomic<Jiffies>,
     /// The server has answered the first Call, or the connection is lost.
     #[pin]
@@ -145,7 +145,7 @@ pub(crate) struct LossNotifier {
 }
 
 impl LossNotifier {
-    /// For a new connection to `address`.
+    /// Creates the notifier of a new connection to `address`.
     pub(crate) fn new(xprt: XprtHandle<Call>, address: SocketAddress) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -163,19 +163,19 @@ impl LossNotifier {
         )
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> &SocketAddress {
         &self.address
     }
 
-    /// The server has answered a Call of the transport's own. Any context.
+    /// Notes that the server has answered a Call of the transport's own. Any context.
     pub(super) fn answered(&self) {
         self.first.complete_all();
     }
 
     /// Waits until the server has answered the first Call. Sleeps for `timeout` at most.
     ///
-    /// `EHOSTUNREACH` when it did not, `ENOTCONN` when the connection is lost.
+    /// `EHOSTUNREACH` without an answer in time, `ENOTCONN` when the connection is lost.
     pub(super) fn wait_answer(&self, timeout: Jiffies) -> Result {
         if !self.first.wait_timeout(timeout) {
             self.report(LossReason::NoAnswer);
@@ -187,37 +187,37 @@ impl LossNotifier {
         }
     }
 
-    /// There is a connection: its loss is news. That an attempt fails the RPC layer is told.
+    /// Notes that there is a connection, whose loss is logged. A failed attempt is not.
     pub(super) fn connected(&self) {
         self.connected.store(true, Relaxed);
     }
 
-    /// The connection is up.
+    /// Notes that the connection is up.
     pub(crate) fn enable(&self) {
         self.since.store(time::jiffies(), Relaxed);
-        // Both this and `report` write first and look then, so that one of them sees the other.
+        // Both this and `report` write before they read, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
             self.xprt.force_disconnect();
         }
     }
 
-    /// Memory is taken back that the server may be using: its RPC has no Reply.
+    /// Notes that memory is invalidated that the server may be using: its RPC has no Reply.
     pub(super) fn memory_taken_back(&self) {
         self.taken_back.store(time::jiffies().max(1), Relaxed);
     }
 
-    /// Why a work request failed.
+    /// Returns the reason for a failed work request.
     pub(crate) fn reason(&self, failure: WcError) -> LossReason {
         let then = self.taken_back.load(Relaxed);
-        // It is the server's request that fails, and those of this end are flushed.
+        // The server's request fails there; the requests of this end are flushed.
         if failure.wc().is_flush() && then != 0 && time::since(then) < USED_STILL {
             return LossReason::Killed;
         }
         LossReason::Failed(failure)
     }
 
-    /// The RPC layer is to close the connection. Any context that may take a spin lock.
+    /// Makes the RPC layer close the connection. Any context that may take a spin lock.
     pub(crate) fn report(&self, reason: LossReason) {
         if self.reported.xchg(true, Full) {
             return;
@@ -237,8 +237,8 @@ impl LossNotifier {
         }
     }
 
-    /// The connection is being closed: what its end brings about is no news. So many messages have
-    /// come by it.
+    /// Silences the notifier, since the connection is being closed. `messages` were received in
+    /// all.
     pub(crate) fn disable(&self, messages: u32) {
         self.reported.store(true, Relaxed);
         let busy = messages >= self.useful_messages.load(Relaxed);

@@ -67,7 +67,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     if rqst.connect_cookie() == xprt.connect_cookie() {
         return Err(ENOTCONN);
     }
-    // The server may be slow with it again. Who is innocent of that comes first.
+    // The server may be slow with this Call again: others go first.
     if rqst.call().was_overdue() && rqst.put_last(xprt) {
         return Err(EBADSLT);
     }
@@ -96,7 +96,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     }
 }
 
-/// Sends a Call; the RPC has the credit from when it is posted.
+/// Sends a Call; the RPC owns the credit from the post on.
 fn send_with_credit(
     connection: &Connection,
     xprt: &Xprt,
@@ -117,7 +117,7 @@ fn send_with_credit(
     if chunks::fit_inline(call_len, room, &requester.thresholds()) {
         let len = encode(requester, &rqst, &mut buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
-        // A Reply that comes at once waits for the lock.
+        // A Reply that comes at once waits for this lock.
         let task = rqst.sent();
         state.sent(requester.id, credit.take());
         let posted = buffer.post(len, None, || task.id());
@@ -125,8 +125,8 @@ fn send_with_credit(
     }
     // Regions are posted, or given back, before the tear-down takes them from the device.
     let poster = connection.enter()?;
-    // Covering memory may sleep. Nobody looks at what is offered before the Call is sent; the RPC
-    // layer keeps the request until this function returns, and does not send it twice at once.
+    // Covering memory may sleep. The offer is not read before the Call is sent; the RPC layer keeps
+    // the request until this function returns, and does not send it twice at once.
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
     let encoded = Marshal {
@@ -156,7 +156,7 @@ fn send_with_credit(
     sent
 }
 
-/// A Call could not be encoded; if for want of regions, it waits for them.
+/// Counts and traces a Call that could not be encoded; if regions are short, it waits for them.
 #[cold]
 fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Call>, error: Error) {
     requester.shared.stats.add(Stat::FailedMarshal, 1);
@@ -168,7 +168,7 @@ fn not_encoded(requester: &Requester, xprt: &Xprt, rqst: &Rqst<'_, Call>, error:
     trace::xprtrdma_marshal_failed(|| (rqst.task().id(), rqst.xid(), error));
 }
 
-/// Writes a message without chunks. Returns how many bytes follow the header.
+/// Writes a Call without chunks. Returns the number of bytes after the header.
 fn encode(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
@@ -187,7 +187,7 @@ fn encode(
     Ok(copied)
 }
 
-/// Bytes of the longest Reply that has to find room here: none where a long one would be pulled.
+/// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled.
 fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
     let room = rqst.receive_buf().buflen();
     let inline = inline_len(room) <= requester.thresholds().receive;
@@ -197,7 +197,7 @@ fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> 
     choose_room(requester, rqst, state, room)
 }
 
-/// As [`room`], of a Reply that may be too long to come inline.
+/// Returns the same as [`room`] for a Reply that may be too long to come inline.
 fn choose_room(
     requester: &Requester,
     rqst: &Rqst<'_, Call>,
@@ -227,7 +227,7 @@ fn choose_room(
     }
 }
 
-/// What the choice of chunks depends on.
+/// Returns what the choice of chunks depends on.
 fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
     Shape {
@@ -242,7 +242,7 @@ fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
     }
 }
 
-/// Copies what of a Call follows the header. Returns how much that is.
+/// Copies the inline part of a Call behind the header. Returns its length.
 fn copy_inline(
     requester: &Requester,
     call: &Encoded<'_>,
@@ -257,8 +257,8 @@ fn copy_inline(
         }
         Arguments::ReadChunk => {
             let head = copy(call, 0, shape.call_head, body)?;
-            // The pad of the argument goes with it (RFC 8166, section 3.4.5.2), if the RPC layer
-            // has put it in front of the tail.
+            // The pad of the argument is left out with it (RFC 8166, section 3.4.5.2), if the RPC
+            // layer has put it in front of the tail.
             let skipped = shape.call_pages + chunks::pad(shape.call_pages).min(call.tail_len());
             let tail = shape.call_head + skipped;
             let rest = body.get_mut(head..).ok_or(EMSGSIZE)?;
@@ -274,7 +274,7 @@ fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Resu
     Ok(len)
 }
 
-/// A Call that does not fit inline one way or the other, while it is encoded.
+/// A Call with chunks, while it is encoded.
 struct Marshal<'a, 'r, 'b> {
     requester: &'a Requester,
     rqst: &'a Rqst<'r, Call>,
@@ -284,11 +284,11 @@ struct Marshal<'a, 'r, 'b> {
 }
 
 impl Marshal<'_, '_, '_> {
-    /// Decides on the chunks, maps their regions and writes the message, for a Reply of `room`
-    /// bytes at most. Returns how many bytes follow the header. May sleep.
+    /// Chooses the chunks, maps their regions and writes the message, for a Reply of at most `room`
+    /// bytes. Returns the number of bytes after the header. May sleep.
     ///
     /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs
-    /// more than there can be.
+    /// more of either than there can be.
     fn encode(mut self, room: usize) -> Result<usize> {
         let thresholds = self.requester.thresholds();
         // What it has may be from a connection of larger regions. Without memory for that many as
@@ -314,7 +314,7 @@ impl Marshal<'_, '_, '_> {
         let call = self.rqst.send_buf();
         let copied = copy_inline(self.requester, &call, &shape, arguments, body)?;
         let header = self.buffer.header_len();
-        // Chunks of more segments than were counted on may leave it too little room.
+        // Chunks of more segments than were planned for may leave it too little room.
         if header + copied > thresholds.send {
             return Err(EMSGSIZE);
         }
@@ -322,7 +322,7 @@ impl Marshal<'_, '_, '_> {
         Ok(copied)
     }
 
-    /// Maps the regions of the chunk that the results go through, if there is one.
+    /// Maps the regions of the results' chunk, if there is one.
     fn map_results(&mut self, results: Results) -> Result {
         let (stats, reply) = (&self.requester.shared.stats, self.rqst.receive_buf());
         let (mut pieces, chunk, segments) = match results {
@@ -346,7 +346,7 @@ impl Marshal<'_, '_, '_> {
         Ok(())
     }
 
-    /// Maps those of the chunk that the arguments go through, if there is one.
+    /// Maps the regions of the arguments' chunk, if there is one.
     fn map_arguments(&mut self, arguments: Arguments) -> Result {
         let (stats, call) = (&self.requester.shared.stats, self.rqst.send_buf());
         let (mut pieces, position) = match arguments {
@@ -362,7 +362,7 @@ impl Marshal<'_, '_, '_> {
         Ok(())
     }
 
-    /// Covers `pieces` with as many regions as it takes, for a chunk. May sleep.
+    /// Covers `pieces` with as many regions as necessary, for a chunk. May sleep.
     fn add_chunk(&mut self, pieces: &mut ExtentIter<'_>, chunk: Chunk) -> Result {
         let (access, xid) = (chunk.access(), self.rqst.xid());
         let task = || self.rqst.task().id();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a Call offers the server.
+//! The chunks that a Call offers the server.
 
 use crate::kapi::ib::{
     Access,
@@ -15,14 +15,14 @@ use kernel::{
 };
 use xdr::Segment;
 
-/// Regions that an RPC has room for from the first: enough unless the regions of a connection are
-/// small.
+/// The number of regions that an RPC has room for from the first: enough unless the regions of a
+/// connection are small.
 const USUAL_REGIONS: usize = 8;
 
 /// A chunk of a Call.
 #[derive(Clone, Copy)]
 pub(super) enum Chunk {
-    /// A Read chunk at that Position.
+    /// A Read chunk at this Position.
     Read(usize),
     Write,
     Reply,
@@ -37,7 +37,7 @@ impl Chunk {
     }
 }
 
-/// What a Call offers the server: its chunks, and the regions that cover them.
+/// The chunks that a Call offers the server, and the regions that cover them.
 pub(crate) struct Offer {
     pub(crate) regions: Regions,
     /// The Read chunk or Position Zero Read chunk.
@@ -49,7 +49,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Nothing. May sleep if `flags` say so.
+    /// Creates an offer without chunks. May sleep if `flags` say so.
     pub(super) fn new(flags: Flags) -> Result<Self> {
         Ok(Self {
             regions: Regions::new(USUAL_REGIONS, flags)?,
@@ -59,7 +59,7 @@ impl Offer {
         })
     }
 
-    /// The segments of one of its chunks.
+    /// Returns the segments of one of its chunks.
     pub(super) fn segments(&mut self, chunk: Chunk) -> &mut KVec<Segment> {
         match chunk {
             Chunk::Read(_) => &mut self.read,
@@ -70,7 +70,7 @@ impl Offer {
 
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
     pub(crate) fn reserve(&mut self, n: usize) -> Result {
-        // The list that grows last says whether all have.
+        // The list that is grown last tells whether all were grown.
         if self.reply.capacity() >= n {
             return Ok(());
         }

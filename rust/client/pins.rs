@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! RPCs whose Replies are here, and whose requests are held until the memory is fenced or the Reply
-//! pulled. The RPC layer waits for that without end, also with the task of a process that was
-//! killed.
+//! The RPCs with Replies whose requests are held until the memory is fenced or the Reply pulled.
+//! The RPC layer waits for that without a limit, also in the task of a killed process.
 
 use crate::{
     client::{
@@ -17,51 +16,50 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// How long a request may be held: as long as an RPC waits for its Reply.
+/// The longest time that a request may be held: the timeout of an RPC.
 const MOST: Jiffies = 60 * HZ;
-/// The same where its process was killed, and how long the local invalidation of a cancelled RPC's
-/// regions may take. It comes after the Sends in front of it, and a connection on which those do
-/// not get out is of no use.
+/// The same for a killed process, and the longest time of a cancelled RPC's local invalidation. It
+/// comes after the Sends in front of it, and a connection that cannot transmit those is of no use.
 pub(super) const FENCE_TIMEOUT: Jiffies = 5 * HZ;
 
-/// One that is held, since then.
+/// A held request, and the time since when.
 struct Pin {
     call: Arc<Call>,
     since: Jiffies,
 }
 
-/// Those of one connection.
+/// The held requests of one connection.
 pub(crate) struct Pins(KVec<Pin>);
 
 impl Pins {
-    /// For so many RPCs at once. May sleep.
+    /// Creates the list, for `rpcs` at once. May sleep.
     pub(super) fn new(rpcs: usize) -> Result<Self> {
         Ok(Self(KVec::with_capacity(rpcs, GFP_KERNEL)?))
     }
 
-    /// The request of an RPC is held from now on. There is room for as many as the transport has.
+    /// Adds an RPC whose request is held from now on. There is room for all RPCs of the transport.
     pub(super) fn add(&mut self, call: Arc<Call>, now: Jiffies) {
         let _ = self.0.push_within_capacity(Pin { call, since: now });
     }
 
-    /// It is not held any more.
+    /// Removes an RPC whose request is not held any more.
     pub(super) fn remove(&mut self, call: &Call) {
         self.0.retain(|pin| !core::ptr::eq(&*pin.call, call));
     }
 
-    /// Returns whether any is held.
+    /// Returns whether any request is held.
     pub(super) fn is_any(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Takes all, at the end of the connection.
+    /// Takes all RPCs, at the end of the connection.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Arc<Call>> {
         let all = core::mem::take(&mut self.0);
         all.into_iter().map(|pin| pin.call)
     }
 
-    /// Returns why the connection is to end, if one is held for too long. Takes the locks of the
-    /// RPCs.
+    /// Returns the reason to end the connection, if a request is held for too long. Takes the locks
+    /// of the RPCs.
     pub(super) fn overdue(&self, now: Jiffies) -> Option<LossReason> {
         self.0.iter().find_map(|pin| {
             let held = now.wrapping_sub(pin.since);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Replies that the server provides in memory of its own, since they are too long for what was
-//! offered: they are pulled, and the server is told (`Documentation/reliable-reply.rst`).
+//! Replies that the server provides in memory of its own, since they are too long for the offered
+//! chunks: they are pulled, and the server is told (`Documentation/reliable-reply.rst`).
 //!
-//! All of it runs in completion handlers, but for [`drop_killed`].
+//! All of this runs in completion handlers, except [`drop_killed`].
 
 use crate::{
     client::{
@@ -59,7 +59,7 @@ use xdr::{
     ReplyPayload, //
 };
 
-/// Pulls the Reply of an RPC whose memory no peer can reach.
+/// Begins to pull the Reply of an RPC whose memory no peer can reach.
 pub(super) fn begin(requester: &Requester, connection: &Connection, provided: WaitingReply) {
     let mut next = Some(provided);
     while let Some(provided) = next {
@@ -67,13 +67,13 @@ pub(super) fn begin(requester: &Requester, connection: &Connection, provided: Wa
     }
 }
 
-/// As [`begin`]. Returns another that can be tried, if this one is not under way after all.
+/// Tries to pull one Reply for [`begin`]. Returns the next to try, if this one did not start.
 fn try_one(
     requester: &Requester,
     connection: &Connection,
     provided: WaitingReply,
 ) -> Option<WaitingReply> {
-    let begun = requester.pulls.lock().begin();
+    let ticket = requester.pulls.lock().begin();
     if provided.rqst.task().is_killed() {
         unwanted(requester, connection, provided);
         return requester.pulls.lock().end();
@@ -83,8 +83,8 @@ fn try_one(
     };
     let mut pulls = requester.pulls.lock();
     let (unposted, next) = match (error, unposted) {
-        // What is under way gives regions or memory back, and has this one tried again.
-        (EAGAIN | ENOMEM, Some(provided)) => match pulls.wait(&begun, provided) {
+        // Pulls under way give regions or memory back, after which this one is tried again.
+        (EAGAIN | ENOMEM, Some(provided)) => match pulls.wait(&ticket, provided) {
             Ok(next) => return next,
             Err(provided) => (Some(provided), pulls.end()),
         },
@@ -97,7 +97,7 @@ fn try_one(
     next
 }
 
-/// The RPC was killed meanwhile: nothing is read, and the server is told at once.
+/// Drops the Reply of a killed RPC unread, and tells the server at once.
 #[cold]
 fn unwanted(requester: &Requester, connection: &Connection, provided: WaitingReply) {
     let call = provided.rqst.call();
@@ -115,7 +115,7 @@ fn unwanted(requester: &Requester, connection: &Connection, provided: WaitingRep
     requester.shared.xprt.space();
 }
 
-/// Those that wait for their turn, and were killed meanwhile, are not pulled. From the work item.
+/// Drops the waiting Replies of RPCs that were killed meanwhile. For the work item.
 pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
     let killed = |provided: &WaitingReply| provided.rqst.task().is_killed();
     loop {
@@ -126,13 +126,13 @@ pub(super) fn drop_killed(requester: &Requester, connection: &Connection) {
     }
 }
 
-/// The Reply of an RPC cannot be pulled.
+/// Handles the failure to pull a Reply.
 #[cold]
 fn fail(requester: &Requester, error: Error, rqst: PinnedRqst<Call>) {
     match error {
-        // It is sent again on another connection.
+        // The RPC is sent again on another connection.
         ENOTCONN | ENOBUFS => requester.loss.report(LossReason::NotPosted),
-        // The same, with room for its Reply: it need not be pulled then.
+        // The same, with a Reply chunk: then the Reply need not be pulled.
         ENOMEM => {
             rqst.call().state.lock().refused = true;
             requester.loss.report(LossReason::NotPosted);
@@ -142,7 +142,7 @@ fn fail(requester: &Requester, error: Error, rqst: PinnedRqst<Call>) {
     }
 }
 
-/// What the server provides for an RPC is no Reply to it.
+/// Handles provided memory that is no Reply to its RPC.
 #[cold]
 fn unusable(requester: &Requester, rqst: PinnedRqst<Call>) {
     let xid = rqst.call().state.lock().xid;
@@ -150,8 +150,8 @@ fn unusable(requester: &Requester, rqst: PinnedRqst<Call>) {
     with_room(requester, rqst, LossReason::BadMessage);
 }
 
-/// Has an RPC sent again once, with room for its Reply, since what was of no use twice would be so
-/// for ever.
+/// Makes the RPC layer send an RPC again with a Reply chunk, but only once: a Reply that fails
+/// twice would fail for ever.
 #[cold]
 fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) {
     let call = rqst.call();
@@ -166,7 +166,7 @@ fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) 
     requester.loss.report(reason);
 }
 
-/// The chunk that a message provides.
+/// Returns the chunk that a message provides.
 fn chunk(message: &[u8]) -> Option<ReadChunk<'_>> {
     let Ok(Message::Call(call)) = Message::decode(message, &LIMITS) else {
         return None;
@@ -177,7 +177,7 @@ fn chunk(message: &[u8]) -> Option<ReadChunk<'_>> {
     }
 }
 
-/// Posts the RDMA Reads. What is given back was not.
+/// Posts the RDMA Reads. Gives back the Reply if none was posted.
 fn start(
     connection: &Connection,
     provided: WaitingReply,
@@ -201,7 +201,7 @@ fn start(
     } = provided;
     let call: Arc<Call> = rqst.call().into();
     requester.hold(call.clone());
-    // It may end at once.
+    // The Reads may complete at once.
     call.state.lock().pulling = Some(Pulling {
         rqst,
         len,
@@ -222,8 +222,8 @@ fn start(
 
 type Transfer<'a> = crate::transport::transfer::RwBuilder<'a, Requester>;
 
-/// Prepares the RDMA Reads. Returns how many bytes those are, and a key that the server is to be
-/// told is of no use any more. `EPROTO` if that can be no Reply to the RPC.
+/// Prepares the RDMA Reads. Returns their length in bytes, and a key of the server's for RDMA_DONE
+/// to invalidate. `EPROTO` if the chunk can be no Reply to the RPC.
 fn prepare<'a>(
     connection: &'a Connection,
     provided: &WaitingReply,
@@ -231,28 +231,28 @@ fn prepare<'a>(
     let rqst = &provided.rqst;
     let chunk = chunk(provided.bytes()).ok_or(EPROTO)?;
     let length = chunk.length() as usize;
-    // As for one that is inline: all of it is in front of the payload.
+    // As for an inline Reply, all of it is in front of the payload.
     if provided.written() != 0 {
         rqst.stretch_head(length).map_err(|_| EPROTO)?;
     }
     let memory = rqst.receive_memory()?;
-    // As over TCP, whoever decodes it sees what is missing.
+    // As over TCP, the consumer's decoder sees what is missing.
     let len = match length.checked_sub(memory.len()) {
         None | Some(0) => length,
         Some(_) => memory.len() & !3,
     };
     let parts = chunk.segment_count();
     let mut transfer = connection.transfer(TransferKind::Read, memory, parts)?;
-    // Who frees memory waits for Replies, and those for this handler: what the core allocates must
-    // not wait for memory either. There was some just now without the kernel's reserves.
+    // A task that frees memory waits for Replies, and those for this handler: the RDMA core must
+    // not wait for memory either. Just now there was some without the reserves.
     let _scope = MemoryScope::enter(true);
     SegmentCursor::new(chunk.segments()).add(&mut transfer, 0, len)?;
     let key = chunk.segments().next().map(|segment| segment.handle);
     Ok((transfer, len, key))
 }
 
-/// The server refuses the RDMA Reads that it has asked for with its Reply to this XID: that is no
-/// Reply to the RPC. The same may be found out before their memory comes back, or afterwards.
+/// Handles the server's refusal of the RDMA Reads that its Reply to `xid` has asked for: that is no
+/// Reply to the RPC. It may be noticed before or after the memory of the Reads comes back.
 #[cold]
 pub(super) fn refused(requester: &Requester, xid: u32) {
     match requester.shared.xprt.find(xid) {
@@ -261,7 +261,7 @@ pub(super) fn refused(requester: &Requester, xid: u32) {
     }
 }
 
-/// RDMA Reads have ended, well or not: their memory is not the device's any more.
+/// Handles the end of RDMA Reads, successful or not: their memory is not the device's any more.
 pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call, ok: bool) {
     let mut state = call.state.lock();
     let (pulling, xid) = (state.pulling.take(), state.xid);
@@ -283,7 +283,7 @@ pub(super) fn ended(requester: &Requester, connection: &Connection, call: &Call,
     requester.shared.xprt.space();
 }
 
-/// A Reply was pulled.
+/// Handles a Reply that was pulled.
 fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pulling) {
     let Pulling {
         rqst,
@@ -293,25 +293,25 @@ fn pulled(requester: &Requester, connection: &Connection, xid: u32, pulling: Pul
     } = pulling;
     count(Counter::ClientPulls);
     count_all(Counter::ClientPullBytes, len);
-    // In front of the next Call, for which the credit is.
+    // Before the credit lets the next Call out.
     send_done(requester, connection, xid, key);
     let credit = rqst.call().state.lock().take_credit(requester.id);
     settle(connection, None, credit);
     let mut words = [0; 8];
     let room = rqst.receive_buf();
     let [a, b] = [xid, 1].map(u32::to_be_bytes);
-    // It was read once, and does not change any more.
+    // The Reply was read once, and does not change any more.
     if room.copy_to(0, &mut words).is_err() || words.as_slice() != [a, b].as_flattened() {
         return unusable(requester, rqst);
     }
-    // Behind a head that is shorter than was planned for the payload follows at once.
+    // The payload follows at once behind a head that is shorter than was planned.
     let short = written != 0 && len < room.head_len();
     let answer = Answer::Ready(Ok(chunks::reply_len(len, written)), short.then_some(len));
     complete(requester, rqst, answer);
 }
 
-/// Tells the server that a Reply was pulled, or is not wanted. It has a Receive for that, so that
-/// no credit is needed. Without a buffer for it, nor memory for one, the connection ends.
+/// Tells the server that a Reply was pulled, or is not wanted. The server keeps a Receive for this
+/// message, so that it needs no credit. Without a buffer and memory for one, the connection ends.
 pub(super) fn send_done(
     requester: &Requester,
     connection: &Connection,
@@ -337,7 +337,7 @@ pub(super) fn send_done(
     }
 }
 
-/// Nothing will be pulled any more: what waits goes.
+/// Drops the waiting Replies: no more are pulled.
 pub(super) fn end(requester: &Requester) {
     let waiting = requester.pulls.lock().take_waiting();
     drop(waiting);

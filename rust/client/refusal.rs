@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How an RPC ends whose Reply cannot be had (`Documentation/short-reply-chunk.rst`).
+//! The result of an RPC without a Reply (`Documentation/short-reply-chunk.rst`).
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/refusal.rs"]
@@ -9,13 +9,13 @@ mod tests;
 use kernel::prelude::*;
 use xdr::RdmaError;
 
-/// The error for an RPC that the server answered with `RDMA_ERROR`: `EOVERFLOW` for a consumer that
-/// may ask again with more room (RFC 8267, section 3.1), `EIO` for every other.
+/// Returns the error for an RPC that the server answered with `RDMA_ERROR`: `EOVERFLOW` for a
+/// consumer that may ask again with more room (RFC 8267, section 3.1), `EIO` for every other.
 ///
-/// `guess` says that the room for the Reply was a guess. May be called anywhere.
+/// `guess` says that the room for the Reply was a guess. Any context.
 pub(super) fn refused(error: RdmaError, guess: bool) -> Error {
     match error {
-        // Whether the Reply found no room, or the server made nothing of the Call, it does not say.
+        // The same error stands for a Reply without room and for a Call that makes no sense.
         RdmaError::Chunk if guess => EOVERFLOW,
         RdmaError::Chunk | RdmaError::Version { .. } => EIO,
     }

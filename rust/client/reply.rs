@@ -3,7 +3,7 @@
 //! From a received message to the RPC's result.
 //!
 //! Everything here runs in completion handlers, or in the tear-down for RPCs that wait for it, and
-//! trusts nothing that was received.
+//! trusts no received value.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/reply.rs"]
@@ -38,7 +38,7 @@ use crate::{
             bad_reply,
             foreign_key,
             settle,
-            unawaited, //
+            unmatched, //
         },
         stats::Stat,
         trace, //
@@ -60,17 +60,17 @@ use xdr::{
     Role, //
 };
 
-/// What becomes of a message that was looked at.
+/// The further use of a received message.
 enum Fate {
-    /// It is not needed any more.
+    /// None: the message is not needed any more.
     Done,
-    /// It waits for the callback service: the Call of this XID begins at `offset`.
+    /// It waits for the callback service: the Call with this XID begins at `offset`.
     ReverseCall { xid: u32, offset: usize },
-    /// An RPC has its Reply; whether no peer can reach its memory.
+    /// It is the Reply of this RPC; and whether no peer can reach the RPC's memory.
     Reply(PinnedRqst<Call>, Answer, bool),
 }
 
-/// Gives what was received to whom it is for.
+/// Dispatches a received message.
 #[inline]
 pub(crate) fn received(connection: &Connection, message: Received<'_>) {
     let requester = connection.handler();
@@ -112,7 +112,7 @@ pub(crate) fn received(connection: &Connection, message: Received<'_>) {
     }
 }
 
-/// Gives an RPC its Reply, or has it wait for what is to come before.
+/// Completes an RPC with its Reply, or has it wait for a fence or a pull.
 #[inline]
 fn deliver(
     connection: &Connection,
@@ -139,7 +139,7 @@ fn deliver(
     }
 }
 
-/// A Reply was received that is to be pulled. If it is not, the server is told so at once.
+/// Handles a Reply that is to be pulled. If it is not pulled, the server is told so at once.
 #[cold]
 fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_>) -> Fate {
     let requester = connection.handler();
@@ -155,31 +155,31 @@ fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_
     };
     match requester.shared.xprt.find(call.xid) {
         Ok(rqst) => {
-            let fate = judged(connection, message, rqst, content);
+            let fate = handle(connection, message, rqst, content);
             if !matches!(&fate, Fate::Reply(_, Answer::Provided { .. }, _)) {
                 done();
             }
             fate
         }
         Err(why) => {
-            // Before its credit comes back.
+            // The server is told before the credit comes back.
             done();
-            unawaited(connection, message, call.xid, content.credits(), why);
+            unmatched(connection, message, call.xid, content.credits(), why);
             Fate::Done
         }
     }
 }
 
-/// What came for an RPC.
+/// The content of a message for an RPC.
 enum Content<'m> {
     Reply(&'m Reply<'m>),
     Error(&'m ErrorMessage),
-    /// Something that is not well formed.
+    /// A malformed message.
     Malformed(DecodeError),
 }
 
 impl<'m> Content<'m> {
-    /// The server's grant, of what is well formed.
+    /// Returns the server's grant; none if the message is malformed.
     fn credits(&self) -> Option<u32> {
         match self {
             Self::Reply(reply) => Some(reply.credits),
@@ -188,12 +188,12 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Returns whether the server cannot serve the chunks of the Call, or has none for the Reply.
+    /// Returns whether it is ERR_CHUNK: chunks that the server cannot use, or none for the Reply.
     fn is_chunk_error(&self) -> bool {
         matches!(self, Self::Error(error) if error.error == RdmaError::Chunk)
     }
 
-    /// Returns what it is to this RPC: the answer, or a reason why it is not well formed.
+    /// Returns the answer to this RPC, or the reason why the message is malformed.
     fn check(
         &self,
         requester: &Requester,
@@ -220,8 +220,8 @@ impl<'m> Content<'m> {
     }
 }
 
-/// A message that was not well formed came (RFC 8166, section 4.5). Returns its XID if it may have
-/// come for an RPC.
+/// Handles a malformed message (RFC 8166, section 4.5). Returns its XID if it may have come for an
+/// RPC.
 #[inline(never)]
 fn refuse(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Option<u32> {
     let requester = connection.handler();
@@ -267,7 +267,7 @@ fn refuse(connection: &Connection, message: &Received<'_>, rejected: &Rejected) 
     }
 }
 
-/// Finds the RPC that waits for `xid`, and looks at what came for it.
+/// Finds the RPC that waits for `xid`, and handles the message for it.
 fn answered(
     connection: &Connection,
     message: &Received<'_>,
@@ -275,16 +275,16 @@ fn answered(
     content: Content<'_>,
 ) -> Fate {
     match connection.handler().shared.xprt.find(xid) {
-        Ok(rqst) => judged(connection, message, rqst, content),
+        Ok(rqst) => handle(connection, message, rqst, content),
         Err(why) => {
-            unawaited(connection, message, xid, content.credits(), why);
+            unmatched(connection, message, xid, content.credits(), why);
             Fate::Done
         }
     }
 }
 
-/// Looks at what came in a message for an RPC.
-fn judged(
+/// Handles a message for an RPC.
+fn handle(
     connection: &Connection,
     message: &Received<'_>,
     rqst: PinnedRqst<Call>,
@@ -292,7 +292,7 @@ fn judged(
 ) -> Fate {
     let call = rqst.call();
     let mut state = call.state.lock();
-    let (answer, room) = judge(connection, message, &rqst, &mut state, &content);
+    let (answer, room) = handle_locked(connection, message, &rqst, &mut state, &content);
     let fenced = state.phase == Phase::Idle;
     drop(state);
     if room {
@@ -302,9 +302,9 @@ fn judged(
     answer.map_or(Fate::Done, |answer| Fate::Reply(rqst, answer, fenced))
 }
 
-/// Looks at what came for an RPC. Returns what it comes to for that, and whether somebody waits for
-/// room in the send queue that there is now.
-fn judge(
+/// Checks a message for an RPC, whose state is locked. Returns the answer for the RPC, and whether
+/// a task waits for room in the send queue that there is now.
+fn handle_locked(
     connection: &Connection,
     message: &Received<'_>,
     rqst: &PinnedRqst<Call>,
@@ -333,7 +333,7 @@ fn judge(
         Ok(answer) if learn(requester, state, &answer, content) => Some(answer),
         Ok(_) => None,
         Err(reason) => {
-            // What is malformed in itself was told already.
+            // A message malformed in itself was traced already.
             if content.credits().is_some() {
                 trace::unfit(requester, message.bytes());
             }
@@ -357,8 +357,8 @@ fn judge(
     (accepted, room)
 }
 
-/// A Reply came to a Call that was not sent here, or a second one. What it is compared with is
-/// another's now.
+/// Handles a Reply to a Call that was not sent on this connection, or a second Reply. The RPC's
+/// state may belong to another Call now.
 #[cold]
 fn not_sent_here(
     requester: &Requester,
@@ -370,15 +370,15 @@ fn not_sent_here(
         Some(_) => trace::unexpected(requester, message.bytes()),
         None => bad_reply(requester, Some(state.xid), "not well formed"),
     }
-    // It may have been one of the Call's regions that are being taken back, or, of an earlier
-    // connection, were.
+    // The key may be of a region of the Call that is being invalidated, or that was, on an earlier
+    // connection.
     if message.has_invalidated() && state.phase == Phase::Idle {
         foreign_key(requester, state.xid);
     }
 }
 
-/// Takes note of how long the Reply to an RPC of its kind was. Returns whether it is accepted: one
-/// that was relied upon to be provided, and is refused, is asked for once more, with room for it.
+/// Notes the length of the Reply for RPCs of its kind. Returns whether the Reply is accepted: an
+/// RPC that relied on a provided Reply, and was refused, is sent once more with a Reply chunk.
 fn learn(
     requester: &Requester,
     state: &mut CallState,

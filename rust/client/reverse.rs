@@ -39,8 +39,8 @@ use xdr::{
     CallPayload, //
 };
 
-/// A Call of the server came. In the completion handler. Returns where it begins in its message, if
-/// that is for the callback service.
+/// Handles a Call of the server. Completion handler. Returns the Call's offset in its message, if
+/// it is for the callback service.
 pub(super) fn called(
     requester: &Requester,
     connection: &Connection,
@@ -65,20 +65,20 @@ pub(super) fn called(
         requester.loss.report(LossReason::TooManyCalls);
         return None;
     }
-    // A sender that waits for a credit is not to keep the Reply back.
+    // Wakes a sender that waits for a credit, so that it does not hold up the Reply.
     requester.shared.xprt.space();
     trace::xprtrdma_cb_call(|| (*requester.loss.address(), call.xid));
     Some(part.offset)
 }
 
-/// Has a Call wait for the callback service, in its message.
+/// Queues a Call for the callback service, in its message.
 pub(super) fn wait(requester: &Requester, xid: u32, message: RecvBuf, offset: usize) {
     let call = WaitingCall {
         xid,
         message,
         offset,
     };
-    // There is room for all that may be unanswered.
+    // There is room for all Calls that may be unanswered.
     let _ = requester.reverse.lock().waiting.push_within_capacity(call);
     deliver_pending(requester);
 }
@@ -88,7 +88,7 @@ fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, xid: u32, call: 
     let xprt = &requester.shared.xprt;
     match xprt.receive_reverse_call(xid, call, requester.id.0) {
         Ok(true) => true,
-        // Nobody answers, or not any more.
+        // There is no callback service, or not any more.
         Ok(false) => {
             reverse.answered();
             true
@@ -102,12 +102,12 @@ pub(super) fn expect_calls(connection: &Connection) {
     let requester = connection.handler();
     let credits = &mut connection.lock().flow.credits;
     credits.expect_reverse_calls(REVERSE_SLOTS);
-    // Without memory now the next Call provides them.
+    // Without memory now, the next Call posts them.
     let _ = requester.provide_receives(connection);
     deliver_pending(requester);
 }
 
-/// The callback service has room for another Call. Does not sleep.
+/// Delivers waiting Calls to the callback service, which has room for another. Does not sleep.
 pub(super) fn deliver_pending(requester: &Requester) {
     // Before the RPC layer knows of the connection, Replies would be lost.
     if !requester.shared.xprt.is_connected() {
@@ -117,14 +117,14 @@ pub(super) fn deliver_pending(requester: &Requester) {
     while let Ok(next) = reverse.waiting.remove(0) {
         let call = next.message.bytes().get(next.offset..).unwrap_or(&[]);
         if !hand_over(requester, &mut reverse, next.xid, call) {
-            // It came from there.
+            // There is room, since it was in the list before.
             let _ = reverse.waiting.insert_within_capacity(0, next);
             break;
         }
     }
 }
 
-/// Nothing more will be received: what waits goes.
+/// Drops the waiting Calls: no more are received.
 pub(super) fn end(requester: &Requester) {
     loop {
         let mut reverse = requester.reverse.lock();
@@ -154,10 +154,10 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
     }
     let room = buffer.plain(Direction::Reply, rqst.xid())?;
     reply.copy_to(0, room.get_mut(..len).ok_or(EMSGSIZE)?)?;
-    // That of a Call that had to wait is not posted again yet.
+    // The Receive of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();
-    // The server may send its next Call as soon as it has this.
+    // The server may send its next Call as soon as it has this Reply.
     rqst.note_answered();
     requester.reverse.lock().answered();
     trace::xprtrdma_cb_reply(|| (*requester.loss.address(), rqst.xid()));

@@ -13,33 +13,32 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Calls of the server that may be unanswered. Those beyond its grant, up to as many as a batch of
-/// Receives is posted beyond what is needed, are kept if they find a Receive: the connection is
-/// worth more than their refusal (RFC 8166, section 3.3.1, leaves the choice).
+/// The most unanswered Calls of the server. Calls beyond its grant are kept if they find a Receive,
+/// of which up to a batch more is posted than needed: the connection is worth more than their
+/// refusal (RFC 8166, section 3.3.1, leaves the choice).
 const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 
 /// A Call that waits until the callback service has room for it.
 pub(super) struct WaitingCall {
     pub(super) xid: u32,
     pub(super) message: RecvBuf,
-    /// Where the Call begins in the message.
+    /// The offset of the Call in the message.
     pub(super) offset: usize,
 }
 
 /// The Calls of the server on one connection.
 ///
-/// The callback service may still be at work on those of an earlier connection. The server knows
-/// nothing of them any more, so they count here for nothing, but its Calls may have to wait for
-/// them.
+/// The callback service may still be executing Calls of an earlier connection. The server has
+/// forgotten them, so they do not count here, but its new Calls may have to wait for them.
 pub(crate) struct ReverseCalls {
-    /// Those whose Reply is not on its way yet.
+    /// The number of Calls whose Reply was not posted yet.
     unanswered: u32,
-    /// Those of them that the callback service has not got yet, in their order.
+    /// The Calls that the callback service has not got yet, in their order.
     pub(super) waiting: KVec<WaitingCall>,
 }
 
 impl ReverseCalls {
-    /// For a new connection. May sleep.
+    /// Creates the state of a new connection. May sleep.
     pub(super) fn new() -> Result<Self> {
         Ok(Self {
             unanswered: 0,
@@ -47,7 +46,7 @@ impl ReverseCalls {
         })
     }
 
-    /// A Call came. False if there are too many.
+    /// Notes that a Call came. False if there are too many.
     pub(super) fn came(&mut self) -> bool {
         let kept = self.unanswered < MOST;
         if kept {
@@ -56,17 +55,17 @@ impl ReverseCalls {
         kept
     }
 
-    /// Receives that wait with their Calls.
+    /// Returns the number of Receives that hold waiting Calls.
     pub(super) fn kept(&self) -> u32 {
         self.waiting.len() as u32
     }
 
-    /// Whether there are Calls whose Reply is not on its way yet.
+    /// Returns whether there are Calls whose Reply was not posted yet.
     pub(super) fn any(&self) -> bool {
         self.unanswered != 0
     }
 
-    /// The Reply to a Call goes out next, or there will be none: the server may send another.
+    /// Notes that a Call is answered, or never will be: the server may send another.
     pub(super) fn answered(&mut self) {
         self.unanswered = self.unanswered.saturating_sub(1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What any message settles with the server: grants and credits; and what came to nothing.
+//! Credits, grants and bad messages: the effects of a received message apart from its RPC.
 
 use crate::{
     client::{
@@ -25,16 +25,15 @@ use crate::{
     },
 };
 
-/// Takes note of the server's grant, with a Reply that is well formed (RFC 8166, section 3.3.1),
-/// and of the credit that comes back with the Reply.
+/// Notes the server's grant, from a well-formed Reply (RFC 8166, section 3.3.1), and the credit
+/// that comes back with the Reply.
 #[inline]
 pub(super) fn settle(connection: &Connection, grant: Option<u32>, back: Option<Credit>) {
     let changed = connection.lock().flow.credits.answered(back, grant);
     connection.handler().set_window(changed);
 }
 
-/// A message that was not well formed: counted, logged, and otherwise ignored (RFC 8166,
-/// section 4.5).
+/// Counts and logs a malformed message, which is otherwise ignored (RFC 8166, section 4.5).
 pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     requester.shared.stats.add(Stat::BadReplies, 1);
     let address = requester.loss.address();
@@ -50,18 +49,18 @@ pub(super) fn bad_reply(requester: &Requester, xid: Option<u32>, reason: &str) {
     }
 }
 
-/// A key came to be invalid that is not of the RPC with this XID (RFC 8797, section 4.1): the
-/// server takes one RPC for another, or wants to do harm.
+/// Ends the connection after the remote invalidation of a key that is not of the RPC with this XID
+/// (RFC 8797, section 4.1): the server takes one RPC for another, or is hostile.
 #[cold]
 pub(super) fn foreign_key(requester: &Requester, xid: u32) {
     bad_reply(requester, Some(xid), "it invalidates a key of another RPC");
     requester.loss.report(LossReason::BadMessage);
 }
 
-/// A message came that no RPC waits for. It may be a late Reply, or that to the probe, which give
-/// their credit back, but not beside another that is being looked at.
+/// Handles a message that no RPC waits for. A late Reply, or the Reply to the probe, gives its
+/// credit back, but not while another Reply to the same RPC is being handled.
 #[cold]
-pub(super) fn unawaited(
+pub(super) fn unmatched(
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
@@ -80,7 +79,7 @@ pub(super) fn unawaited(
     if grant.is_some() && !probe {
         trace::unexpected(requester, message.bytes());
     }
-    // Of one that was not sent it may be a key that is about to be registered.
+    // The key of an unsent Call may belong to a region that is about to be registered.
     let unsent = why == NotFound::Unsent;
     if message.has_invalidated() && (unsent || (unknown && !back)) {
         foreign_key(requester, xid);
@@ -101,8 +100,8 @@ pub(super) fn unawaited(
     requester.shared.xprt.space();
 }
 
-/// Answers with an error. Without a buffer at hand the connection ends instead: one that cannot
-/// answer must close it (RFC 8166, section 4.5.4), and the peer is in the wrong anyway.
+/// Sends an error message. Without a free buffer the connection ends instead: an end that cannot
+/// answer must close it (RFC 8166, section 4.5.4), and the peer is at fault anyway.
 pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {
     let sent = connection
         .send_buffer(Purpose::Pooled)

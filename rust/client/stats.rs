@@ -15,7 +15,7 @@ use kernel::{
     },
 };
 
-/// What is counted of a mount.
+/// A counter of a mount.
 #[derive(Clone, Copy)]
 pub(crate) enum Stat {
     /// Segments of Read chunks sent.
@@ -34,26 +34,26 @@ pub(crate) enum Stat {
     FixupBytes,
     /// Calls that could not be encoded.
     FailedMarshal,
-    /// Replies that were not well formed.
+    /// Malformed Replies.
     BadReplies,
     /// Calls sent through a Position Zero Read chunk.
     LongCalls,
     /// Regions made.
     RegionsMade,
-    /// RPCs whose regions had to be invalidated by us.
+    /// RPCs whose regions were invalidated by a local invalidation.
     LocalInvalidations,
     /// Calls that had to wait for a send buffer.
     NoSendBuffer,
 }
 
-/// How many kinds of it there are.
+/// The number of counters.
 const STATS: usize = Stat::NoSendBuffer as usize + 1;
 
-/// The counters of a mount, to which many may add.
+/// The counters of a mount, updated from any context.
 pub(crate) struct Stats([Atomic<u64>; STATS]);
 
 impl Stats {
-    /// Creates them, all 0.
+    /// Creates the counters, all 0.
     pub(crate) const fn new() -> Self {
         Self([const { Atomic::new(0) }; STATS])
     }
@@ -73,7 +73,7 @@ impl Stats {
             .map_or(0, |counter| counter.load(Relaxed))
     }
 
-    /// A Call is copied into a Send.
+    /// Adds the bytes of a Call's pages and tail, which are copied into a Send.
     #[inline]
     pub(crate) fn pulled_up(&self, call: &Encoded<'_>) {
         let pulled = call.len().saturating_sub(call.head_len());
@@ -81,8 +81,8 @@ impl Stats {
     }
 
     /// Prints the line that nfs-utils reads: 27 numbers, in the order of the in-tree module. The
-    /// local port, registrations of buffers, recycled and orphaned regions and the last number
-    /// have nothing to count here and are 0.
+    /// local port, registrations of buffers, recycled and orphaned regions and the last number have
+    /// nothing to count here and are 0.
     pub(crate) fn print(&self, xprt: &Xprt, seq: &SeqFile) {
         let rpc = xprt.stats();
         seq_print!(

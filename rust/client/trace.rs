@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What trace events say of messages.
+//! The requester's trace events.
 
 use crate::{
     client::{
@@ -43,11 +43,11 @@ use xdr::{
     Reply, //
 };
 
-/// A connection is up, from one address to another.
+/// Reports that a connection between two addresses is up.
 pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: SocketAddress) {
     trace::xprtrdma_inline_thresh(|| {
         let Thresholds { send, receive, .. } = *thresholds;
-        // With chunks it is less, by what they take in the header.
+        // Chunks reduce it by their length in the header.
         let longest = |threshold: usize| longest_inline(threshold) as u32;
         let longest = (longest(send), longest(receive));
         (
@@ -61,7 +61,7 @@ pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: So
     });
 }
 
-/// The region that was mapped last is a segment of a chunk, and the last one or not.
+/// Reports that the region mapped last became a segment of a chunk, and whether it is the last one.
 #[inline]
 pub(super) fn offered(rqst: &Rqst<'_, Call>, chunk: Chunk, regions: &Regions, last: bool) {
     let segment = || (rqst.task().id(), last_mapped(regions), last);
@@ -75,7 +75,7 @@ pub(super) fn offered(rqst: &Rqst<'_, Call>, chunk: Chunk, regions: &Regions, la
     }
 }
 
-/// A Call was encoded, with a header of so many bytes.
+/// Reports that a Call was encoded, with a header of `header` bytes.
 #[inline]
 pub(super) fn encoded(
     rqst: &Rqst<'_, Call>,
@@ -111,7 +111,7 @@ pub(super) fn encoded(
     });
 }
 
-/// It was decided how the Reply is to come back of a Call of that kind, with so much room.
+/// Reports the expected form of the Reply to a Call of this kind, with `room` bytes for it.
 pub(super) fn mechanism(rqst: &Rqst<'_, Call>, kind: &Kind, room: usize, expected: Expected) {
     trace::xprtrdma_reply_mechanism(|| {
         let (number, offered) = match expected {
@@ -140,23 +140,23 @@ pub(super) fn mechanism(rqst: &Rqst<'_, Call>, kind: &Kind, room: usize, expecte
     });
 }
 
-/// A Reply of so many bytes is about to be pulled, or cannot be.
+/// Reports that a Reply of `len` bytes is about to be pulled, or cannot be.
 pub(super) fn pull(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
     trace::xprtrdma_pull(|| (rqst.task().id(), xid, len as u32, trace::status(result)));
 }
 
-/// So many bytes of a Reply were pulled, or not.
+/// Reports the end of a pull of `len` bytes.
 pub(super) fn pulled(rqst: &PinnedRqst<Call>, xid: u32, len: usize, result: Result) {
     trace::xprtrdma_pulled(|| (rqst.task().id(), xid, len as u32, trace::status(result)));
 }
 
-/// The server is told that a Reply was pulled, and that key of it is made invalid, or none; or it
-/// cannot be told.
+/// Reports that the server is told of a pulled Reply, and of its key to be invalidated, if any; or
+/// that it cannot be told.
 pub(super) fn done(xid: u32, key: Option<u32>, result: Result) {
     trace::xprtrdma_done(|| (xid, key.unwrap_or(0), trace::status(result)));
 }
 
-/// A Reply has come to an RPC that waits for it, with that grant.
+/// Reports a Reply with its grant, for an RPC that waits for it.
 #[inline]
 pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Call>, xid: u32, credits: u32) {
     trace::xprtrdma_reply(|| {
@@ -165,7 +165,7 @@ pub(super) fn answered(requester: &Requester, rqst: &PinnedRqst<Call>, xid: u32,
     });
 }
 
-/// The segments of the chunks that a Reply returns.
+/// Reports the segments of the chunks that a Reply returns.
 #[inline]
 pub(super) fn returned(reply: &Reply<'_>) {
     if trace::on::xprtrdma_decode_seg() {
@@ -177,7 +177,7 @@ pub(super) fn returned(reply: &Reply<'_>) {
     }
 }
 
-/// The server cannot answer a Call.
+/// Reports that the server cannot answer a Call.
 pub(super) fn failed(rqst: &PinnedRqst<Call>, message: &ErrorMessage) {
     match message.error {
         RdmaError::Version { low, high } => {
@@ -187,12 +187,12 @@ pub(super) fn failed(rqst: &PinnedRqst<Call>, message: &ErrorMessage) {
     }
 }
 
-/// What was received for an RPC is not well formed.
+/// Reports a malformed message for an RPC.
 pub(super) fn misunderstood(rqst: &PinnedRqst<Call>, reason: DecodeError, message: &[u8]) {
     if reason == DecodeError::UnknownError {
         trace::xprtrdma_err_unrecognized(|| {
             let xid = FixedHeader::peek(message).map_or(0, |header| header.xid);
-            // What it is comes behind the header.
+            // The error code follows the header.
             let rest = message.get(FixedHeader::SIZE..).unwrap_or(&[]);
             let error = rest.first_chunk().copied().map_or(0, u32::from_be_bytes);
             (rqst.task().id(), xid, error)
@@ -200,7 +200,7 @@ pub(super) fn misunderstood(rqst: &PinnedRqst<Call>, reason: DecodeError, messag
     }
 }
 
-/// A message is refused.
+/// Reports that a message is refused.
 pub(super) fn refused(requester: &Requester, reason: DecodeError, message: &[u8]) {
     match reason {
         DecodeError::Short => trace::xprtrdma_reply_short_err(|| header(requester, message)),
@@ -209,17 +209,17 @@ pub(super) fn refused(requester: &Requester, reason: DecodeError, message: &[u8]
     }
 }
 
-/// A message is not well formed, or a Reply is no answer to its Call.
+/// Reports a malformed message, or a Reply that does not match its Call.
 pub(super) fn unfit(requester: &Requester, message: &[u8]) {
     trace::xprtrdma_reply_hdr_err(|| header(requester, message));
 }
 
-/// Nobody waits for a Reply.
+/// Reports a Reply that no RPC waits for.
 pub(super) fn unexpected(requester: &Requester, message: &[u8]) {
     trace::xprtrdma_reply_rqst_err(|| header(requester, message));
 }
 
-/// The server, and of the fixed fields XID, version and procedure.
+/// Returns the server's address, and the XID, version and procedure of the message.
 fn header(requester: &Requester, message: &[u8]) -> (SocketAddress, u32, u32, u32) {
     // All but the shortest messages have them.
     let header = FixedHeader::peek(message).unwrap_or_default();

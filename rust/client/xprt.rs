@@ -63,7 +63,7 @@ use kernel::{
 
 /// A transport of the RPC layer. All mounts of a server may share one.
 pub(crate) struct ClientXprt {
-    // The work items go first: they use the connection.
+    // The work items are dropped first: they use the connection.
     connector: DelayedWork<Connector>,
     keep_alive: Arc<DelayedWork<KeepAlive>>,
     slot: Arc<ConnectionSlot>,
@@ -73,7 +73,7 @@ pub(crate) struct ClientXprt {
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 impl ClientXprt {
-    /// What its parts share.
+    /// Returns the state that the transport's parts share.
     pub(super) fn state(&self) -> &Arc<XprtState> {
         &self.state
     }
@@ -122,7 +122,7 @@ impl Transport for ClientXprt {
     }
 
     fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting) {
-        // The work item took the last one before that ended.
+        // The work item took the previous attempt before that ended.
         self.slot.set_attempt(address, connecting);
         self.connector.queue(delay);
     }
@@ -134,7 +134,7 @@ impl Transport for ClientXprt {
     fn destroy(&self) {
         self.connector.cancel_sync();
         self.slot.end();
-        // Until then somebody may want it sooner.
+        // Until the connection has ended, it may be queued again.
         self.keep_alive.cancel_sync();
         self.buffers.clear();
     }
@@ -169,7 +169,7 @@ impl Transport for ClientXprt {
         // As a rule the Reply has come, and the connection is not needed.
         let ended = !state.is_sent() && state.end();
         drop(state);
-        // It is another's now.
+        // The note is not for the next RPC that uses this state.
         let _ = call.was_overdue();
         if !ended {
             fence_unanswered(&self.slot, call, task);

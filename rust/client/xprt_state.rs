@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the parts of a transport share, whatever connection there is.
+//! The state that the parts of a transport share, independent of the connection.
 
 use crate::{
     client::{
@@ -29,12 +29,12 @@ use kernel::{
     },
 };
 
-/// What the parts of a transport share.
+/// The state that the parts of a transport share.
 #[pin_data]
 pub(crate) struct XprtState {
     pub(crate) xprt: XprtHandle<Call>,
     pub(crate) stats: Stats,
-    /// Of Replies whose length nobody knows before.
+    /// The history of Replies whose length is not known before.
     #[pin]
     pub(super) history: SpinLock<ReplyHistory>,
     reverse: Atomic<bool>,
@@ -42,7 +42,7 @@ pub(crate) struct XprtState {
 }
 
 impl XprtState {
-    /// That of a new transport. May sleep.
+    /// Creates the state of a new transport. May sleep.
     pub(super) fn new(xprt: XprtHandle<Call>) -> Result<Arc<Self>> {
         let history = ReplyHistory::new()?;
         let state = pin_init!(Self {
@@ -55,22 +55,22 @@ impl XprtState {
         Arc::pin_init(state, GFP_KERNEL)
     }
 
-    /// How memory may be had for the transport's own work.
+    /// Enters the scope for the transport's own allocations.
     pub(crate) fn memory_scope(&self) -> MemoryScope {
         MemoryScope::enter(self.xprt.is_swapper())
     }
 
-    /// An identifier for a new connection.
+    /// Returns the number of a new connection.
     pub(crate) fn next_id(&self) -> ConnectionId {
         ConnectionId(self.connections.fetch_add(1, Relaxed))
     }
 
-    /// Whether there is somebody to answer reverse Calls.
+    /// Returns whether there is a callback service for reverse Calls.
     pub(crate) fn reverse_enabled(&self) -> bool {
         self.reverse.load(Relaxed)
     }
 
-    /// There is somebody to answer reverse Calls, or not any more.
+    /// Notes whether there is a callback service for reverse Calls.
     pub(super) fn set_reverse(&self, enabled: bool) {
         self.reverse.store(enabled, Relaxed);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The Replies that all clients of a listener are to pull, and the Receives that are posted for
-//! them, together: each client has its limits, but there may be many, and anybody may be one.
+//! The limits that all clients of a listener share, for Replies to be pulled and for Receives: each
+//! client has its own limits, but there may be many clients, and any host may be one.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/all_pulls.rs"]
@@ -28,31 +28,31 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Of the machine's pages, one in so many may be held for Replies that clients are to pull, and for
-/// Receives.
+/// The share of the machine's pages that may be held for Replies to be pulled and for Receives: one
+/// page in this number.
 const SHARE_OF_MEMORY: usize = 16;
 
-/// Who provides Replies to a client.
+/// A connection that provides Replies to a client.
 pub(super) trait Provider: Send + Sync {
-    /// When the time of the first one is over, if there is one.
+    /// Returns the time when the oldest Reply expires, if there is one.
     fn first_end(&self) -> Option<Jiffies>;
 
-    /// Takes back one whose time is over at `end` or before. Returns how many bytes are held for
-    /// it. Does not sleep.
+    /// Withdraws a Reply that expires at `end` or before. Returns the number of bytes held for it.
+    /// Does not sleep.
     fn withdraw(&self, end: Jiffies) -> usize;
 }
 
-/// What is provided to all clients of a listener.
+/// The Replies that are provided to all clients of a listener.
 #[pin_data]
 pub(super) struct AllPulls {
     total: Arc<ProvidedTotal>,
-    /// Those whose clients pull, by the numbers of their queue pairs.
+    /// The connections whose clients pull, by the numbers of their queue pairs.
     #[pin]
     providers: Mutex<KVec<(u64, Arc<dyn Provider>)>>,
 }
 
 impl AllPulls {
-    /// By the machine's memory. May sleep.
+    /// Creates the state, with limits after the machine's memory. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Self::of_bytes(total_pages() / SHARE_OF_MEMORY * PAGE_SIZE)
     }
@@ -66,27 +66,27 @@ impl AllPulls {
         )
     }
 
-    /// One that may have to take something back, until [`Self::remove`]. May sleep.
+    /// Adds a connection whose Replies may be withdrawn, until [`Self::remove`]. May sleep.
     pub(super) fn add(&self, number: u64, provider: Arc<dyn Provider>) -> Result {
         self.providers.lock().push((number, provider), GFP_KERNEL)?;
         Ok(())
     }
 
-    /// It has nothing provided any more. Waits for who takes something back. May sleep.
+    /// Removes a connection, which provides nothing any more. May sleep, for a present withdrawal.
     pub(super) fn remove(&self, number: u64) {
         self.providers.lock().retain(|(other, _)| *other != number);
     }
 
-    /// The share of a Reply for which so many bytes are held. Where there is not much left, the
-    /// oldest ones of as many are taken back, whoever's they are. `EMSGSIZE` if nothing is left
-    /// until they are. May sleep.
+    /// Takes the share of a Reply for which `bytes` are held. If little is left, the oldest Replies
+    /// of any client are withdrawn, as many bytes in all. `EMSGSIZE` if nothing is left until then.
+    /// May sleep.
     pub(super) fn share(&self, bytes: usize) -> Result<ProvidedShare> {
         self.take_back(self.total.excess(bytes));
         ProvidedTotal::take(&self.total, bytes)
     }
 
-    /// What a connection has of it for its Receives. They do not come back before its end, so that
-    /// no Reply is taken back for them.
+    /// Returns an empty share for the Receives of a connection. Their memory is held until the
+    /// connection ends, so no Reply is withdrawn for them.
     pub(super) fn share_of_receives(&self) -> ProvidedShare {
         ProvidedShare::none(self.total.clone())
     }

@@ -84,20 +84,20 @@ pub(crate) struct Responder {
     events: Arc<Events>,
     peer: SocketAddress,
     poison: Arc<Poison>,
-    /// The device says which request it was when the peer refuses one.
+    /// Whether the device reports the request that the peer has refused.
     names_faults: bool,
     /// What it has for them of the memory for all clients.
     #[pin]
     share: SpinLock<ProvidedShare>,
-    /// Messages received so far, up to `u32::MAX`.
+    /// The number of messages received so far, up to `u32::MAX`.
     calls: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
 }
 
 impl Responder {
-    /// Creates that of a new connection as it is planned, whose device `names_faults` or not. May
-    /// sleep.
+    /// Creates the responder of a new connection with `sizes`. `share` is its part of the memory
+    /// for all clients. May sleep.
     pub(super) fn new(
         handle: SvcHandle,
         events: Arc<Events>,
@@ -120,17 +120,17 @@ impl Responder {
         }))
     }
 
-    /// How many messages were received so far, up to `u32::MAX`.
+    /// Returns the number of messages received so far, up to `u32::MAX`.
     pub(super) fn calls(&self) -> u32 {
         self.calls.load(Relaxed)
     }
 
-    /// The client's address.
+    /// Returns the client's address.
     pub(super) fn peer(&self) -> &SocketAddress {
         &self.peer
     }
 
-    /// The connection is of no use any more.
+    /// Ends the connection, which is of no use any more.
     pub(super) fn close(&self) {
         self.handle.close();
     }
@@ -145,14 +145,14 @@ impl Responder {
         let grant = &mut queue.flow.grant;
         let result = change(grant);
         if let Some(receives) = grant.changed() {
-            // Under the lock, so that the last word is the latest.
+            // Under the lock, so that the endpoint is told the numbers in their order.
             endpoint.want_receives(receives);
         }
         result
     }
 
-    /// A message that is no Call, Reply or error if the client pulls Replies: it has pulled that
-    /// one. An error if it has invalidated a key of another.
+    /// Handles an RDMA_DONE: the client has pulled the Reply of this XID. An error if it has
+    /// invalidated a key of another Reply.
     #[cold]
     fn pulled(&self, endpoint: &Endpoint<Self>, message: &Received<'_>, xid: u32) -> Result {
         count(Counter::Pulled);
@@ -162,7 +162,7 @@ impl Responder {
         result
     }
 
-    /// What came next, and whether there is more.
+    /// Returns the next item for a service thread, and whether more follow.
     #[inline]
     pub(super) fn next(&self) -> (Option<RecvItem>, bool) {
         if !self.events.is_up() {
@@ -174,12 +174,12 @@ impl Responder {
 
     #[inline]
     fn arrived(&self, arrival: RecvItem) {
-        // What finds no room goes outside the lock, which is taken in front of that of a Receive.
+        // Dropped outside the lock if there is no room: dropping takes the lock of the Receives.
         let rest = self.waiting.lock().arrived(arrival);
         self.announce(rest.is_ok());
     }
 
-    /// Something waits for a service thread, unless there was no room for it.
+    /// Wakes a service thread if an item `waits`; ends the connection if there was no room for it.
     #[inline]
     fn announce(&self, waits: bool) {
         if waits {
@@ -189,18 +189,18 @@ impl Responder {
         }
     }
 
-    /// Whether the Call is one whose own fault broke the connection before.
+    /// Returns whether this Call has broken a connection before.
     #[inline]
     pub(super) fn is_poisonous(&self, xid: u32) -> bool {
         self.poison.is_any() && self.poison.take(&self.peer, xid, self.calls())
     }
 
-    /// RDMA Reads are about to be prepared.
+    /// Begins RDMA Reads, which are about to be prepared.
     pub(super) fn begin_read(&self) -> ReadTicket {
         self.waiting.lock().begin_read()
     }
 
-    /// RDMA Reads have ended, and their regions are free again. What was stalled may be tried.
+    /// Ends RDMA Reads, whose regions are free again. Stalled Calls may be tried again.
     pub(super) fn end_read(&self) {
         let any = self.waiting.lock().end_read();
         if any {
@@ -208,11 +208,11 @@ impl Responder {
         }
     }
 
-    /// Lets a Call wait that needs more regions than were free, until RDMA Reads of others have
-    /// ended. Gives it back if there were no others: then there are not so many.
+    /// Stalls a Call that needs more regions than are free, until RDMA Reads of other Calls have
+    /// ended. Gives it back if there were none: then there will never be enough regions.
     pub(super) fn stall(&self, message: RecvBuf, turn: ReadTicket) -> Result<(), RecvBuf> {
         let mut waiting = self.waiting.lock();
-        // Others that are stalled are tried again, too.
+        // Other stalled Calls are tried again, too.
         waiting.end_read();
         if waiting.was_alone(&turn) {
             drop(waiting);
@@ -238,7 +238,7 @@ impl Handler for Responder {
         if endpoint.plan().provided != 0 {
             let done = match peek_done(message.bytes()) {
                 Some(xid) => Some(self.pulled(endpoint, &message, xid)),
-                // Nothing else is to invalidate a key (section 4.1.4 of the draft).
+                // No other message may invalidate a key (section 4.1.4 of the draft).
                 None => message.has_invalidated().then_some(Err(EINVAL)),
             };
             match done {
@@ -272,12 +272,12 @@ impl Handler for Responder {
 
     fn drained(&self) {
         let all = core::mem::take(&mut *self.waiting.lock());
-        // Their buffers are given back outside the lock.
+        // The Receives are given back outside the lock.
         drop(all);
     }
 
     fn sq_space(&self, _: &Endpoint<Self>) {
-        // What came meanwhile was left where it was.
+        // Items that came meanwhile are still queued.
         self.handle.request_pending();
     }
 
@@ -292,7 +292,7 @@ impl Handler for Responder {
     }
 
     fn failed(&self, failure: WcError) {
-        // A connection that just ends is no news; the adapter's own word for it is the flush.
+        // The plain end of a connection is not logged: the adapter then reports a flush alone.
         let (peer, wc, words) = (&self.peer, failure.wc(), failure.wc().words());
         match failure.faulting_xid() {
             Some(xid) if wc.is_remote_access() => warn_about(
@@ -321,11 +321,11 @@ impl Handler for Responder {
     }
 }
 
-/// A Reply or an error that is ready to be posted.
+/// A Reply or an error message that is ready to be posted.
 pub(super) struct ReplySend<'a> {
-    /// Has the header.
+    /// The buffer, with the header.
     pub(super) buffer: SendBuffer<'a, Responder>,
-    /// Bytes that follow it.
+    /// The number of bytes that follow the header.
     pub(super) len: usize,
     pub(super) with: Attached<'a, Responder>,
 }
@@ -335,21 +335,21 @@ pub(crate) struct Connection {
     pub(super) qp: Arc<Endpoint<Responder>>,
     pub(super) addresses: (SocketAddress, SocketAddress),
     pub(super) limits: Limits,
-    /// Bytes of the longest message that the peer is known to take inline.
+    /// The length in bytes of the longest message that the peer is known to receive.
     pub(super) send_threshold: usize,
-    /// Bytes of the longest Reply that it gets inline when it offers no Reply chunk.
+    /// The length in bytes of the longest inline Reply to a Call without a Reply chunk.
     pub(super) longest_unoffered: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
-    /// It pulls Replies.
+    /// The state of the pulled Replies, if the peer pulls any.
     pub(super) pulls: Option<Pulls<Responder>>,
-    /// Ends it when all credits stay with Calls that were dropped.
+    /// The work item that ends the connection when dropped Calls have all credits.
     pub(super) drops: Arc<dyn Hasten>,
 }
 
 impl Connection {
-    /// Bytes of the longest message that the peer takes inline, where that is no Reply, or one for
-    /// which it `offers` a Reply chunk; else of the longest that is tried.
+    /// Returns the length in bytes of the longest inline message. A Reply to a Call that `offers`
+    /// no Reply chunk may be longer than the peer's threshold: there is no other way to send it.
     #[inline]
     pub(super) fn longest_inline(&self, offers: bool) -> usize {
         if offers {
@@ -359,13 +359,13 @@ impl Connection {
         }
     }
 
-    /// Lets the client send more: Receives were given back.
+    /// Posts Receives that were given back, so that the client can send more.
     pub(super) fn receive_more(&self) {
         self.receives_posted(self.qp.post_receive_batch(BATCH as usize));
     }
 
-    /// Gives the Receive of a message back, and posts those that were given back if they are a
-    /// batch. Returns how many received messages are still in use. May sleep.
+    /// Gives the Receive of a message back, and posts Receives if a batch was given back. Returns
+    /// the number of received messages that are still in use. May sleep.
     #[inline]
     pub(super) fn put(&self, message: RecvBuf) -> u32 {
         self.receives_posted(self.qp.return_receive(message, BATCH as usize))
@@ -384,8 +384,8 @@ impl Connection {
         posted.inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
-    /// Posts the Reply of one of `threads`. The grant follows what the client uses: `used` are the
-    /// messages in use. May sleep.
+    /// Posts the Reply of a Call that one of `threads` has executed. The grant follows the client's
+    /// use of it: `used` messages are in use. May sleep.
     #[inline]
     pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
         self.post(reply)?;
@@ -396,7 +396,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Posts an answer. May sleep.
+    /// Posts a Reply or an error message. May sleep.
     #[inline]
     fn post(&self, answer: ReplySend<'_>) -> Result {
         let ReplySend {
@@ -421,14 +421,14 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Responder::change_grant`].
+    /// Changes the grant, as [`Responder::change_grant`].
     #[inline]
     fn change_grant<R>(&self, change: impl FnOnce(&mut Grant) -> R) -> R {
         self.qp.handler().change_grant(&self.qp, change)
     }
 
-    /// Posts as many Receives as are needed for what is granted, or is to be granted then.
-    /// `EMSGSIZE` if there is no memory for so many with what other clients have. May sleep.
+    /// Posts the Receives for the present grant and the pending one. `EMSGSIZE` if the Receives of
+    /// all clients would need too much memory. May sleep.
     #[cold]
     fn make_receives(&self) -> Result {
         let wanted = self.qp.lock().flow.grant.receives();
@@ -445,8 +445,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The client is to be able to say once more that it has pulled a Reply. `EMSGSIZE` if it can
-    /// say so `most` times already. May sleep.
+    /// Posts a Receive for one more RDMA_DONE. `EMSGSIZE` if `most` are expected already. May
+    /// sleep.
     pub(super) fn receive_one_more(&self, most: u32) -> Result {
         if !self.change_grant(|grant| grant.expect_done(most)) {
             return Err(EMSGSIZE);
@@ -455,8 +455,8 @@ impl Connection {
             .inspect_err(|_| self.change_grant(Grant::put_done))
     }
 
-    /// A Call ends without a Reply, and its message was given back. Its credit comes back with the
-    /// next Reply, if there is one. May sleep.
+    /// Ends a Call without a Reply; its message was given back. Its credit comes back with the next
+    /// Reply, if there is one. May sleep.
     pub(super) fn call_dropped(&self) {
         let goes_on = self.change_grant(Grant::dropped);
         // Without memory the credit does not come back.
@@ -466,12 +466,12 @@ impl Connection {
         }
     }
 
-    /// The connection is of no use any more.
+    /// Ends the connection, which is of no use any more.
     pub(super) fn close(&self) {
         self.qp.handler().close();
     }
 
-    /// Answers with an error; the connection ends if that is not possible (RFC 8166,
+    /// Answers with an error message; the connection ends if that is not possible (RFC 8166,
     /// section 4.5.4). The message that it answers must have been dropped. May sleep.
     pub(super) fn refuse(&self, refusal: impl Into<Refusal>) {
         let refusal = refusal.into();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The end of a connection all of whose credits are with Calls that nfsd has dropped: what it
-//! executes already, say, for an earlier connection.
+//! The end of a connection all of whose credits are with Calls that nfsd has dropped: for example a
+//! Call that nfsd is already executing for an earlier connection.
 //!
-//! The client is not told of a drop, and cannot send the Call again on this connection. One that
-//! has no other credit would wait for its own timer, with all that it has to send besides, and
-//! learns of the drop by the end of the connection (RFC 8166, section 4.5.4). But not again and
-//! again: nfsd may still be at work on the Call, and drop it each time.
+//! The client is not told of a drop, and cannot send the Call again on this connection. Without
+//! another credit it would wait for its own timer, with all its Calls; the end of the connection
+//! tells it (RFC 8166, section 4.5.4). But connections must not end in a row: nfsd may still be
+//! executing the Call, and drop it each time.
 
 use crate::{
     kapi::sys::{
@@ -42,16 +42,16 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// For how long nothing must have come from the client, nor be executed for it.
+/// The time without a message from the client and without a Call in execution, before the end.
 const SILENCE: Jiffies = 2 * HZ;
 
 /// The work item that ends a connection.
 struct Judge {
     qp: Arc<Endpoint<Responder>>,
     pace: Arc<Pace>,
-    /// Messages that had been received when it was last looked at.
+    /// The number of received messages at the last check.
     seen: Atomic<u32>,
-    /// When others were seen for the first time.
+    /// The time when that number last changed.
     since: Atomic<Jiffies>,
 }
 
@@ -83,8 +83,8 @@ impl WorkItem for Judge {
     }
 }
 
-/// Makes the work item of a new connection, which is to run each time that a Call was dropped and
-/// no credit is left. May sleep.
+/// Creates the work item of a new connection, to be queued after each drop that leaves no credit.
+/// May sleep.
 pub(super) fn judge(
     qp: &Arc<Endpoint<Responder>>,
     queue: Arc<OwnedQueue>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A connection that a peer has asked for, and its events.
+//! A connection that a peer has requested, and its events.
 
 use crate::{
     kapi::{
@@ -35,11 +35,11 @@ use xdr::PrivateData;
 pub(super) struct Pending {
     pub(super) id: CmId<Events>,
     pub(super) events: Arc<Events>,
-    /// What the peer says of itself; none if it says nothing.
+    /// The peer's private data; none if it sent none.
     pub(super) peer: Option<PrivateData>,
-    /// RDMA Reads that the peer can serve at once.
+    /// The number of RDMA Reads that the peer can serve at once.
     pub(super) reads: u8,
-    /// RDMA Reads that the peer can begin at once.
+    /// The number of RDMA Reads that the peer can start at once.
     pub(super) pulls: u8,
     pub(super) shared: Shared,
 }
@@ -61,27 +61,27 @@ impl Acceptable for Pending {
 }
 
 struct State {
-    /// The transport, from when the connection is being accepted.
+    /// The transport, set when the connection is accepted.
     transport: Option<SvcHandle>,
     up: bool,
     over: bool,
 }
 
 impl State {
-    /// Returns whether an event says only that the path may be another. A connection that does not
-    /// find it fails by its own retries, and one that does goes on.
+    /// Returns whether an event says only that the path may have changed. A connection that does
+    /// not find the new path fails by its own retries.
     fn is_moved(&self, kind: CmEventKind) -> bool {
         match kind {
             CmEventKind::AddressChange => true,
-            // Of one that is up, a neighbour has another address.
+            // For a connection that is up, a neighbour has another address.
             CmEventKind::Unreachable => self.up,
             _ => false,
         }
     }
 
     /// Notes that the connection is lost. The id must not be destroyed here: that waits for its
-    /// handler. The transport does it, or the reaper of the backlog, or the service thread that
-    /// takes it from there and cannot attach a transport.
+    /// handler. The transport destroys it, or the reaper of the backlog, or the service thread that
+    /// takes it from the backlog and cannot attach a transport.
     fn lost(&mut self) {
         self.over = true;
         if let Some(transport) = &self.transport {
@@ -98,7 +98,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Creates those of a connection that is going to wait. May sleep.
+    /// Creates the events of a connection that is going to wait. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let state = State {
             transport: None,
@@ -140,12 +140,12 @@ impl CmHandler for Events {
                 let mut state = self.state.lock();
                 state.up = true;
                 if let Some(transport) = &state.transport {
-                    // Requests may have come before.
+                    // Requests may have come before this event.
                     transport.request_pending();
                 }
             }
             CmEventKind::Other | CmEventKind::AddressResolved | CmEventKind::RouteResolved => (),
-            // This end's link has another address now, or the peer's has (see `State::is_moved`).
+            // The address of this end's link has changed, or the peer's (see `State::is_moved`).
             kind if self.state.lock().is_moved(kind) => (),
             kind => {
                 if let CmEventKind::DeviceRemoval = kind {

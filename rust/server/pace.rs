@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How often connections of a client are ended since nfsd has dropped all that it may send.
+//! The pace at which connections of a client are ended because nfsd has dropped all its Calls.
 
 use crate::kapi::sys::{
     address::SocketAddress,
@@ -21,16 +21,16 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// From one such end to the next, of a client.
+/// The shortest time between two such ends for one client.
 const PACE: Jiffies = 60 * HZ;
-/// Clients that are told apart, by a hash of their addresses; who shares a place waits for others.
+/// The number of places for clients, by a hash of their addresses; one place has one pace.
 const PLACES: usize = 64;
 
-/// When connections of a listener's clients were last ended for that.
+/// The times when connections of a listener's clients were last ended for that.
 pub(super) struct Pace([Atomic<Jiffies>; PLACES]);
 
 impl Pace {
-    /// None was. May sleep.
+    /// Creates the times, as if all were long ago. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let long_ago = time::jiffies().wrapping_sub(PACE);
         let places = [const { Atomic::new(0) }; PLACES];
@@ -40,7 +40,7 @@ impl Pace {
         Ok(Arc::new(Self(places), GFP_KERNEL)?)
     }
 
-    /// Has one of this client's ended now, or says after how many jiffies it may be. Any context.
+    /// Allows an end for this client now, or returns the number of jiffies until then. Any context.
     pub(super) fn take(&self, client: &SocketAddress) -> Result<(), Jiffies> {
         let Some(last) = self.0.get(client.hash() as usize % PLACES) else {
             return Err(PACE);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Calls whose own fault broke the connection (RFC 8166, section 4.5.3).
+//! Calls that have broken a connection (RFC 8166, section 4.5.3).
 //!
-//! The client sends such a Call again on its next connection, where it would do the same. So it is
-//! answered with ERR_CHUNK there, once.
+//! The client sends such a Call again on its next connection, which it would break as well. There
+//! it is answered with ERR_CHUNK, once.
 //!
-//! An iWARP device does not say which request it was that the peer refused. There a Call is found
-//! out when it was the only one with RDMA under way, at several losses in a row.
+//! An iWARP device does not report which request the peer has refused. There a Call is marked if it
+//! was the only one with outstanding RDMA at several losses in a row.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/poison.rs"]
@@ -33,28 +33,27 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Marks that are kept. Of the client that has most of them the oldest goes first, so that one
+/// The most marks. The oldest mark of the client with the most marks is evicted first, so that one
 /// client cannot evict the marks of others.
 const MOST: usize = 32;
-/// How long a mark counts. The client sends the Call again as soon as it has a new connection, or
-/// never, if nobody waits for it any more; and another Call of that host may have the same XID one
-/// day.
+/// The lifetime of a mark. The client sends the Call again as soon as it has a new connection, or
+/// never, if its RPC has ended; and another Call of that host may use the same XID one day.
 const LIFETIME: Jiffies = 120 * HZ;
-/// The same in Calls of a new connection: those that are sent again come first.
+/// The same in Calls of a new connection: Calls that are sent again come first.
 const FIRST_CALLS: u32 = 1024;
-/// Losses in a row at which a Call must have been alone. A link that is lost by itself finds
-/// another Call each time, several, or none.
+/// The number of losses in a row at which a Call must have been the only one. On an unreliable link
+/// it is another Call each time, or several, or none.
 const LOSSES: u32 = 3;
 
-/// Who sent which Call.
+/// A Call that has broken a connection, and its client.
 struct Mark {
     client: SocketAddress,
     xid: u32,
     made: Jiffies,
 }
 
-/// Which mark is to go: the oldest of a client that has most of them.
-fn superfluous(marks: &[Mark]) -> usize {
+/// Returns the mark to evict: the oldest one of the client with the most marks.
+fn mark_to_evict(marks: &[Mark]) -> usize {
     let crowd = |one: &Mark| {
         let theirs = marks
             .iter()
@@ -66,7 +65,7 @@ fn superfluous(marks: &[Mark]) -> usize {
         .map_or(0, |(at, _)| at)
 }
 
-/// Who was alone when a client's connections were lost of late: one for each client.
+/// The only Call with outstanding RDMA at a client's latest losses; at most one for each client.
 struct Suspect {
     client: SocketAddress,
     xid: u32,
@@ -81,12 +80,12 @@ pub(super) struct Poison {
     marks: SpinLock<KVec<Mark>>,
     #[pin]
     suspects: SpinLock<KVec<Suspect>>,
-    /// So that a Call costs no lock while there are none.
+    /// The number of marks, read without the lock since it is zero as a rule.
     count: Atomic<usize>,
 }
 
 impl Poison {
-    /// Without marks. May sleep.
+    /// Creates an empty list. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let marks = KVec::with_capacity(MOST, GFP_KERNEL)?;
         let suspects = KVec::with_capacity(MOST, GFP_KERNEL)?;
@@ -100,14 +99,14 @@ impl Poison {
         )
     }
 
-    /// A Call of the client's was at fault. Does not sleep.
+    /// Marks a Call of a client as one that has broken a connection. Does not sleep.
     pub(super) fn mark(&self, client: &SocketAddress, xid: u32) {
         let mut marks = self.marks.lock();
         if marks.iter().any(|mark| mark.is(client, xid)) {
             return;
         }
         if marks.len() >= MOST {
-            let at = superfluous(&marks);
+            let at = mark_to_evict(&marks);
             let _ = marks.remove(at);
         }
         let _ = marks.push_within_capacity(Mark {
@@ -118,8 +117,8 @@ impl Poison {
         self.count.store(marks.len(), Relaxed);
     }
 
-    /// A connection of the client's was lost, and nobody knows by whose fault. `only` is the Call
-    /// that alone had RDMA under way. Does not sleep.
+    /// Notes that a client's connection was lost for an unknown reason. `only` is the Call that was
+    /// the only one with outstanding RDMA. Does not sleep.
     pub(super) fn lost(&self, client: &SocketAddress, only: Option<u32>) {
         let losses = self.count_loss(client, only);
         if let Some(xid) = only.filter(|_| losses >= LOSSES) {
@@ -127,7 +126,7 @@ impl Poison {
         }
     }
 
-    /// How many losses in a row it has been the same Call.
+    /// Returns the number of losses in a row with the same Call.
     fn count_loss(&self, client: &SocketAddress, only: Option<u32>) -> u32 {
         let mut suspects = self.suspects.lock();
         let found = suspects.iter().position(|s| s.client.is_same_host(client));
@@ -149,14 +148,14 @@ impl Poison {
         losses
     }
 
-    /// Whether there are marks: as a rule there are none.
+    /// Returns whether there are marks: as a rule there are none.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.count.load(Relaxed) != 0
     }
 
-    /// Whether the Call is one that was at fault; it is forgotten. `calls` says how many there were
-    /// before it by the same connection. Does not sleep.
+    /// Returns whether this Call is marked, and removes the mark. `calls` is the number of Calls
+    /// before it on the same connection. Does not sleep.
     pub(super) fn take(&self, client: &SocketAddress, xid: u32, calls: u32) -> bool {
         if !self.is_any() || calls >= FIRST_CALLS {
             return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Replies that the client pulls, since they are too long for what it has offered
+//! Replies that the client pulls, since they are too long for the offered chunks
 //! (`Documentation/reliable-reply.rst`).
 
 use crate::{
@@ -45,18 +45,18 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Regions that were not used for so long, or twice as long, go back.
+/// The interval of the check for idle regions: those that were idle throughout are deregistered.
 const QUIET: Jiffies = 60 * HZ;
 
-/// What a connection has whose client pulls.
+/// The state of a connection whose client pulls.
 pub(super) struct Pulls<H: Handler> {
     pub(super) limits: ProvidedLimits,
-    /// For how long a Reply is provided.
+    /// The time for which a Reply is provided.
     time: Jiffies,
     overdue: DelayedWork<Overdue<H>>,
     quiet: DelayedWork<Quiet<H>>,
     all: Arc<AllPulls>,
-    /// That of the queue pair.
+    /// The number of the queue pair.
     number: u64,
 }
 
@@ -72,7 +72,7 @@ impl<H: Handler> Provider for Endpoint<H> {
     }
 }
 
-/// Takes back what was provided for too long.
+/// The work item that withdraws expired Replies.
 struct Overdue<H: Handler>(Arc<Endpoint<H>>);
 
 impl<H: Handler> WorkItem for Overdue<H> {
@@ -88,7 +88,7 @@ impl<H: Handler> WorkItem for Overdue<H> {
     }
 }
 
-/// Takes regions from the device that are not used any more.
+/// The work item that deregisters idle regions.
 struct Quiet<H: Handler>(Arc<Endpoint<H>>);
 
 impl<H: Handler> WorkItem for Quiet<H> {
@@ -100,7 +100,8 @@ impl<H: Handler> WorkItem for Quiet<H> {
 }
 
 impl<H: Handler> Pulls<H> {
-    /// For a client that may have so much provided at once, beside what `all` have. May sleep.
+    /// Creates the state for a client that pulls, with the limits of the client and of `all`. May
+    /// sleep.
     pub(super) fn new(
         qp: &Arc<Endpoint<H>>,
         queue: Arc<OwnedQueue>,
@@ -130,18 +131,18 @@ impl<H: Handler> Pulls<H> {
         })
     }
 
-    /// The share of a Reply, for which so many bytes are held, of what all clients may have
-    /// provided. `EMSGSIZE` if nothing is left. May sleep.
+    /// Takes the share of a Reply, for which `bytes` are held, of the memory for all clients.
+    /// `EMSGSIZE` if nothing is left. May sleep.
     pub(super) fn share(&self, bytes: usize) -> Result<ProvidedShare> {
         self.all.share(bytes)
     }
 
-    /// When the time of a Reply is over that is provided now.
+    /// Returns the time when a Reply that is provided now expires.
     pub(super) fn end(&self) -> Jiffies {
         jiffies().wrapping_add(self.time)
     }
 
-    /// A Reply of so many bytes was posted for the client to pull.
+    /// Counts a Reply of `bytes` bytes that was posted for the client to pull.
     pub(super) fn provided(&self, bytes: usize) {
         count(Counter::Pulls);
         count_all(Counter::PullBytes, bytes);

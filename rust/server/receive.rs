@@ -69,21 +69,21 @@ use xdr::{
     RpcPrefix, //
 };
 
-/// Bytes of an RPC message that are looked at: more than any header has, with all that may be in
-/// front of an argument that may be reduced.
+/// The number of bytes of an RPC message that are checked: more than any RPC header has, with all
+/// that may precede an argument that may be reduced.
 const BEGINNING: usize = 1280;
 
-/// What to do with a received message.
+/// The next step for a received message.
 enum Disposition<'c> {
-    /// It is a request, whose argument is in it from this offset on.
+    /// It is a request, whose argument begins at this offset of the message.
     Execute(ReplyCtx, usize),
-    /// It is one whose argument must be read.
+    /// It is a request whose argument must be read.
     Read(RwBuilder<'c, Responder>, ReplyCtx, Place),
-    /// It is one whose argument cannot be read now: all regions are in use.
+    /// It is a request whose argument cannot be read now: all regions are in use.
     Later(u32, ReadTicket),
-    /// It must be answered with an error.
+    /// It must be answered with an error message.
     Refuse(Refusal),
-    /// There is nothing more to do.
+    /// Nothing is left to do.
     Done,
     /// The connection cannot go on.
     Close(Error),
@@ -105,7 +105,7 @@ impl SvcItem<Connection> for RecvItem {
     }
 }
 
-/// Does what is to be done with a message.
+/// Carries out the next step for a message.
 fn settle(
     connection: &Connection,
     message: RecvBuf,
@@ -117,7 +117,7 @@ fn settle(
         }
         Disposition::Read(transfer, ctx, place) => {
             let Ok(reading) = PendingRead::new((message, ctx), place) else {
-                // Its regions go first: those who wait for some are tried again.
+                // Its regions are freed first: Calls that wait for some are tried again.
                 drop(transfer);
                 connection.qp.handler().end_read();
                 connection.close();
@@ -126,7 +126,7 @@ fn settle(
             return read(connection, transfer, reading);
         }
         Disposition::Later(xid, turn) => {
-            // If no others are using regions, there will never be enough.
+            // If no other Calls are using regions, there will never be enough.
             if let Err(message) = connection.qp.handler().stall(message, turn) {
                 drop(message);
                 connection.refuse(refusal(xid, Reason::Chunks));
@@ -148,7 +148,7 @@ fn settle(
     Ok(None)
 }
 
-/// Decides what to do with a message.
+/// Decides the next step for a message.
 fn dispose<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
@@ -178,7 +178,7 @@ fn dispose<'c>(
     }
 }
 
-/// What to do with a message that is not well formed.
+/// Decides the next step for a malformed message.
 #[inline(never)]
 fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposition<'c> {
     match rejected
@@ -191,7 +191,7 @@ fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposi
     }
 }
 
-/// What to do with a Reply to a Call of this end.
+/// Decides the next step for a Reply to a Call of this end.
 #[inline(never)]
 fn dispose_reply<'c>(
     connection: &Connection,
@@ -199,7 +199,7 @@ fn dispose_reply<'c>(
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
     match reply.payload {
-        // Calls of this end offer no chunks, so that a Reply with some is a bad one.
+        // Calls of this end offer no chunks, so that a Reply with chunks is a bad one.
         ReplyPayload::Inline(inline) => {
             let no_chunks = reply.nothing_written().and(reply.no_reply_written());
             if no_chunks.is_ok() {
@@ -215,9 +215,9 @@ fn dispose_reply<'c>(
     }
 }
 
-/// What to do with a message that does not say whether it is a Call: an error is the answer, unless
-/// a Call of this end awaits a Reply with its XID. Then it is that one for all that can be known,
-/// and a bad Reply is discarded without a word (RFC 8166, sections 4.2.4 and 4.5).
+/// Decides the next step for a message without a direction: an error message is the answer, unless
+/// a Call of this end awaits a Reply with its XID. Then it is taken for a bad Reply, which is
+/// discarded silently (RFC 8166, sections 4.2.4 and 4.5).
 fn refuse_call<'c>(connection: &Connection, refusal: Refusal) -> Disposition<'c> {
     if reverse::awaits(connection, refusal.xid) {
         Disposition::Done
@@ -226,12 +226,12 @@ fn refuse_call<'c>(connection: &Connection, refusal: Refusal) -> Disposition<'c>
     }
 }
 
-/// Returns the refusal of the Call of this XID.
+/// Returns the refusal of the Call with this XID.
 fn refusal(xid: u32, reason: Reason) -> Refusal {
     Refusal { xid, reason }
 }
 
-/// What to do with a Call that has Read chunks.
+/// Decides the next step for a Call with Read chunks.
 #[inline(never)]
 fn dispose_reads<'c>(
     connection: &'c Connection,
@@ -247,9 +247,9 @@ fn dispose_reads<'c>(
     }
     let handler = connection.qp.handler();
     let turn = handler.begin_read();
-    match pull(connection, message, call, rqst) {
+    match prepare_reads(connection, message, call, rqst) {
         Ok((transfer, place)) => Disposition::Read(transfer, ctx, place),
-        // This gives the turn back, too.
+        // This ends the Reads of this ticket, too.
         Err(e) if e == EAGAIN => Disposition::Later(call.xid, turn),
         Err(e) => {
             handler.end_read();
@@ -288,7 +288,7 @@ fn read(
     Err(e)
 }
 
-/// The argument of a Call, of which all is there. None if it is not one to be executed.
+/// Returns a Call that was read completely, with its argument; none if it must not be executed.
 fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
     let PendingRead {
         request,
@@ -315,7 +315,7 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
     Some((request, argument))
 }
 
-/// Whether a message that was read is what its header said, which could not be seen before.
+/// Returns whether a message that was read agrees with its header, which came before it.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
 fn verify_long_call(
@@ -345,9 +345,9 @@ fn verify_long_call(
     }
 }
 
-/// Prepares the RDMA Reads for the Read chunks of a Call. `EMSGSIZE` for those that cannot be
+/// Prepares the RDMA Reads for the Read chunks of a Call. `EMSGSIZE` for chunks that cannot be
 /// served.
-fn pull<'a>(
+fn prepare_reads<'a>(
     connection: &'a Connection,
     message: &RecvBuf,
     call: &Call<'_>,
@@ -408,16 +408,16 @@ fn read_one<'a>(
     Ok(transfer)
 }
 
-/// Where the next bytes of a Payload stream are.
+/// The source of the next bytes of a Payload stream.
 enum Source<'a, 'b> {
     /// Read from this chunk.
     Chunk(&'b ReadChunk<'a>),
-    /// So many bytes of what is left when all chunks are taken out.
+    /// This number of bytes of the reduced Payload stream.
     Stream(usize),
 }
 
-/// Calls `each` for one part of the unreduced Payload stream after the other, with its offset
-/// there, and returns the length of the whole (RFC 8166, section 3.4.5).
+/// Calls `each` for the parts of the unreduced Payload stream in order, with their offsets in it.
+/// Returns the length of the whole (RFC 8166, section 3.4.5).
 fn run_through<'a>(
     call: &Call<'a>,
     mut left: usize,
@@ -425,7 +425,7 @@ fn run_through<'a>(
 ) -> Result<usize> {
     let mut end = 0usize;
     for chunk in call.reads.data_chunks() {
-        // What overlaps the chunk before it, or lies behind the stream, cannot be meant.
+        // A chunk that overlaps the one before it, or begins behind the stream, is malformed.
         let position = chunk.position() as usize;
         let gap = position.checked_sub(end).ok_or(EMSGSIZE)?;
         left = left.checked_sub(gap).ok_or(EMSGSIZE)?;
@@ -438,7 +438,7 @@ fn run_through<'a>(
     end.checked_add(left).ok_or(EMSGSIZE)
 }
 
-/// Prepares to read several chunks, to where they belong in the whole Payload stream.
+/// Prepares to read several chunks, to their places in the unreduced Payload stream.
 fn read_all<'a>(
     connection: &'a Connection,
     message: &RecvBuf,
@@ -451,7 +451,7 @@ fn read_all<'a>(
     };
     let length = run_through(call, reduced, |_, _| Ok(()))?;
     let mut memory = take_memory(message, length, rqst)?;
-    // Where a chunk was taken out of another, one of that one's segments has two parts.
+    // Taking one chunk out of another splits a segment of the latter into two parts.
     let mut parts = stream.map_or(0, ReadChunk::segment_count);
     let mut inline: &[u8] = match &call.payload {
         CallPayload::Inline(inline) => inline.bytes,

@@ -59,7 +59,7 @@ impl SvcMessage<Connection> for Request {
 }
 
 /// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA
-/// Writes. `EMSGSIZE` if there is not room for all of it.
+/// Writes. `EMSGSIZE` if there is not enough room for it.
 fn prepare<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
@@ -77,7 +77,7 @@ fn prepare<'c>(
     layout.prepare(connection, received, rqst)
 }
 
-/// Those of the payloads that the service names which may be placed.
+/// Returns the payloads of the result that may be placed in Write chunks.
 fn eligible<'p>(payloads: &'p mut [Payload], rqst: &mut SvcReply<'_>) -> &'p mut [Payload] {
     if !rqst.is_of(100_003, 4) {
         return payloads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which part of a result goes into which chunk, and which is inline.
+//! The parts of a result: which chunk each goes into, and what is inline.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/reply_layout.rs"]
@@ -53,7 +53,7 @@ use xdr::{
     WriteChunk, //
 };
 
-/// `EMSGSIZE` if a chunk of the Call, received as `id` says, has no room for so much.
+/// Checks that a chunk of the Call, received as `id`, has room for `len` bytes. `EMSGSIZE` if not.
 fn must_fit(id: impl Fn() -> CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
     let missing = len.saturating_sub(chunk.length() as usize);
     if missing == 0 {
@@ -64,23 +64,23 @@ fn must_fit(id: impl Fn() -> CompletionId, len: usize, chunk: &WriteChunk<'_>) -
     Err(EMSGSIZE)
 }
 
-/// What goes where.
+/// The places of the parts of a result.
 #[derive(Clone, Copy)]
 pub(super) struct ReplyLayout<'a> {
     ctx: &'a ReplyCtx,
     offer: &'a Offer<'a>,
-    /// Bytes of the result.
+    /// The length of the result in bytes.
     len: usize,
-    /// The payloads that have a chunk, in order. Those without length are not placed there.
+    /// The payloads that have a chunk, in order; a payload of length zero is not placed in it.
     payloads: &'a [Payload],
-    /// Bytes of the Payload stream: what is not placed.
+    /// The length of the Payload stream in bytes: the result without the placed payloads.
     stream_len: usize,
 }
 
 impl<'a> ReplyLayout<'a> {
-    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and leaves those that
-    /// are not to be placed without length. `EMSGSIZE` if a chunk is too short. `received` is what
-    /// the Receive of the Call is called in trace events.
+    /// Pairs the payloads of a result of `len` bytes with the Write chunks, and sets the length of
+    /// payloads that are not placed to zero. `EMSGSIZE` if a chunk is too short. `received` names
+    /// the Receive of the Call in trace events.
     #[inline]
     pub(super) fn new(
         received: impl Fn() -> CompletionId + Copy,
@@ -95,8 +95,8 @@ impl<'a> ReplyLayout<'a> {
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
         for (payload, chunk) in payloads.iter_mut().zip(offer.writes.chunks()) {
             let last = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
-            // The service may take back what it has encoded, when it finds no room for the rest;
-            // and what has an empty chunk is wanted inline (RFC 8166, section 4.3.2.3).
+            // The service may take encoded data back, when it finds no room for the rest; and an
+            // empty chunk asks for its payload inline (RFC 8166, section 4.3.2.3).
             if last > len || chunk.segment_count() == 0 {
                 payload.length = 0;
             }
@@ -120,12 +120,12 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// The payloads, each with its chunk.
+    /// Returns the payloads, each with its chunk.
     fn placed(&self) -> impl Iterator<Item = (&'a Payload, WriteChunk<'a>)> {
         self.payloads.iter().zip(self.offer.writes.chunks())
     }
 
-    /// Calls `each` with offset and length of what stays in the Payload stream.
+    /// Calls `each` with the offset and length of each part of the Payload stream.
     #[inline]
     fn stream(&self, mut each: impl FnMut(usize, usize) -> Result) -> Result {
         let mut at = 0;
@@ -150,12 +150,12 @@ impl<'a> ReplyLayout<'a> {
         buffer.reply(self.ctx.xid, self.offer, self.written(), place)
     }
 
-    /// Returns the bytes that go into each Write chunk.
+    /// Returns the number of bytes that go into each Write chunk.
     fn written(&self) -> impl Iterator<Item = u32> + 'a {
         self.payloads.iter().map(|payload| payload.length as u32)
     }
 
-    /// Says which chunks the header returns. `long` is the length of what is in the Reply chunk.
+    /// Traces the chunks that the header returns, with `long` bytes in the Reply chunk.
     #[cold]
     fn trace_returned(&self, id: CompletionId, long: usize) {
         let mut payloads = self.payloads.iter();
@@ -217,7 +217,7 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// Copies the Payload stream to behind the header.
+    /// Copies the Payload stream behind the header.
     #[inline]
     fn copy_stream(&self, mut rest: &mut [u8], rqst: &mut SvcReply<'_>) -> Result {
         let result = rqst.result();
@@ -230,13 +230,13 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// Whether no payload goes into a Write chunk.
+    /// Returns whether no payload goes into a Write chunk.
     #[inline]
     fn places_nothing(&self) -> bool {
         self.payloads.iter().all(|payload| payload.length == 0)
     }
 
-    /// Prepares the RDMA Writes, of which there are some.
+    /// Prepares the RDMA Writes, of which there is at least one.
     fn writes<'c>(
         &self,
         connection: &'c Connection,
@@ -255,8 +255,8 @@ impl<'a> ReplyLayout<'a> {
         Ok(transfer)
     }
 
-    /// Parts of memory that go into segments: those of the payloads, and of the Payload stream,
-    /// which has one more than payloads were taken out of it.
+    /// Returns the most parts of memory that go into segments: the payloads, and the parts of the
+    /// Payload stream, which is cut into one part more than there are payloads.
     fn placed_parts(&self) -> usize {
         self.offer.writes.segment_count() + self.payloads.len() + 1
     }
@@ -277,7 +277,7 @@ impl<'a> ReplyLayout<'a> {
         Ok(transfer)
     }
 
-    /// Prepares a Reply that the client is to pull, since it is too long for what is offered; its
+    /// Prepares a Reply for the client to pull, since it is too long for the offered chunks; its
     /// header goes into `buffer`. `EMSGSIZE` if too many others are not pulled yet. May sleep.
     #[cold]
     fn provided<'c>(
@@ -312,7 +312,7 @@ impl<'a> ReplyLayout<'a> {
     ) -> Result<ReplySend<'c>> {
         let (qp, limits, xid) = (&connection.qp, &pulls.limits, self.ctx.xid);
         let result = rqst.take_result()?;
-        // What goes into Write chunks is kept with it.
+        // Payloads in Write chunks are held with it.
         let share = pulls.share(result.memory())?;
         let mut provided = qp.provide(xid, share, pulls.end(), limits)?;
         let pieces = ExtentIter::of_message(result)?;
@@ -333,7 +333,7 @@ impl<'a> ReplyLayout<'a> {
                 Some(self.place(transfer)?)
             }
         };
-        // What says that it was pulled takes a Receive that no credit is for.
+        // The RDMA_DONE for it takes a Receive without a credit.
         connection.receive_one_more(limits.replies)?;
         Ok(ReplySend {
             buffer,

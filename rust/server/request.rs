@@ -10,16 +10,16 @@ use xdr::{
     Segment, //
 };
 
-/// What the Reply to a Call goes by.
+/// The parts of a Call that its Reply needs.
 #[derive(Clone, Copy)]
 pub(crate) struct ReplyCtx {
     pub(super) xid: u32,
-    /// The key of the client's that the Reply is to invalidate.
+    /// The key of the client's that the Reply invalidates.
     pub(super) key: Option<u32>,
 }
 
 impl ReplyCtx {
-    /// That of a decoded Call, of a client that `invalidates`: it wants keys to be invalidated.
+    /// Creates the context of a decoded Call, of a client that wants keys to be invalidated or not.
     pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
         Self {
             xid: call.xid,
@@ -27,14 +27,14 @@ impl ReplyCtx {
         }
     }
 
-    /// What the client offers for the Reply to its Call, which came as `message`.
+    /// Returns the chunks that the client offers for the Reply to its Call, received as `message`.
     pub(super) fn offer<'a>(&self, message: &'a RecvBuf) -> Result<Offer<'a>> {
         Offer::find(message.bytes()).ok_or(EINVAL)
     }
 }
 
-/// The key of the client's if there is just one in all chunks: then the Send can invalidate it. An
-/// empty segment (RFC 8166, section 3.4.3) names no memory, and need not have the key of any.
+/// Returns the client's key if all chunks have the same: then the Send can invalidate it. An empty
+/// segment (RFC 8166, section 3.4.3) names no memory, and its key does not matter.
 pub(super) fn only_key(call: &Call<'_>) -> Option<u32> {
     let mut first = None;
     let mut is_first = |segment: Segment| {

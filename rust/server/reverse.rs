@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Calls to the client by its own connection (RFC 8167).
+//! Calls to the client on its own connection (RFC 8167).
 
 use crate::{
     kapi::{
@@ -35,15 +35,15 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// How long all credits may be with Calls that nobody waits for any more.
+/// The longest time for which Calls whose RPCs have ended may have all credits.
 const PATIENCE: Jiffies = 60 * HZ;
 
 impl ReverseDirection for Connection {
     const CREDITS: u32 = REVERSE;
 
     fn call(&self, message: &RpcRqst<'_>) -> Result {
-        // One that is longer than the client receives is not sent (no chunks here, RFC 8167,
-        // section 5.3), and has no answer. After an error nfsd would make it again at once, for
+        // A Call longer than the client's threshold is not sent (there are no chunks, RFC 8167,
+        // section 5.3), and gets no answer. After an error nfsd would send it again at once, for
         // ever.
         if inline_len(message.send_buf().len()) > self.longest_inline(true) {
             return Ok(());
@@ -76,10 +76,10 @@ impl ReverseDirection for Connection {
     }
 }
 
-/// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has
-/// granted the client need not have a Receive (RFC 8166, section 3.3.1).
+/// Takes a credit, or makes the sender wait for one with `EAGAIN`: for Calls beyond its grant the
+/// client need not have a Receive (RFC 8166, section 3.3.1).
 fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
-    // It is known by its XID, as there is no state of ours for an RPC of this end.
+    // The credit is found by its XID, as an RPC of this end has no state of ours.
     let take = || {
         let mut queue = connection.qp.lock();
         queue.flow.credits.get(message.xid()).is_some()
@@ -89,7 +89,7 @@ fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     }
     let xprt = message.xprt();
     xprt.wait_for_space();
-    // One may have come back, or the connection have ended, before the sender was marked as
+    // A credit may have come back, or the connection have ended, before the sender was marked as
     // waiting.
     let taken = take();
     if !taken && xprt.is_connected() {
@@ -99,8 +99,8 @@ fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     taken.then_some(()).ok_or(ENOTCONN)
 }
 
-/// Takes the credit back of the Call of this XID, which was answered with that grant, or was not
-/// sent after all. False where there is no such Call.
+/// Takes back the credit of the Call with this XID, which was answered with `grant`, or was not
+/// sent after all. False if there is no such Call.
 fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
     let mut queue = connection.qp.lock();
     let credits = &mut queue.flow.credits;
@@ -120,7 +120,7 @@ fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
 fn send(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer(Purpose::Message);
-    // Whoever waits for space waits for a credit.
+    // A task that waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     let room = buffer.plain(Direction::Call, message.xid())?;
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
@@ -131,7 +131,7 @@ fn send(connection: &Connection, message: &RpcRqst<'_>) -> Result {
         .inspect_err(|_| connection.close())
 }
 
-/// A Reply came, with a grant.
+/// Handles a Reply and its grant.
 pub(super) fn replied(
     connection: &Connection,
     rqst: &mut SvcRqst<'_>,
@@ -139,13 +139,13 @@ pub(super) fn replied(
     credits: u32,
     reply: &[u8],
 ) {
-    // First, since who waits for more credits is woken when a Call has its Reply.
+    // First, since the completion of the Call wakes tasks that wait for credits.
     if put_credit(connection, xid, Some(credits)) {
         rqst.complete_reverse(xid, reply);
     }
 }
 
-/// An RDMA_ERROR came, which may be the answer to a Call.
+/// Handles an RDMA_ERROR, which may be the answer to a Call.
 pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
     if put_credit(connection, xid, None) {
         rqst.fail_reverse(xid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What trace events say of messages.
+//! The responder's trace events for received messages and returned chunks.
 
 use crate::kapi::{
     ib::RecvBuf,
@@ -19,7 +19,7 @@ use xdr::{
     Segment, //
 };
 
-/// A received message was decoded, or not.
+/// Reports that a received message was decoded, or could not be.
 #[inline]
 pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejected>) {
     match result {
@@ -45,7 +45,7 @@ pub(super) fn decoded(message: &RecvBuf, result: &Result<xdr::Message<'_>, Rejec
     }
 }
 
-/// A Call or Reply with a header of so many bytes, or without anything behind it.
+/// Reports a Call or Reply with a header of `header_len` bytes; none if the header is all of it.
 #[inline]
 pub(super) fn request(message: &RecvBuf, header_len: Option<usize>) {
     trace::svcrdma_decode_rqst(|| {
@@ -71,7 +71,7 @@ fn refused(message: &RecvBuf, reason: DecodeError) {
     }
 }
 
-/// The fixed fields: XID, version, credits, procedure.
+/// Returns the fixed fields: XID, version, credits, procedure.
 fn header(message: &RecvBuf) -> (CompletionId, u32, u32, u32, u32) {
     // All but the shortest messages have them.
     let header = FixedHeader::peek(message.bytes()).unwrap_or_default();
@@ -84,7 +84,7 @@ fn header(message: &RecvBuf) -> (CompletionId, u32, u32, u32, u32) {
     (message.into(), xid, version, credits, procedure)
 }
 
-/// The segments that a Call offers.
+/// Reports the segments that a Call offers.
 #[cold]
 fn offered(message: &RecvBuf, call: &Call<'_>) {
     if trace::on::svcrdma_decode_rseg() {
@@ -108,7 +108,7 @@ fn offered(message: &RecvBuf, call: &Call<'_>) {
     }
 }
 
-/// The segments of a chunk that a Reply returns, which goes out as `id`.
+/// Reports the segments of a chunk returned by a Reply, which is sent as `id`.
 pub(super) fn returned(id: CompletionId, segments: impl Iterator<Item = Segment>) {
     for (i, s) in segments.enumerate() {
         trace::svcrdma_encode_wseg(|| (id, i as u32, s.handle, s.length, s.offset));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What came by a connection and waits for service threads. Nothing is dropped in the queue, since
-//! that takes the lock of the Receives, and the one around this is held.
+//! The items of a connection that wait for service threads. The queue drops no item itself: that
+//! takes the lock of the Receives, and the caller holds the queue's lock.
 
 use crate::{
     kapi::{
@@ -13,12 +13,12 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Where the memory that was read belongs.
+/// The place of memory that was read.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     /// At a position of the Payload stream, which begins at an offset of the message.
     Within { offset: usize, position: usize },
-    /// It is the Payload stream.
+    /// The whole Payload stream.
     LongCall,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct PendingRead {
 }
 
 impl PendingRead {
-    /// Creates one of which nothing was read yet. May sleep.
+    /// Creates a Call of which nothing was read yet. May sleep.
     pub(super) fn new(request: Request, place: Place) -> Result<KBox<Self>> {
         let reading = Self {
             request,
@@ -42,7 +42,7 @@ impl PendingRead {
     }
 }
 
-/// What a connection has received for a service thread.
+/// An item that a connection has received for a service thread.
 pub(crate) enum RecvItem {
     /// A message, just received.
     Message(RecvBuf),
@@ -51,30 +51,30 @@ pub(crate) enum RecvItem {
     ReadDone(KBox<PendingRead>),
 }
 
-/// What waits for service threads.
+/// The items that wait for service threads.
 #[derive(Default)]
 pub(super) struct Waiting {
     arrivals: Fifo<RecvItem>,
-    /// Calls whose RDMA Reads are under way.
+    /// The number of Calls whose RDMA Reads are outstanding.
     reading: u32,
-    /// How often that began.
+    /// The number of times that RDMA Reads were begun.
     begun: u64,
     /// Calls that need regions which others are using.
     stalled: Fifo<RecvBuf>,
-    /// How many of these, from the first on, may be tried again.
+    /// The number of stalled Calls, from the first on, that may be tried again.
     again: usize,
 }
 
-/// Who was reading when somebody began.
+/// The state of the queue when a Call's RDMA Reads began.
 pub(super) struct ReadTicket {
-    /// Nobody.
+    /// No other Call was being read.
     alone: bool,
     begun: u64,
 }
 
 impl Waiting {
-    /// With room for so many messages, which are as many as can be received before others are given
-    /// back. May sleep.
+    /// Creates a queue with room for `receives` messages, which are all that can be received before
+    /// any are given back. May sleep.
     pub(super) fn new(receives: usize) -> Result<Self> {
         Ok(Self {
             arrivals: Fifo::with_capacity(receives)?,
@@ -83,13 +83,13 @@ impl Waiting {
         })
     }
 
-    /// Something came. Gives it back if there is no room.
+    /// Adds an item. Gives it back if there is no room.
     #[inline]
     pub(super) fn arrived(&mut self, arrival: RecvItem) -> Result<(), RecvItem> {
         self.arrivals.push(arrival).map(|_| ())
     }
 
-    /// What came next; what can be tried again came before.
+    /// Takes the next item; stalled Calls that can be tried again go first.
     #[inline]
     pub(super) fn next(&mut self) -> Option<RecvItem> {
         if self.again == 0 {
@@ -99,13 +99,13 @@ impl Waiting {
         self.stalled.pop().map(RecvItem::Message)
     }
 
-    /// Whether there is no next one.
+    /// Returns whether there is no next item.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.again == 0 && self.arrivals.is_empty()
     }
 
-    /// RDMA Reads are about to be prepared.
+    /// Begins the RDMA Reads of a Call.
     pub(super) fn begin_read(&mut self) -> ReadTicket {
         let alone = self.reading == 0;
         self.reading += 1;
@@ -116,23 +116,23 @@ impl Waiting {
         }
     }
 
-    /// Somebody's RDMA Reads have ended. Returns whether something can be tried again.
+    /// Ends the RDMA Reads of a Call. Returns whether stalled Calls can be tried again.
     pub(super) fn end_read(&mut self) -> bool {
         self.reading = self.reading.saturating_sub(1);
         self.again = self.stalled.len();
         self.again != 0
     }
 
-    /// Whether nobody else was reading from that turn on.
+    /// Returns whether no other Call was being read when `turn` was issued, or since.
     pub(super) fn was_alone(&self, turn: &ReadTicket) -> bool {
         turn.alone && turn.begun == self.begun
     }
 
-    /// Lets a Call wait until others have ended. Gives it back if there is no room.
+    /// Stalls a Call until RDMA Reads of others have ended. Gives it back if there is no room.
     pub(super) fn stall(&mut self, message: RecvBuf) -> Result<(), RecvBuf> {
         let stalled = self.stalled.push(message).map(|_| ());
         if self.reading == 0 {
-            // They have meanwhile.
+            // They have ended meanwhile.
             self.again = self.stalled.len();
         }
         stalled

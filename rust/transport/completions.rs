@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completions and other news of the queue pair of an endpoint.
+//! The endpoint's handlers of its queue pair's completions and events.
 
 use crate::{
     kapi::{
@@ -52,7 +52,7 @@ impl<H: Handler> Consumer for Parts<H> {
             let only = queue.sole_inflight_xid();
             drop(queue);
             if H::ROLE == Role::Requester {
-                // What waits for them may be what the end of the connection waits for.
+                // RPCs that wait for them may be RPCs that the end of the connection waits for.
                 endpoint.turn_away_pending();
             }
             self.handler().first_error(only);
@@ -154,15 +154,15 @@ fn failed<H: Handler>(queue: Sending<'_, H>, done: &SendDone) {
 }
 
 impl<H: Handler> Sending<'_, H> {
-    /// Retires what was done, and hands out the cookies among it, without the lock.
+    /// Retires what was done, and hands the cookies among it to the handler, without the lock.
     pub(super) fn retire(mut self, done: &SendDone) -> Self {
-        let told = done.wc().is_ok() && trace::tells_of_ends(H::ROLE);
+        let traced = done.wc().is_ok() && trace::traces_ends(H::ROLE);
         let qp = self.qp();
         loop {
             let (ring, queue) = self.parts();
             let handed = ring.retire(done, |posted, transfer| {
-                if told {
-                    tell_of_end(qp, &posted);
+                if traced {
+                    trace_end(qp, &posted);
                 }
                 if let Some(buffer) = posted.buffer {
                     queue.put_buffer(buffer);
@@ -181,7 +181,7 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Hands out what a retired slot had, without the lock.
+    /// Hands what a retired slot owned to the handler, without the lock.
     fn hand_out(
         self,
         owned: Option<Owned<H::Cookie>>,
@@ -200,7 +200,7 @@ impl<H: Handler> Sending<'_, H> {
         }
         drop(self);
         if let Some(transfer) = transfer {
-            // Its pages go outside the lock.
+            // Its pages are released outside the lock.
             drop(transfer);
         }
         match owned {
@@ -213,7 +213,7 @@ impl<H: Handler> Sending<'_, H> {
         qp.lock()
     }
 
-    /// Returns what the request at a position is for, and what it is called in trace events.
+    /// Returns the kind of the request at a position, and its name in trace events.
     pub(super) fn kind_of(&self, position: u64) -> Option<(WrKind, CompletionId)> {
         name(self.qp(), self.ring().posted_at(position)?)
     }
@@ -228,13 +228,13 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 /// Traces the end of a request.
-fn tell_of_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
+fn trace_end<H: Handler>(endpoint: &Endpoint<H>, posted: &Posted<Owned<H::Cookie>>) {
     if let Some((kind, id)) = name(endpoint, posted) {
         trace::ended(H::ROLE, kind, id);
     }
 }
 
-/// Returns what a request is for, and what it is called in trace events.
+/// Returns the kind of a request, and its name in trace events.
 fn name<H: Handler>(
     endpoint: &Endpoint<H>,
     posted: &Posted<Owned<H::Cookie>>,

@@ -12,12 +12,12 @@ use self::{
 };
 use xdr::Direction;
 
-/// The credits of one end of a connection. Under the lock of the send queue, so that what messages
-/// say of them is in the order in which they are posted.
+/// The credits of one end of a connection. Under the lock of the send queue, so that messages carry
+/// them in the order of the posts.
 pub(crate) struct Flow {
-    /// For the Calls of this end.
+    /// The credits for the Calls of this end.
     pub(crate) credits: Credits,
-    /// For the Calls of the peer.
+    /// The grant for the Calls of the peer.
     pub(crate) grant: Grant,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The headers of what this end sends. Their credit word is written when they are posted, since
-//! the peer goes by the last one that it gets.
+//! The headers of this end's messages. Their credit word is written when they are posted, since the
+//! peer goes by the latest one that it receives.
 
 use crate::transport::{
     endpoint::Handler,
@@ -26,7 +26,7 @@ pub(crate) use xdr::{
     ReplyPlace, //
 };
 
-/// The credit word until then.
+/// The credit word before that.
 const UNSTAMPED: u32 = 0;
 
 /// Returns the length of a message without chunks that carries a Payload stream of `len` bytes.
@@ -35,8 +35,8 @@ pub(crate) fn inline_len(len: usize) -> usize {
     MIN_HEADER.saturating_add(len)
 }
 
-/// Returns the length of the longest Payload stream that a message without chunks carries, where
-/// the inline threshold is `threshold`.
+/// Returns the length of the longest Payload stream that a message without chunks carries, for an
+/// inline threshold.
 pub(crate) fn longest_inline(threshold: usize) -> usize {
     threshold.saturating_sub(MIN_HEADER)
 }
@@ -57,9 +57,9 @@ pub(crate) struct CallChunks<'a> {
 /// first (RFC 8166, section 4.5.3).
 #[derive(Clone, Copy)]
 pub(crate) enum Reason {
-    /// Its message is not well formed, as that error says.
+    /// Its message is malformed, as that error says.
     Malformed(ErrorMessage),
-    /// What it asks for in chunks is not eligible for them (RFC 8267), or is not to be served.
+    /// Its chunks carry arguments or results that are not eligible (RFC 8267), or cannot be served.
     Chunks,
     /// It has no room for its Reply.
     ReplyRoom,
@@ -114,7 +114,7 @@ pub(crate) fn encode_reply(
     offer.encode_reply(to, xid, UNSTAMPED, written, place)
 }
 
-/// Each writes a header, and returns the room for what follows it. `EMSGSIZE` if there is none.
+/// Writers of headers: each returns the room behind its header. `EMSGSIZE` if there is none.
 impl<H: Handler> SendBuffer<'_, H> {
     /// Writes the header of a message without chunks.
     pub(crate) fn plain(&mut self, direction: Direction, xid: u32) -> Result<&mut [u8]> {
@@ -144,8 +144,8 @@ impl<H: Handler> SendBuffer<'_, H> {
         })
     }
 
-    /// Writes the header of a Reply, which gives the chunks of its Call back, the Write chunks with
-    /// so many bytes `written` to each.
+    /// Writes the header of a Reply, which returns the chunks of its Call; `written` are the
+    /// numbers of bytes in the Write chunks.
     #[inline]
     pub(crate) fn reply(
         &mut self,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How each thing is posted: what of it is in one chain, what is signaled, and what each slot owns.
+//! The chain of each kind of post: its requests, whether it is signaled, and what each slot owns.
 //!
-//! After an error the connection is to be dropped. What does not come back with it counts as
-//! posted, since nobody knows better: the tear-down flushes it.
+//! After an error the connection is to be dropped. Whatever is not given back with the error counts
+//! as posted, since its state is unknown: the tear-down flushes it.
 
 use crate::{
     kapi::{
@@ -46,7 +46,7 @@ use xdr::{
 type WrChain<'a, H> = Chain<'a, Owned<<H as Handler>::Cookie>, Read<<H as Handler>::Cookie>>;
 
 impl<H: Handler> Sending<'_, H> {
-    /// Decides whether the chain of `n` requests is to be signaled; keeps count.
+    /// Decides whether the chain of `n` requests is to be signaled, and counts them.
     fn signal(&mut self, n: usize, must: bool) -> bool {
         self.unsignaled += n as u32;
         // At least one chain in every half of the queue is signaled, whatever their lengths, and
@@ -61,10 +61,10 @@ impl<H: Handler> Sending<'_, H> {
         false
     }
 
-    /// Posts a Call, or what else a requester sends, with the registrations of what is mapped for
-    /// it, for a task or none: there is room, since its sender has seen that.
+    /// Posts a Call, or another message of a requester, with the registrations of the regions
+    /// mapped for it, for a task or none: there is room, since its sender has seen that.
     ///
-    /// The registrations each get a slot reserved for the invalidation of their region.
+    /// A slot is reserved for the invalidation of each registered region.
     pub(super) fn post_call(
         &mut self,
         message: Message,
@@ -102,7 +102,7 @@ impl<H: Handler> Sending<'_, H> {
     #[inline]
     pub(super) fn post_message(&mut self, mut message: Message) -> PostResult<Message> {
         let mut provided = message.provided.take();
-        // What is provided is to be withdrawn in time.
+        // A provided Reply must be withdrawn in time.
         let signaled = provided.is_some();
         let regions = provided
             .as_deref_mut()
@@ -115,7 +115,7 @@ impl<H: Handler> Sending<'_, H> {
                 Err((e, Some(message)))
             }
             (posted, Some(provided)) => {
-                // Also if nobody knows what was posted: it goes with the tear-down then.
+                // Also if it is unknown what was posted: it goes with the tear-down then.
                 self.provided.add(provided);
                 posted
             }
@@ -136,7 +136,7 @@ impl<H: Handler> Sending<'_, H> {
             .as_deref()
             .map_or(0, |regions| regions.mapped().len())
             + 1;
-        // What holds memory of others comes back soon.
+        // A buffer that holds memory of others comes back soon.
         let in_place = message.buffer.is_sent_in_place(message.len);
         let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
         if message.may_be_refused || writes != 0 {
@@ -167,7 +167,7 @@ impl<H: Handler> Sending<'_, H> {
             }
         };
         if let Some(regions) = regions {
-            // Nobody else asks for their names.
+            // Only these trace events ask for their names.
             let named = H::ROLE == Role::Requester && events::on::xprtrdma_wc_fastreg();
             regions.register(&mut chain, |region| {
                 named.then_some(Owned::Region {
@@ -226,7 +226,7 @@ impl<H: Handler> Sending<'_, H> {
         self.ring_mut().post_reads(reading)
     }
 
-    /// Posts the local invalidations of a Reply that is withdrawn, if it is still there.
+    /// Posts the local invalidations of a Reply that is withdrawn, if it is still in the table.
     pub(super) fn post_withdrawal(&mut self, withdrawal: Withdrawal) -> PostResult<Withdrawal> {
         let Withdrawal { number, registered } = withdrawal;
         let (ring, pools) = self.parts();
@@ -259,8 +259,8 @@ impl<H: Handler> Sending<'_, H> {
     /// the cookie.
     ///
     /// Uses the slots that were reserved when the regions were registered. On an error the
-    /// connection is to be dropped; the cookie comes back at once if the device was not asked, and
-    /// else with the tear-down.
+    /// connection is to be dropped; the cookie comes back at once if nothing was posted, and
+    /// otherwise with the tear-down.
     pub(super) fn post_invalidations(
         &mut self,
         regions: &mut Regions,
@@ -277,7 +277,7 @@ impl<H: Handler> Sending<'_, H> {
         regions.invalidate(&mut chain, |registered| {
             let region = registered.id();
             left = left.saturating_sub(1);
-            // The last one is known anyway.
+            // The last one is named by its cookie.
             match cookie.take_if(|_| left == 0) {
                 Some(cookie) => Some(Owned::Cookie {
                     cookie,
@@ -296,8 +296,8 @@ impl<H: Handler> Sending<'_, H> {
         posted.map_err(|e| (e, None))
     }
 
-    /// Notes that the device may call RDMA Writes for that XID, or a Send that may be refused,
-    /// done when they are on their way.
+    /// Notes the XID of RDMA Writes, or of a Send that may be refused, which may still be
+    /// outstanding when the device has completed them.
     #[cold]
     fn note_written(&mut self, xid: Option<u32>) {
         self.written.rotate_right(1);
@@ -306,8 +306,8 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// The XID of the transfer, or of the Send that may be refused, that may be under way, if there
-    /// is one only.
+    /// Returns the XID of the transfers, or Sends that may be refused, that may be outstanding, if
+    /// all have the same one.
     pub(super) fn sole_inflight_xid(&self) -> Option<u32> {
         let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
         let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What all peers of a server have it provide, and post, together: each has its limits, but there
-//! may be many.
+//! The limits on provided memory, regions and Receives of all peers of a server together: each peer
+//! has its own limits, but there may be many peers.
 
 use kernel::{
     new_spinlock,
@@ -12,10 +12,10 @@ use kernel::{
     },
 };
 
-/// What is in use of the memory and the regions that there may be for all.
+/// The memory and regions in use for all peers.
 #[pin_data]
 pub(crate) struct ProvidedTotal {
-    /// Bytes, at most.
+    /// The most bytes.
     most: usize,
     #[pin]
     used: SpinLock<Used>,
@@ -26,7 +26,7 @@ struct Used {
     regions: u32,
 }
 
-/// A part of it, which goes back when this is dropped.
+/// A part of the total, which goes back when this is dropped.
 pub(crate) struct ProvidedShare {
     total: Arc<ProvidedTotal>,
     bytes: usize,
@@ -34,7 +34,7 @@ pub(crate) struct ProvidedShare {
 }
 
 impl ProvidedTotal {
-    /// For so many bytes at most. May sleep.
+    /// Creates a total of at most `most` bytes. May sleep.
     pub(crate) fn new(most: usize) -> Result<Arc<Self>> {
         let used = Used {
             bytes: 0,
@@ -46,14 +46,14 @@ impl ProvidedTotal {
         )
     }
 
-    /// How many of `bytes` bytes are beyond three quarters of what there may be: so many of others
-    /// are to be taken back, which takes a while, for which there is the last quarter.
+    /// Returns how many of `bytes` more bytes are beyond three quarters of the total: as many are
+    /// to be withdrawn from other Replies. That takes a while, for which there is the last quarter.
     pub(crate) fn excess(&self, bytes: usize) -> usize {
         let all = self.used.lock().bytes.saturating_add(bytes);
         all.saturating_sub(self.most - self.most / 4).min(bytes)
     }
 
-    /// Takes so many bytes of what there is. `EMSGSIZE` if that is more than is left.
+    /// Takes `bytes` bytes of the total. `EMSGSIZE` if fewer are left.
     pub(crate) fn take(this: &Arc<Self>, bytes: usize) -> Result<ProvidedShare> {
         let mut share = ProvidedShare::none(this.clone());
         share.grow(bytes)?;
@@ -62,7 +62,7 @@ impl ProvidedTotal {
 }
 
 impl ProvidedShare {
-    /// Nothing of it yet.
+    /// Creates an empty share.
     pub(crate) fn none(total: Arc<ProvidedTotal>) -> Self {
         Self {
             total,
@@ -71,7 +71,7 @@ impl ProvidedShare {
         }
     }
 
-    /// Makes it one of so many bytes at least. `EMSGSIZE` if that is more than is left.
+    /// Grows the share to at least `bytes` bytes. `EMSGSIZE` if fewer are left.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result {
         let mut used = self.total.used.lock();
         let all = used.bytes.saturating_add(bytes.saturating_sub(self.bytes));
@@ -84,12 +84,12 @@ impl ProvidedShare {
         Ok(())
     }
 
-    /// How many bytes it is.
+    /// Returns the number of its bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes a region of the `most` that there may be for all. `EMSGSIZE` if none is left.
+    /// Takes a region, of at most `most` for all peers. `EMSGSIZE` if none is left.
     pub(super) fn take_region(&self, most: u32) -> Result<Self> {
         let mut used = self.total.used.lock();
         if used.regions >= most {

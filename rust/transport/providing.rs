@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a Reply is provided for the peer to pull, and how it ends.
+//! The life of a Reply that the peer pulls: its regions, its withdrawal and its end.
 
 use crate::{
     kapi::{
@@ -46,15 +46,15 @@ pub(crate) struct Providing<'a, H: Handler> {
     provided: Option<KBox<Provided>>,
     segments: KVec<Segment>,
     limits: ProvidedLimits,
-    /// What is mapped is posted, or given back, before the tear-down takes it from the device.
+    /// Keeps the tear-down from deregistering mapped regions before they are posted or given back.
     poster: Poster<'a>,
     endpoint: &'a Endpoint<H>,
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Begins to provide a Reply, for which the bytes of `share` are kept, and which the peer may
-    /// read until `end`. One of the same XID is withdrawn. `EMSGSIZE` if that is more than `limits`
-    /// allow. May sleep.
+    /// Begins to provide a Reply, for which the bytes of `share` are held, and which the peer may
+    /// read until `end`. An earlier Reply with the same XID is withdrawn. `EMSGSIZE` if that is
+    /// beyond `limits`. May sleep.
     pub(crate) fn provide(
         &self,
         xid: u32,
@@ -91,8 +91,8 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// A region that covers nothing, for a Reply that has that share. `EMSGSIZE` if all that there
-    /// may be are in use. May sleep to make one.
+    /// Takes or makes an idle region for a Reply with that share. `EMSGSIZE` if all regions within
+    /// the limits are in use. May sleep to make one.
     fn region_to_provide(
         &self,
         share: &ProvidedShare,
@@ -118,8 +118,8 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Takes those regions from the device that were idle ever since this was called last. Returns
-    /// whether any are left. May sleep.
+    /// Deregisters the regions that were idle ever since the last call of this function. Returns
+    /// whether any regions are left. May sleep.
     pub(crate) fn trim_regions(&self) -> bool {
         let mut queue = self.lock();
         let idle = queue.idle_regions();
@@ -135,9 +135,9 @@ impl<H: Handler> Endpoint<H> {
         self.lock().has_regions()
     }
 
-    /// The peer has pulled the Reply of that XID, or does not want it; of one that is not there, or
-    /// not any more, nothing is to be done. `key` is what it has invalidated with that word.
-    /// `EINVAL` for one of another Reply: the connection must go. Does not sleep.
+    /// Handles the peer's report that it has pulled the Reply with this XID, or does not want it. A
+    /// report for no Reply has no effect. `key` is the key that the report has invalidated.
+    /// `EINVAL` for a key of another Reply: the connection must go. Does not sleep.
     pub(crate) fn pulled(&self, xid: u32, key: Option<InvalidatedKey<'_>>) -> Result {
         let taken = self.lock().provided.pulled(xid, key.as_ref())?;
         let Some(mut provided) = taken else {
@@ -157,8 +157,8 @@ impl<H: Handler> Endpoint<H> {
         self.post_or_queue(Work::Withdrawal(Withdrawal { number, registered }))
     }
 
-    /// Takes back the Replies whose time is over at `now`. Returns how many those are, and when
-    /// that of the next one is over, if there is one. `tell` is told the XIDs. Does not sleep.
+    /// Withdraws the Replies that have expired at `now`. Returns their number, and the time when
+    /// the next one expires, if there is one. `tell` is called with their XIDs. Does not sleep.
     pub(crate) fn withdraw_overdue(
         &self,
         now: Jiffies,
@@ -167,23 +167,23 @@ impl<H: Handler> Endpoint<H> {
         let withdrawn = self.withdraw_where(|provided| !is_before(now, provided.end), tell);
         let queue = self.lock();
         let provided = &queue.provided;
-        // Some may still wait to be posted.
+        // Some Replies may still wait to be posted.
         let later = || (!provided.is_empty()).then(|| now.wrapping_add(HZ));
         (withdrawn, provided.next_end().or_else(later))
     }
 
-    /// When the time of the first one is over, if there is one.
+    /// Returns the time when the first Reply expires, if there is one.
     pub(crate) fn first_provided_end(&self) -> Option<Jiffies> {
         self.lock().provided.next_end()
     }
 
-    /// Takes back one whose time is over at `end` or before, though it is not yet. Returns how many
-    /// bytes are kept for it, and `tell` is told its XID. Does not sleep.
+    /// Withdraws one Reply that expires at `end` or before, ahead of time. Returns the number of
+    /// bytes held for it. `tell` is called with its XID. Does not sleep.
     pub(crate) fn withdraw_early(&self, end: Jiffies, tell: impl FnOnce(u32)) -> Option<usize> {
         self.withdraw_one(|provided| !is_before(end, provided.end), tell)
     }
 
-    /// Takes back those that are chosen. Returns how many.
+    /// Withdraws all `chosen` Replies. Returns their number.
     fn withdraw_where(
         &self,
         chosen: impl Fn(&Provided) -> bool,
@@ -196,8 +196,8 @@ impl<H: Handler> Endpoint<H> {
         withdrawn
     }
 
-    /// Takes back one that is chosen, by the invalidation of its regions, if there is one. Returns
-    /// how many bytes are kept for it.
+    /// Withdraws one `chosen` Reply, if there is one, by the invalidation of its regions. Returns
+    /// the number of bytes held for it.
     fn withdraw_one(
         &self,
         chosen: impl Fn(&Provided) -> bool,
@@ -206,16 +206,16 @@ impl<H: Handler> Endpoint<H> {
         let (withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
         tell(xid);
         match self.post_or_queue(Work::Withdrawal(withdrawal)) {
-            // If the connection is going, all regions do.
+            // If the connection ends, all regions go with it.
             Ok(()) | Err(ENOTCONN) => (),
-            // Else it has to, or the peer would reach the Reply for as long as there is one.
+            // Otherwise it has to end, or the peer could read the Reply as long as it lasts.
             Err(_) => self.post_failed(),
         }
         Some(bytes)
     }
 
-    /// The local invalidations of one that was withdrawn have ended, well if that is `done`; after
-    /// a failure it stays until the tear-down has taken its regions from the device.
+    /// Handles the end of the local invalidations of a withdrawn Reply, a success if there is a
+    /// `done`. After a failure the Reply stays until the tear-down has deregistered its regions.
     pub(super) fn withdrawn(&self, number: u32, done: Option<Invalidated>) {
         let Some(done) = done else { return };
         let taken = self
@@ -229,7 +229,7 @@ impl<H: Handler> Endpoint<H> {
         self.let_out(provided);
     }
 
-    /// One whose regions cover nothing any more, or were never registered, goes.
+    /// Removes a Reply whose regions are invalid or were never registered.
     pub(super) fn let_out(&self, mut provided: KBox<Provided>) {
         while let Some(idle) = provided.regions.unmap(drop) {
             self.lock().put_region(idle, false);
@@ -239,8 +239,8 @@ impl<H: Handler> Endpoint<H> {
 }
 
 impl<'a, H: Handler> Providing<'a, H> {
-    /// Adds pieces of the Reply, behind those that were added before. `EMSGSIZE` when it takes more
-    /// regions than there can be; else as [`Region::map`]. May sleep.
+    /// Adds pieces of the Reply, behind those added before. `EMSGSIZE` if that needs more regions
+    /// than there can be; otherwise the errors of [`Region::map`]. May sleep.
     pub(crate) fn add(&mut self, pieces: &mut ExtentIter<'_>) -> Result {
         let provided = self.provided.as_mut().ok_or(EINVAL)?;
         let mut retry = MemoryRetry::of(H::ROLE);
@@ -266,12 +266,12 @@ impl<'a, H: Handler> Providing<'a, H> {
         Ok(())
     }
 
-    /// How the Read chunk names what was added.
+    /// Returns the segments of the Read chunk for the pieces that were added.
     pub(crate) fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Bytes of what was added.
+    /// Returns the number of bytes of the pieces that were added.
     pub(crate) fn bytes(&self) -> usize {
         self.segments
             .iter()
@@ -279,7 +279,7 @@ impl<'a, H: Handler> Providing<'a, H> {
             .sum()
     }
 
-    /// What is to be posted, as long as this is there.
+    /// Takes the Reply to post it, while this keeps the tear-down away.
     pub(super) fn take(&mut self) -> Option<KBox<Provided>> {
         self.provided.take()
     }

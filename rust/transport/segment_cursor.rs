@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Running through the segments of a chunk.
+//! A position in the segments of a chunk.
 
 use crate::transport::{
     endpoint::Handler,
@@ -9,14 +9,14 @@ use crate::transport::{
 use kernel::prelude::*;
 use xdr::Segment;
 
-/// What is left of a chunk.
+/// The rest of a chunk.
 pub(crate) struct SegmentCursor<I> {
     first: Segment,
     rest: I,
 }
 
 impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
-    /// All of a chunk.
+    /// Creates a cursor at the front of a chunk.
     pub(crate) fn new(rest: I) -> Self {
         let first = Segment {
             handle: 0,
@@ -27,7 +27,7 @@ impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
     }
 
     /// Adds the next `len` bytes of the chunk to a transfer, from `offset` of its memory.
-    /// `EMSGSIZE` if the chunk has not so many. May sleep.
+    /// `EMSGSIZE` if the chunk has fewer left. May sleep.
     #[inline]
     pub(crate) fn add<H: Handler>(
         &mut self,
@@ -43,7 +43,7 @@ impl<I: Iterator<Item = Segment>> SegmentCursor<I> {
             let part = len.min(self.first.length as usize);
             transfer.add(offset, part, &self.first)?;
             self.first.length -= part as u32;
-            // The peer's addresses may end anywhere.
+            // The peer's addresses may wrap around.
             self.first.offset = self.first.offset.wrapping_add(part as u64);
             offset += part;
             len -= part;

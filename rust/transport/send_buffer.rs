@@ -41,27 +41,27 @@ use xdr::{
     Segment, //
 };
 
-/// A buffer for one Send. Its memory stays mapped while the tear-down waits for it; it can be
-/// posted as long as that has not begun.
+/// A buffer for one Send. The tear-down waits for it before it unmaps its memory; the buffer can be
+/// posted until the tear-down has begun.
 pub(crate) struct SendBuffer<'a, H: Handler> {
-    /// None at the end.
+    /// None only while it is dropped.
     buffer: Option<DmaBuffer>,
-    /// Bytes of the header, and the direction of its message.
+    /// The length of the header in bytes, and the direction of its message.
     header: (usize, Option<Direction>),
     endpoint: &'a Endpoint<H>,
 }
 
-/// What goes with a message that waits for its turn.
+/// The work that goes with a message, which may wait for its turn.
 pub(crate) struct Attached<'a, H: Handler> {
-    /// The XID of the RPC, to report a failure with.
+    /// The XID of the RPC, for the report of a failure.
     pub(crate) xid: Option<u32>,
-    /// A key of the peer's that it invalidates.
+    /// A key of the peer's that the Send invalidates.
     pub(crate) invalidate: Option<u32>,
-    /// RDMA Writes in front of it.
+    /// RDMA Writes in front of the Send.
     pub(crate) writes: Option<RwBuilder<'a, H>>,
     /// The Reply itself, if the peer is to pull it.
     pub(crate) provided: Option<Providing<'a, H>>,
-    /// The peer may have no room for it.
+    /// The peer may have no room for the Send.
     pub(crate) may_be_refused: bool,
 }
 
@@ -77,42 +77,42 @@ impl<H: Handler> Default for Attached<'_, H> {
     }
 }
 
-/// What a buffer is for.
+/// The purpose of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A Call, which leaves room for what comes back by itself, and goes behind it.
+    /// A Call, which leaves room for messages that completions post, and goes behind them.
     Call,
-    /// Another message. Like a Call it finds room at once where this is a requester.
+    /// Another message. At a requester it finds room at once, like a Call.
     Message,
-    /// A message that waits for room, from a handler: memory for it is not waited for.
+    /// A message that waits for room, from a handler: allocation does not wait for memory.
     Queued,
-    /// A message that finds room at once, from a handler: only what is in the pool will do.
+    /// A message that finds room at once, from a handler: only a pooled buffer will do.
     Pooled,
 }
 
 impl<H: Handler> Sending<'_, H> {
-    /// Returns the room that there has to be.
+    /// Returns the number of slots that have to be free.
     #[inline]
     fn room_for(&self, purpose: Purpose) -> u32 {
         match (H::ROLE, purpose) {
-            // What a responder posts waits for room by itself.
+            // Posts of a responder wait for room in the queue.
             (Role::Responder, _) | (_, Purpose::Queued) => 0,
             (_, Purpose::Message | Purpose::Pooled) => self.longest_call,
             (_, Purpose::Call) if self.longest_read == 0 => self.longest_call,
-            // What comes back by itself has room beside that, and for another Call: so it never
-            // waits for a Reply.
+            // Messages that completions post have room beside that of a Call, and of one more: so
+            // they never wait for a Reply.
             (_, Purpose::Call) => 2 * self.longest_call + self.longest_read,
         }
     }
 
-    /// Takes a buffer. None where the caller is to make one, outside the lock.
+    /// Takes a buffer. None if the caller is to make one, outside the lock.
     #[inline]
     pub(super) fn get_buffer(&mut self, purpose: Purpose) -> Result<Option<DmaBuffer>> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
-        // What waits may be the word to the server that has given back the Call's credit: that goes
-        // first, though there may be room for the Call already.
+        // The waiting message may be the RDMA_DONE of the Reply that has given back this Call's
+        // credit: it goes first, though there may be room for the Call already.
         let behind = purpose == Purpose::Call && self.longest_read != 0 && self.has_pending();
         if behind || self.sq_avail() < self.room_for(purpose) as usize {
             return Err(EAGAIN);
@@ -122,7 +122,7 @@ impl<H: Handler> Sending<'_, H> {
             self.short = true;
             return Ok(Some(buffer));
         }
-        // As long as more can be made, one stays back for when they cannot.
+        // As long as more can be made, one stays back for when allocation fails.
         let back = usize::from(self.made < self.limit);
         if self.buffers.len() > back {
             return Ok(self.buffers.pop());
@@ -139,8 +139,8 @@ impl<H: Handler> Endpoint<H> {
     /// Takes a buffer to send from. May sleep to make one for a [`Purpose::Call`] or a
     /// [`Purpose::Message`].
     ///
-    /// `EAGAIN` when none can be had now: [`Handler::sq_space`] is called when that changes.
-    /// `ENOTCONN` when the connection is going.
+    /// `EAGAIN` if none is available now: [`Handler::sq_space`] is called when that changes.
+    /// `ENOTCONN` when the connection ends.
     #[inline]
     pub(crate) fn send_buffer(&self, purpose: Purpose) -> Result<SendBuffer<'_, H>> {
         let buffer = self.lock().get_buffer(purpose)?;
@@ -158,7 +158,7 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// Makes a buffer, since there was none. If it cannot be made, the one that stayed back.
+    /// Makes a buffer, or if that fails takes the one that stayed back.
     #[cold]
     fn make_send_buffer(&self, maker: Maker) -> Result<DmaBuffer> {
         let _scope = self.handler().memory_scope();
@@ -187,13 +187,13 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.header.0
     }
 
-    /// What its Send is called in trace events.
+    /// Returns the name of its Send in trace events.
     pub(crate) fn id(&self) -> CompletionId {
         let number = self.buffer.as_ref().map_or(0, |buffer| buffer.id);
         CompletionId::new(self.endpoint.cqs().0, number)
     }
 
-    /// Returns all bytes.
+    /// Returns all bytes of the buffer.
     #[inline]
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
@@ -202,8 +202,8 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         }
     }
 
-    /// Covers pieces with one more region of `regions`, as many as fit, and says how a chunk of the
-    /// message names it; as [`Endpoint::map`]. The poster is to stay until the message is posted.
+    /// Covers pieces, as many as fit, with one more region of `regions`, and returns its segment;
+    /// see [`Endpoint::map`]. The poster must stay until the message is posted.
     #[inline]
     pub(crate) fn map(
         &self,
@@ -218,24 +218,24 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.endpoint.map(poster, regions, what, task)
     }
 
-    /// How a Write chunk of the message names room for `len` bytes of XDR padding, for a task. None
-    /// if that was not provided, or is not needed.
+    /// Returns the segment of a Write chunk for `len` bytes of XDR padding, for a task. None if
+    /// there is no memory for padding, or none is needed.
     pub(crate) fn padding(&self, len: usize, task: impl Fn() -> TaskId) -> Option<Segment> {
         self.endpoint.padding(len, task)
     }
 
-    /// Posts the Send of the header and the `len` bytes that follow it, behind what goes with it,
+    /// Posts the Send of the header and the `len` bytes that follow it, behind the work `with` it,
     /// in one chain. It waits for its turn without the caller. A failure is reported with the XID.
     ///
-    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection is
-    /// going. If the device refuses it, [`Handler::failed`] is called.
+    /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection
+    /// ends. If the device refuses it, [`Handler::failed`] is called.
     #[inline]
     pub(crate) fn send(self, len: usize, with: Attached<'_, H>) -> Result {
         let Attached {
             xid,
             invalidate,
             writes,
-            // Its poster stays until this returns: the tear-down waits for what is mapped.
+            // Its poster stays until this returns: the tear-down waits for mapped regions.
             mut provided,
             may_be_refused,
         } = with;
@@ -255,8 +255,8 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// and the `len` bytes that follow it, in one chain, for a task or none: there is room, since
     /// the buffer is there.
     ///
-    /// After an error the connection must be dropped. The regions count as registered where nobody
-    /// knows what was posted, and were given back where nothing was. `EINVAL` if they are another
+    /// After an error the connection must be dropped. The regions count as registered if it is
+    /// unknown what was posted, and were given back if nothing was. `EINVAL` if they are another
     /// queue pair's.
     #[inline]
     pub(crate) fn post(
@@ -272,19 +272,19 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         }
     }
 
-    /// Returns the message of the header and the `len` bytes that follow it, and whose it is.
+    /// Returns the message of the header and the `len` bytes that follow it, and its endpoint.
     #[inline]
     fn into_message(mut self, len: usize) -> Option<(&'a Endpoint<H>, Message)> {
         let (header, direction) = self.header;
         let buffer = self.buffer.take()?;
         let message = Message::new(buffer, header.saturating_add(len), direction);
         let taken = (self.endpoint, message);
-        // Nothing is left in it.
+        // Nothing is left to drop.
         core::mem::forget(self);
         Some(taken)
     }
 
-    /// It was not posted.
+    /// Gives an unposted buffer back.
     #[cold]
     fn put_back(&mut self) {
         if let Some(buffer) = self.buffer.take() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an endpoint has beside the ring of posted work, under its lock: buffers and regions that
-//! are free, and what waits for its turn.
+//! The state of an endpoint beside the ring of posted work, under the ring's lock: free buffers and
+//! regions, and the work that waits for its turn.
 
 use crate::{
     kapi::{
@@ -36,13 +36,13 @@ pub(crate) struct SendQueue<C> {
     pub(crate) flow: Flow,
     /// The last number that was given to a buffer or a transfer.
     last_id: u32,
-    /// Room for the longest Call, by [`longest_call`].
+    /// The slots for the longest Call, by [`longest_call`].
     pub(super) longest_call: u32,
-    /// Requests of the longest RDMA Reads of a requester, none if it has none.
+    /// The requests of the longest RDMA Reads of a requester; zero if it has none.
     pub(super) longest_read: u32,
     pub(super) reserved: u32,
     pub(super) pending: Fifo<Work<C>>,
-    /// For whom the latest RDMA Writes were, and Sends that may be refused.
+    /// The XIDs of the latest RDMA Writes, and of Sends that may be refused.
     pub(super) written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
     lost: bool,
@@ -50,10 +50,10 @@ pub(crate) struct SendQueue<C> {
     pub(super) buffers: KVVec<DmaBuffer>,
     pub(super) made: u32,
     pub(super) limit: u32,
-    /// Somebody could not make a buffer, or may not: the last one must come back soon.
+    /// A buffer could not be made, or must not be: the last one must come back soon.
     pub(super) short: bool,
     idle: KVec<Region<Idle>>,
-    /// Regions, idle or not.
+    /// The number of regions, idle or not.
     regions: u32,
     pub(super) provided: ProvidedTable,
 }
@@ -87,14 +87,13 @@ impl<C> SendQueue<C> {
         })
     }
 
-    /// A number that no other buffer or transfer has.
+    /// Returns a number that no other buffer or transfer has.
     pub(super) fn next_id(&mut self) -> u32 {
         self.last_id = self.last_id.wrapping_add(1);
         self.last_id
     }
 
-    /// The buffer that its taker was to make could not be made: the one that stayed back, if it is
-    /// still there.
+    /// Takes the buffer that stayed back, if it is still there, since a new one could not be made.
     pub(super) fn not_made(&mut self) -> Option<DmaBuffer> {
         self.made -= 1;
         self.short = true;
@@ -142,7 +141,7 @@ impl<C> SendQueue<C> {
         Ok(true)
     }
 
-    /// The region that was expected is there, or will not be.
+    /// Adds the expected region, or notes that it could not be made.
     pub(super) fn add_region(&mut self, region: Option<Region<Idle>>) {
         match region {
             Some(region) => self.put_region(region, false),
@@ -150,44 +149,44 @@ impl<C> SendQueue<C> {
         }
     }
 
-    /// Takes the idle region that was not used for longest, which is to be no more.
+    /// Takes the idle region that was not used for longest, to be deregistered.
     pub(super) fn give_up_region(&mut self) -> Option<Region<Idle>> {
         let region = self.idle.remove(0).ok()?;
         self.regions -= 1;
         Some(region)
     }
 
-    /// Whether there are regions, idle or not.
+    /// Returns whether there are regions, idle or not.
     pub(super) fn has_regions(&self) -> bool {
         self.regions != 0
     }
 
-    /// How many regions are idle.
+    /// Returns the number of idle regions.
     pub(super) fn idle_regions(&self) -> usize {
         self.idle.len()
     }
 
-    /// Whether anybody waits for a turn.
+    /// Returns whether any work waits for its turn.
     pub(super) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The connection is lost, by the peer or by this end. Returns whether that is news.
+    /// Notes that the connection is lost, by the peer or this end. Returns whether that is new.
     pub(super) fn lose(&mut self) -> bool {
         !core::mem::replace(&mut self.lost, true)
     }
 
-    /// Takes what waits for its turn, for tear-down.
+    /// Takes the work that waits for its turn, for the tear-down.
     pub(super) fn take_pending(&mut self) -> Fifo<Work<C>> {
         core::mem::take(&mut self.pending)
     }
 
-    /// Takes what is provided, for tear-down.
+    /// Takes the provided Replies, for the tear-down.
     pub(super) fn take_provided(&mut self) -> ProvidedTable {
         core::mem::take(&mut self.provided)
     }
 
-    /// Takes all pooled buffers and idle regions, for tear-down.
+    /// Takes all pooled buffers and idle regions, for the tear-down.
     pub(super) fn take_pools(&mut self) -> (KVVec<DmaBuffer>, KVec<Region<Idle>>) {
         (
             core::mem::take(&mut self.buffers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The trace events that an end has of its work requests, under names of its own.
+//! The trace events of an end's work requests, under names of its own.
 
 use crate::{
     kapi::{
@@ -34,11 +34,11 @@ use xdr::{
     Segment, //
 };
 
-/// What a work request of a send queue is for.
+/// The kind of a work request of a send queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WrKind {
     Send,
-    /// An RDMA Write, for a Write chunk or the Reply chunk; the last of those.
+    /// An RDMA Write for a Write chunk or the Reply chunk; whether it is the last for that.
     Write {
         reply_chunk: bool,
         last: bool,
@@ -46,7 +46,7 @@ pub(super) enum WrKind {
     Registration,
     /// A local invalidation, which others of the chain follow.
     Invalidation,
-    /// The last one of a chain.
+    /// The last local invalidation of a chain.
     LastInvalidation(Waiter),
 }
 
@@ -54,7 +54,7 @@ fn with(wc: Wc, id: CompletionId) -> (CompletionId, u32, u32) {
     (id, wc.status(), wc.vendor_err())
 }
 
-/// How a chunk names what a region covers.
+/// Returns the segment of a chunk that names the memory that a region covers.
 #[inline]
 pub(super) fn segment(key: RemoteKey) -> Segment {
     Segment {
@@ -64,7 +64,7 @@ pub(super) fn segment(key: RemoteKey) -> Segment {
     }
 }
 
-/// A region was taken from the device, or that failed.
+/// Reports that a region was deregistered, or that this failed.
 pub(super) fn deregistered(covered: Covered, result: Result) {
     match result {
         Ok(()) => unmapped(covered),
@@ -77,13 +77,13 @@ pub(super) fn deregistered(covered: Covered, result: Result) {
     }
 }
 
-/// Memory was taken from the device.
+/// Reports that memory was unmapped.
 pub(super) fn unmapped(covered: Covered) {
     trace::xprtrdma_mr_unmap(|| covered.into());
 }
 
-/// A message is about to be posted that invalidates that key, if any, for a task or none, with
-/// those flags.
+/// Reports a message about to be posted, with the key that it invalidates, for a task or none, and
+/// its flags.
 #[inline]
 pub(super) fn message_posted(
     role: Role,
@@ -101,7 +101,7 @@ pub(super) fn message_posted(
     }
 }
 
-/// What something was about that waits for room in a send queue: it begins to, is posted after
+/// The stage of a post that waits for room in a send queue: it begins to wait, is posted after
 /// that, or could not be posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waiting {
@@ -110,11 +110,11 @@ pub(super) enum Waiting {
     NotPosted(Error),
 }
 
-/// Something waits for room in a send queue, with so much room of so much.
+/// Reports the stage of a waiting post, with the free slots and the size of the send queue.
 #[cold]
 pub(super) fn waiting(role: Role, what: Waiting, state: impl FnOnce() -> (CompletionId, u32, u32)) {
     match (role, what) {
-        // The RPC layer's events tell of those of a requester.
+        // The RPC layer has events of its own for requesters.
         (Role::Requester, _) => (),
         (Role::Responder, Waiting::Begins) => trace::svcrdma_sq_full(state),
         (Role::Responder, Waiting::Ends) => trace::svcrdma_sq_retry(state),
@@ -125,15 +125,15 @@ pub(super) fn waiting(role: Role, what: Waiting, state: impl FnOnce() -> (Comple
     }
 }
 
-/// There is no region.
+/// Reports that there is no region.
 pub(super) fn not_made(error: &Error) {
-    // The connection is going otherwise, and nobody was asked for one.
+    // With this error the connection is ending, and no region was asked for.
     if *error != ENOTCONN {
         trace::xprtrdma_frwr_alloc(|| (0, *error));
     }
 }
 
-/// Memory could not be covered.
+/// Reports that memory could not be covered.
 pub(super) fn not_mapped(why: &NotMapped) {
     let Covered {
         id,
@@ -151,7 +151,7 @@ pub(super) fn not_mapped(why: &NotMapped) {
     }
 }
 
-/// A part of a connection could not be made.
+/// Reports that a part of a connection could not be made.
 pub(super) fn no_part(role: Role, part: Part, failure: impl FnOnce() -> (SocketAddress, Error)) {
     match (role, part) {
         (Role::Responder, Part::ProtectionDomain) => trace::svcrdma_pd_err(failure),
@@ -161,15 +161,15 @@ pub(super) fn no_part(role: Role, part: Part, failure: impl FnOnce() -> (SocketA
     }
 }
 
-/// There is no message buffer.
+/// Reports that there is no message buffer.
 pub(super) fn no_buffer(role: Role, error: Error) {
     if role == Role::Requester && error == ENOBUFS {
-        // It could not be mapped, and so has no address of the device's: all ones.
+        // It could not be mapped, and so has no DMA address: all ones.
         trace::xprtrdma_dma_maperr(|| u64::MAX);
     }
 }
 
-/// A Receive is about to be posted.
+/// Reports that a Receive is about to be posted.
 #[inline]
 pub(super) fn receive_posted(role: Role, id: impl FnOnce() -> CompletionId) {
     match role {
@@ -178,7 +178,7 @@ pub(super) fn receive_posted(role: Role, id: impl FnOnce() -> CompletionId) {
     }
 }
 
-/// A message of so many bytes was received.
+/// Reports that a message of `len` bytes was received.
 #[inline]
 pub(super) fn received(role: Role, id: impl FnOnce() -> CompletionId, len: usize) {
     match role {
@@ -189,7 +189,7 @@ pub(super) fn received(role: Role, id: impl FnOnce() -> CompletionId, len: usize
     }
 }
 
-/// A Receive failed.
+/// Reports that a Receive failed.
 pub(super) fn receive_failed(role: Role, id: CompletionId, wc: Wc) {
     match (role, wc.is_flush()) {
         (Role::Responder, true) => trace::svcrdma_wc_recv_flush(|| with(wc, id)),
@@ -202,9 +202,9 @@ fn receive_outcome(id: CompletionId, len: u32, wc: Wc) -> (CompletionId, u32, u3
     (id, len, wc.status(), wc.vendor_err())
 }
 
-/// Whether [`ended`] is listened to.
+/// Returns whether a trace event of [`ended`] is enabled.
 #[inline]
-pub(super) fn tells_of_ends(role: Role) -> bool {
+pub(super) fn traces_ends(role: Role) -> bool {
     match role {
         Role::Responder => {
             trace::on::svcrdma_wc_send()
@@ -220,11 +220,11 @@ pub(super) fn tells_of_ends(role: Role) -> bool {
     }
 }
 
-/// A request of a send queue has ended well, other than RDMA Reads.
+/// Reports the success of a request of a send queue, other than an RDMA Read.
 #[inline]
 pub(super) fn ended(role: Role, kind: WrKind, id: CompletionId) {
     match (role, kind) {
-        // Told once for all that are for the same kind of chunk.
+        // Reported once for all Writes to the same kind of chunk.
         (_, WrKind::Write { last: false, .. }) => (),
         (_, WrKind::Write { reply_chunk, .. }) => {
             if reply_chunk {
@@ -233,14 +233,14 @@ pub(super) fn ended(role: Role, kind: WrKind, id: CompletionId) {
                 trace::svcrdma_wc_write(|| id);
             }
         }
-        // Nobody asks for the completion of a registration.
+        // Successful registrations are not reported.
         (_, WrKind::Registration) => (),
         (Role::Responder, _) => trace::svcrdma_wc_send(|| id),
         (Role::Requester, _) => completed(kind, id, Wc::SUCCESS),
     }
 }
 
-/// A request of a send queue failed, other than an RDMA Read.
+/// Reports the failure of a request of a send queue, other than an RDMA Read.
 pub(super) fn send_failed(role: Role, kind: WrKind, id: CompletionId, wc: Wc) {
     if role == Role::Requester {
         return completed(kind, id, wc);
@@ -259,7 +259,7 @@ pub(super) fn send_failed(role: Role, kind: WrKind, id: CompletionId, wc: Wc) {
     }
 }
 
-/// A request of a requester has ended, well or not.
+/// Reports the completion of a requester's request, successful or not.
 #[inline]
 fn completed(kind: WrKind, id: CompletionId, wc: Wc) {
     match kind {
@@ -273,21 +273,21 @@ fn completed(kind: WrKind, id: CompletionId, wc: Wc) {
     }
 }
 
-/// There is no memory for a transfer of so many elements.
+/// Reports that there is no memory for a transfer of `elements`.
 pub(super) fn no_transfer(role: Role, queue: u32, elements: usize) {
     if role == Role::Responder {
         trace::svcrdma_rwctx_empty(|| (queue, elements as u32));
     }
 }
 
-/// Memory could not be added to a transfer.
+/// Reports that memory could not be added to a transfer.
 pub(super) fn not_added(role: Role, queue: u32, (rkey, iova): (u32, u64), why: &NotAdded) {
     if role == Role::Responder && why.elements != 0 {
         trace::svcrdma_dma_map_rw_err(|| (queue, rkey, iova, why.elements, why.error));
     }
 }
 
-/// RDMA Reads are about to be posted. When that is, if somebody asks for how long they take.
+/// Reports that RDMA Reads are about to be posted. Returns the time, if their latency is traced.
 pub(super) fn read_posted(
     role: Role,
     id: CompletionId,
@@ -300,8 +300,8 @@ pub(super) fn read_posted(
     trace::on::svcrdma_wc_read().then(Instant::now)
 }
 
-/// RDMA Writes are about to be posted: so many requests, and from which on they are for the Reply
-/// chunk.
+/// Reports that RDMA Writes are about to be posted: `requests` in all, those from
+/// `reply_chunk_from` on for the Reply chunk.
 pub(super) fn writes_posted(id: CompletionId, requests: usize, reply_chunk_from: usize) {
     let writes = requests.min(reply_chunk_from);
     if writes != 0 {
@@ -312,7 +312,7 @@ pub(super) fn writes_posted(id: CompletionId, requests: usize, reply_chunk_from:
     }
 }
 
-/// RDMA Reads have ended well, which were posted then.
+/// Reports the success of RDMA Reads, with the time of their post.
 pub(super) fn read(
     role: Role,
     id: CompletionId,
@@ -323,14 +323,14 @@ pub(super) fn read(
         return;
     }
     trace::svcrdma_wc_read(|| {
-        // The clock is not read while the event is off, so what was posted then has no time.
+        // The clock is not read while the event is disabled, so Reads posted then have no time.
         let elapsed = posted.map(Instant::<Monotonic>::elapsed);
         let latency = elapsed.map_or(0, |elapsed| elapsed.as_micros_ceil());
         (id, latency, transfer.bytes())
     });
 }
 
-/// RDMA Reads failed, or one of them.
+/// Reports the failure of RDMA Reads, or of one of them.
 pub(super) fn read_failed(role: Role, id: CompletionId, wc: Wc) {
     match (role, wc.is_flush()) {
         (Role::Requester, _) => (),
@@ -339,7 +339,7 @@ pub(super) fn read_failed(role: Role, id: CompletionId, wc: Wc) {
     }
 }
 
-/// The memory of a transfer was taken from the device.
+/// Reports that the memory of a transfer was unmapped.
 pub(super) fn released(role: Role, id: CompletionId, transfer: &RwCtx) {
     if role == Role::Responder {
         trace::svcrdma_cc_release(|| (id, transfer.requests() as u32));

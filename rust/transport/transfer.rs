@@ -41,9 +41,9 @@ pub(crate) struct RwBuilder<'a, H: Handler> {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// A transfer between `memory` and at most `parts` segments of the peer. May sleep, but of a
-    /// requester does not wait for memory: it pulls in handlers, and those who free memory wait for
-    /// these.
+    /// Creates a transfer between `memory` and at most `parts` segments of the peer. May sleep. At
+    /// a requester allocation does not wait for memory: it pulls in handlers, and tasks that free
+    /// memory wait for these.
     pub(crate) fn transfer(
         &self,
         kind: TransferKind,
@@ -71,7 +71,7 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// RDMA Reads have ended; their memory was taken from the device.
+    /// Ends RDMA Reads, whose memory was unmapped.
     pub(super) fn end_read(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let id = CompletionId::new(self.cqs().0, reading.owned.number);
         trace::released(H::ROLE, id, &reading.transfer);
@@ -80,15 +80,15 @@ impl<H: Handler> Endpoint<H> {
 }
 
 impl<H: Handler> RwBuilder<'_, H> {
-    /// What is added from here on is for the Reply chunk.
+    /// Begins the part of the transfer that is for the Reply chunk.
     pub(crate) fn begin_reply_chunk(&mut self) {
         self.reply_chunk_from = self.transfer.requests();
     }
 
     /// Adds `len` bytes of the memory, from `offset`, and as many at the front of the peer's
-    /// segment. `EMSGSIZE` when there is no room for it, or not so much memory; `EAGAIN` when the
-    /// device needs regions for it, and all are in use. May sleep; of a responder also while memory
-    /// is short for a moment.
+    /// segment. `EMSGSIZE` if there is no room for it, or too little memory; `EAGAIN` if the device
+    /// needs regions for it, and all are in use. May sleep; at a responder also while memory is
+    /// short for a moment.
     pub(crate) fn add(&mut self, mut offset: usize, mut len: usize, segment: &Segment) -> Result {
         let mut at = (segment.handle, segment.offset);
         let mut retry = MemoryRetry::of(H::ROLE);
@@ -100,7 +100,7 @@ impl<H: Handler> RwBuilder<'_, H> {
                     continue;
                 }
             };
-            // The peer's addresses may end anywhere.
+            // The peer's addresses may wrap around.
             at.1 = at.1.wrapping_add(part as u64);
             offset += part;
             len -= part;
@@ -116,12 +116,12 @@ impl<H: Handler> RwBuilder<'_, H> {
         })
     }
 
-    /// Whether there is nothing to post.
+    /// Returns whether there is nothing to post.
     pub(crate) fn is_empty(&self) -> bool {
         self.transfer.requests() == 0
     }
 
-    /// How many pieces of memory were added, each for one segment of the peer.
+    /// Returns the number of pieces of memory that were added, each for one segment of the peer.
     pub(crate) fn pieces(&self) -> usize {
         self.transfer.pieces()
     }
@@ -145,7 +145,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         self.endpoint.post_or_queue(Work::Reads(reading))
     }
 
-    /// The RDMA Writes, if there are any.
+    /// Returns the RDMA Writes, if there are any.
     pub(super) fn into_writes(self) -> Option<Writes> {
         let Self {
             transfer,
@@ -153,7 +153,7 @@ impl<H: Handler> RwBuilder<'_, H> {
             reply_chunk_from,
             ..
         } = self;
-        // One without requests gives its memory back here, and not under the lock of the queue.
+        // Without requests the memory is given back here, and not under the lock of the queue.
         (transfer.requests() != 0).then_some(Writes {
             transfer,
             number,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Whose turn it is to post.
+//! The order in which waiting work is posted.
 //!
-//! What finds no room takes its turn, and completions post what is next: so nobody polls, no wakeup
-//! can be lost, and a lost connection has no one to wake. Calls alone never wait here: the RPC
-//! layer holds them back, so whoever makes one sees first that there is room.
+//! Work without room takes its turn, and completions post the next: so nothing polls, no wakeup can
+//! be lost, and a lost connection has no task to wake. Only Calls never wait here: the RPC layer
+//! holds them back, so the sender of a Call first sees that there is room.
 //!
-//! Two things may be short: room in the send queue, which all need, and what some need beside it
-//! (RDMA Reads a place of their own). Room is had first come, first served; who waits for the other
-//! lets pass who does not need it.
+//! Two things may be short: room in the send queue, which all work needs, and what some work needs
+//! beside it (RDMA Reads need a place of their own). Room is given first come, first served; work
+//! that waits for a place lets pass work that needs none.
 
 use crate::{
     kapi::{
@@ -40,7 +40,7 @@ use crate::{
 use kernel::prelude::*;
 use xdr::Role;
 
-/// What became of something that was to be posted.
+/// The outcome of a request to post.
 enum Turn {
     /// It is posted.
     Posted,
@@ -51,21 +51,21 @@ enum Turn {
 }
 
 impl<H: Handler> Sending<'_, H> {
-    /// Returns the room that is a Call's, which has seen it and has it until it is posted.
+    /// Returns the number of slots that are kept for a Call, whose sender has seen them free.
     #[inline]
-    fn left_for_a_call(&self) -> usize {
+    fn reserved_for_call(&self) -> usize {
         match H::ROLE {
             Role::Requester => self.longest_call as usize,
             Role::Responder => 0,
         }
     }
 
-    /// Returns the number of requests that one may have. What is not signaled may never make room
-    /// by itself.
+    /// Returns the most requests that one item may have. Unsignaled requests may never make room by
+    /// themselves.
     #[inline]
     fn most_requests(&self) -> usize {
         match H::ROLE {
-            // An RDMA_DONE is a single one.
+            // An RDMA_DONE is a single request.
             Role::Requester => self.longest_read.max(1) as usize,
             Role::Responder => {
                 let capacity = self.ring().capacity();
@@ -74,13 +74,13 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Returns whether there is what it needs beside room.
+    /// Returns whether all that `work` needs beside room is free.
     #[inline]
     fn is_ready(&self, work: &Work<H::Cookie>) -> bool {
         !matches!(work, Work::Reads(_)) || !self.ring().reads().is_full()
     }
 
-    /// Returns the place of whose turn it is.
+    /// Returns the place of the work whose turn it is.
     #[inline]
     fn first_ready(&self) -> Option<usize> {
         let mut places = 0..self.pending.len();
@@ -92,11 +92,11 @@ impl<H: Handler> Sending<'_, H> {
 
     #[inline]
     fn has_room(&self, work: &Work<H::Cookie>) -> bool {
-        work.requests() + self.left_for_a_call() <= self.sq_avail()
+        work.requests() + self.reserved_for_call() <= self.sq_avail()
     }
 
-    /// Posts it, or lets it wait for its turn. `EMSGSIZE` when it is too much for the queue. What
-    /// is given back was not posted. Does not sleep.
+    /// Posts the work, or lets it wait for its turn. `EMSGSIZE` if it is too much for the queue.
+    /// Work that is given back was not posted. Does not sleep.
     #[inline]
     fn post_or_queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
         if !self.ring().is_open() {
@@ -120,7 +120,7 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Lets it wait for its turn.
+    /// Lets the work wait for its turn.
     #[cold]
     fn queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
         trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
@@ -130,8 +130,8 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Posts those whose turn it is, as far as there is room. Returns whether nobody waits any more
-    /// who did. After an error the connection is to be dropped; what is given back was not posted.
+    /// Posts waiting work in turn, as far as there is room. Returns whether some waited and none is
+    /// left. After an error the connection is to be dropped; work given back was not posted.
     fn post_pending(&mut self) -> Result<bool, Option<Work<H::Cookie>>> {
         let waited = self.has_pending();
         while self.ring().is_open() {
@@ -144,7 +144,7 @@ impl<H: Handler> Sending<'_, H> {
         Ok(waited && !self.has_pending())
     }
 
-    /// Takes out whose turn it is, if there is room for that.
+    /// Takes the work whose turn it is, if there is room for it.
     fn take_next(&mut self) -> Option<Work<H::Cookie>> {
         let place = self.first_ready()?;
         if !self.has_room(self.pending.get(place)?) {
@@ -153,8 +153,8 @@ impl<H: Handler> Sending<'_, H> {
         self.pending.remove(place)
     }
 
-    /// Posts it. After an error what does not come back counts as posted, since nobody knows
-    /// better: the tear-down flushes it.
+    /// Posts the work. After an error, work that is not given back counts as posted, since its
+    /// state is unknown: the tear-down flushes it.
     #[inline]
     fn post(&mut self, work: Work<H::Cookie>) -> PostResult<Work<H::Cookie>> {
         let number = work.number();
@@ -177,7 +177,7 @@ impl<H: Handler> Sending<'_, H> {
         })
     }
 
-    /// Posts what is next, since there is room; or says that the connection is lost.
+    /// Posts waiting work, since there is room; or reports that the connection is lost.
     pub(super) fn make_room(mut self) {
         let (endpoint, pending) = (self.qp(), self.post_pending());
         drop(self);
@@ -193,7 +193,7 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Returns what trace events say of the queue, beside whom they are about.
+    /// Returns the state of the queue for a trace event about the work with this number.
     fn trace_sq(&self, number: u32) -> (CompletionId, u32, u32) {
         (
             self.id_of(number),
@@ -204,13 +204,12 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Returns whether something waits for its turn. [`Handler::sq_space`] is called when that
-    /// changes.
+    /// Returns whether work waits for its turn. [`Handler::sq_space`] is called when that changes.
     pub(crate) fn is_send_queue_full(&self) -> bool {
         self.lock().has_pending()
     }
 
-    /// Has it posted, now or when its turn comes. After an error it was not, and will not be.
+    /// Posts the work, now or when its turn comes. After an error it was not, and will not be.
     #[inline]
     pub(super) fn post_or_queue(&self, work: Work<H::Cookie>) -> Result {
         let posted = self.lock().post_or_queue(work);
@@ -220,7 +219,7 @@ impl<H: Handler> Endpoint<H> {
                 self.handler().sq_full();
                 Ok(())
             }
-            // Nobody knows what of it the device has: it comes back with the tear-down.
+            // It is unknown how much of it the device has: it comes back with the tear-down.
             Ok(Turn::Failed) => {
                 self.post_failed();
                 Ok(())
@@ -232,19 +231,19 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Posts what is next, since there is room in the send queue; or says that the connection is
+    /// Posts waiting work, since there is room in the send queue; or reports that the connection is
     /// lost. Not with the lock of an RPC held.
     pub(crate) fn make_room(&self) {
         self.lock().make_room();
     }
 
-    /// Says that something could not be posted: the connection is lost.
+    /// Reports that work could not be posted: the connection is lost.
     #[cold]
     pub(super) fn post_failed(&self) {
         self.handler().failed(WcError::not_posted());
     }
 
-    /// Gives back what waits for its turn: nobody takes one any more.
+    /// Gives the waiting work back: turns have ended.
     pub(super) fn turn_away_pending(&self) {
         let mut pending = self.lock().take_pending();
         while let Some(work) = pending.pop() {
@@ -252,7 +251,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Gives back what has waited for its turn, and will not be posted.
+    /// Gives back work that has waited for its turn, and will not be posted.
     fn turn_away(&self, work: Work<H::Cookie>) {
         match work {
             Work::Reads(reading) => self.give_back_reads(reading, false),
@@ -260,14 +259,14 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Gives the memory of RDMA Reads back, which have ended or were not posted.
+    /// Gives back the memory of RDMA Reads that have ended or were not posted.
     pub(super) fn give_back_reads(&self, reading: Reading<Read<H::Cookie>>, ok: bool) {
         let Reading { transfer, owned } = reading;
         let memory = RwCtx::into_memory(transfer);
         self.handler().read_ended(self, owned.cookie, memory, ok);
     }
 
-    /// Gives back what was not posted, whose poster hears of that.
+    /// Gives back work that was not posted; its poster has the error.
     #[cold]
     fn not_posted(&self, work: Work<H::Cookie>) {
         // The rest of a withdrawal goes with the tear-down.

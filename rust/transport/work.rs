@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What is posted to a send queue, and what a slot of its ring owns.
+//! The work that is posted to a send queue, and what a slot of its ring owns.
 
 use crate::{
     kapi::ib::{
@@ -22,28 +22,28 @@ use kernel::{
 };
 use xdr::Direction;
 
-/// Who waits for local invalidations.
+/// The waiter for local invalidations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waiter {
-    /// A Reply, to be given to its RPC.
+    /// A Reply, which completes its RPC then.
     Reply,
     /// The task of an RPC that ends.
     Task,
 }
 
-/// What a slot of the ring owns beside a buffer: what its request is for.
+/// What a slot of the ring owns beside a buffer: the purpose of its request.
 pub(crate) enum Owned<C> {
     /// The Send of a message, for the RPC with that XID.
     Send { xid: Option<u32> },
-    /// An RDMA Write of a transfer of that number, for a Write chunk or the Reply chunk; the last
-    /// of those.
+    /// An RDMA Write of the transfer with that number, for a Write chunk or the Reply chunk;
+    /// whether it is the last for that.
     Write {
         xid: Option<u32>,
         transfer: u32,
         reply_chunk: bool,
         last: bool,
     },
-    /// A registration, or a local invalidation, of the region of that number.
+    /// A registration or a local invalidation of the region with that number.
     Region { region: u32, registers: bool },
     /// The last local invalidation of a chain, which brings the cookie back.
     Cookie {
@@ -51,37 +51,37 @@ pub(crate) enum Owned<C> {
         region: u32,
         waiter: Waiter,
     },
-    /// The last local invalidation of a Reply that is withdrawn, of that number.
+    /// The last local invalidation of the withdrawn Reply with that number.
     Withdrawn { number: u32 },
 }
 
-/// Who wants to know of the end of RDMA Reads.
+/// What RDMA Reads own until they end.
 pub(crate) struct Read<C> {
     pub(super) xid: Option<u32>,
     pub(super) cookie: C,
     /// The number of the transfer.
     pub(super) number: u32,
-    /// When they were posted, if somebody asks.
+    /// The time when they were posted, if their latency is traced.
     pub(super) posted: Option<Instant<Monotonic>>,
 }
 
-/// RDMA Writes before a Reply.
+/// The RDMA Writes in front of a Reply.
 pub(super) struct Writes {
-    /// Not without requests.
+    /// The transfer, which has requests.
     pub(super) transfer: KBox<RwCtx>,
     pub(super) number: u32,
-    /// How many requests come before those for the Reply chunk.
+    /// The number of requests before those for the Reply chunk.
     pub(super) reply_chunk_from: usize,
 }
 
-/// The Send of a message, with what is posted in front of it.
+/// The Send of a message, with the work that is posted in front of it.
 pub(super) struct Message {
     pub(super) buffer: DmaBuffer,
     pub(super) len: usize,
-    /// That of its credit word.
+    /// The direction of its credit word.
     pub(super) direction: Option<Direction>,
     pub(super) xid: Option<u32>,
-    /// A key of the peer's.
+    /// A key of the peer's to be invalidated.
     pub(super) invalidate: Option<u32>,
     pub(super) writes: Option<Writes>,
     /// A Reply for the peer to pull: this message has its header alone.
@@ -91,7 +91,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Creates one of which nothing is known but its bytes, the first `len` of the buffer.
+    /// Creates a message with the first `len` bytes of the buffer, and nothing else.
     #[inline]
     pub(super) fn new(buffer: DmaBuffer, len: usize, direction: Option<Direction>) -> Self {
         Self {
@@ -113,10 +113,10 @@ impl Message {
     }
 }
 
-/// What comes of a post: an error, with what the device was not asked to take.
+/// The result of a post: an error, with whatever was not posted.
 pub(super) type PostResult<T> = Result<(), (Error, Option<T>)>;
 
-/// What is posted in one go, when it is its turn.
+/// The work that is posted at once, when it is its turn.
 pub(super) enum Work<C> {
     Message(Message),
     Reads(Reading<Read<C>>),
@@ -124,7 +124,7 @@ pub(super) enum Work<C> {
 }
 
 impl<C> Work<C> {
-    /// Returns the number of its buffer or transfer, by which trace events call it.
+    /// Returns the number of its buffer or transfer, by which trace events name it.
     pub(super) fn number(&self) -> u32 {
         match self {
             Self::Message(message) => message.buffer.id,

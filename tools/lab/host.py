@@ -14,7 +14,7 @@ import repository
 from bench import tools as bench_tools
 from guests import kernels, module, roots
 from guests.arch import ARM64
-from judges import code_lines, documents, kernel_tools, layers, quiet_build, unused
+from judges import code_lines, documents, first_words, kernel_tools, layers, quiet_build, unused
 from results import Results
 from series import patches
 
@@ -86,6 +86,7 @@ def _look(results: Results) -> None:
     results.test("host: each unsafe block is short and has its own reason", reasons)
     results.test("host: no file of more lines than a reader keeps in mind", lengths)
     results.test("host: no comment wider than code", widths)
+    results.test("host: doc comments of functions begin with a verb", first_words.check)
     results.test("host: arrows between the module's files point down", layers.check)
     results.test("host: nothing in the bindings that is not used", unused.check)
     results.test("host: lines of code of each part", code_lines.check)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Credits of a requester (RFC 8166, section 3.3.1), and the Receives that go with them. A server
-//! is one to its client (RFC 8167).
+//! Credits of a requester (RFC 8166, section 3.3.1), and the Receives for them. A server is a
+//! requester to its client (RFC 8167).
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../../kunit/credits.rs"]
@@ -16,12 +16,12 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// Receives that are posted in one go, beyond those that are needed: as many Replies come until it
-/// is done again, but for the one that is being looked at then.
+/// The number of Receives that are posted at once, beyond the needed ones: as many Replies come
+/// before the next time, less the one that is being handled then.
 pub(crate) const RECEIVE_BATCH: u32 = 17;
 
-/// A credit that the Call of an RPC has, until it is answered on that connection, or was not sent
-/// after all. One that is dropped comes back with the end of the connection.
+/// A credit that the Call of an RPC has until it is answered on that connection, or was not sent
+/// after all. A dropped one comes back with the end of the connection.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credit {
@@ -31,7 +31,7 @@ pub(crate) struct Credit {
 }
 
 impl Credit {
-    /// Returns whether it is of that connection.
+    /// Returns whether it is a credit of that connection.
     #[inline]
     pub(crate) fn is_of(&self, connection: u64) -> bool {
         self.connection == connection
@@ -40,54 +40,54 @@ impl Credit {
 
 /// The credits of one connection.
 ///
-/// A Call has its credit until it is answered, were it late: its RPC may be over by then, but the
-/// responder still is at work on it.
+/// A Call has its credit until it is answered, however late: its RPC may have ended by then, but
+/// the responder is still executing it.
 ///
-/// A client keeps one for a Call that asks whether the server is still there (RFC 8267, section
-/// 6.7.2). Where there is only one in all, others wait for that Call, and it for them.
+/// A client keeps one credit for a probe, a Call that asks whether the server is alive (RFC 8267,
+/// section 6.7.2). If there is only one in all, other Calls wait for the probe, and it for them.
 ///
-/// A server that does not answer a probe but others keeps its credit, as with any Call that it
-/// drops. It can be asked again as long as there is another.
+/// A server that answers other Calls but not a probe keeps the probe's credit, as with any Call
+/// that it drops. The next probe can be sent as long as there is another credit.
 ///
 /// # Invariants
 ///
 /// `1 <= grant <= max`. Each [`Credit`] of this connection has a place of `places` of its own, and
-/// `free` has the others. `calls` of them have an XID: those whose Call is unanswered. `abandoned`
-/// and `dropped` have the XIDs of Calls and probes that are, too, and that nobody awaits.
+/// `free` has the other places. `calls` of the places have an XID: that of an unanswered Call.
+/// `abandoned` and `dropped` have the XIDs of unanswered Calls and probes that no RPC awaits.
 pub(crate) struct Credits {
     connection: u64,
     max: u32,
     grant: u32,
-    /// Whether one is kept for a probe.
+    /// Whether one credit is kept for a probe.
     probes: bool,
     calls: u32,
     places: KVVec<Option<u32>>,
     free: KVVec<u32>,
     abandoned: KVVec<u32>,
-    /// Probes that the server has dropped, as it seems.
+    /// Probes that the server seems to have dropped.
     dropped: KVVec<u32>,
-    /// The XID of the probe that is under way.
+    /// The XID of the outstanding probe.
     probe: Option<u32>,
-    /// Since when credits have been lost, and no Reply came late.
+    /// The time since when credits have been lost, and no Reply came late.
     stalled: Option<Jiffies>,
-    /// How many Calls may be under way, as was last told.
+    /// The number of Calls that may be outstanding, as last reported.
     told: u32,
-    /// Receives posted less those completed. Their order is not that of the events: it may be
-    /// below zero for a moment.
+    /// The number of Receives posted less those completed. Their order is not that of the events:
+    /// it may be below zero for a moment.
     posted: i64,
-    /// Receives completed.
+    /// The number of Receives completed.
     received: u32,
-    /// Reverse Calls that may come at any time (RFC 8167, section 4.3.1).
+    /// The number of reverse Calls that may come at any time (RFC 8167, section 4.3.1).
     reverse: u32,
 }
 
 impl Credits {
-    /// Creates those of a new connection of that number: one Call may be under way until the peer
-    /// grants more (RFC 8166, section 3.3.3), never more than `max`. One is kept for `probes`. May
-    /// sleep.
+    /// Creates the credits of a new connection with this number: one Call may be outstanding until
+    /// the peer grants more (RFC 8166, section 3.3.3), never more than `max`. One credit is kept
+    /// for `probes`. May sleep.
     pub(crate) fn new(connection: u64, max: u32, probes: bool) -> Result<Self> {
         let max = max.max(1);
-        // Those of unanswered Calls are `max` at most. The rest is for RPCs that are just ending.
+        // Unanswered Calls have `max` places at most. The rest is for RPCs that are just ending.
         let places = max.saturating_mul(2);
         let mut free = KVVec::with_capacity(places as usize, GFP_KERNEL)?;
         for place in (0..places).rev() {
@@ -113,7 +113,7 @@ impl Credits {
         })
     }
 
-    /// Returns the number of Calls of RPCs that may be under way.
+    /// Returns the number of Calls of RPCs that may be outstanding.
     fn most_calls(&self) -> u32 {
         let left = self.grant.saturating_sub(self.dropped.len() as u32);
         left.saturating_sub(self.probes.into()).max(1)
@@ -124,8 +124,7 @@ impl Credits {
         self.max
     }
 
-    /// Returns the number of Calls that are under way, whether somebody awaits their Replies or
-    /// not.
+    /// Returns the number of outstanding Calls, whether their Replies are awaited or not.
     fn all_calls(&self) -> u32 {
         self.calls.saturating_add(self.abandoned.len() as u32)
     }
@@ -136,10 +135,10 @@ impl Credits {
         self.all_calls().saturating_add(probes)
     }
 
-    /// The server granted `wire` credits. Returns how many Calls may be under way if that changed.
+    /// Sets the grant to `wire` credits. Returns how many Calls may be outstanding if that changed.
     ///
-    /// A grant of zero would be a deadlock, and a server must not grant it; more than was asked
-    /// for is of no use.
+    /// A grant of zero would be a deadlock, and a server must not grant it; more than was requested
+    /// is of no use.
     #[inline]
     pub(crate) fn granted(&mut self, wire: u32) -> Option<u32> {
         // INVARIANT: Clamped.
@@ -147,13 +146,13 @@ impl Credits {
         self.changed()
     }
 
-    /// How many Calls may be under way, if that has changed since it was last told.
+    /// Returns how many Calls may be outstanding, if that has changed since it was last reported.
     pub(crate) fn changed(&mut self) -> Option<u32> {
         let calls = self.most_calls();
         (core::mem::replace(&mut self.told, calls) != calls).then_some(calls)
     }
 
-    /// Takes a credit for the Call of this XID. None when all are in use.
+    /// Takes a credit for the Call with this XID. None if all are in use.
     #[inline]
     pub(crate) fn get(&mut self, xid: u32) -> Option<Credit> {
         if self.used() >= self.grant || self.all_calls() >= self.most_calls() {
@@ -167,7 +166,7 @@ impl Credits {
         Some(Credit { connection, place })
     }
 
-    /// Returns the credit of the Call of this XID, for an end that does not keep those it takes.
+    /// Returns the credit of the Call with this XID, for an end that does not store its credits.
     pub(crate) fn of(&self, xid: u32) -> Option<Credit> {
         let place = self.places.iter().position(|call| *call == Some(xid))?;
         let (connection, place) = (self.connection, place as u32);
@@ -180,14 +179,14 @@ impl Credits {
         if !credit.is_of(self.connection) {
             return None;
         }
-        // INVARIANT: Nobody has it any more, and one less has an XID, if it had one.
+        // INVARIANT: The credit is gone, and one place less has an XID, if this one had one.
         let xid = self.places.get_mut(credit.place as usize)?.take();
         let _ = self.free.push_within_capacity(credit.place);
         self.calls -= u32::from(xid.is_some());
         xid
     }
 
-    /// Takes the credit that is kept for the probe. False when it cannot be had now.
+    /// Takes the credit that is kept for the probe. False if it is not available now.
     pub(crate) fn get_probe(&mut self, xid: u32) -> bool {
         let free = self.probe.is_none() && self.used() < self.grant;
         if free {
@@ -196,9 +195,9 @@ impl Credits {
         free
     }
 
-    /// The server has dropped the probe, it seems, since it has answered others meanwhile. The
-    /// credit comes back only with a late Reply. False where there would be no credit left for
-    /// another probe, which waits for this one then.
+    /// Notes that the server seems to have dropped the probe, since it has answered other Calls
+    /// meanwhile. The credit comes back only with a late Reply. False if there would be no credit
+    /// left for the next probe, which then waits for this one.
     pub(crate) fn drop_probe(&mut self) -> bool {
         let Some(xid) = self.probe else {
             return true;
@@ -211,30 +210,30 @@ impl Credits {
         dropped
     }
 
-    /// Whether this is the XID of the probe that is under way.
+    /// Returns whether this is the XID of the outstanding probe.
     pub(crate) fn is_probe(&self, xid: u32) -> bool {
         self.probe == Some(xid)
     }
 
-    /// Whether this is the XID of a probe that is unanswered, the one under way or a dropped one.
+    /// Returns whether this is the XID of an unanswered probe, outstanding or dropped.
     pub(crate) fn awaits_probe(&self, xid: u32) -> bool {
         self.is_probe(xid) || self.dropped.contains(&xid)
     }
 
-    /// Whether a Call of this XID is unanswered, whether an RPC awaits its Reply or not.
+    /// Returns whether a Call with this XID is unanswered, whether an RPC awaits its Reply or not.
     pub(crate) fn awaits(&self, xid: u32) -> bool {
         self.awaits_probe(xid) || self.abandoned.contains(&xid) || self.places.contains(&Some(xid))
     }
 
-    /// The Call that had this credit was answered, or was not sent after all. One of another
-    /// connection has come back with that.
+    /// Takes back the credit of a Call that was answered, or was not sent after all. A credit of
+    /// another connection has come back with the end of that.
     #[inline]
     pub(crate) fn put(&mut self, credit: Credit) {
         let _ = self.take(credit);
     }
 
-    /// Notes what came with a Reply: the credit `back` of its Call, if that is free again, and the
-    /// `grant` of one that is well formed. Returns as [`Self::granted`].
+    /// Notes the effects of a Reply: the credit `back` of its Call, if that is free again, and the
+    /// `grant` of a well-formed one. Returns the same as [`Self::granted`].
     #[inline]
     pub(crate) fn answered(&mut self, back: Option<Credit>, grant: Option<u32>) -> Option<u32> {
         if let Some(credit) = back {
@@ -243,9 +242,9 @@ impl Credits {
         grant.and_then(|wire| self.granted(wire))
     }
 
-    /// A Reply came of this XID for which no RPC is found, or the probe was not sent after all.
-    /// Returns whether that brings a credit back: that of the probe, of what is answered late, or
-    /// of an RPC that ends at the moment.
+    /// Takes back the credit of a Reply with this XID for which no RPC is found, or of a probe that
+    /// was not sent after all. Returns whether there was one: of the probe, of a Call that is
+    /// answered late, or of an RPC that is just ending.
     pub(crate) fn put_unawaited(&mut self, xid: u32) -> bool {
         if self.is_probe(xid) {
             self.probe = None;
@@ -261,14 +260,14 @@ impl Credits {
         }
         // The RPC is just ending: it is not found any more, and has not given its credit up yet.
         let ending = self.places.iter_mut().find(|place| **place == Some(xid));
-        // INVARIANT: One less has an XID, if that is one.
+        // INVARIANT: One place less has an XID, if one had it.
         let found = ending.is_some_and(|place| place.take().is_some());
         self.calls -= u32::from(found);
         found
     }
 
-    /// Notes that nobody awaits the Reply any more to the Call that had this credit. It comes back
-    /// with that Reply, and not before: the peer may still be at work on the Call.
+    /// Notes that the Reply to the Call that has this credit is not awaited any more. The credit
+    /// comes back with that Reply, and not before: the peer may still be executing the Call.
     pub(crate) fn abandon(&mut self, credit: Credit) {
         if let Some(xid) = self.take(credit) {
             // There is room for as many as are granted.
@@ -276,27 +275,27 @@ impl Credits {
         }
     }
 
-    /// Returns whether there are Calls under way.
+    /// Returns whether any Calls are outstanding.
     pub(crate) fn is_any(&self) -> bool {
         self.used() != 0
     }
 
-    /// Returns whether credits are lost, if the peer has dropped the Calls that nobody awaits:
-    /// then they come back with another connection only.
+    /// Returns whether too many credits are lost, if the peer has dropped the Calls that no RPC
+    /// awaits: then they come back only with another connection.
     fn is_stalled(&self) -> bool {
         let (abandoned, dropped) = (self.abandoned.len() as u32, self.dropped.len() as u32);
         let all = abandoned + dropped >= self.grant && self.calls == 0;
         if !self.probes {
-            // The connection is for the Calls of the peer, and worth more than one of ours.
+            // The connection is for the Calls of the peer, and worth more than a Call of ours.
             return all;
         }
-        // With no Call under way nothing is lost with the connection. Dropped probes alone are of
-        // no account, as long as there are other credits.
+        // With no Call outstanding nothing is lost with the connection. Dropped probes alone do not
+        // matter, as long as there are other credits.
         all || (abandoned != 0 && self.calls == 0) || abandoned > self.grant / 2
     }
 
-    /// Returns whether credits have been lost for `patience`, and no Reply came late meanwhile. It
-    /// is said once.
+    /// Returns whether credits have been lost for `patience`, and no Reply came late meanwhile.
+    /// True once each time.
     pub(crate) fn are_lost(&mut self, now: Jiffies, patience: Jiffies) -> bool {
         if !self.is_stalled() {
             self.stalled = None;
@@ -310,29 +309,29 @@ impl Credits {
         over
     }
 
-    /// Reverse Calls may come from now on, `n` at once.
+    /// Expects `n` reverse Calls at once from now on.
     pub(crate) fn expect_reverse_calls(&mut self, n: u32) {
         self.reverse = n;
     }
 
-    /// A Receive was completed.
+    /// Notes that a Receive was completed.
     pub(crate) fn received(&mut self) {
         self.posted = self.posted.saturating_sub(1);
         self.received = self.received.saturating_add(1);
     }
 
-    /// Returns how many Receives were completed, up to `u32::MAX`.
+    /// Returns the number of Receives completed, up to `u32::MAX`.
     pub(crate) fn all_received(&self) -> u32 {
         self.received
     }
 
-    /// `n` more Receives were posted.
+    /// Notes that `n` more Receives were posted.
     pub(crate) fn posted(&mut self, n: u32) {
         self.posted = self.posted.saturating_add(i64::from(n));
     }
 
-    /// How many Receives should be posted, if there are too few: one for each Reply that may
-    /// come, one for each reverse Call, and a batch more so that it is not soon again.
+    /// Returns how many Receives should be posted, if there are too few: one for each Reply that
+    /// may come, one for each reverse Call, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
         let needed = self.used().saturating_add(self.reverse);
         if self.posted >= i64::from(needed.max(1)) {
@@ -342,7 +341,7 @@ impl Credits {
     }
 }
 
-/// So many Receives and a batch. Out of the way, since it is asked for once in a batch.
+/// Returns `needed` Receives and a batch. Out of line, since it is called once in a batch.
 #[cold]
 fn with_batch(needed: u32) -> u32 {
     needed.saturating_add(RECEIVE_BATCH)

@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How many Calls a peer may have unanswered (RFC 8166, section 3.3.1): more when it uses what it
-//! has, and less when it has not used it for a while; and the Receives for that. What a server may
-//! have (RFC 8167) stays as it begins, since the RPC layer of its client takes no more.
+//! The Calls that a peer may have unanswered (RFC 8166, section 3.3.1), and the Receives for them:
+//! more when it uses its grant, fewer when it has not used it for a while. A server's grant (RFC
+//! 8167) does not change, since the RPC layer of its client takes no more.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../../kunit/grant.rs"]
 mod tests;
 
-/// Receives that are posted in one go: less than one RPC in sixteen posts any.
+/// The number of Receives that are posted at once: less than one RPC in sixteen posts any.
 pub(crate) const BATCH: u32 = 17;
-/// Credits to begin with, and to come back to.
+/// The credits of a new connection, and of an idle one.
 pub(crate) const FIRST: u32 = 16;
-/// Credits for each service thread, at most: those beyond would wait here and not at the client.
+/// The most credits for each service thread: more Calls would wait here and not at the client.
 const PER_THREAD: u32 = 8;
-/// Calls that this end has under way at once, at most (RFC 8167, section 4.1).
+/// The most outstanding Calls of this end (RFC 8167, section 4.1).
 pub(crate) const REVERSE: u32 = 2;
-/// Receives beside those for what the client may send: for those that were given back and not
-/// posted yet, which are less than a batch; and twice for each reverse Call, since the next may be
-/// sent while the Reply to the one before is being looked at (RFC 8167, section 4.3.1).
+/// Receives beside those for messages that the client may send: less than a batch were given back
+/// and are not posted yet; and two for each reverse Call, since the next may be sent while the
+/// Reply to the one before is being handled (RFC 8167, section 4.3.1).
 pub(crate) const BESIDE: u32 = 2 * BATCH;
 const _: () = assert!(BESIDE >= BATCH - 1 + 2 * REVERSE);
-/// Replies after which it is looked at what has been used since the last time.
+/// The number of Replies between two checks of the grant's use.
 const PERIOD: u32 = 1024;
 
 /// The grant of one connection.
 pub(crate) struct Grant {
-    /// What the peer may have unanswered, beside what it cannot know to be dropped.
+    /// Calls that the peer may have unanswered, less those that it cannot know to be dropped.
     current: u32,
-    /// What the last Reply said: the peer may go by that.
+    /// The credits of the last Reply, up to which the peer may send.
     advertised: u32,
-    /// What the peer has been told of: one credit at first (RFC 8166, section 3.3.3).
+    /// The credits that the peer was told of: one at first (RFC 8166, section 3.3.3).
     told: u32,
-    /// What Receives are being made for; zero if for nothing.
+    /// The grant for which Receives are being made; zero if for none.
     pending: u32,
-    /// Calls that were dropped. To the peer they are unanswered as long as there is the
-    /// connection.
+    /// The number of Calls that were dropped. To the peer they are unanswered until the connection
+    /// ends.
     dropped: u32,
-    /// How many of them have their credit given back.
+    /// The number of dropped Calls whose credit was given back.
     returned: u32,
-    /// As much as the device has room for.
+    /// The most credits that the device has room for.
     max: u32,
     /// The most messages in use since the period began.
     peak: u32,
-    /// Replies since the period began.
+    /// The number of Replies since the period began.
     replies: u32,
-    /// Messages that take no credit, by which the peer says that it has pulled a Reply.
+    /// The number of expected RDMA_DONEs, which take no credit.
     dones: u32,
-    /// The number of Receives that the endpoint was told of last.
+    /// The number of Receives that the endpoint was last told.
     wanted: u32,
 }
 
 impl Grant {
-    /// Creates that of a peer that is to be granted `max` at most.
+    /// Creates the grant of a peer, of at most `max` credits.
     pub(crate) fn new(max: u32) -> Self {
         let first = FIRST.min(max);
         Self {
@@ -70,31 +70,31 @@ impl Grant {
         }
     }
 
-    /// Returns what the next Reply says.
+    /// Returns the credits of the next Reply.
     fn credits(&self) -> u32 {
         self.with(self.current, self.returned)
     }
 
-    /// Returns a grant with those for Calls that were dropped.
+    /// Returns a grant plus the credits of `dropped` Calls.
     fn with(&self, grant: u32, dropped: u32) -> u32 {
         grant.saturating_add(dropped).min(self.max)
     }
 
-    /// Returns the number of Receives that are needed: for all that the peer may send, and
+    /// Returns the number of Receives that are needed: for all messages that the peer may send, and
     /// [`BESIDE`]. It sends more if it gives up a Call that was dropped.
     pub(crate) fn receives(&self) -> u32 {
         let wanted = self.with(self.current.max(self.pending), self.dropped);
         self.advertised.max(wanted) + BESIDE + self.dones
     }
 
-    /// Returns [`Self::receives`], if that has changed since it was last told.
+    /// Returns [`Self::receives`], if that has changed since it was last reported.
     #[inline]
     pub(crate) fn changed(&mut self) -> Option<u32> {
         let receives = self.receives();
         (core::mem::replace(&mut self.wanted, receives) != receives).then_some(receives)
     }
 
-    /// Returns what a Reply says that is about to be posted: the peer goes by that from now on.
+    /// Returns the credits of a Reply that is about to be posted, which bind from now on.
     #[inline]
     pub(super) fn advertise(&mut self) -> u32 {
         let now = self.credits();
@@ -115,22 +115,21 @@ impl Grant {
         self.dones = self.dones.saturating_sub(1);
     }
 
-    /// Notes that a Call was dropped, so that the peer has one credit less. More
-    /// [`Self::receives`] are wanted to give it back, and then [`Self::made`] whether there are.
-    /// Returns whether the peer has any left: if not, it can send nothing that would be replied to.
+    /// Notes that a Call was dropped, so that the peer has one credit less. To give it back the
+    /// caller makes [`Self::receives`] Receives and reports to [`Self::made`]. Returns whether the
+    /// peer has any credit left: without one it can send nothing that would be replied to.
     pub(crate) fn dropped(&mut self) -> bool {
         self.dropped = self.dropped.saturating_add(1);
         !self.is_used_up()
     }
 
-    /// Returns whether all credits that the peer was told of are with Calls that were dropped.
+    /// Returns whether all credits that the peer was told of are with dropped Calls.
     pub(crate) fn is_used_up(&self) -> bool {
         self.dropped >= self.told
     }
 
-    /// Notes that a Call was replied to, while `used` other messages were in use, by one of
-    /// `threads`. Returns whether more [`Self::receives`] are wanted, and then [`Self::made`]
-    /// whether there are.
+    /// Notes a Reply by one of `threads`, with `used` other messages in use. Returns whether the
+    /// caller is to make [`Self::receives`] Receives, and report to [`Self::made`].
     pub(crate) fn used(&mut self, used: u32, threads: u32) -> bool {
         let most = self.max.min(threads.saturating_mul(PER_THREAD)).max(1);
         self.peak = self.peak.max(used);
@@ -140,7 +139,7 @@ impl Grant {
             self.peak = 0;
             self.replies = 0;
             if self.pending == 0 && (idle || self.current > most) {
-                // Not below what it began with, as long as the threads can keep up with that.
+                // Not below the first grant, as long as the threads can keep up with that.
                 self.current = (self.current / 2).max(FIRST).min(most).min(self.current);
                 return false;
             }
@@ -152,7 +151,7 @@ impl Grant {
         true
     }
 
-    /// Notes that the `receives` that were wanted are posted, or are not to be had now.
+    /// Notes whether the wanted `receives` are posted; if not `ok`, they are not available now.
     pub(crate) fn made(&mut self, receives: u32, ok: bool) {
         if !ok {
             self.pending = 0;
@@ -160,6 +159,6 @@ impl Grant {
             self.current = self.current.max(core::mem::take(&mut self.pending));
             self.returned = self.dropped;
         }
-        // Else somebody makes more meanwhile.
+        // Otherwise another task makes more meanwhile.
     }
 }

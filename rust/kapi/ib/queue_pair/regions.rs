@@ -20,8 +20,8 @@ use kernel::{
 };
 
 impl<C: Consumer> QueuePair<C> {
-    /// Makes a region of the size that is wanted, if any are, and lets it go: whether the device has
-    /// such shows only then. May sleep.
+    /// Makes a region of the size that is wanted, if any are, and lets it go: only then it shows
+    /// whether the device has such. May sleep.
     pub(super) fn try_region(&self, hw: &QpResources<C::Cm>) -> Result {
         let (pages, sg_gaps) = (self.sizes.region_pages, self.sizes.sg_gaps);
         if pages == 0 {
