@@ -18,10 +18,7 @@ use crate::{
     transport::credits::Credit, //
 };
 use kernel::{
-    alloc::{
-        flags::__GFP_NOWARN,
-        Flags, //
-    },
+    alloc::Flags,
     new_spinlock,
     prelude::*,
     sync::{
@@ -113,8 +110,7 @@ impl Outcome {
         };
         let bytes = message.bytes().get(offset..).unwrap_or(&[]);
         let mut part = KVec::new();
-        part.extend_from_slice(bytes, GFP_NOWAIT | __GFP_NOWARN)
-            .ok()?;
+        part.extend_from_slice(bytes, GFP_NOWAIT).ok()?;
         Some(Self::Copied { part, written })
     }
 }

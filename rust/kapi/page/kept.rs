@@ -14,7 +14,6 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     prelude::*,
     sync::Arc,
     types::Opaque, //
@@ -61,7 +60,7 @@ impl Kept {
     ///
     /// Each entry must be a valid page with references that others have.
     pub(in crate::kapi) unsafe fn pages(entries: &[*mut bindings::page]) -> Result<Arc<Self>> {
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        let flags = GFP_NOWAIT;
         let mut pages = KVVec::with_capacity(entries.len(), flags).map_err(|_| ENOBUFS)?;
         for entry in entries {
             let page = NonNull::new(*entry).ok_or(EIO)?;
