@@ -14,6 +14,7 @@ mod encoded;
 mod handle;
 mod private;
 mod progress;
+mod registration;
 mod room;
 mod rqst;
 mod setup;
@@ -30,24 +31,21 @@ pub(crate) use self::{
         NotFound,
         RpcBuffer, //
     },
-    class::{
-        Registered,
-        XprtClass, //
-    },
     connecting::Connecting,
     encoded::Encoded,
+    registration::{
+        register,
+        Registered, //
+    },
     rqst::{
         PinnedRqst,
         ReverseRqst,
         RpcRqst,
         Rqst, //
     },
-    setup::register_transport,
     svc::{
-        register_service,
         Argument,
         Payload,
-        RegisteredService,
         ReverseDirection,
         SvcConnection,
         SvcHandle,

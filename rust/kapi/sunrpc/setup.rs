@@ -12,9 +12,8 @@ use crate::kapi::{
     bindings,
     sunrpc::{
         class::{
-            Registered,
-            XprtClass,
-            CLIENT, //
+            CLIENT,
+            CLIENT_QUEUE, //
         },
         handle::{
             Common,
@@ -34,8 +33,7 @@ use crate::kapi::{
     },
     sys::{
         module::ModuleRef,
-        time::HZ,
-        workqueue::OwnedQueue, //
+        time::HZ, //
     },
 };
 use kernel::{
@@ -82,7 +80,7 @@ unsafe fn new_xprt<T: Transport>(
     let handle = unsafe { HandleInner::new(xprt, &shared) }?;
     // SAFETY: The RPC layer has looked the class up, and has a reference to the module until
     // this returns, for which the end of the registration waits.
-    let queue = unsafe { CLIENT.queue() }.into();
+    let queue = unsafe { &*CLIENT_QUEUE.as_raw() }.clone();
     // SAFETY: The transport is being made here, with `T`.
     let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);
     // Whoever could not be made may have handed a handle on.
@@ -113,14 +111,4 @@ unsafe fn describe<T: Transport>(xprt: *mut bindings::rpc_xprt) {
         // Slots that were once needed are kept, so that no RPC allocates one.
         (*xprt).min_reqs = (*xprt).max_reqs;
     }
-}
-/// Registers the class of the transports of mounts, with one queue for all of them. `EEXIST` when
-/// its identifier is taken, `EBUSY` when it is registered. May sleep.
-pub(crate) fn register_transport<T: Transport>(
-    module: &'static ThisModule,
-) -> Result<Registered<XprtClass>> {
-    let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
-    let class = XprtClass::new(module, T::IDENT, T::NAME, T::NETIDS, setup::<T>);
-    // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of calls.
-    unsafe { CLIENT.register(class, Some(queue)) }
 }

@@ -48,7 +48,7 @@ struct Context<T: SvcListener> {
 }
 
 /// The table of calls for a service.
-pub(super) struct SvcOps<T: SvcListener>(PhantomData<T>);
+pub(in crate::kapi::sunrpc) struct SvcOps<T: SvcListener>(PhantomData<T>);
 
 impl<T: SvcListener> SvcOps<T> {
     /// Makes a listener for the RPC layer's arguments.
@@ -192,19 +192,20 @@ impl<T: SvcListener> SvcOps<T> {
     reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
 )]
 impl<T: SvcListener> SvcOps<T> {
-    pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
-        xpo_create: Some(Self::create),
-        xpo_accept: Some(Self::accept),
-        xpo_has_wspace: Some(Self::has_wspace),
-        xpo_recvfrom: Some(Self::recvfrom),
-        xpo_sendto: Some(Self::sendto),
-        xpo_result_payload: Some(Self::result_payload),
-        xpo_release_ctxt: Some(Self::release_ctxt),
-        xpo_detach: Some(Self::detach),
-        xpo_free: Some(Self::free),
-        xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
-        xpo_handshake: None,
-    };
+    pub(in crate::kapi::sunrpc) const TABLE: &'static bindings::svc_xprt_ops =
+        &bindings::svc_xprt_ops {
+            xpo_create: Some(Self::create),
+            xpo_accept: Some(Self::accept),
+            xpo_has_wspace: Some(Self::has_wspace),
+            xpo_recvfrom: Some(Self::recvfrom),
+            xpo_sendto: Some(Self::sendto),
+            xpo_result_payload: Some(Self::result_payload),
+            xpo_release_ctxt: Some(Self::release_ctxt),
+            xpo_detach: Some(Self::detach),
+            xpo_free: Some(Self::free),
+            xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
+            xpo_handshake: None,
+        };
 
     /// Makes a listener. From who configures the server; may sleep.
     unsafe extern "C" fn create(

@@ -66,7 +66,7 @@ impl<T: SvcListener> Data<T> {
 }
 
 /// The table of calls of the RPC layer into the reverse direction of a service.
-pub(super) struct ReverseOps<T: SvcListener>(PhantomData<T>);
+pub(in crate::kapi::sunrpc) struct ReverseOps<T: SvcListener>(PhantomData<T>);
 
 impl<T: SvcListener> ReverseOps<T> {
     /// Makes a transport for the reverse direction of the connection in the arguments.
@@ -143,7 +143,7 @@ impl<T: SvcListener> ReverseOps<T> {
     };
 
     /// Makes a transport for the reverse direction of a connection. May sleep.
-    pub(super) unsafe extern "C" fn setup(
+    pub(in crate::kapi::sunrpc) unsafe extern "C" fn setup(
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.

@@ -5,7 +5,10 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
-        class::SERVICE,
+        class::{
+            SERVICE,
+            SERVICE_QUEUE, //
+        },
         handle::{
             Common,
             HandleInner, //
@@ -121,7 +124,7 @@ impl<T: SvcListener> SvcXprt<T> {
     /// `xprt` must be a transport of this service whose last reference is gone; to be called once.
     pub(super) unsafe fn queue_tear_down(xprt: *mut bindings::svc_xprt) {
         // SAFETY: A transport of ours: the end of its class, which has a queue, waits for it.
-        let queue = unsafe { SERVICE.queue() }.as_raw();
+        let queue = unsafe { &*SERVICE_QUEUE.as_raw() }.as_raw();
         // SAFETY: Nobody else knows of the transport any more, and its work is initialised. The
         // queue stays until the module goes, which waits for what is queued.
         unsafe { queue_plain_work(queue, &raw mut (*xprt.cast::<Self>()).work) };
