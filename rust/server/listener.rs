@@ -203,7 +203,7 @@ impl Listener {
         let state = self.state.clone();
         let id = ListenId::new(net, &self.address, LISTEN_BACKLOG, state.clone())?;
         self.address = id.local_address();
-        let (net, address) = (net.hold(), self.address);
+        let (net, address) = (net.into(), self.address);
         let work = DelayedWork::new(
             queue,
             work_class!(c"svcrdma_listen"),

@@ -92,7 +92,7 @@ impl<D> Fresh<D> {
         // SAFETY: Nobody else knows of it, since it was made above.
         unsafe {
             (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
-            fresh.address.write_to(&raw mut (*xprt).addr);
+            (*xprt).addr = fresh.address.0;
             (*xprt).addrlen = len;
             set_address_strings(xprt, &fresh.address)?;
         }

@@ -36,7 +36,7 @@ impl<T: Transport> Unmounted<T> {
         let mut args = bindings::xprt_create {
             net: &raw mut bindings::init_net,
             dstaddr: address.as_raw().cast_mut(),
-            addrlen: address.ip_len().ok_or(EINVAL)?,
+            addrlen: size_of::<SocketAddress>(),
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.

@@ -24,7 +24,7 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net,
+        net::Net,
         stable::StableBytes, //
     },
     trace::svcrdma_send_err, //
@@ -71,13 +71,15 @@ impl<T: SvcListener> SvcOps<T> {
         // SAFETY: Both are valid, since they are the RPC layer's arguments.
         let (new, handle) = unsafe { NewSvcXprt::<T>::new(serv, net)? };
         // SAFETY: The namespace is valid for the call.
-        let listener = T::listen(handle, unsafe { net::Net::from_raw(net) }, &address)?;
+        let listener = T::listen(handle, unsafe { Net::from_raw(net) }, &address)?;
         let local = listener.local_address();
-        let len = local.ip_len().ok_or(EAFNOSUPPORT)?;
+        if !local.is_ip() {
+            return Err(EAFNOSUPPORT);
+        }
         let xprt = new.finish(Kind::Listener(listener));
-        // SAFETY: The RPC layer does not know of it before this returns.
+        // SAFETY: The RPC layer does not know of it before this returns. The address is of IP.
         unsafe {
-            bindings::svc_xprt_set_local(xprt, local.as_raw(), len);
+            bindings::svc_xprt_set_local(xprt, local.as_raw());
             bindings::svc_xprt_set_listener(xprt);
         }
         Ok(xprt)
@@ -100,14 +102,14 @@ impl<T: SvcListener> SvcOps<T> {
         };
         let connection = Arc::new(listener.accept(handle, max_message)?, GFP_KERNEL)?;
         let (local, remote) = connection.addresses();
-        let (local_len, remote_len) = (local.ip_len(), remote.ip_len());
-        let local_len = local_len.ok_or(EAFNOSUPPORT)?;
-        let remote_len = remote_len.ok_or(EAFNOSUPPORT)?;
+        if !local.is_ip() || !remote.is_ip() {
+            return Err(EAFNOSUPPORT);
+        }
         let new = new.finish(Kind::Connection(connection));
-        // SAFETY: Service threads do not know of it before this returns.
+        // SAFETY: Service threads do not know of it before this returns. The addresses are of IP.
         unsafe {
-            bindings::svc_xprt_set_local(new, local.as_raw(), local_len);
-            bindings::svc_xprt_set_client(new, remote.as_raw(), remote_len);
+            bindings::svc_xprt_set_local(new, local.as_raw());
+            bindings::svc_xprt_set_client(new, remote.as_raw());
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
         }
         Ok(new)

@@ -21,7 +21,10 @@ use crate::kapi::{
         },
     },
     sys::{
-        net,
+        net::{
+            Net,
+            NetRef, //
+        },
         workqueue::{
             init_plain_work,
             queue_plain_work,
@@ -61,7 +64,7 @@ pub(super) enum Kind<T: SvcListener> {
 pub(super) struct SvcXprt<T: SvcListener> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    common: Pin<KBox<Common<net::NetRef>>>,
+    common: Pin<KBox<Common<NetRef>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -184,7 +187,7 @@ impl<T: SvcListener> NewSvcXprt<T> {
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { zeroed() },
                 // SAFETY: The namespace is valid by the contract of this function.
-                common: Common::new(unsafe { net::Net::from_raw(net) }.hold())?,
+                common: Common::new(NetRef::from(unsafe { Net::from_raw(net) }))?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },
