@@ -23,7 +23,7 @@ use kernel::sync::ArcBorrow;
 /// Fences the memory of an RPC whose Reply has not come, or is not all that it waits for. May
 /// sleep.
 #[cold]
-pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: Task<'_>) {
+pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: &Task) {
     loop {
         // In this order, so that the lock is not held where the last reference may go.
         let connection = slot.get();

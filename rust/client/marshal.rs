@@ -36,8 +36,8 @@ use crate::{
         ib::Poster,
         page::ExtentIter,
         sunrpc::{
-            Encoded,
             Rqst,
+            XdrBuf,
             Xprt, //
         },
         trace, //
@@ -63,10 +63,10 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
         return Err(ENOTCONN);
     }
     // The server may be slow with it again. Who is innocent of that comes first.
-    if rqst.call().was_overdue() && rqst.put_last(xprt) {
+    if rqst.call().was_overdue() && rqst.put_last() {
         return Err(EBADSLT);
     }
-    if !rqst.get_credit(xprt) {
+    if !rqst.get_credit() {
         return Err(EBADSLT);
     }
 
@@ -347,7 +347,7 @@ fn map_arguments(
 /// Copies what of a Call follows the header. Returns how much that is.
 fn copy_inline(
     requester: &Requester,
-    call: &Encoded<'_>,
+    call: &XdrBuf,
     shape: &Shape,
     arguments: Arguments,
     body: &mut [u8],
@@ -371,7 +371,7 @@ fn copy_inline(
 }
 
 /// Copies `len` bytes of the message from `offset`.
-fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
+fn copy(message: &XdrBuf, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
     message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
     Ok(len)
 }

@@ -32,14 +32,12 @@ pub(crate) use self::{
         RpcBuffer, //
     },
     connecting::Connecting,
-    encoded::Encoded,
     registration::{
         register,
         Registered, //
     },
     rqst::{
         PinnedRqst,
-        ReverseRqst,
         RpcRqst,
         Rqst, //
     },
@@ -57,6 +55,7 @@ pub(crate) use self::{
     },
     task::Task,
     transport::Transport,
+    xdr_buf::XdrBuf,
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };

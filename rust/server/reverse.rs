@@ -29,7 +29,7 @@ use xdr::{
 impl ReverseDirection for Connection {
     const CREDITS: u32 = grant::REVERSE;
 
-    fn call(&self, message: &RpcRqst<'_>) -> Result {
+    fn call(&self, message: &RpcRqst) -> Result {
         // One that is longer than the client receives is not sent (no chunks here, RFC 8167,
         // section 5.3), and has no answer. After an error nfsd would make it again at once, for
         // ever.
@@ -62,7 +62,7 @@ impl ReverseDirection for Connection {
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for a Call more than it has
 /// granted the client need not have a Receive (RFC 8166, section 3.3.1).
-fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
+fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     let (credits, xid) = (&connection.qp.handler().reverse, message.xid());
     if credits.lock().get(xid) {
         return Ok(());
@@ -79,7 +79,7 @@ fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
     taken.then_some(()).ok_or(ENOTCONN)
 }
 
-fn send(connection: &Connection, message: &RpcRqst<'_>, len: usize) -> Result {
+fn send(connection: &Connection, message: &RpcRqst, len: usize) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer();
     // Whoever waits for space waits for a credit.
@@ -107,14 +107,14 @@ pub(super) fn replied(
     let reverse = &connection.qp.handler().reverse;
     // First, since who waits for more credits is woken when a Call has its Reply.
     if reverse.lock().answered(xid, Some(credits)) {
-        rqst.complete_reverse(xid, reply);
+        rqst.end_reverse(xid, Ok(reply));
     }
 }
 
 /// An RDMA_ERROR came, which may be the answer to a Call.
 pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
     if connection.qp.handler().reverse.lock().answered(xid, None) {
-        rqst.fail_reverse(xid);
+        rqst.end_reverse(xid, Err(EIO));
     }
 }
 

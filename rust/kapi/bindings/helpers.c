@@ -352,9 +352,10 @@ void rpcrdma_rs_synchronize_rcu_tasks(void)
 
 /* Swapping */
 
-void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)
+int rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)
 {
 	atomic_inc(&xprt->swapper);
+	return 0;
 }
 
 void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt)

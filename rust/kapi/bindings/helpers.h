@@ -108,7 +108,7 @@ bool rpcrdma_rs_module_is_used(void);
 void rpcrdma_rs_synchronize_rcu_tasks(void);
 
 /* Swapping */
-void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);
+int rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt);
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 

@@ -113,7 +113,7 @@ pub(crate) trait ReverseDirection {
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has
     /// space. `ENOBUFS`: to be tried again later.
-    fn call(&self, message: &RpcRqst<'_>) -> Result;
+    fn call(&self, message: &RpcRqst) -> Result;
     /// Ends the RPC of a Call, in whatever way. From its task, under a spin lock.
     fn call_ended(&self, xid: u32);
 }

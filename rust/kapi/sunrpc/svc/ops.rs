@@ -31,6 +31,7 @@ use crate::kapi::{
 };
 use core::marker::PhantomData;
 use kernel::{
+    error::from_result,
     ffi::{
         c_int,
         c_uint,
@@ -235,7 +236,7 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// There is always room: who sends waits for it.
+    /// Returns that there is room: a sender waits for it.
     unsafe extern "C" fn has_wspace(_xprt: *mut bindings::svc_xprt) -> c_int {
         1
     }
@@ -247,22 +248,15 @@ impl<T: SvcListener> SvcOps<T> {
             (*rqstp).rq_xprt_ctxt = core::ptr::null_mut();
             (*rqstp).rq_xprt
         };
-        let set_pending = |pending: bool| {
-            let bit = bindings::XPT_DATA as usize;
-            // SAFETY: The transport of the request is valid; its flags change atomically.
-            unsafe {
-                let flags = &raw mut (*xprt).xpt_flags;
-                if pending {
-                    bindings::set_bit(bit, flags);
-                } else {
-                    bindings::clear_bit(bit, flags);
-                }
-            }
+        let pending = bindings::XPT_DATA as usize;
+        // SAFETY: The transport of the request is valid; its flags change atomically.
+        let flags = unsafe {
+            let flags = &raw mut (*xprt).xpt_flags;
+            bindings::clear_bit(pending, flags);
+            flags
         };
         // SAFETY: This thread has marked the transport as busy, and lets go of it here, once.
         let received = || unsafe { bindings::svc_xprt_received(xprt) };
-
-        set_pending(false);
         // SAFETY: The transport is one of this service, and known to the RPC layer.
         let Some(connection) = (unsafe { SvcXprt::<T>::connection(xprt) }) else {
             received();
@@ -270,7 +264,8 @@ impl<T: SvcListener> SvcOps<T> {
         };
         let (item, more) = connection.next();
         if more {
-            set_pending(true);
+            // SAFETY: The transport of the request is valid; its flags change atomically.
+            unsafe { bindings::set_bit(pending, flags) };
         }
         // From here on other threads may take the next ones.
         received();
@@ -288,21 +283,18 @@ impl<T: SvcListener> SvcOps<T> {
     /// Sends the Reply. From a service thread; may sleep.
     unsafe extern "C" fn sendto(rqstp: *mut bindings::svc_rqst) -> c_int {
         // SAFETY: Called with a request of a running thread, on a transport of ours.
-        unsafe {
-            match Self::reply(rqstp) {
-                Ok(()) => 0,
-                Err(e) => {
-                    svcrdma_send_err(|| {
-                        let peer = SocketAddress::new((*(*rqstp).rq_xprt).xpt_remote);
-                        (peer, u32::from_be((*rqstp).rq_xid), e)
-                    });
-                    e.to_errno()
-                }
-            }
-        }
+        let sent = unsafe { Self::reply(rqstp) };
+        let sent = sent.inspect_err(|e| {
+            // SAFETY: The request is valid, and so is its transport.
+            svcrdma_send_err(|| unsafe {
+                let peer = SocketAddress::new((*(*rqstp).rq_xprt).xpt_remote);
+                (peer, u32::from_be((*rqstp).rq_xid), *e)
+            });
+        });
+        from_result(|| sent.map(|()| 0))
     }
 
-    /// A part of the result may be placed directly. From a service thread.
+    /// Notes a part of the result that may be placed directly. From a service thread.
     unsafe extern "C" fn result_payload(
         rqstp: *mut bindings::svc_rqst,
         offset: c_uint,
@@ -320,7 +312,7 @@ impl<T: SvcListener> SvcOps<T> {
         0
     }
 
-    /// The request is done with: not if it was deferred, which takes the context away. From a
+    /// Ends a request: not one that was deferred, which takes the context away. From a
     /// service thread, or from who drops a deferred one; may sleep.
     unsafe extern "C" fn release_ctxt(xprt: *mut bindings::svc_xprt, ctxt: *mut c_void) {
         if ctxt.is_null() {
@@ -344,7 +336,7 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// The transport is closed. From a service thread, or who configures the server; may sleep.
+    /// Closes a transport. From a service thread, or who configures the server; may sleep.
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
         // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
@@ -359,12 +351,12 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// The last reference is gone. Any context: the rest is done by a work item.
+    /// Frees a transport whose last reference is gone. Any context: a work item does it.
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
         // SAFETY: A transport of ours, whose last reference is gone.
         unsafe { SvcXprt::<T>::queue_tear_down(xprt) };
     }
 
-    /// Nothing to do: a closed connection does not linger.
+    /// Does nothing: a closed connection does not linger.
     unsafe extern "C" fn kill_temp_xprt(_xprt: *mut bindings::svc_xprt) {}
 }
