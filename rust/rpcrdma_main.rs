@@ -21,11 +21,8 @@ mod transport;
 use kapi::{
     ib::Ledger,
     sunrpc::{
-        register_service,
-        register_transport,
-        Registered,
-        RegisteredService,
-        XprtClass, //
+        register,
+        Registered, //
     },
     sys::sysctl::Sysctl, //
 };
@@ -43,8 +40,7 @@ module! {
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
     _sysctl: Option<Sysctl>,
-    _client: Registered<XprtClass>,
-    _server: RegisteredService,
+    _classes: Registered,
     _ledger: Ledger,
 }
 
@@ -57,15 +53,14 @@ impl kernel::Module for RpcRdma {
                 "the transport class \"rdma\" cannot be registered ({e:?}): is another built in?\n"
             );
         };
-        let _server = register_service::<server::Listener>(module).inspect_err(refused)?;
-        let _client = register_transport::<client::ClientXprt>(module).inspect_err(refused)?;
+        let classes = register::<client::ClientXprt, server::Listener>(module);
+        let _classes = classes.inspect_err(refused)?;
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
         let _sysctl = Sysctl::register().inspect_err(warn).ok();
         Ok(Self {
             _sysctl,
-            _client,
-            _server,
+            _classes,
             _ledger,
         })
     }

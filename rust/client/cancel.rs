@@ -22,7 +22,7 @@ use kernel::sync::ArcBorrow;
 
 /// Fences the memory of an RPC without a Reply, or whose Reply still waits. May sleep.
 #[cold]
-pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: Task<'_>) {
+pub(super) fn fence_unanswered(slot: &ConnectionSlot, call: ArcBorrow<'_, Call>, task: &Task) {
     loop {
         // In this order, so that the last reference is not dropped with the lock held.
         let connection = slot.get();

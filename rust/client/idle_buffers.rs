@@ -11,7 +11,6 @@ use crate::{
     kapi::sunrpc::RpcBuffer, //
 };
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     new_spinlock,
     page::PAGE_SIZE,
     prelude::*,
@@ -70,7 +69,7 @@ impl IdleBuffers {
         // capacity; but the reserve, for which there is room, is filled first.
         if idle.len() < RESERVED || buffer.len() <= USUAL_LEN {
             if let Err(full) = idle.push_within_capacity(buffer) {
-                let _ = idle.push(full.0, GFP_NOWAIT | __GFP_NOWARN);
+                let _ = idle.push(full.0, GFP_NOWAIT);
             }
         }
     }

@@ -37,8 +37,8 @@ use crate::{
         ib::Poster,
         page::ExtentIter,
         sunrpc::{
-            Encoded,
             Rqst,
+            XdrBuf,
             Xprt, //
         },
         trace, //
@@ -68,10 +68,10 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
         return Err(ENOTCONN);
     }
     // The server may be slow with this Call again: others go first.
-    if rqst.call().was_overdue() && rqst.put_last(xprt) {
+    if rqst.call().was_overdue() && rqst.put_last() {
         return Err(EBADSLT);
     }
-    if !rqst.get_credit(xprt) {
+    if !rqst.get_credit() {
         return Err(EBADSLT);
     }
 
@@ -245,7 +245,7 @@ fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
 /// Copies the inline part of a Call behind the header. Returns its length.
 fn copy_inline(
     requester: &Requester,
-    call: &Encoded<'_>,
+    call: &XdrBuf,
     shape: &Shape,
     arguments: Arguments,
     body: &mut [u8],
@@ -269,7 +269,7 @@ fn copy_inline(
 }
 
 /// Copies `len` bytes of the message from `offset`.
-fn copy(message: &Encoded<'_>, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
+fn copy(message: &XdrBuf, offset: usize, len: usize, to: &mut [u8]) -> Result<usize> {
     message.copy_to(offset, to.get_mut(..len).ok_or(EMSGSIZE)?)?;
     Ok(len)
 }

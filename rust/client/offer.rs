@@ -7,10 +7,7 @@ use crate::kapi::ib::{
     Regions, //
 };
 use kernel::{
-    alloc::{
-        flags::__GFP_NOWARN,
-        Flags, //
-    },
+    alloc::Flags,
     prelude::*, //
 };
 use xdr::Segment;
@@ -74,7 +71,7 @@ impl Offer {
         if self.reply.capacity() >= n {
             return Ok(());
         }
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        let flags = GFP_NOWAIT;
         self.regions.reserve(n, flags)?;
         for list in [&mut self.read, &mut self.write, &mut self.reply] {
             list.reserve(n.saturating_sub(list.len()), flags)?;

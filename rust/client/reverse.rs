@@ -18,7 +18,7 @@ use crate::{
     },
     kapi::{
         ib::RecvBuf,
-        sunrpc::ReverseRqst,
+        sunrpc::RpcRqst,
         trace, //
     },
     transport::{
@@ -138,11 +138,12 @@ pub(super) fn end(requester: &Requester) {
     }
 }
 
-/// Sends the Reply of a reverse request. The RPC layer has locked the transport. May sleep.
-pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Result {
+/// Sends the Reply to a reverse Call that came by the connection `came_by`. The RPC layer has
+/// locked the transport. May sleep.
+pub(super) fn send_reply(connection: &Connection, rqst: &RpcRqst, came_by: u64) -> Result {
     let requester = connection.handler();
     // A Reply belongs to the connection of its Call; the server sends that again on a new one.
-    if rqst.connection() != requester.id.0 {
+    if came_by != requester.id.0 {
         return Ok(());
     }
     // It consumes no credit: the server has given one with its Call (RFC 8167, section 4.1).
@@ -158,7 +159,6 @@ pub(super) fn send_reply(connection: &Connection, rqst: &ReverseRqst<'_>) -> Res
     requester.provide_receives(connection)?;
     rqst.note_sent();
     // The server may send its next Call as soon as it has this Reply.
-    rqst.note_answered();
     requester.reverse.lock().answered();
     trace::xprtrdma_cb_reply(|| (*requester.loss.address(), rqst.xid()));
     buffer

@@ -3,7 +3,7 @@
 //! The counters of a mount, and its line in `/proc/self/mountstats`.
 
 use crate::kapi::sunrpc::{
-    Encoded,
+    XdrBuf,
     Xprt, //
 };
 use kernel::{
@@ -75,7 +75,7 @@ impl Stats {
 
     /// Adds the bytes of a Call's pages and tail, which are copied into a Send.
     #[inline]
-    pub(crate) fn pulled_up(&self, call: &Encoded<'_>) {
+    pub(crate) fn pulled_up(&self, call: &XdrBuf) {
         let pulled = call.len().saturating_sub(call.head_len());
         self.add(Stat::PullupBytes, pulled as u64);
     }
@@ -84,20 +84,8 @@ impl Stats {
     /// local port, registrations of buffers, recycled and orphaned regions and the last number have
     /// nothing to count here and are 0.
     pub(crate) fn print(&self, xprt: &Xprt, seq: &SeqFile) {
-        let rpc = xprt.stats();
-        seq_print!(
-            seq,
-            "\txprt:\trdma 0 {} {} {} {} {} {} {} {} {} ",
-            rpc.bind_count,
-            rpc.connect_count,
-            rpc.connect_seconds,
-            rpc.idle_seconds,
-            rpc.sends,
-            rpc.recvs,
-            rpc.bad_xids,
-            rpc.requests,
-            rpc.backlog,
-        );
+        seq_print!(seq, "\txprt:\trdma 0 ");
+        xprt.print_counts(seq);
         seq_print!(
             seq,
             "{} {} {} {} {} {} {} 0 {} {} {} ",

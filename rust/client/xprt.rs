@@ -23,8 +23,8 @@ use crate::{
     kapi::{
         sunrpc::{
             Connecting,
-            ReverseRqst,
             RpcBuffer,
+            RpcRqst,
             Rqst,
             Task,
             Transport,
@@ -164,7 +164,7 @@ impl Transport for ClientXprt {
     }
 
     #[inline]
-    fn fence(&self, call: ArcBorrow<'_, Call>, task: Task<'_>) {
+    fn fence(&self, call: ArcBorrow<'_, Call>, task: &Task) {
         let mut state = call.state.lock();
         // As a rule the Reply has come, and the connection is not needed.
         let ended = !state.is_sent() && state.end();
@@ -187,9 +187,9 @@ impl Transport for ClientXprt {
         marshal::send(&connection, xprt, rqst)
     }
 
-    fn send_reverse_reply(&self, _xprt: &Xprt, rqst: ReverseRqst<'_>) -> Result {
-        let connection = self.slot.get().ok_or(ENOTCONN)?;
-        reverse::send_reply(&connection, &rqst)
+    fn send_reverse_reply(&self, rqst: &RpcRqst, connection: u64) -> Result {
+        let present = self.slot.get().ok_or(ENOTCONN)?;
+        reverse::send_reply(&present, rqst, connection)
     }
 
     fn reverse_enabled(&self) {

@@ -14,6 +14,7 @@ mod encoded;
 mod handle;
 mod private;
 mod progress;
+mod registration;
 mod room;
 mod rqst;
 mod setup;
@@ -31,24 +32,19 @@ pub(crate) use self::{
         NotFound,
         RpcBuffer, //
     },
-    class::{
-        Registered,
-        XprtClass, //
-    },
     connecting::Connecting,
-    encoded::Encoded,
+    registration::{
+        register,
+        Registered, //
+    },
     rqst::{
         PinnedRqst,
-        ReverseRqst,
         RpcRqst,
         Rqst, //
     },
-    setup::register_transport,
     svc::{
-        register_service,
         Argument,
         Payload,
-        RegisteredService,
         ReverseDirection,
         SvcConnection,
         SvcHandle,
@@ -60,6 +56,7 @@ pub(crate) use self::{
     },
     task::Task,
     transport::Transport,
+    xdr_buf::XdrBuf,
     xprt::Xprt,
     xprt_handle::XprtHandle, //
 };

@@ -9,7 +9,7 @@
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
-/// What an event says of a result: 0, or a negative errno.
+/// Returns what an event says of a result: 0, or a negative errno.
 pub(crate) fn status(result: kernel::error::Result) -> i32 {
     result.err().map_or(0, |e| e.to_errno())
 }
@@ -25,7 +25,7 @@ macro_rules! events {
             use super::*;
 
             $(
-                /// Whether the event of that name is on.
+                /// Returns whether the event of that name is on.
                 #[inline(always)]
                 pub(crate) fn $name() -> bool {
                     #[cfg(CONFIG_TRACEPOINTS)]

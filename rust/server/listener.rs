@@ -186,7 +186,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Begins to listen. May sleep.
     fn begin(&mut self, net: &Net, queue: Arc<OwnedQueue>) -> Result {
-        let (net, state, address) = (net.hold(), self.state.clone(), self.address);
+        let (net, state, address) = (net.into(), self.state.clone(), self.address);
         let work = pin_init!(ListenWork {
             net,
             state,

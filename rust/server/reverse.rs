@@ -41,7 +41,7 @@ const PATIENCE: Jiffies = 60 * HZ;
 impl ReverseDirection for Connection {
     const CREDITS: u32 = REVERSE;
 
-    fn call(&self, message: &RpcRqst<'_>) -> Result {
+    fn call(&self, message: &RpcRqst) -> Result {
         // A Call longer than the client's threshold is not sent (there are no chunks, RFC 8167,
         // section 5.3), and gets no answer. After an error nfsd would send it again at once, for
         // ever.
@@ -78,7 +78,7 @@ impl ReverseDirection for Connection {
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for Calls beyond its grant the
 /// client need not have a Receive (RFC 8166, section 3.3.1).
-fn get_credit(connection: &Connection, message: &RpcRqst<'_>) -> Result {
+fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     // The credit is found by its XID, as an RPC of this end has no state of ours.
     let take = || {
         let mut queue = connection.qp.lock();
@@ -117,7 +117,7 @@ fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
     known
 }
 
-fn send(connection: &Connection, message: &RpcRqst<'_>) -> Result {
+fn send(connection: &Connection, message: &RpcRqst) -> Result {
     let body = message.send_buf();
     let buffer = connection.qp.send_buffer(Purpose::Message);
     // A task that waits for space waits for a credit.
@@ -141,14 +141,14 @@ pub(super) fn replied(
 ) {
     // First, since the completion of the Call wakes tasks that wait for credits.
     if put_credit(connection, xid, Some(credits)) {
-        rqst.complete_reverse(xid, reply);
+        rqst.end_reverse(xid, Ok(reply));
     }
 }
 
 /// Handles an RDMA_ERROR, which may be the answer to a Call.
 pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
     if put_credit(connection, xid, None) {
-        rqst.fail_reverse(xid);
+        rqst.end_reverse(xid, Err(EIO));
     }
 }
 

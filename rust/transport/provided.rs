@@ -14,7 +14,6 @@ use crate::{
     transport::provided_total::ProvidedShare, //
 };
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     prelude::*,
     time::Jiffies, //
 };
@@ -82,7 +81,7 @@ impl ProvidedTable {
             return Err(EMSGSIZE);
         }
         let more = (self.all + 1).saturating_sub(self.table.len());
-        self.table.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;
+        self.table.reserve(more, GFP_NOWAIT)?;
         // INVARIANT: There is room for one more.
         self.all += 1;
         self.replies += 1;

@@ -136,7 +136,7 @@ impl<C> SendQueue<C> {
         }
         let all = self.regions as usize + 1;
         let more = all.saturating_sub(self.idle.len());
-        self.idle.reserve(more, GFP_NOWAIT | __GFP_NOWARN)?;
+        self.idle.reserve(more, GFP_NOWAIT)?;
         self.regions += 1;
         Ok(true)
     }

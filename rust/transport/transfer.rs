@@ -53,7 +53,7 @@ impl<H: Handler> Endpoint<H> {
         let memory = memory.into();
         let elements = RwCtx::elements_for(&memory, parts);
         let flags = match H::ROLE {
-            Role::Requester => GFP_NOWAIT | __GFP_NOWARN,
+            Role::Requester => GFP_NOWAIT,
             Role::Responder => GFP_KERNEL,
         };
         let transfer = self.alloc_rw_ctx(kind, memory, parts, flags);

@@ -197,10 +197,11 @@ void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port)
 
 /* sunrpc, server side */
 
+/* Addresses are of IPv4 or IPv6, here and below: others have no known length. */
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
-				   const struct sockaddr *sa, size_t salen)
+				   const struct sockaddr *sa)
 {
-	svc_xprt_set_local(xprt, sa, salen);
+	svc_xprt_set_local(xprt, sa, svc_addr_len(sa));
 }
 
 /*
@@ -208,9 +209,9 @@ void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
  * duplicate request cache, and to who filters trace events by its name.
  */
 void rpcrdma_rs_svc_xprt_set_client(struct svc_xprt *xprt,
-				    const struct sockaddr *sa, size_t salen)
+				    const struct sockaddr *sa)
 {
-	svc_xprt_set_remote(xprt, sa, salen);
+	svc_xprt_set_remote(xprt, sa, svc_addr_len(sa));
 	rpc_set_port((struct sockaddr *)&xprt->xpt_remote, 0);
 	scnprintf(xprt->xpt_remotebuf, sizeof(xprt->xpt_remotebuf), "%pISc",
 		  sa);
@@ -231,11 +232,6 @@ struct net *rpcrdma_rs_get_net(struct net *net)
 void rpcrdma_rs_put_net(struct net *net)
 {
 	put_net(net);
-}
-
-size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa)
-{
-	return svc_addr_len(sa);
 }
 
 /* Memory */
@@ -351,9 +347,10 @@ void rpcrdma_rs_synchronize_rcu_tasks(void)
 
 /* Swapping */
 
-void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)
+int rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt)
 {
 	atomic_inc(&xprt->swapper);
+	return 0;
 }
 
 void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt)

@@ -72,13 +72,12 @@ void rpcrdma_rs_rpc_set_port(struct sockaddr *sap, unsigned short port);
 
 /* sunrpc, server side */
 void rpcrdma_rs_svc_xprt_set_local(struct svc_xprt *xprt,
-				   const struct sockaddr *sa, size_t salen);
+				   const struct sockaddr *sa);
 void rpcrdma_rs_svc_xprt_set_client(struct svc_xprt *xprt,
-				    const struct sockaddr *sa, size_t salen);
+				    const struct sockaddr *sa);
 void rpcrdma_rs_svc_xprt_set_listener(struct svc_xprt *xprt);
 struct net *rpcrdma_rs_get_net(struct net *net);
 void rpcrdma_rs_put_net(struct net *net);
-size_t rpcrdma_rs_svc_addr_len(const struct sockaddr *sa);
 
 /* Memory */
 void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags);
@@ -108,7 +107,7 @@ bool rpcrdma_rs_module_is_used(void);
 void rpcrdma_rs_synchronize_rcu_tasks(void);
 
 /* Swapping */
-void rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);
+int rpcrdma_rs_xprt_begin_swap(struct rpc_xprt *xprt);
 void rpcrdma_rs_xprt_end_swap(struct rpc_xprt *xprt);
 bool rpcrdma_rs_xprt_is_swapper(const struct rpc_xprt *xprt);
 

@@ -7,15 +7,14 @@
 
 use crate::kapi::{
     bindings,
-    sunrpc::xprt::Xprt,
+    sunrpc::xprt::{
+        WaitToSend,
+        Xprt, //
+    },
     sys::bit::test_bit, //
 };
-use core::{
-    mem::offset_of,
-    ptr::NonNull, //
-};
+use core::mem::offset_of;
 use kernel::{
-    container_of,
     new_spinlock,
     page::PAGE_SIZE,
     prelude::*,
@@ -40,46 +39,33 @@ struct Slot {
     answered: bool,
 }
 
-/// Owns a slot.
-struct OwnedSlot(NonNull<Slot>);
+// SAFETY: The RPC layer, to which the pointers of a request lead, has nothing of a slot that is
+// owned here.
+unsafe impl Send for Slot {}
 
-// SAFETY: A slot that is owned is used by nobody else.
-unsafe impl Send for OwnedSlot {}
-
-impl OwnedSlot {
-    fn new() -> Result<Self> {
-        let slot = KBox::new(
-            Slot {
-                // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
-                rqst: unsafe { core::mem::zeroed() },
-                call: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
-                reply: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
-                connection: 0,
-                answered: false,
-            },
-            GFP_KERNEL,
-        )?;
-        Ok(Self(NonNull::from(KBox::leak(slot))))
+impl Slot {
+    /// Allocates a slot. May sleep.
+    fn new() -> Result<KBox<Self>> {
+        let slot = Self {
+            // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
+            rqst: unsafe { core::mem::zeroed() },
+            call: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
+            reply: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
+            connection: 0,
+            answered: false,
+        };
+        Ok(KBox::new(slot, GFP_KERNEL)?)
     }
 
-    /// Makes the request one of that transport, with a Call of at most
-    /// [`MAX_REVERSE`] bytes, as received.
-    fn fill(
-        &mut self,
-        xprt: &Xprt,
-        xid: u32,
-        call: &[u8],
-        connection: u64,
-    ) -> *mut bindings::rpc_rqst {
-        // SAFETY: The slot is owned, and borrowed exclusively.
-        let slot = unsafe { self.0.as_mut() };
-        if let Some(to) = slot.call.get_mut(..call.len()) {
+    /// Makes the request one of that transport, with a Call of at most [`MAX_REVERSE`] bytes, as
+    /// received.
+    fn fill(&mut self, xprt: &Xprt, xid: u32, call: &[u8], connection: u64) {
+        if let Some(to) = self.call.get_mut(..call.len()) {
             to.copy_from_slice(call);
         }
-        slot.connection = connection;
-        slot.answered = false;
-        let (head, room) = (slot.call.as_mut_ptr(), slot.reply.as_mut_ptr());
-        let rqst = &mut slot.rqst;
+        self.connection = connection;
+        self.answered = false;
+        let rqst = &mut self.rqst;
         // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
         *rqst = unsafe { core::mem::zeroed() };
         rqst.rq_xprt = xprt.as_raw();
@@ -89,49 +75,33 @@ impl OwnedSlot {
         // congestion window, which it has not taken, its Reply does not wait where the window is
         // full.
         rqst.rq_cong = 1;
-        rqst.rq_rcv_buf.head[0].iov_base = head.cast();
+        rqst.rq_rcv_buf.head[0].iov_base = self.call.as_mut_ptr().cast();
         rqst.rq_rcv_buf.head[0].iov_len = call.len();
         rqst.rq_rcv_buf.len = call.len() as u32;
         rqst.rq_rcv_buf.buflen = call.len() as u32;
         rqst.rq_private_buf.len = call.len() as u32;
-        rqst.rq_snd_buf.head[0].iov_base = room.cast();
+        rqst.rq_snd_buf.head[0].iov_base = self.reply.as_mut_ptr().cast();
         rqst.rq_snd_buf.head[0].iov_len = MAX_REVERSE;
         rqst.rq_snd_buf.buflen = MAX_REVERSE as u32;
-        self.0.as_ptr().cast()
     }
-}
-
-impl Drop for OwnedSlot {
-    fn drop(&mut self) {
-        // SAFETY: Leaked by `new`, and owned.
-        drop(unsafe { KBox::from_raw(self.0.as_ptr()) });
-    }
-}
-
-/// The requests that are not in use.
-struct Slots {
-    /// Between setup and destruction. The callback service need not be there otherwise.
-    open: bool,
-    free: KVec<OwnedSlot>,
 }
 
 /// The reverse requests of one transport.
 #[pin_data]
 pub(super) struct Backchannel {
+    /// Those that are not in use, between setup and destruction. The callback service need not be
+    /// there otherwise.
     #[pin]
-    slots: SpinLock<Slots>,
+    free: SpinLock<Option<KVec<KBox<Slot>>>>,
 }
 
 impl Backchannel {
+    /// Creates one that is to be set up.
     pub(super) fn new() -> impl PinInit<Self> {
-        let slots = Slots {
-            open: false,
-            free: KVec::new(),
-        };
-        pin_init!(Self { slots <- new_spinlock!(slots, "rpcrdma_backchannel") })
+        pin_init!(Self { free <- new_spinlock!(None, "rpcrdma_backchannel") })
     }
 
-    /// Whether a request is of the backchannel: those have the mark.
+    /// Returns whether a request is of the backchannel, by its mark.
     ///
     /// # Safety
     ///
@@ -143,23 +113,21 @@ impl Backchannel {
         unsafe { test_bit(bindings::RPC_BC_PA_IN_USE, state) }
     }
 
-    /// Makes requests until `n` are there that are not in use. May sleep.
+    /// Makes `n` requests, and lets Calls come. May sleep.
     pub(super) fn setup(&self, n: usize) -> Result {
-        while self.slots.lock().free.len() < n {
-            let slot = OwnedSlot::new()?;
-            self.slots.lock().free.push(slot, GFP_ATOMIC)?;
+        let mut free = KVec::with_capacity(n, GFP_KERNEL)?;
+        for _ in 0..n {
+            free.push(Slot::new()?, GFP_KERNEL)?;
         }
-        self.slots.lock().open = true;
+        let before = self.free.lock().replace(free);
+        drop(before);
         Ok(())
     }
 
     /// Frees the requests that are not in use. No more are handed to the callback service when this
     /// returns, and those that come back are freed.
     pub(super) fn destroy(&self) {
-        let mut slots = self.slots.lock();
-        slots.open = false;
-        let free = core::mem::take(&mut slots.free);
-        drop(slots);
+        let free = self.free.lock().take();
         drop(free);
     }
 
@@ -178,65 +146,65 @@ impl Backchannel {
             return Err(EMSGSIZE);
         }
         // Held until the service has it, so that none is handed over after `destroy`.
-        let mut slots = self.slots.lock();
-        if !slots.open {
+        let mut free = self.free.lock();
+        let Some(free) = &mut *free else {
             return Ok(false);
-        }
-        let mut slot = slots.free.pop().ok_or(ENOBUFS)?;
-        let rqst = slot.fill(xprt, xid, call, connection);
-        // SAFETY: The request is one of this transport, and is the service's alone if it takes it:
-        // the slot is forgotten then. A service that is set is there: whoever ends it has the
-        // backchannel destroyed before, which waits for the lock, and nothing is handed over then,
-        // whether the service is still set or not.
-        let taken = unsafe { xprt.enqueue_reverse_request(rqst) };
-        if taken {
-            core::mem::forget(slot);
-        } else {
+        };
+        let mut slot = free.pop().ok_or(ENOBUFS)?;
+        slot.fill(xprt, xid, call, connection);
+        let slot = KBox::into_raw(slot);
+        // SAFETY: The request is one of this transport, and is the service's alone if it takes it.
+        // A service that is set is there: whoever ends it has the backchannel destroyed before,
+        // which waits for the lock, and nothing is handed over then, whether the service is still
+        // set or not.
+        let taken = unsafe { xprt.enqueue_reverse_request(slot.cast()) };
+        if !taken {
+            // SAFETY: Of the box above, and nobody's: the service has not taken it.
+            let slot = unsafe { KBox::from_raw(slot) };
             // It was there before.
-            let _ = slots.free.push_within_capacity(slot);
+            let _ = free.push_within_capacity(slot);
         }
         Ok(taken)
     }
 
-    /// The Reply of a request is about to be sent.
+    /// Notes that the Reply of a request was sent.
     ///
     /// # Safety
     ///
-    /// As for [`Self::connection_of`], and only by its sender.
+    /// `rqst` must be one that [`Self::receive`] handed out, and not given back yet; to be called
+    /// by its sender alone.
     pub(super) unsafe fn note_answered(rqst: *mut bindings::rpc_rqst) {
-        // SAFETY: What `receive` handed out is in a slot, and only who sends its Reply uses this.
-        unsafe { (*container_of!(rqst, Slot, rqst)).answered = true };
+        // SAFETY: What `receive` handed out is the first part of a slot, and only the sender of its
+        // Reply uses this.
+        unsafe { (*rqst.cast::<Slot>()).answered = true };
     }
 
-    /// The connection that the Call of a request came by.
+    /// Returns the connection that the Call of a request came by.
     ///
     /// # Safety
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not given back yet.
     pub(super) unsafe fn connection_of(rqst: *mut bindings::rpc_rqst) -> u64 {
-        // SAFETY: What `receive` handed out is in a slot; this does not change until it is given
-        // back.
-        unsafe { (*container_of!(rqst, Slot, rqst)).connection }
+        // SAFETY: What `receive` handed out is the first part of a slot; this does not change until
+        // it is given back.
+        unsafe { (*rqst.cast::<Slot>()).connection }
     }
 
-    /// The RPC layer is done with a request. Returns its connection, and whether its Reply was
-    /// sent.
+    /// Takes a request back that the RPC layer is done with. Returns its connection, and whether
+    /// its Reply was sent.
     ///
     /// # Safety
     ///
     /// `rqst` must be one that [`Self::receive`] handed out, and not be used afterwards.
     pub(super) unsafe fn put(&self, rqst: *mut bindings::rpc_rqst) -> (u64, bool) {
-        // SAFETY: What `receive` handed out is in a slot, which is ours again, since the RPC layer
-        // is done with it.
-        let (slot, end) = unsafe {
-            let slot = container_of!(rqst, Slot, rqst);
-            let end = ((*slot).connection, (*slot).answered);
-            (OwnedSlot(NonNull::new_unchecked(slot)), end)
-        };
-        let mut slots = self.slots.lock();
-        if slots.open {
+        // SAFETY: What `receive` handed out is the first part of the box of a slot, which is ours
+        // again, since the RPC layer is done with it.
+        let slot = unsafe { KBox::from_raw(rqst.cast::<Slot>()) };
+        let end = (slot.connection, slot.answered);
+        let mut free = self.free.lock();
+        if let Some(free) = &mut *free {
             // Without memory to keep it, it is freed: there will be one fewer.
-            let _ = slots.free.push(slot, GFP_ATOMIC);
+            let _ = free.push(slot, GFP_ATOMIC);
         }
         end
     }
@@ -250,25 +218,17 @@ impl Xprt {
     /// have that were sent on an earlier connection.
     pub(crate) fn put_reverse_first(&self) -> bool {
         self.with_queue_lock(|xprt| {
-            // SAFETY: The transport is valid while it is borrowed.
-            let queue = unsafe { &raw mut (*xprt).xmit_queue };
-            // SAFETY: The lock that protects the queue is held, here and below.
-            let first = unsafe { (*queue).next };
-            let mut next = first;
-            while next != queue {
-                // SAFETY: What is in the queue is part of a request, and valid while it is there.
-                let is_reverse = unsafe {
-                    Backchannel::is_reverse(container_of!(next, bindings::rpc_rqst, rq_xmit))
+            // SAFETY: The lock of the queue is held.
+            let mut waiting = unsafe { WaitToSend::of(xprt) }.enumerate();
+            // SAFETY: A request is valid while it is in the queue, whose lock is held.
+            let reverse = waiting.find(|(_, rqst)| unsafe { Backchannel::is_reverse(*rqst) });
+            if let Some((_, rqst)) = reverse {
+                // SAFETY: It is in the queue, whose lock is held, where it may be anywhere.
+                unsafe {
+                    bindings::list_move(&raw mut (*rqst).rq_xmit, &raw mut (*xprt).xmit_queue)
                 };
-                if is_reverse {
-                    // SAFETY: It is in the queue, where it may be anywhere.
-                    unsafe { bindings::list_move(next, queue) };
-                    return next != first;
-                }
-                // SAFETY: As a part of the queue it has a successor.
-                next = unsafe { (*next).next };
             }
-            false
+            reverse.is_some_and(|(before, _)| before != 0)
         })
     }
 }

@@ -13,7 +13,6 @@ use crate::kapi::{
 use core::{
     marker::PhantomData,
     mem::{
-        replace,
         size_of,
         ManuallyDrop, //
     },
@@ -134,14 +133,13 @@ pub(crate) struct RpcBuffer<C> {
 unsafe impl<C: Send + Sync> Send for RpcBuffer<C> {}
 
 impl<C> RpcBuffer<C> {
-    /// The bytes that an allocation of `size` bytes has room for.
+    /// Returns the length of the memory in an allocation of `size` bytes.
     pub(crate) const fn capacity_of(size: usize) -> usize {
         size.saturating_sub(size_of::<Prefix<C>>())
     }
 
-    /// Where the Reply begins that is behind a Call of so many bytes. Its adapter may write there
-    /// while the processor writes to what is in front, so that they share no cache line. None if it
-    /// is nowhere.
+    /// Returns the offset of the Reply behind a Call of that length, if there is one. The adapter
+    /// may write there while the processor writes in front of it, so that they share no cache line.
     pub(super) fn reply_offset(call: usize) -> Option<usize> {
         let prefix = size_of::<Prefix<C>>();
         let end = prefix.checked_add(call)?;
@@ -151,9 +149,21 @@ impl<C> RpcBuffer<C> {
 
     /// Allocates `len` bytes, with `call` in front. Sleeps as the RPC task may.
     pub(crate) fn new(len: usize, call: Arc<C>) -> Result<Self> {
-        let prefix = Self::allocate(len)?;
+        let size = len.checked_add(size_of::<Prefix<C>>()).ok_or(ENOMEM)?;
+        let len = u32::try_from(len).map_err(|_| ENOMEM)?;
+        // SAFETY: Allocating has no further requirement.
+        let raw = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
+        let prefix = NonNull::new(raw.cast::<Prefix<C>>()).ok_or(ENOMEM)?;
+        // INVARIANT: The prefix owns the reference.
+        let first = Prefix {
+            call: Arc::into_raw(call),
+            len,
+            claimed: Atomic::new(false),
+            progress: Progress::new(),
+            covers: Covers::new(),
+        };
         // SAFETY: The allocation has room for the prefix and is aligned for it.
-        unsafe { prefix.write(Self::first(len, Arc::into_raw(call))) };
+        unsafe { prefix.write(first) };
         // INVARIANT: Allocated and written above.
         Ok(Self {
             prefix,
@@ -161,29 +171,7 @@ impl<C> RpcBuffer<C> {
         })
     }
 
-    /// The prefix of memory that is not in use, which owns `call`, of [`Arc::into_raw`].
-    fn first(len: usize, call: *const C) -> Prefix<C> {
-        // INVARIANT: The caller has such a reference, and gives it up.
-        Prefix {
-            call,
-            len: len as u32,
-            claimed: Atomic::new(false),
-            progress: Progress::new(),
-            covers: Covers::new(),
-        }
-    }
-
-    /// An allocation with room for `len` bytes behind the prefix, which is not written. The length
-    /// fits a `u32`.
-    fn allocate(len: usize) -> Result<NonNull<Prefix<C>>> {
-        u32::try_from(len).map_err(|_| ENOMEM)?;
-        let size = len.checked_add(size_of::<Prefix<C>>()).ok_or(ENOMEM)?;
-        // SAFETY: Allocating has no further requirement.
-        let raw = unsafe { bindings::kmalloc(size, bindings::rpc_task_gfp_mask()) };
-        NonNull::new(raw.cast()).ok_or(ENOMEM)
-    }
-
-    /// How many bytes there are.
+    /// Returns the length of the memory.
     pub(crate) fn len(&self) -> usize {
         // SAFETY: Valid by the type invariant.
         unsafe { self.prefix.as_ref() }.len as usize
@@ -191,16 +179,10 @@ impl<C> RpcBuffer<C> {
 
     /// Makes it `len` bytes, if it has less; what was in it is lost. Sleeps as the RPC task may.
     pub(super) fn grow(&mut self, len: usize) -> Result {
-        if len <= self.len() {
-            return Ok(());
-        }
-        let larger = Self::allocate(len)?;
-        let old = replace(&mut self.prefix, larger);
-        // INVARIANT: The reference moves to the new prefix.
-        // SAFETY: Both are allocations with room for the prefix; the old one is used no more.
-        unsafe {
-            larger.write(Self::first(len, (*old.as_ptr()).call));
-            bindings::kfree(old.as_ptr().cast());
+        if len > self.len() {
+            // SAFETY: Valid by the type invariant.
+            let call = unsafe { self.prefix.as_ref() }.call().into();
+            *self = Self::new(len, call)?;
         }
         Ok(())
     }
@@ -254,6 +236,20 @@ impl<C> RpcBuffer<C> {
         // SAFETY: What the request has is behind a prefix, to which nobody has an exclusive
         // reference before it is taken back.
         unsafe { &*(*rqst).rq_buffer.cast::<Prefix<C>>().sub(1) }
+    }
+
+    /// Makes a task wait for the Reply to its Call, which was sent.
+    ///
+    /// # Safety
+    ///
+    /// The task must be the caller, with a request that has its memory by [`Self::lend`] and is in
+    /// the receive queue, the lock of which must be held.
+    pub(super) unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
+        // SAFETY: The contract of this function is that of the other ones.
+        unsafe {
+            let prefix = Self::prefix_of((*task).tk_rqstp);
+            prefix.progress.wait_for_reply(task);
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Connecting {
 unsafe impl Send for Connecting {}
 
 impl Connecting {
-    /// Takes the lock over from the task that the RPC layer connects for. None if that has not
+    /// Takes the lock over from the task that the RPC layer connects for; none if that has not
     /// locked the transport.
     ///
     /// # Safety
@@ -36,15 +36,13 @@ impl Connecting {
         xprt: *mut bindings::rpc_xprt,
         task: *mut bindings::rpc_task,
     ) -> Option<Self> {
-        // SAFETY: Both are valid by the contract of this function, and the task has a client.
-        let (locked, program) = unsafe {
+        // SAFETY: The task is valid by the contract of this function, and has a client.
+        let program = unsafe {
             let client = (*task).tk_client;
-            let program = ((*client).cl_prog, (*client).cl_vers);
-            (
-                bindings::xprt_lock_connect(xprt, task, xprt.cast()),
-                program,
-            )
+            ((*client).cl_prog, (*client).cl_vers)
         };
+        // SAFETY: Both are valid by the contract of this function.
+        let locked = unsafe { bindings::xprt_lock_connect(xprt, task, xprt.cast()) };
         // INVARIANT: Locked above.
         locked.then_some(Self {
             xprt,
@@ -58,7 +56,7 @@ impl Connecting {
         self.program
     }
 
-    /// The attempt has succeeded. Any context that may take a spin lock.
+    /// Ends the attempt, which has succeeded. Any context that may take a spin lock.
     pub(crate) fn succeeded(mut self) {
         let xprt = self.xprt;
         // SAFETY: Valid by the type invariant. Only who has it locked changes these; others may
@@ -73,7 +71,7 @@ impl Connecting {
         self.status = EAGAIN;
     }
 
-    /// The attempt has failed. Any context that may take a spin lock.
+    /// Ends the attempt, which has failed. Any context that may take a spin lock.
     pub(crate) fn failed(mut self, error: Error) {
         self.status = retriable(error);
     }
@@ -93,8 +91,8 @@ impl Drop for Connecting {
     }
 }
 
-/// What the RPC layer is told of a failed attempt. Of the errors that it does not know as those of
-/// a connection it would make the result of RPCs, even on a hard mount.
+/// Returns what the RPC layer is told of a failed attempt. Of the errors that it does not know as
+/// those of a connection it would make the result of RPCs, even on a hard mount.
 fn retriable(error: Error) -> Error {
     match error {
         ENOMEM | EAGAIN => ENOBUFS,

@@ -3,15 +3,22 @@
 //! The strings by which the RPC layer shows the address of a transport.
 
 use crate::kapi::{
-    bindings,
+    bindings::{
+        self,
+        rpc_display_format_t as Format,
+        rpc_display_format_t_RPC_DISPLAY_ADDR as ADDR,
+        rpc_display_format_t_RPC_DISPLAY_HEX_ADDR as HEX_ADDR,
+        rpc_display_format_t_RPC_DISPLAY_HEX_PORT as HEX_PORT,
+        rpc_display_format_t_RPC_DISPLAY_NETID as NETID,
+        rpc_display_format_t_RPC_DISPLAY_PORT as PORT,
+        rpc_display_format_t_RPC_DISPLAY_PROTO as PROTO, //
+    },
     sys::address::SocketAddress, //
 };
-use core::ffi::{
-    c_void,
-    CStr, //
-};
+use core::ffi::c_void;
 use kernel::{
     ffi::c_char,
+    fmt::Arguments,
     prelude::*,
     str::CString,
     sync::atomic::{
@@ -26,11 +33,7 @@ use kernel::{
 /// # Safety
 ///
 /// `xprt` must be a transport of ours, and `which` a string that is allocated.
-unsafe fn set_string(
-    xprt: *mut bindings::rpc_xprt,
-    which: bindings::rpc_display_format_t,
-    text: kernel::fmt::Arguments<'_>,
-) -> Result {
+unsafe fn set_string(xprt: *mut bindings::rpc_xprt, which: Format, text: Arguments<'_>) -> Result {
     let text = CString::try_from_fmt(text)?;
     // SAFETY: A terminated string.
     let copy = unsafe { bindings::kstrdup(text.as_char_ptr(), bindings::GFP_KERNEL) };
@@ -52,25 +55,21 @@ unsafe fn set_string(
     Ok(())
 }
 
+/// Sets the strings of the port. May sleep.
+///
 /// # Safety
 ///
 /// `xprt` must be a transport of ours.
 pub(super) unsafe fn set_port_strings(xprt: *mut bindings::rpc_xprt, port: u16) -> Result {
     // SAFETY: A transport of ours, by the contract of this function; both are allocated strings.
     unsafe {
-        set_string(
-            xprt,
-            bindings::rpc_display_format_t_RPC_DISPLAY_PORT,
-            fmt!("{port}"),
-        )?;
-        set_string(
-            xprt,
-            bindings::rpc_display_format_t_RPC_DISPLAY_HEX_PORT,
-            fmt!("{port:4x}"),
-        )
+        set_string(xprt, PORT, fmt!("{port}"))?;
+        set_string(xprt, HEX_PORT, fmt!("{port:4x}"))
     }
 }
 
+/// Sets the strings of an address, and of what transport it is. May sleep.
+///
 /// # Safety
 ///
 /// `xprt` must be a fresh transport of ours.
@@ -78,43 +77,31 @@ pub(super) unsafe fn set_address_strings(
     xprt: *mut bindings::rpc_xprt,
     address: &SocketAddress,
 ) -> Result {
-    let mut host = [0u8; 128];
-    let len = address.host(&mut host).min(host.len());
-    let host = core::str::from_utf8(&host[..len]).unwrap_or("");
-    let netid: &CStr = if address.is_ipv6() { c"rdma6" } else { c"rdma" };
-    let protocol = c"rdma";
-    let mut hex = [0u8; 32];
-    let hex = address.hex(&mut hex);
+    let netid = if address.is_ipv6() { c"rdma6" } else { c"rdma" };
     // SAFETY: A transport of ours that is fresh, by the contract of this function: nobody reads the
-    // strings. The two that are not allocated are static, and are not freed.
+    // strings. These two are static, and are not freed.
     unsafe {
         let strings = &raw mut (*xprt).address_strings;
-        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_NETID as usize] = netid.as_char_ptr();
-        (*strings)[bindings::rpc_display_format_t_RPC_DISPLAY_PROTO as usize] =
-            protocol.as_char_ptr();
+        (*strings)[NETID as usize] = netid.as_char_ptr();
+        (*strings)[PROTO as usize] = c"rdma".as_char_ptr();
     }
-    let (addr, hex_addr) = (
-        bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
-        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
-    );
+    let mut host = [0; 128];
+    let host = address.host(&mut host);
     // SAFETY: A transport of ours, by the contract of this function; these strings are allocated.
     unsafe {
-        set_string(xprt, addr, fmt!("{host}"))?;
-        set_string(xprt, hex_addr, fmt!("{hex}"))?;
+        set_string(xprt, ADDR, fmt!("{host}"))?;
+        set_string(xprt, HEX_ADDR, fmt!("{}", address.hex()))?;
         set_port_strings(xprt, address.port())
     }
 }
 
+/// Frees the strings of a transport.
+///
 /// # Safety
 ///
 /// `xprt` must be a transport of ours whose strings are not used any more.
 pub(super) unsafe fn free_address_strings(xprt: *mut bindings::rpc_xprt) {
-    for which in [
-        bindings::rpc_display_format_t_RPC_DISPLAY_ADDR,
-        bindings::rpc_display_format_t_RPC_DISPLAY_PORT,
-        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_ADDR,
-        bindings::rpc_display_format_t_RPC_DISPLAY_HEX_PORT,
-    ] {
+    for which in [ADDR, PORT, HEX_ADDR, HEX_PORT] {
         // SAFETY: A transport of ours whose strings nobody uses any more, by the contract of this
         // function; each of these is null or of `kstrdup`.
         unsafe { bindings::kfree((*xprt).address_strings[which as usize].cast::<c_void>()) };

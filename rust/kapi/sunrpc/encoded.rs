@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Messages that the RPC layer has encoded: they are read, and nothing is written there.
+//! Calls that the RPC layer has encoded, for regions to cover.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
@@ -23,47 +23,6 @@ use kernel::{
     sync::Arc, //
 };
 
-/// An encoded message, to be read.
-#[derive(Clone, Copy)]
-pub(crate) struct Encoded<'a>(XdrBuf<'a>);
-
-impl<'a> Encoded<'a> {
-    pub(super) fn new(buf: XdrBuf<'a>) -> Self {
-        Self(buf)
-    }
-
-    /// Bytes of the message.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Bytes of the head.
-    pub(crate) fn head_len(&self) -> usize {
-        self.0.head().iov_len
-    }
-
-    /// Bytes of the pages.
-    pub(crate) fn page_len(&self) -> usize {
-        self.0.page_len()
-    }
-
-    /// Bytes of the tail.
-    pub(crate) fn tail_len(&self) -> usize {
-        self.0.tail().iov_len
-    }
-
-    /// The pages are the source of a write: an argument that may be placed directly.
-    pub(crate) fn is_write_source(&self) -> bool {
-        self.0.flags() & bindings::XDRBUF_WRITE != 0
-    }
-
-    /// Copies `to.len()` bytes of the message, from `offset`.
-    #[inline]
-    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
-        self.0.copy_to(offset, to)
-    }
-}
-
 /// An encoded Call, which regions may cover for a peer to read.
 ///
 /// # Invariants
@@ -72,26 +31,28 @@ impl<'a> Encoded<'a> {
 /// as `covers` counts any, and so does that; but what the request has had made for an encrypted
 /// message may go before.
 pub(crate) struct EncodedCall<'a> {
-    message: Encoded<'a>,
+    message: &'a XdrBuf,
     rqst: *mut bindings::rpc_rqst,
     covers: NonNull<Covers>,
 }
 
-impl<'a> Deref for EncodedCall<'a> {
-    type Target = Encoded<'a>;
+impl Deref for EncodedCall<'_> {
+    type Target = XdrBuf;
 
-    fn deref(&self) -> &Encoded<'a> {
-        &self.message
+    fn deref(&self) -> &XdrBuf {
+        self.message
     }
 }
 
 impl<'a> EncodedCall<'a> {
+    /// Makes a Call of what a request sends.
+    ///
     /// # Safety
     ///
     /// All must be as the type invariant says.
     #[inline]
     pub(super) unsafe fn new(
-        message: Encoded<'a>,
+        message: &'a XdrBuf,
         rqst: *mut bindings::rpc_rqst,
         covers: NonNull<Covers>,
     ) -> Self {
@@ -109,16 +70,12 @@ impl<'a> EncodedCall<'a> {
     fn kept(&self) -> Result<Option<Arc<PageList>>> {
         let rqst = self.rqst;
         // SAFETY: Valid by the type invariant. Who encodes the message writes these, and is done.
-        let (encrypted, pages, n) = unsafe {
-            (
-                (*rqst).rq_release_snd_buf.is_some(),
-                (*rqst).rq_enc_pages,
-                (*rqst).rq_enc_pages_num,
-            )
+        let (pages, n) = unsafe {
+            if (*rqst).rq_release_snd_buf.is_none() {
+                return Ok(None);
+            }
+            ((*rqst).rq_enc_pages, (*rqst).rq_enc_pages_num)
         };
-        if !encrypted {
-            return Ok(None);
-        }
         let n = usize::try_from(n).map_err(|_| EIO)?;
         // SAFETY: A request that has pages to let go of has an array of so many, with a reference
         // to each, until it is encoded anew or ends, which it is not while it is being sent.
@@ -127,17 +84,19 @@ impl<'a> EncodedCall<'a> {
 
     #[inline(always)]
     fn pieces_of(&self, all: bool) -> Result<ExtentIter<'a>> {
-        let keepers = (self.kept()?, self.covers);
+        let kept = self.kept()?;
         // SAFETY: By the type invariant: where the message is encrypted `kept` has its pages.
-        Ok(unsafe { self.message.0.pieces(all, keepers) })
+        Ok(unsafe { self.message.pieces(all, kept, self.covers) })
     }
 
-    /// The whole message as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
+    /// Returns the whole message as pieces for a region. Does not sleep; `ENOBUFS` when memory is
+    /// short.
     pub(crate) fn pieces(&self) -> Result<ExtentIter<'a>> {
         self.pieces_of(true)
     }
 
-    /// The pages alone as pieces for a region. Does not sleep; `ENOBUFS` when memory is short.
+    /// Returns the pages alone as pieces for a region. Does not sleep; `ENOBUFS` when memory is
+    /// short.
     #[inline]
     pub(crate) fn page_pieces(&self) -> Result<ExtentIter<'a>> {
         self.pieces_of(false)

@@ -21,7 +21,7 @@ pub(super) struct Common<B> {
 }
 
 impl<B> Common<B> {
-    /// For one transport. May sleep.
+    /// Creates that of one transport. May sleep.
     pub(super) fn new(beside: impl PinInit<B>) -> Result<Pin<KBox<Self>>> {
         KBox::pin_init(
             pin_init!(Self {
@@ -55,7 +55,7 @@ unsafe impl<X, B: Send + Sync> Send for HandleInner<X, B> {}
 unsafe impl<X, B: Send + Sync> Sync for HandleInner<X, B> {}
 
 impl<X, B> HandleInner<X, B> {
-    /// The first handle of a transport.
+    /// Creates the first handle of a transport.
     ///
     /// # Safety
     ///
@@ -73,7 +73,7 @@ impl<X, B> HandleInner<X, B> {
         self.xprt.as_ptr()
     }
 
-    /// What they use beside the transport.
+    /// Returns what they use beside the transport.
     pub(super) fn beside(&self) -> &B {
         // SAFETY: Valid by the type invariant.
         unsafe { &self.common.as_ref().beside }

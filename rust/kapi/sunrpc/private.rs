@@ -39,6 +39,22 @@ impl<D> Private<D> {
         unsafe { &(*xprt.cast::<Self>()).data }
     }
 
+    /// Returns the request of a task, and our part of its transport.
+    ///
+    /// # Safety
+    ///
+    /// The task must have a request, on a transport as for [`Self::data`].
+    pub(super) unsafe fn of_task<'a>(
+        task: *const bindings::rpc_task,
+    ) -> (*mut bindings::rpc_rqst, &'a D) {
+        // SAFETY: The task has a request, and that such a transport, by the contract of this
+        // function.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            (rqst, Self::data((*rqst).rq_xprt))
+        }
+    }
+
     /// Takes our part out of a transport, of which [`free`] is to be called afterwards.
     ///
     /// # Safety
@@ -60,12 +76,11 @@ impl<D> Private<D> {
 /// the data nor the strings. These are null, static, or allocated.
 pub(super) struct Fresh<D> {
     xprt: NonNull<bindings::rpc_xprt>,
-    address: SocketAddress,
     _data: PhantomData<D>,
 }
 
 impl<D> Fresh<D> {
-    /// Makes one whose requests are `slots` at first and `max` at most. May sleep.
+    /// Allocates a transport of `slots` requests at first and `max` at most. May sleep.
     ///
     /// `EBADF` for an address that is none.
     ///
@@ -86,15 +101,17 @@ impl<D> Fresh<D> {
         // INVARIANT: Made above; a transport that was just made has no strings.
         let fresh = Self {
             xprt: NonNull::new(xprt).ok_or(ENOMEM)?,
-            address,
             _data: PhantomData,
         };
         // SAFETY: Nobody else knows of it, since it was made above.
         unsafe {
             (*xprt).timeout = &raw const DEFAULT_TIMEOUT.0;
-            fresh.address.write_to(&raw mut (*xprt).addr);
+            (*xprt).addr = address.0;
             (*xprt).addrlen = len;
-            set_address_strings(xprt, &fresh.address)?;
+            if address.port() != 0 {
+                bindings::xprt_set_bound(xprt);
+            }
+            set_address_strings(xprt, &address)?;
         }
         Ok(fresh)
     }
@@ -103,49 +120,12 @@ impl<D> Fresh<D> {
         self.xprt
     }
 
-    pub(super) fn address(&self) -> &SocketAddress {
-        &self.address
-    }
-
-    /// Gives the transport its data.
-    pub(super) fn fill(self, data: D) -> Filled<D> {
-        let xprt = self.xprt.as_ptr();
-        // SAFETY: There is room for the data, which nobody uses, by the type invariant.
-        unsafe { (&raw mut (*xprt.cast::<Private<D>>()).data).write(data) };
-        // INVARIANT: Written above.
-        Filled(self)
-    }
-
     /// Gives the transport its data. It is to be handed to the RPC layer, which destroys it.
     pub(super) fn finish(self, data: D) -> *mut bindings::rpc_xprt {
-        self.fill(data).into_raw()
-    }
-}
-
-/// A transport that has its data, and is not handed out.
-///
-/// # Invariants
-///
-/// The data are there.
-pub(super) struct Filled<D>(Fresh<D>);
-
-impl<D> Filled<D> {
-    pub(super) fn xprt(&self) -> NonNull<bindings::rpc_xprt> {
-        self.0.xprt
-    }
-
-    /// Returns the transport, to be handed to the RPC layer, which destroys it.
-    pub(super) fn into_raw(self) -> *mut bindings::rpc_xprt {
-        ManuallyDrop::new(self).0.xprt.as_ptr()
-    }
-}
-
-impl<D> Drop for Filled<D> {
-    fn drop(&mut self) {
-        let private: *mut Private<D> = self.0.xprt.as_ptr().cast();
-        // SAFETY: The data are there by the type invariant, and nobody uses them: the transport was
-        // not handed out. The transport goes after them.
-        unsafe { core::ptr::drop_in_place(&raw mut (*private).data) };
+        let xprt = ManuallyDrop::new(self).xprt.as_ptr();
+        // SAFETY: There is room for the data, which nobody uses, by the type invariant.
+        unsafe { (&raw mut (*xprt.cast::<Private<D>>()).data).write(data) };
+        xprt
     }
 }
 

@@ -34,32 +34,32 @@ impl Progress {
         Self(Atomic::new(UNSENT))
     }
 
-    /// The Call is posted now, so that no answer to it can have come yet. What was done before that
-    /// is seen by whoever answers.
+    /// Notes that the Call is posted now, so that no answer to it can have come yet. What was done
+    /// before that is seen by whoever answers.
     #[inline]
     pub(super) fn sent(&self) {
         self.0.store(SENT, Release);
     }
 
-    /// The Call is to be sent, perhaps not for the first time.
+    /// Notes that the Call is to be sent, perhaps not for the first time.
     #[inline]
     pub(super) fn unsent(&self) {
         self.0.store(UNSENT, Relaxed);
     }
 
-    /// Whether nobody may answer the RPC: its Call was not sent.
+    /// Returns whether nobody may answer the RPC: its Call was not sent.
     #[inline]
     pub(super) fn is_unsent(&self) -> bool {
         self.0.load(Acquire) == UNSENT
     }
 
-    /// Whether the RPC has an error already.
+    /// Returns whether the RPC has an error already.
     #[inline]
     pub(super) fn has_failed(&self) -> bool {
         self.0.load(Relaxed) < SENT
     }
 
-    /// The task waits from here on; or there is an error already.
+    /// Notes that the task waits from here on, unless there is an error already.
     #[inline]
     fn wait(&self) -> Result<(), c_int> {
         if self.has_failed() {
@@ -69,7 +69,7 @@ impl Progress {
         Ok(())
     }
 
-    /// The RPC ends with this error. False if its task does not wait yet.
+    /// Ends the RPC with an error; false if its task does not wait yet.
     fn fail(&self, error: Error) -> bool {
         let waits = self.0.load(Relaxed) == WAITS;
         if !waits {
@@ -78,7 +78,7 @@ impl Progress {
         waits
     }
 
-    /// Has the task wait, unless there is an error.
+    /// Makes the task wait, unless there is an error.
     ///
     /// # Safety
     ///
@@ -109,6 +109,8 @@ impl Progress {
     }
 }
 
+/// Ends the RPC of a task with an error.
+///
 /// # Safety
 ///
 /// The request of the task must be in the receive queue, the lock of which must be held.

@@ -13,7 +13,10 @@ use crate::kapi::{
     },
     sunrpc::xdr_buf::XdrBuf, //
 };
-use core::ptr::NonNull;
+use core::{
+    ops::Deref,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
     page::PAGE_SIZE,
@@ -27,14 +30,14 @@ use kernel::{
 /// There is a page behind every byte of the pages. Nobody else writes to the memory for `'a`, or
 /// lets it go, nor as long as `covers` counts any, which stays as long.
 pub(crate) struct Room<'a> {
-    buf: XdrBuf<'a>,
+    buf: &'a XdrBuf,
     covers: NonNull<Covers>,
 }
 
-/// Whether there is a page behind every byte of the pages: whoever leaves it to the transport to
-/// allocate them says so.
-pub(super) fn is_filled(buf: XdrBuf<'_>) -> bool {
-    buf.flags() & bindings::XDRBUF_SPARSE_PAGES == 0
+/// Returns whether there is a page behind every byte of the pages: a consumer that leaves it to the
+/// transport to allocate them says so.
+pub(super) fn is_filled(buf: &XdrBuf) -> bool {
+    buf.fields().flags & bindings::XDRBUF_SPARSE_PAGES == 0
 }
 
 /// Makes sure that there is a page behind every byte of the pages of room. Does not sleep.
@@ -47,11 +50,11 @@ pub(super) fn is_filled(buf: XdrBuf<'_>) -> bool {
 /// `room` and `copy` must be those of a request as the RPC layer has made them, and nobody else's
 /// to change.
 #[inline]
-pub(super) unsafe fn fill(room: XdrBuf<'_>, copy: XdrBuf<'_>) -> Result {
+pub(super) unsafe fn fill(room: &XdrBuf, copy: &XdrBuf) -> Result {
     if is_filled(room) {
         return Ok(());
     }
-    let (pages, base) = room.pages();
+    let (pages, base) = (room.fields().pages, room.fields().page_base as usize);
     let end = match room.page_len() {
         0 => 0,
         len => (base + len).div_ceil(PAGE_SIZE),
@@ -76,65 +79,42 @@ pub(super) unsafe fn fill(room: XdrBuf<'_>, copy: XdrBuf<'_>) -> Result {
     Ok(())
 }
 
+impl Deref for Room<'_> {
+    type Target = XdrBuf;
+
+    fn deref(&self) -> &XdrBuf {
+        self.buf
+    }
+}
+
 impl<'a> Room<'a> {
+    /// Makes room of a buffer.
+    ///
     /// # Safety
     ///
     /// Both must be as the type invariant says.
-    pub(super) unsafe fn new(buf: XdrBuf<'a>, covers: NonNull<Covers>) -> Self {
+    pub(super) unsafe fn new(buf: &'a XdrBuf, covers: NonNull<Covers>) -> Self {
         // INVARIANT: The contract of this function is the type invariant.
         Self { buf, covers }
     }
 
-    /// Bytes of room.
-    pub(crate) fn buflen(&self) -> usize {
-        self.buf.buflen()
-    }
-
-    /// Bytes of the head.
-    pub(crate) fn head_len(&self) -> usize {
-        self.buf.head().iov_len
-    }
-
-    /// Bytes of the pages.
-    pub(crate) fn page_len(&self) -> usize {
-        self.buf.page_len()
-    }
-
-    /// Bytes of the tail.
-    pub(crate) fn tail_len(&self) -> usize {
-        self.buf.tail().iov_len
-    }
-
-    /// The pages are the target of a read: a result that may be placed directly.
-    pub(crate) fn is_read_target(&self) -> bool {
-        self.buf.flags() & bindings::XDRBUF_READ != 0
-    }
-
-    /// The room is a guess: who made it looks for `EOVERFLOW`, and may ask again with more room.
-    /// Only a kernel with `Documentation/patches` in it has such consumers.
+    /// Returns whether the room is a guess: its consumer looks for `EOVERFLOW`, and may ask again
+    /// with more room. Only a kernel with `Documentation/patches` in it has such consumers.
     pub(crate) fn buflen_is_guess(&self) -> bool {
         // SAFETY: Valid by the type invariant; it is only read.
-        unsafe { bindings::xdr_buf_room_is_guess(self.buf.as_raw()) }
+        unsafe { bindings::xdr_buf_room_is_guess(self.as_raw()) }
     }
 
-    /// Copies `to.len()` bytes of what was received, from `offset`.
-    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
-        self.buf.copy_to(offset, to)
-    }
-
-    /// Copies in as much of a received message as there is room for, and says how many bytes that
-    /// were.
+    /// Copies in as much of a received message as there is room for, and returns its length.
     ///
     /// As over TCP, whoever decodes a message that was cut off sees what is missing. It is cut off
     /// at a multiple of four, since the RPC layer refuses any other length. `EIO` when there is no
     /// room at all.
     #[inline]
     pub(crate) fn receive(&mut self, message: &[u8]) -> Result<usize> {
-        let room = self.buf.room();
-        let len = if message.len() <= room {
-            message.len()
-        } else {
-            room & !3
+        let len = match self.room() {
+            room if message.len() <= room => message.len(),
+            room => room & !3,
         };
         // To the RPC layer, no bytes would mean that no Reply came.
         let part = message.get(..len).filter(|part| !part.is_empty());
@@ -146,17 +126,11 @@ impl<'a> Room<'a> {
     /// Copies bytes in, at `offset`. `EIO` without room for them.
     #[inline]
     fn write(&mut self, offset: usize, from: &[u8]) -> Result {
+        let (buf, from, len) = (self.as_raw(), from.as_ptr().cast_mut(), from.len() as u32);
         // SAFETY: The buffer is as the type invariant says, and its memory nobody else's; the
         // function checks place and length against it, and only reads the source.
-        to_result(unsafe {
-            bindings::write_bytes_to_xdr_buf(
-                self.buf.as_raw(),
-                offset as u32,
-                from.as_ptr().cast_mut().cast(),
-                from.len() as u32,
-            )
-        })
-        .map_err(|_| EIO)
+        to_result(unsafe { bindings::write_bytes_to_xdr_buf(buf, offset as u32, from.cast(), len) })
+            .map_err(|_| EIO)
     }
 
     /// Makes a message of `len` bytes one of whole words, since the RPC layer refuses any other,
@@ -165,7 +139,7 @@ impl<'a> Room<'a> {
     /// A sender that forgets the padding of the last item (RFC 4506, section 3) means zeros.
     /// Without room for them the message is cut off, as [`Self::receive`] does.
     pub(super) fn complete_word(&mut self, len: usize) -> usize {
-        let room = self.buf.room();
+        let room = self.room();
         let len = len.min(room.next_multiple_of(4));
         let missing = len.wrapping_neg() & 3;
         if missing == 0 {
@@ -182,15 +156,15 @@ impl<'a> Room<'a> {
 
     fn pieces_of(&self, all: bool) -> ExtentIter<'a> {
         // SAFETY: By the type invariant.
-        unsafe { self.buf.pieces(all, (None, self.covers)).for_writes() }
+        unsafe { self.buf.pieces(all, None, self.covers).for_writes() }
     }
 
-    /// The whole room as pieces for a region.
+    /// Returns the whole room as pieces for a region.
     pub(crate) fn pieces(&self) -> ExtentIter<'a> {
         self.pieces_of(true)
     }
 
-    /// The pages alone as pieces for a region.
+    /// Returns the pages alone as pieces for a region.
     #[inline]
     pub(crate) fn page_pieces(&self) -> ExtentIter<'a> {
         self.pieces_of(false)
@@ -202,15 +176,12 @@ impl<'a> Room<'a> {
 /// # Safety
 ///
 /// Nobody else may change the buffer.
-pub(super) unsafe fn trim_head(buf: XdrBuf<'_>, len: usize) {
-    let old = buf.head().iov_len;
-    if len < old {
-        let room = buf.buflen().saturating_sub(old - len);
-        // SAFETY: Valid by the type invariant, and nobody else changes it.
-        unsafe {
-            (*buf.as_raw()).head[0].iov_len = len;
-            (*buf.as_raw()).buflen = room as u32;
-        }
+pub(super) unsafe fn trim_head(buf: &XdrBuf, len: usize) {
+    let less = buf.head_len().saturating_sub(len);
+    // SAFETY: Valid by the type invariant, and nobody else changes it.
+    unsafe {
+        (*buf.as_raw()).head[0].iov_len -= less;
+        (*buf.as_raw()).buflen = buf.buflen().saturating_sub(less) as u32;
     }
 }
 
@@ -224,8 +195,8 @@ pub(super) unsafe fn trim_head(buf: XdrBuf<'_>, len: usize) {
 ///
 /// Nobody else may change the buffer. From the beginning of the head on there must be `room` bytes
 /// that nobody else has.
-pub(super) unsafe fn stretch_head(buf: XdrBuf<'_>, len: usize, room: usize) -> Result {
-    let (head, tail) = (buf.head(), buf.tail());
+pub(super) unsafe fn stretch_head(buf: &XdrBuf, len: usize, room: usize) -> Result {
+    let (head, tail) = (buf.fields().head[0], buf.fields().tail[0]);
     let Some(more) = len.checked_sub(head.iov_len) else {
         return Ok(());
     };
@@ -235,7 +206,6 @@ pub(super) unsafe fn stretch_head(buf: XdrBuf<'_>, len: usize, room: usize) -> R
         return Err(EIO);
     }
     let tail_len = tail.iov_len.min(left);
-    let all = len + buf.page_len() + tail_len;
     // SAFETY: Valid by the type invariant, and nobody else changes it. The caller promises that the
     // bytes that head and tail have now are nobody else's.
     unsafe {
@@ -243,7 +213,7 @@ pub(super) unsafe fn stretch_head(buf: XdrBuf<'_>, len: usize, room: usize) -> R
         (*raw).head[0].iov_len = len;
         (*raw).tail[0].iov_base = behind.wrapping_byte_add(more);
         (*raw).tail[0].iov_len = tail_len;
-        (*raw).buflen = all as u32;
+        (*raw).buflen = buf.room() as u32;
     }
     Ok(())
 }

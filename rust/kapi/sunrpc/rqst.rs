@@ -6,16 +6,12 @@ use crate::kapi::{
     bindings,
     page::TransferMemory,
     sunrpc::{
-        backchannel::Backchannel,
         buffer::{
             NotFound,
             Prefix,
             RpcBuffer, //
         },
-        encoded::{
-            Encoded,
-            EncodedCall, //
-        },
+        encoded::EncodedCall,
         room::{
             self,
             Room, //
@@ -39,58 +35,57 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
+    types::Opaque, //
 };
 
 /// A request, for the time of a call from the RPC layer to send it.
 ///
 /// # Invariants
 ///
-/// `raw` is a valid request for `'a`, with a task, and that with a client or none. For `'a` nobody
-/// else changes what it sends, nor frees the memory of that.
-pub(crate) struct RpcRqst<'a> {
-    raw: *mut bindings::rpc_rqst,
-    _borrow: PhantomData<&'a ()>,
-}
+/// While it is borrowed it has a task, and that with a client or none. Meanwhile nobody else
+/// changes what it sends, nor frees the memory of that.
+#[repr(transparent)]
+pub(crate) struct RpcRqst(Opaque<bindings::rpc_rqst>);
 
-impl<'a> RpcRqst<'a> {
+impl RpcRqst {
+    /// Borrows a request.
+    ///
     /// # Safety
     ///
-    /// `raw` must be as the type invariant says.
-    pub(super) unsafe fn from_raw(raw: *mut bindings::rpc_rqst) -> Self {
+    /// `raw` must be valid for `'a`, and as the type invariant says.
+    pub(super) unsafe fn from_raw<'a>(raw: *mut bindings::rpc_rqst) -> &'a Self {
         // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            raw,
-            _borrow: PhantomData,
-        }
+        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque.
+        unsafe { &*raw.cast() }
     }
 
     fn raw(&self) -> *mut bindings::rpc_rqst {
-        self.raw
+        self.0.get()
     }
 
-    /// The transaction identifier, in host byte order.
+    /// Returns the XID in host byte order.
     pub(crate) fn xid(&self) -> u32 {
         // SAFETY: Valid by the type invariant; it does not change while the request is sent.
         u32::from_be(unsafe { (*self.raw()).rq_xid })
     }
 
-    /// The task that sends it.
-    pub(crate) fn task(&self) -> Task<'_> {
+    /// Returns the task that sends it.
+    pub(crate) fn task(&self) -> &Task {
         // SAFETY: By the type invariant the request has a task, which stays, with its client, until
         // the transport has sent it: it is the task that calls, or the request is pinned.
         unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
-    /// The transport that it is sent on.
+    /// Returns the transport that it is sent on.
     pub(crate) fn xprt(&self) -> &Xprt {
         // SAFETY: By the type invariant the request is valid, and it holds its transport.
         unsafe { Xprt::from_raw((*self.raw()).rq_xprt) }
     }
 
-    /// The message to send.
-    pub(crate) fn send_buf(&self) -> Encoded<'_> {
+    /// Returns the message to send.
+    pub(crate) fn send_buf(&self) -> &XdrBuf {
         // SAFETY: By the type invariant the request is valid, and what it sends stays as it is.
-        Encoded::new(unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_snd_buf) })
+        unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_snd_buf) }
     }
 
     /// Notes that the message goes out now, with its full length.
@@ -112,17 +107,17 @@ impl<'a> RpcRqst<'a> {
 /// The request is of a transport whose state of an RPC is a `C`, and its buffer of [`RpcBuffer`],
 /// which says that the Call was not sent. There is a page behind every byte of its room.
 pub(crate) struct Rqst<'a, C: 'static> {
-    message: RpcRqst<'a>,
+    message: &'a RpcRqst,
     /// The Call was sent before, perhaps on this connection.
     again: bool,
     _call: PhantomData<ArcBorrow<'a, C>>,
 }
 
-impl<'a, C> Deref for Rqst<'a, C> {
-    type Target = RpcRqst<'a>;
+impl<C> Deref for Rqst<'_, C> {
+    type Target = RpcRqst;
 
-    fn deref(&self) -> &RpcRqst<'a> {
-        &self.message
+    fn deref(&self) -> &RpcRqst {
+        self.message
     }
 }
 
@@ -140,10 +135,9 @@ impl<'a, C> Rqst<'a, C> {
         let (message, prefix) = unsafe { (RpcRqst::from_raw(raw), RpcBuffer::<C>::prefix_of(raw)) };
         let again = !prefix.progress.is_unsent();
         if again {
-            let withdrawn = message.xprt().with_queue_lock(|_| {
-                // SAFETY: The lock is held.
-                unsafe { prefix.withdraw() }
-            });
+            let xprt = message.xprt();
+            // SAFETY: The lock is held.
+            let withdrawn = xprt.with_queue_lock(|_| unsafe { prefix.withdraw() });
             withdrawn.then_some(()).ok_or(ENOBUFS)?;
         }
         // INVARIANT: The Call counts as not sent, and the room is filled below.
@@ -152,20 +146,17 @@ impl<'a, C> Rqst<'a, C> {
             again,
             _call: PhantomData,
         };
-        // SAFETY: The request is valid, and nobody else has its room.
-        unsafe {
-            room::fill(
-                this.buf(),
-                XdrBuf::from_raw(&raw mut (*this.raw()).rq_private_buf),
-            )?
-        };
+        // SAFETY: The request is valid, and nobody else changes the copy of its room.
+        let copy = unsafe { XdrBuf::from_raw(&raw mut (*raw).rq_private_buf) };
+        // SAFETY: Both are of the request, and nobody else has its room.
+        unsafe { room::fill(this.buf(), copy)? };
         Ok(this)
     }
 
-    /// The Call is posted now, by this task. From here on whoever receives a Reply has its room,
-    /// and the RPC layer may let go of what was sent.
+    /// Notes that the Call is posted now, by this task. From here on the room is that of a Reply
+    /// that comes, and the RPC layer may let go of what was sent.
     #[inline]
-    pub(crate) fn sent(self) -> Task<'a> {
+    pub(crate) fn sent(self) -> &'a Task {
         let this = ManuallyDrop::new(self);
         this.note_sent();
         this.prefix().progress.sent();
@@ -179,20 +170,20 @@ impl<'a, C> Rqst<'a, C> {
         unsafe { RpcBuffer::prefix_of(self.raw()) }
     }
 
-    /// The buffer for the Reply.
-    fn buf(&self) -> XdrBuf<'_> {
+    /// Returns the buffer for the Reply.
+    fn buf(&self) -> &XdrBuf {
         // SAFETY: The request is valid by the type invariant. The RPC layer made the room before
         // the request was sent, and leaves it alone until there is a Reply. As long as the Call
         // counts as not sent nobody else does anything with it.
         unsafe { XdrBuf::from_raw(&raw mut (*self.raw()).rq_rcv_buf) }
     }
 
-    /// The transport's state of the RPC.
+    /// Returns the transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'a, C> {
         self.prefix().call()
     }
 
-    /// The message to send, for regions to cover.
+    /// Returns the message to send, for regions to cover.
     #[inline]
     pub(crate) fn send_buf(&self) -> EncodedCall<'_> {
         let (message, covers) = (self.message.send_buf(), &self.prefix().covers);
@@ -202,20 +193,20 @@ impl<'a, C> Rqst<'a, C> {
         unsafe { EncodedCall::new(message, self.raw(), NonNull::from(covers)) }
     }
 
-    /// Room for the Reply, for regions to cover.
+    /// Returns the room for the Reply, for regions to cover.
     pub(crate) fn receive_buf(&self) -> Room<'_> {
         // SAFETY: By the type invariant there is a page behind every byte. The RPC layer has the
         // memory back, and the buffer, only when no region covers any of it.
         unsafe { Room::new(self.buf(), NonNull::from(&self.prefix().covers)) }
     }
 
-    /// The cookie of the connection on which this request was last sent.
+    /// Returns the cookie of the connection on which this request was last sent.
     pub(crate) fn connect_cookie(&self) -> u32 {
         // SAFETY: Valid by the type invariant; it is changed by who sends the request.
         unsafe { (*self.raw()).rq_connect_cookie }
     }
 
-    /// Direct placement of single data items is allowed: no security flavor looks into the
+    /// Returns whether single data items may be placed directly: no security flavor looks into the
     /// message (RFC 8166, section 8.2.2.3).
     pub(crate) fn may_place_directly(&self) -> bool {
         // SAFETY: Valid by the type invariant; it keeps its credential while it is sent.
@@ -229,7 +220,7 @@ impl<'a, C> Rqst<'a, C> {
         !unsafe { test_bit(bindings::RPCAUTH_AUTH_DATATOUCH, flags) }
     }
 
-    /// Program and version of the Call.
+    /// Returns program and version of the Call.
     pub(crate) fn program(&self) -> (u32, u32) {
         // SAFETY: By the type invariant the request has a task. That of a Call has a client.
         unsafe {
@@ -238,8 +229,8 @@ impl<'a, C> Rqst<'a, C> {
         }
     }
 
-    /// The number by which the RPC layer counts the procedure of the Call in its program and
-    /// version: one of NFS 4 tells what the COMPOUND is for.
+    /// Returns the number by which the RPC layer counts the procedure of the Call in its program
+    /// and version: one of NFS 4 tells what the COMPOUND is for.
     pub(crate) fn counted_procedure(&self) -> Option<u32> {
         // SAFETY: By the type invariant the request has a task. Its procedure, if it has one,
         // outlives it, and nobody changes it.
@@ -247,7 +238,7 @@ impl<'a, C> Rqst<'a, C> {
         procedure.map(|procedure| procedure.p_statidx)
     }
 
-    /// A Reply will come.
+    /// Returns whether a Reply will come.
     pub(crate) fn reply_expected(&self) -> bool {
         // SAFETY: By the type invariant the request has a task. Its procedure, if it has one,
         // outlives it, and nobody changes it.
@@ -255,15 +246,16 @@ impl<'a, C> Rqst<'a, C> {
         procedure.is_some_and(|procedure| procedure.p_decode.is_some())
     }
 
-    /// Lets all others be sent that wait for it and are counted in the window. False if there are
+    /// Lets all others be sent that wait for it and are counted in the window; false if there are
     /// none.
-    pub(crate) fn put_last(&self, xprt: &Xprt) -> bool {
-        xprt.put_last(self.raw())
+    pub(crate) fn put_last(&self) -> bool {
+        self.xprt().put_last(self.raw())
     }
 
-    /// Takes one unit of the congestion window, or has it already. False when there is none.
-    pub(crate) fn get_credit(&self, xprt: &Xprt) -> bool {
-        // SAFETY: The transport is borrowed, the request valid by the type invariant.
+    /// Takes one unit of the congestion window, unless it has one; false when there is none.
+    pub(crate) fn get_credit(&self) -> bool {
+        let xprt = self.xprt();
+        // SAFETY: The request is valid by the type invariant, and this is its transport.
         let taken = unsafe { bindings::xprt_request_get_cong(xprt.as_raw(), self.raw()) };
         if !taken {
             xprt.let_pass();
@@ -273,7 +265,7 @@ impl<'a, C> Rqst<'a, C> {
 }
 
 impl<C> Drop for Rqst<'_, C> {
-    /// The Call could not be sent now.
+    /// Leaves a Call unsent.
     fn drop(&mut self) {
         if self.again {
             // The one before may still have its Reply, on a connection that is about to end.
@@ -282,47 +274,9 @@ impl<C> Drop for Rqst<'_, C> {
     }
 }
 
-/// A Reply of the callback service to send.
+/// A request that waits for its Reply, held so that it cannot go, for a Reply that came.
 ///
-/// # Invariants
-///
-/// The request is one that [`Backchannel::receive`] handed out, and not given back yet.
-pub(crate) struct ReverseRqst<'a>(RpcRqst<'a>);
-
-impl<'a> Deref for ReverseRqst<'a> {
-    type Target = RpcRqst<'a>;
-
-    fn deref(&self) -> &RpcRqst<'a> {
-        &self.0
-    }
-}
-
-impl ReverseRqst<'_> {
-    /// # Safety
-    ///
-    /// `raw` must be as the type invariants of this and of [`RpcRqst`] say.
-    pub(super) unsafe fn from_raw(raw: *mut bindings::rpc_rqst) -> Self {
-        // INVARIANT: The contract of this function is the type invariant.
-        // SAFETY: The contract of this function has that of the other one in it.
-        Self(unsafe { RpcRqst::from_raw(raw) })
-    }
-
-    /// The Reply is about to be sent.
-    pub(crate) fn note_answered(&self) {
-        // SAFETY: By the type invariant the request is of the backchannel, and this sends it.
-        unsafe { Backchannel::note_answered(self.raw()) };
-    }
-
-    /// The connection that the Call came by.
-    pub(crate) fn connection(&self) -> u64 {
-        // SAFETY: By the type invariant the request is of the backchannel.
-        unsafe { Backchannel::connection_of(self.raw()) }
-    }
-}
-
-/// A request that waits for its Reply, held so that it cannot go, by the one who has the Reply.
-///
-/// Dropping it lets it wait on, also for another Reply.
+/// Dropped without a result, it waits on, also for another Reply.
 ///
 /// # Invariants
 ///
@@ -332,6 +286,8 @@ impl ReverseRqst<'_> {
 /// byte of its room.
 pub(crate) struct PinnedRqst<C> {
     raw: NonNull<bindings::rpc_rqst>,
+    /// The length of the Reply, or the error of the RPC, once it has either.
+    result: Option<Result<usize>>,
     _call: PhantomData<Arc<C>>,
 }
 
@@ -366,6 +322,7 @@ impl<C> PinnedRqst<C> {
             // INVARIANT: Claimed and pinned above, and the room is filled.
             Ok(Self {
                 raw,
+                result: None,
                 _call: PhantomData,
             })
         })
@@ -386,21 +343,21 @@ impl<C> PinnedRqst<C> {
         unsafe { RpcBuffer::prefix_of(self.raw()) }
     }
 
-    /// The transport's state of the RPC.
+    /// Returns the transport's state of the RPC.
     pub(crate) fn call(&self) -> ArcBorrow<'_, C> {
         self.prefix().call()
     }
 
-    /// Its task.
-    pub(crate) fn task(&self) -> Task<'_> {
+    /// Returns its task.
+    pub(crate) fn task(&self) -> &Task {
         // SAFETY: By the type invariant it stays; and with it its client, which it lets go of only
         // after the request was taken from the receive queue.
         unsafe { Task::from_raw((*self.raw()).rq_task) }
     }
 
-    /// The buffer for the Reply, and the copy of it that the RPC layer keeps, which must stay the
-    /// same.
-    fn bufs(&self) -> [XdrBuf<'_>; 2] {
+    /// Returns the buffer for the Reply, and the copy of it that the RPC layer keeps, which must
+    /// stay the same.
+    fn bufs(&self) -> [&XdrBuf; 2] {
         let rqst = self.raw();
         // SAFETY: While the request is pinned the RPC layer leaves its buffers alone. By the type
         // invariant nobody else has it, and like the result this is not used by several threads.
@@ -410,7 +367,7 @@ impl<C> PinnedRqst<C> {
         }
     }
 
-    /// Room for the Reply.
+    /// Returns the room for the Reply.
     pub(crate) fn receive_buf(&self) -> Room<'_> {
         let [buf, _] = self.bufs();
         // SAFETY: By the type invariant nobody else has the room, and there is a page behind every
@@ -419,7 +376,8 @@ impl<C> PinnedRqst<C> {
         unsafe { Room::new(buf, NonNull::from(&self.prefix().covers)) }
     }
 
-    /// The same as memory for RDMA Reads, for the end of which its buffer waits. Does not sleep.
+    /// Returns the room as memory for RDMA Reads, for the end of which its buffer waits. Does not
+    /// sleep.
     pub(crate) fn receive_memory(&self) -> Result<TransferMemory> {
         TransferMemory::kept(&self.receive_buf().pieces())
     }
@@ -443,7 +401,7 @@ impl<C> PinnedRqst<C> {
             return Ok(());
         }
         let bufs = self.bufs();
-        let [head, _] = bufs.map(|buf| buf.head().iov_base);
+        let [head, _] = bufs.map(|buf| buf.fields().head[0].iov_base);
         let room = self.prefix().capacity_from(head.cast());
         bufs.into_iter().try_for_each(|buf| {
             // SAFETY: Nobody else has them; what is behind call and reply in their memory is
@@ -458,58 +416,40 @@ impl<C> PinnedRqst<C> {
     ///
     /// `EBUSY`, and it waits on, while a region covers memory of it: a peer could reach that (RFC
     /// 8166, section 4.4.1).
-    #[inline(always)]
-    pub(crate) fn complete(self, result: Result<usize>) -> Result {
+    #[inline]
+    pub(crate) fn complete(mut self, result: Result<usize>) -> Result {
         if !self.prefix().covers.is_none() {
-            return Err(self.refuse());
+            return Err(EBUSY);
         }
-        let result = result.map(|len| self.receive_buf().complete_word(len));
-        let this = ManuallyDrop::new(self);
-        let last = |task: *mut bindings::rpc_task| match result {
-            // SAFETY: The task's request is in the receive queue, whose lock is held.
-            Ok(len) => unsafe {
-                bindings::xprt_complete_rqst(task, i32::try_from(len).unwrap_or(0))
-            },
-            // SAFETY: The task stays until the request is unpinned. Its request is in the receive
-            // queue, whose lock is held.
-            Err(e) => unsafe { this.prefix().progress.end_with(task, e) },
-        };
-        // SAFETY: `this` is not dropped, nor used afterwards.
-        unsafe { this.let_go(last) };
+        self.result = Some(result.map(|len| self.receive_buf().complete_word(len)));
         Ok(())
     }
+}
 
-    #[cold]
-    fn refuse(self) -> Error {
-        EBUSY
-    }
-
-    /// Lets it go, after `last` was done with its task, all with the queue lock held.
-    ///
-    /// # Safety
-    ///
-    /// To be called once, and the value must not be used afterwards.
-    #[inline(always)]
-    unsafe fn let_go(&self, last: impl FnOnce(*mut bindings::rpc_task)) {
+impl<C> Drop for PinnedRqst<C> {
+    /// Lets the request go, with its result if it has one, all with the queue lock held.
+    fn drop(&mut self) {
         let rqst = self.raw();
         // The task may end as soon as it is unpinned, and its reference to the transport be the
         // last: but `xprt_free()` waits for this before it frees the lock.
         let _transport_stays = rcu::read_lock();
         self.xprt().with_queue_lock(|_| {
-            // SAFETY: The lock is held. It is claimed by the type invariant, and the value is not
-            // used afterwards.
-            unsafe { self.prefix().unclaim() };
-            // SAFETY: Valid by the type invariant, until it is unpinned below.
-            last(unsafe { (*rqst).rq_task });
-            // SAFETY: Pinned by us, by the type invariant; the queue lock is held.
-            unsafe { bindings::xprt_unpin_rqst(rqst) };
+            let prefix = self.prefix();
+            // SAFETY: The lock is held. It is claimed by the type invariant, and not used any more.
+            unsafe { prefix.unclaim() };
+            // SAFETY: The request, which is in the receive queue, and its task are valid by the
+            // type invariant until it is unpinned: by us it is pinned. The lock of the queue is
+            // held.
+            unsafe {
+                match self.result {
+                    Some(Ok(len)) => {
+                        bindings::xprt_complete_rqst((*rqst).rq_task, len.try_into().unwrap_or(0));
+                    }
+                    Some(Err(e)) => prefix.progress.end_with((*rqst).rq_task, e),
+                    None => (),
+                }
+                bindings::xprt_unpin_rqst(rqst);
+            }
         });
-    }
-}
-
-impl<C> Drop for PinnedRqst<C> {
-    fn drop(&mut self) {
-        // SAFETY: It is not used any more.
-        unsafe { self.let_go(|_| ()) };
     }
 }

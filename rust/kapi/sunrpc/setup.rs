@@ -3,18 +3,17 @@
 //! How a transport of the RPC layer is made.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-mod unmounted;
+mod tests;
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(crate) use self::unmounted::Unmounted;
+pub(crate) use self::tests::Unmounted;
 
 use crate::kapi::{
     bindings,
     sunrpc::{
         class::{
-            Registered,
-            XprtClass,
-            CLIENT, //
+            CLIENT,
+            CLIENT_QUEUE, //
         },
         handle::{
             Common,
@@ -34,13 +33,13 @@ use crate::kapi::{
     },
     sys::{
         module::ModuleRef,
-        time::HZ,
-        workqueue::OwnedQueue, //
+        time::HZ, //
     },
 };
 use kernel::{
     prelude::*,
-    time::Jiffies, //
+    time::Jiffies,
+    types::Opaque, //
 };
 
 const BIND_TIMEOUT: Jiffies = 60 * HZ;
@@ -70,57 +69,38 @@ unsafe fn new_xprt<T: Transport>(
     // SAFETY: The arguments are those of the RPC layer by the contract of this function.
     let fresh = unsafe { Fresh::new(args, 0, T::slots()) }?;
     let xprt = fresh.xprt();
+    let raw = xprt.as_ptr();
     // SAFETY: Nobody else knows of it.
     unsafe {
-        describe::<T>(xprt.as_ptr());
-        if fresh.address().port() != 0 {
-            bindings::xprt_set_bound(xprt.as_ptr());
-        }
+        (*raw).connect_timeout = DEFAULT_TIMEOUT.0.to_initval;
+        (*raw).max_reconnect_timeout = DEFAULT_TIMEOUT.0.to_maxval;
+        (*raw).bind_timeout = BIND_TIMEOUT;
+        (*raw).idle_timeout = IDLE_TIMEOUT;
+    }
+    // SAFETY: Nobody else knows of it.
+    unsafe {
+        (*raw).ops = XprtOps::<T>::TABLE;
+        // Side protocols that look at it take the address for one of TCP, which it is.
+        (*raw).prot = bindings::xprt_transports_XPRT_TRANSPORT_TCP;
+        (*raw).xprt_class = CLIENT.as_raw().cast();
+        (*raw).max_payload = T::MAX_PAYLOAD;
+        // Slots that were once needed are kept, so that no RPC allocates one.
+        (*raw).min_reqs = (*raw).max_reqs;
     }
     let shared = Common::new(Beside::new())?;
     // SAFETY: `XprtOps::destroy` waits before it frees them, and so does this function.
     let handle = unsafe { HandleInner::new(xprt, &shared) }?;
     // SAFETY: The RPC layer has looked the class up, and has a reference to the module until
     // this returns, for which the end of the registration waits.
-    let queue = unsafe { CLIENT.queue() }.into();
+    let queue = unsafe { &*CLIENT_QUEUE.as_raw() }.clone();
     // SAFETY: The transport is being made here, with `T`.
     let transport = T::new(unsafe { XprtHandle::new(handle) }, queue);
     // Whoever could not be made may have handed a handle on.
     let transport = transport.inspect_err(|_| shared.wait())?;
-    Ok(fresh.finish(Data::new(transport, shared, module)))
-}
-
-/// Sets what is the same for all transports of `T`.
-///
-/// # Safety
-///
-/// `xprt` must be valid, and known to nobody else.
-unsafe fn describe<T: Transport>(xprt: *mut bindings::rpc_xprt) {
-    // SAFETY: By the contract of this function these are ours to set.
-    unsafe {
-        (*xprt).connect_timeout = DEFAULT_TIMEOUT.0.to_initval;
-        (*xprt).max_reconnect_timeout = DEFAULT_TIMEOUT.0.to_maxval;
-        (*xprt).bind_timeout = BIND_TIMEOUT;
-        (*xprt).idle_timeout = IDLE_TIMEOUT;
-    }
-    // SAFETY: By the contract of this function these are ours to set.
-    unsafe {
-        (*xprt).ops = XprtOps::<T>::TABLE;
-        // Side protocols that look at it take the address for one of TCP, which it is.
-        (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_TCP;
-        (*xprt).xprt_class = CLIENT.as_raw().cast();
-        (*xprt).max_payload = T::MAX_PAYLOAD;
-        // Slots that were once needed are kept, so that no RPC allocates one.
-        (*xprt).min_reqs = (*xprt).max_reqs;
-    }
-}
-/// Registers the class of the transports of mounts, with one queue for all of them. `EEXIST` when
-/// its identifier is taken, `EBUSY` when it is registered. May sleep.
-pub(crate) fn register_transport<T: Transport>(
-    module: &'static ThisModule,
-) -> Result<Registered<XprtClass>> {
-    let queue = OwnedQueue::new(c"rpcrdma", GFP_KERNEL)?;
-    let class = XprtClass::new(module, T::IDENT, T::NAME, T::NETIDS, setup::<T>);
-    // SAFETY: `setup` is written for this: a transport of the type `T`, with our table of calls.
-    unsafe { CLIENT.register(class, Some(queue)) }
+    Ok(fresh.finish(Data {
+        transport,
+        shared,
+        timeout: Opaque::zeroed(),
+        module,
+    }))
 }

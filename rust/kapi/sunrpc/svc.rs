@@ -5,7 +5,6 @@
 //! C headers: [`include/linux/sunrpc/svc.h`](srctree/include/linux/sunrpc/svc.h),
 //! [`include/linux/sunrpc/svc_xprt.h`](srctree/include/linux/sunrpc/svc_xprt.h)
 
-mod class;
 mod handle;
 mod link;
 mod ops;
@@ -16,10 +15,6 @@ mod rqst;
 mod xprt;
 
 pub(crate) use self::{
-    class::{
-        register_service,
-        RegisteredService, //
-    },
     handle::SvcHandle,
     payload::Payload,
     reply::SvcReply,
@@ -27,6 +22,10 @@ pub(crate) use self::{
         Argument,
         SvcRqst, //
     },
+};
+pub(super) use self::{
+    ops::SvcOps,
+    reverse::ReverseOps, //
 };
 
 use crate::kapi::{
@@ -114,7 +113,7 @@ pub(crate) trait ReverseDirection {
     ///
     /// `ENOTCONN`: the connection is lost. `EAGAIN`: to be tried again when the transport has
     /// space. `ENOBUFS`: to be tried again later.
-    fn call(&self, message: &RpcRqst<'_>) -> Result;
+    fn call(&self, message: &RpcRqst) -> Result;
     /// Ends the RPC of a Call, in whatever way. From its task, under a spin lock.
     fn call_ended(&self, xid: u32);
 }

@@ -6,47 +6,41 @@ use crate::kapi::{
     bindings,
     trace::TaskId, //
 };
-use core::marker::PhantomData;
+use kernel::types::Opaque;
 
-/// A task that an RPC belongs to, borrowed from whoever knows that it stays.
-///
-/// # Invariants
-///
-/// `raw` is a valid task for `'a`, and so is its client, if it has one.
-#[derive(Clone, Copy)]
-pub(crate) struct Task<'a> {
-    raw: *const bindings::rpc_task,
-    _borrow: PhantomData<&'a ()>,
-}
+/// A task that an RPC belongs to, borrowed from whoever knows that it stays, with its client if it
+/// has one.
+#[repr(transparent)]
+pub(crate) struct Task(Opaque<bindings::rpc_task>);
 
 /// What the RPC layer ends a task with that was killed.
 const KILLED: i32 = -(bindings::ERESTARTSYS as i32);
 
-impl Task<'_> {
+impl Task {
+    /// Borrows a task.
+    ///
     /// # Safety
     ///
-    /// `raw` must be as the type invariant says.
-    pub(super) unsafe fn from_raw(raw: *const bindings::rpc_task) -> Self {
-        // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            raw,
-            _borrow: PhantomData,
-        }
+    /// `raw` must be a valid task for `'a`, and so must its client, if it has one.
+    pub(super) unsafe fn from_raw<'a>(raw: *const bindings::rpc_task) -> &'a Self {
+        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque.
+        unsafe { &*raw.cast() }
     }
 
-    /// Whether it was killed, so that it wants no Reply any more. Any context.
+    /// Returns whether it was killed, so that it wants no Reply any more. Any context.
     pub(crate) fn is_killed(&self) -> bool {
-        // SAFETY: By the type invariant. Others may change it at any time, as a word.
-        unsafe { (&raw const (*self.raw).tk_rpc_status).read_volatile() == KILLED }
+        // SAFETY: Valid while it is borrowed. Others may change it at any time, as a word.
+        unsafe { (&raw const (*self.0.get()).tk_rpc_status).read_volatile() == KILLED }
     }
 
-    /// What trace events call it.
+    /// Returns what trace events call it.
     pub(crate) fn id(&self) -> TaskId {
-        // SAFETY: By the type invariant. One that answers a reverse Call has no client.
+        let task = self.0.get();
+        // SAFETY: Valid while it is borrowed. One that answers a reverse Call has no client.
         unsafe {
-            let client = (*self.raw).tk_client;
+            let client = (*task).tk_client;
             let number = (!client.is_null()).then(|| (*client).cl_clid);
-            TaskId::new(u32::from((*self.raw).tk_pid), number)
+            TaskId::new(u32::from((*task).tk_pid), number)
         }
     }
 }

@@ -10,111 +10,102 @@ use crate::kapi::{
         PageList, //
     },
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    types::Opaque, //
 };
 
-/// A message buffer of the RPC layer, borrowed from its request.
+/// A message buffer of the RPC layer, borrowed from its request: an encoded message to read, or
+/// room for one.
 ///
 /// # Invariants
 ///
-/// `raw` points to a buffer whose head, pages and tail are memory of the lengths that it says, and
-/// stay so for `'a`. Nobody else changes the buffer's fields for `'a`.
-#[derive(Clone, Copy)]
-pub(super) struct XdrBuf<'a> {
-    raw: *mut bindings::xdr_buf,
-    _request: PhantomData<&'a ()>,
-}
+/// Head, pages and tail are memory of the lengths that the buffer says, and stay so while it is
+/// borrowed. Nobody else changes its fields meanwhile.
+#[repr(transparent)]
+pub(crate) struct XdrBuf(Opaque<bindings::xdr_buf>);
 
-impl<'a> XdrBuf<'a> {
+impl XdrBuf {
+    /// Borrows a buffer.
+    ///
     /// # Safety
     ///
-    /// `raw` must be as the type invariant says.
-    pub(super) unsafe fn from_raw(raw: *mut bindings::xdr_buf) -> Self {
+    /// `raw` must be as the type invariant says, for `'a`.
+    pub(super) unsafe fn from_raw<'a>(raw: *mut bindings::xdr_buf) -> &'a Self {
         // INVARIANT: The contract of this function is the type invariant.
-        Self {
-            raw,
-            _request: PhantomData,
-        }
+        // SAFETY: Valid by the contract of this function; the type is transparent, and opaque.
+        unsafe { &*raw.cast() }
     }
 
-    pub(super) fn as_raw(self) -> *mut bindings::xdr_buf {
-        self.raw
+    pub(super) fn as_raw(&self) -> *mut bindings::xdr_buf {
+        self.0.get()
     }
 
-    /// The head.
-    pub(super) fn head(self) -> bindings::kvec {
+    /// Returns the fields of the buffer as they are now.
+    pub(super) fn fields(&self) -> bindings::xdr_buf {
         // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).head[0] }
+        unsafe { self.as_raw().read() }
     }
 
-    /// The tail.
-    pub(super) fn tail(self) -> bindings::kvec {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).tail[0] }
+    /// Returns the length of the encoded message; of room it says nothing.
+    pub(crate) fn len(&self) -> usize {
+        self.fields().len as usize
     }
 
-    pub(super) fn flags(self) -> u32 {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).flags }
+    /// Returns the length of the room for a message; of one to send it says nothing.
+    pub(crate) fn buflen(&self) -> usize {
+        self.fields().buflen as usize
     }
 
-    /// Where the pages begin: the array, and so many bytes from the beginning of its first page.
-    pub(super) fn pages(self) -> (*mut *mut bindings::page, usize) {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { ((*self.raw).pages, (*self.raw).page_base as usize) }
+    /// Returns the length of the head.
+    pub(crate) fn head_len(&self) -> usize {
+        self.fields().head[0].iov_len
     }
 
-    /// Bytes of the encoded message; meaningful for a message to send.
-    pub(super) fn len(self) -> usize {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).len as usize }
+    /// Returns the length of the pages.
+    pub(crate) fn page_len(&self) -> usize {
+        self.fields().page_len as usize
     }
 
-    /// Bytes of room; meaningful for a message to receive.
-    pub(super) fn buflen(self) -> usize {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).buflen as usize }
+    /// Returns the length of the tail.
+    pub(crate) fn tail_len(&self) -> usize {
+        self.fields().tail[0].iov_len
     }
 
-    /// Bytes of the pages.
-    pub(super) fn page_len(self) -> usize {
-        // SAFETY: Valid by the type invariant, and changed by nobody else.
-        unsafe { (*self.raw).page_len as usize }
+    /// Returns the length of head, pages and tail together.
+    pub(super) fn room(&self) -> usize {
+        self.head_len() + self.page_len() + self.tail_len()
     }
 
-    /// Bytes of head, pages and tail.
-    pub(super) fn room(self) -> usize {
-        self.head().iov_len + self.page_len() + self.tail().iov_len
+    /// Returns whether the pages are the target of a read: a result that may be placed directly.
+    pub(crate) fn is_read_target(&self) -> bool {
+        self.fields().flags & bindings::XDRBUF_READ != 0
+    }
+
+    /// Returns whether the pages are the source of a write: an argument that may be placed
+    /// directly.
+    pub(crate) fn is_write_source(&self) -> bool {
+        self.fields().flags & bindings::XDRBUF_WRITE != 0
     }
 
     /// Copies `to.len()` bytes of the message, from `offset`.
     #[inline]
-    pub(super) fn copy_to(self, offset: usize, to: &mut [u8]) -> Result {
+    pub(crate) fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result {
         if to.is_empty() {
             return Ok(());
         }
-        // SAFETY: The buffer is as the type invariant says; the function checks offset and
-        // length against it.
-        to_result(unsafe {
-            bindings::read_bytes_from_xdr_buf(
-                self.raw,
-                offset as u32,
-                to.as_mut_ptr().cast(),
-                to.len() as u32,
-            )
-        })
-        .map_err(|_| EIO)
+        let (from, to, len) = (self.as_raw(), to.as_mut_ptr().cast(), to.len() as u32);
+        // SAFETY: The buffer is as the type invariant says; the function checks offset and length
+        // against it. The target is as long as that.
+        to_result(unsafe { bindings::read_bytes_from_xdr_buf(from, offset as u32, to, len) })
+            .map_err(|_| EIO)
     }
 
-    /// The pages as pieces for a region, and, if they are `all`, the head in front of them and the
-    /// tail behind.
+    /// Returns the pages as pieces for a region, and, if they are `all`, the head in front of them
+    /// and the tail behind.
     ///
     /// # Safety
     ///
@@ -122,19 +113,21 @@ impl<'a> XdrBuf<'a> {
     /// in one of them, may go before if `kept` has them.
     #[inline(always)]
     pub(super) unsafe fn pieces(
-        self,
+        &self,
         all: bool,
-        (kept, covers): (Option<Arc<PageList>>, NonNull<Covers>),
-    ) -> ExtentIter<'a> {
-        let (pages, base) = self.pages();
+        kept: Option<Arc<PageList>>,
+        covers: NonNull<Covers>,
+    ) -> ExtentIter<'_> {
+        let buf = self.fields();
         let end = |end: bindings::kvec| match all {
             true => (end.iov_base.cast_const().cast(), end.iov_len),
             false => (core::ptr::null(), 0),
         };
-        let paged = (pages.cast_const(), base, self.page_len());
+        let pages = buf.pages.cast_const();
+        let paged = (pages, buf.page_base as usize, buf.page_len as usize);
         let keepers = (kept, Some(covers));
-        // SAFETY: Head, pages and tail are memory of these lengths for `'a` by the type invariant;
-        // sunrpc allocates head and tail in the direct map. The rest the caller promises.
-        unsafe { ExtentIter::new(end(self.head()), paged, end(self.tail()), keepers) }
+        // SAFETY: Head, pages and tail are memory of these lengths by the type invariant; sunrpc
+        // allocates head and tail in the direct map. The rest the caller promises.
+        unsafe { ExtentIter::new(end(buf.head[0]), paged, end(buf.tail[0]), keepers) }
     }
 }

@@ -17,6 +17,8 @@ use crate::kapi::{
 use kernel::{
     container_of,
     ffi::c_ulong,
+    seq_file::SeqFile,
+    seq_print,
     time::Jiffies,
     types::Opaque, //
 };
@@ -48,19 +50,6 @@ pub(crate) struct Xprt(Opaque<bindings::rpc_xprt>);
 // single words are read and written as it does.
 unsafe impl Sync for Xprt {}
 
-/// The counters that the RPC layer keeps for a transport.
-pub(crate) struct XprtStats {
-    pub(crate) bind_count: u64,
-    pub(crate) connect_count: u64,
-    pub(crate) connect_seconds: u64,
-    pub(crate) idle_seconds: u64,
-    pub(crate) sends: u64,
-    pub(crate) recvs: u64,
-    pub(crate) bad_xids: u64,
-    pub(crate) requests: u64,
-    pub(crate) backlog: u64,
-}
-
 /// Reads a word of a transport that is borrowed, and that others may change at the time.
 macro_rules! word {
     ($xprt:expr, $($field:ident).+) => {
@@ -71,6 +60,8 @@ macro_rules! word {
 }
 
 impl Xprt {
+    /// Borrows a transport.
+    ///
     /// # Safety
     ///
     /// `xprt` must be valid for `'a`.
@@ -86,21 +77,31 @@ impl Xprt {
 
     /// Runs `f` with the lock of the request queues held.
     pub(super) fn with_queue_lock<R>(&self, f: impl FnOnce(*mut bindings::rpc_xprt) -> R) -> R {
-        // SAFETY: The lock is part of the transport and initialised.
-        unsafe { bindings::spin_lock(&raw mut (*self.as_raw()).queue_lock) };
-        let result = f(self.as_raw());
-        // SAFETY: Locked above.
-        unsafe { bindings::spin_unlock(&raw mut (*self.as_raw()).queue_lock) };
-        result
+        // SAFETY: The transport is valid while it is borrowed, and this is a lock of it.
+        unsafe { self.locked(&raw mut (*self.as_raw()).queue_lock, f) }
     }
 
     /// Runs `f` with the lock of the transport's state held.
     pub(super) fn with_transport_lock<R>(&self, f: impl FnOnce(*mut bindings::rpc_xprt) -> R) -> R {
+        // SAFETY: The transport is valid while it is borrowed, and this is a lock of it.
+        unsafe { self.locked(&raw mut (*self.as_raw()).transport_lock, f) }
+    }
+
+    /// Runs `f` with a lock held.
+    ///
+    /// # Safety
+    ///
+    /// The lock must be one of the transport.
+    unsafe fn locked<R>(
+        &self,
+        lock: *mut bindings::spinlock_t,
+        f: impl FnOnce(*mut bindings::rpc_xprt) -> R,
+    ) -> R {
         // SAFETY: The lock is part of the transport and initialised.
-        unsafe { bindings::spin_lock(&raw mut (*self.as_raw()).transport_lock) };
+        unsafe { bindings::spin_lock(lock) };
         let result = f(self.as_raw());
         // SAFETY: Locked above.
-        unsafe { bindings::spin_unlock(&raw mut (*self.as_raw()).transport_lock) };
+        unsafe { bindings::spin_unlock(lock) };
         result
     }
 
@@ -116,77 +117,76 @@ impl Xprt {
     /// true. A service that is set must be there: it is until `bc_destroy`, which the NFS client
     /// calls before it lets its service go.
     pub(super) unsafe fn enqueue_reverse_request(&self, rqst: *mut bindings::rpc_rqst) -> bool {
-        let xprt = self.as_raw();
-        // SAFETY: The lock is part of the transport and initialised, and protects the field.
-        let service = unsafe {
-            bindings::spin_lock(&raw mut (*xprt).bc_pa_lock);
-            (&raw const (*xprt).bc_serv).read()
-        };
-        // SAFETY: The transport is valid while it is borrowed, even if there are no references to
-        // it any more.
-        let taken = !service.is_null() && !unsafe { bindings::xprt_get(xprt) }.is_null();
-        if taken {
+        let enqueue = |xprt: *mut bindings::rpc_xprt| {
+            // SAFETY: The lock that protects the service is held.
+            let service = unsafe { (&raw const (*xprt).bc_serv).read() };
+            // SAFETY: The transport is valid while it is borrowed, even if there are no references
+            // to it any more.
+            if service.is_null() || unsafe { bindings::xprt_get(xprt) }.is_null() {
+                return false;
+            }
             // SAFETY: The service is there by the contract of this function, and has a pool. The
             // request is valid, and on no list.
             unsafe { bindings::bc_enqueue(rqst, service) };
-        }
-        // SAFETY: Locked above.
-        unsafe { bindings::spin_unlock(&raw mut (*xprt).bc_pa_lock) };
-        taken
+            true
+        };
+        // SAFETY: The transport is valid while it is borrowed, and this is a lock of it.
+        unsafe { self.locked(&raw mut (*self.as_raw()).bc_pa_lock, enqueue) }
     }
 
-    /// The address of the server, for trace events.
+    /// Returns the address of the server, for trace events.
     pub(super) fn server(&self) -> SocketAddress {
         // SAFETY: The transport is valid while it is borrowed. Its port may be found out meanwhile,
         // which at worst mixes two ports.
         SocketAddress::new(unsafe { (&raw const (*self.as_raw()).addr).read_volatile() })
     }
 
-    /// Whether something is swapped to a file of the mount.
+    /// Returns whether something is swapped to a file of the mount.
     pub(crate) fn is_swapper(&self) -> bool {
         // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_is_swapper(self.as_raw()) }
     }
 
-    /// The network namespace of the mount, which the transport holds.
+    /// Returns the network namespace of the mount, which the transport holds.
     pub(crate) fn net(&self) -> &Net {
         // SAFETY: The transport is valid while it is borrowed, and holds its namespace, which it
         // was made with.
         unsafe { Net::from_raw((*self.as_raw()).xprt_net) }
     }
 
-    /// An XID for a Call that the RPC layer knows nothing of. Any context that may take a spin
-    /// lock.
+    /// Returns an XID for a Call that the RPC layer knows nothing of. Any context that may take a
+    /// spin lock.
     pub(crate) fn next_xid(&self) -> u32 {
-        // SAFETY: The lock is part of the transport and initialised, and protects the number, which
-        // the RPC layer takes for one in network order.
-        unsafe {
-            let xprt = self.as_raw();
-            bindings::spin_lock(&raw mut (*xprt).reserve_lock);
-            let xid = (*xprt).xid;
-            (*xprt).xid = xid.wrapping_add(1);
-            bindings::spin_unlock(&raw mut (*xprt).reserve_lock);
-            u32::from_be(xid)
-        }
+        let next = |xprt: *mut bindings::rpc_xprt| {
+            // SAFETY: The lock that protects the number is held.
+            unsafe {
+                let xid = (*xprt).xid;
+                (*xprt).xid = xid.wrapping_add(1);
+                // The RPC layer takes it for one in network order.
+                u32::from_be(xid)
+            }
+        };
+        // SAFETY: The transport is valid while it is borrowed, and this is a lock of it.
+        unsafe { self.locked(&raw mut (*self.as_raw()).reserve_lock, next) }
     }
 
-    /// RPCs that may be under way at once.
+    /// Returns the number of RPCs that may be under way at once.
     pub(crate) fn max_requests(&self) -> u32 {
         word!(self.as_raw(), max_reqs)
     }
 
-    /// The cookie of the present connection.
+    /// Returns the cookie of the present connection.
     pub(crate) fn connect_cookie(&self) -> u32 {
         word!(self.as_raw(), connect_cookie)
     }
 
-    /// Whether the RPC layer takes the transport for connected.
+    /// Returns whether the RPC layer takes the transport for connected.
     pub(crate) fn is_connected(&self) -> bool {
         // SAFETY: The transport is valid while it is borrowed.
         unsafe { test_bit(bindings::XPRT_CONNECTED, &raw const (*self.as_raw()).state) }
     }
 
-    /// `credits` RPCs may be under way. Those that are now keep theirs, also over a reconnect.
+    /// Lets `credits` RPCs be under way. Those that are now keep theirs, also over a reconnect.
     pub(crate) fn set_window(&self, credits: u32) {
         self.with_transport_lock(|xprt| {
             // SAFETY: The lock that protects it is held.
@@ -203,14 +203,10 @@ impl Xprt {
     #[cold]
     pub(super) fn let_pass(&self) {
         self.with_queue_lock(|xprt| {
-            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue
-            // is held, so that the first in it is a request, if it is not the queue itself.
-            let may_pass = unsafe {
-                let queue = &raw const (*xprt).xmit_queue;
-                let first = (*queue).next.cast_const();
-                let rqst = container_of!(first, bindings::rpc_rqst, rq_xmit);
-                first != queue && (*rqst).rq_cong != 0
-            };
+            // SAFETY: The lock of the queue is held.
+            let first = unsafe { WaitToSend::of(xprt) }.next();
+            // SAFETY: A request is valid while it is in the queue, whose lock is held.
+            let may_pass = first.is_some_and(|rqst| unsafe { (*rqst).rq_cong != 0 });
             if may_pass {
                 let mark = bindings::XPRT_CWND_WAIT as c_ulong;
                 // SAFETY: The transport is valid; as with the RPC layer, it is one atomic change.
@@ -227,24 +223,24 @@ impl Xprt {
     #[cold]
     pub(super) fn put_last(&self, rqst: *mut bindings::rpc_rqst) -> bool {
         self.with_queue_lock(|xprt| {
-            // SAFETY: The transport is valid while it is borrowed. The lock that protects its queue
-            // is held, so that what is in it is a part of requests. The first one alone is sent; if
-            // that is another, this one was taken from the queue.
-            unsafe {
-                let (queue, own) = (&raw mut (*xprt).xmit_queue, &raw mut (*rqst).rq_xmit);
-                if (*queue).next != own || (*rqst).rq_cong == 0 {
-                    return false;
-                }
-                let last = last_counted(queue, own);
-                if last != own {
-                    bindings::list_move(own, last);
-                }
-                last != own
+            // SAFETY: The lock of the queue is held.
+            let waiting = unsafe { WaitToSend::of(xprt) };
+            // SAFETY: A request is valid while it is in the queue, whose lock is held.
+            let mut counted = waiting.take_while(|rqst| unsafe { (**rqst).rq_cong != 0 });
+            // The first one alone is sent; if that is another, this one was taken from the queue.
+            if counted.next() != Some(rqst) {
+                return false;
             }
+            let last = counted.last();
+            if let Some(last) = last {
+                // SAFETY: Both are in the queue, whose lock is held.
+                unsafe { bindings::list_move(&raw mut (*rqst).rq_xmit, &raw mut (*last).rq_xmit) };
+            }
+            last.is_some()
         })
     }
 
-    /// The connection was of use: the next reconnect need not be delayed.
+    /// Notes that the connection was of use: the next reconnect need not be delayed.
     pub(crate) fn reset_backoff(&self) {
         if word!(self.as_raw(), reestablish_timeout) != 0 {
             // SAFETY: The transport is valid while it is borrowed. A volatile write of a word is
@@ -253,20 +249,20 @@ impl Xprt {
         }
     }
 
-    /// The present sender must wait for room; to be called before it looks again.
+    /// Makes the present sender wait for room; to be called before it looks again.
     pub(crate) fn wait_for_space(&self) {
         // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_wait_for_buffer_space(self.as_raw()) };
     }
 
-    /// There is room again: wakes the sender, if one waits.
+    /// Wakes the sender, if one waits: there is room again.
     pub(crate) fn space(&self) {
         // SAFETY: The transport is valid while it is borrowed.
         unsafe { bindings::xprt_write_space(self.as_raw()) };
     }
 
-    /// A message was ours that the RPC layer has counted as one of an XID that it does not know; a
-    /// reader of the count in between sees one more.
+    /// Takes a message from the count of unknown XIDs that was ours; a reader of the count in
+    /// between sees one more.
     pub(crate) fn was_ours(&self) {
         self.with_queue_lock(|xprt| {
             // SAFETY: The transport is valid while it is borrowed. The lock is held by which the
@@ -275,51 +271,64 @@ impl Xprt {
         });
     }
 
-    /// What the RPC layer has counted.
-    pub(crate) fn stats(&self) -> XprtStats {
+    /// Prints what the RPC layer has counted, as the statistics of a mount have it.
+    pub(crate) fn print_counts(&self, seq: &SeqFile) {
         let xprt = self.as_raw();
-        let idle = if self.is_connected() {
-            time::since(word!(xprt, last_used)) / HZ
-        } else {
-            0
+        let idle = match self.is_connected() {
+            true => time::since(word!(xprt, last_used)) / HZ,
+            false => 0,
         };
-        XprtStats {
-            bind_count: word!(xprt, stat.bind_count) as u64,
-            connect_count: word!(xprt, stat.connect_count) as u64,
-            connect_seconds: (word!(xprt, stat.connect_time) / HZ) as u64,
-            idle_seconds: idle as u64,
-            sends: word!(xprt, stat.sends) as u64,
-            recvs: word!(xprt, stat.recvs) as u64,
-            bad_xids: word!(xprt, stat.bad_xids) as u64,
-            requests: word!(xprt, stat.req_u),
-            backlog: word!(xprt, stat.bklog_u),
-        }
+        seq_print!(
+            seq,
+            "{} {} {} {} {} {} {} {} {} ",
+            word!(xprt, stat.bind_count),
+            word!(xprt, stat.connect_count),
+            word!(xprt, stat.connect_time) / HZ,
+            idle,
+            word!(xprt, stat.sends),
+            word!(xprt, stat.recvs),
+            word!(xprt, stat.bad_xids),
+            word!(xprt, stat.req_u),
+            word!(xprt, stat.bklog_u),
+        );
     }
 }
 
-/// The last of the requests that come one after the other behind `own`, each of them counted in the
-/// window; or that itself.
+/// Walks through the requests that wait to be sent, in order.
 ///
-/// # Safety
+/// # Invariants
 ///
-/// `own` must be in `queue`, which is one of requests; the lock of that must be held.
-unsafe fn last_counted(
+/// `at` is the head of the queue of a transport, `queue`, or the part of a request that is in it.
+pub(super) struct WaitToSend {
     queue: *mut bindings::list_head,
-    own: *mut bindings::list_head,
-) -> *mut bindings::list_head {
-    let mut last = own;
-    loop {
-        // SAFETY: What is in the queue, and is not its head, is a part of a request, and stays
-        // there while the lock is held.
-        let (next, is_counted) = unsafe {
-            let next = (*last).next;
-            let rqst = container_of!(next, bindings::rpc_rqst, rq_xmit);
-            (next, next != queue && (*rqst).rq_cong != 0)
-        };
-        if !is_counted {
-            return last;
-        }
-        last = next;
+    at: *mut bindings::list_head,
+}
+
+impl WaitToSend {
+    /// Begins at the first request of a transport.
+    ///
+    /// # Safety
+    ///
+    /// The lock of the transport's request queues must be held as long as the value is used. What
+    /// was handed out last must stay in the queue, or not be followed by another.
+    pub(super) unsafe fn of(xprt: *mut bindings::rpc_xprt) -> Self {
+        // SAFETY: Whoever has the lock of a transport has a valid one.
+        let queue = unsafe { &raw mut (*xprt).xmit_queue };
+        // INVARIANT: It begins at the head.
+        Self { queue, at: queue }
+    }
+}
+
+impl Iterator for WaitToSend {
+    type Item = *mut bindings::rpc_rqst;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: By the type invariant it is in the queue, whose lock is held by the contract of
+        // `of`, so that what follows is the head, or a part of a request.
+        self.at = unsafe { (*self.at).next };
+        let is_rqst = self.at != self.queue;
+        // SAFETY: What is in the queue, and is not its head, is that part of a request.
+        is_rqst.then(|| unsafe { container_of!(self.at, bindings::rpc_rqst, rq_xmit) })
     }
 }
 

@@ -45,7 +45,7 @@ impl Beside {
         })
     }
 
-    /// The RPC layer uses the transport.
+    /// Notes that the RPC layer uses the transport.
     pub(super) fn set_made(&self) {
         self.made.store(true, Release);
     }
@@ -61,31 +61,24 @@ type Inner = HandleInner<bindings::rpc_xprt, Beside>;
 ///
 /// The transport, whose state of an RPC is a `C`, and its backchannel are valid as long as the
 /// shared part is.
-pub(crate) struct XprtHandle<C> {
-    shared: Arc<Inner>,
-    _call: PhantomData<fn() -> C>,
-}
+pub(crate) struct XprtHandle<C>(Arc<Inner>, PhantomData<fn() -> C>);
 
 impl<C> Clone for XprtHandle<C> {
     fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            _call: PhantomData,
-        }
+        Self(self.0.clone(), PhantomData)
     }
 }
 
 impl<C> XprtHandle<C> {
+    /// Makes a handle of what the handles of a transport share.
+    ///
     /// # Safety
     ///
     /// The transport must be one whose state of an RPC is a `C`.
     pub(super) unsafe fn new(shared: Arc<Inner>) -> Self {
         // INVARIANT: The state is as the contract of this function says; `destroy` waits until the
         // shared part is gone.
-        Self {
-            shared,
-            _call: PhantomData,
-        }
+        Self(shared, PhantomData)
     }
 
     /// Finds the request that waits for a Reply of this XID.
@@ -99,7 +92,7 @@ impl<C> XprtHandle<C> {
     /// There is none before the first attempt to connect; and what closes it the RPC layer
     /// initialises only when the transport was made here.
     pub(crate) fn force_disconnect(&self) {
-        if self.shared.beside().made.load(Acquire) {
+        if self.0.beside().made.load(Acquire) {
             // SAFETY: The transport is valid by the type invariant, and was made.
             unsafe { bindings::xprt_force_disconnect(self.as_raw()) };
         }
@@ -112,7 +105,7 @@ impl<C> XprtHandle<C> {
         call: &[u8],
         connection: u64,
     ) -> Result<bool> {
-        let backchannel = &self.shared.beside().backchannel;
+        let backchannel = &self.0.beside().backchannel;
         backchannel.receive(self, xid, call, connection)
     }
 }
@@ -122,6 +115,6 @@ impl<C> Deref for XprtHandle<C> {
 
     fn deref(&self) -> &Xprt {
         // SAFETY: Valid by the type invariant.
-        unsafe { Xprt::from_raw(self.shared.as_raw()) }
+        unsafe { Xprt::from_raw(self.0.as_raw()) }
     }
 }

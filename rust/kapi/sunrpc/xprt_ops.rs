@@ -19,12 +19,12 @@ use crate::kapi::{
             Private, //
         },
         rqst::{
-            ReverseRqst,
+            RpcRqst,
             Rqst, //
         },
         task::Task,
         transport::{
-            SendError,
+            to_send_again,
             Transport, //
         },
         xprt::{
@@ -69,33 +69,12 @@ pub(super) struct Data<T> {
     pub(super) transport: T,
     pub(super) shared: Pin<KBox<Common<Beside>>>,
     /// Of the mount, if it wants others than usual. Goes by the lock of the transport's state.
-    timeout: Opaque<bindings::rpc_timeout>,
-    module: ModuleRef,
-}
-
-impl<T: Transport> Data<T> {
-    pub(super) fn new(transport: T, shared: Pin<KBox<Common<Beside>>>, module: ModuleRef) -> Self {
-        Self {
-            transport,
-            shared,
-            timeout: Opaque::zeroed(),
-            module,
-        }
-    }
-
-    /// Returns that of a transport.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be a transport that [`super::setup`] made for `T`, and not destroyed for `'a`.
-    pub(super) unsafe fn of<'a>(xprt: *mut bindings::rpc_xprt) -> &'a Self {
-        // SAFETY: A set-up gives a transport this data; `destroy` takes it.
-        unsafe { Private::data(xprt) }
-    }
+    pub(super) timeout: Opaque<bindings::rpc_timeout>,
+    pub(super) module: ModuleRef,
 }
 
 /// Waits until no region covers memory of an RPC that should have been fenced: rather for ever than
-/// let a peer reach what is another's.
+/// let a peer reach the memory of another.
 #[cold]
 fn wait_for_none(covers: &Covers) {
     kernel::warn_on!(true);
@@ -104,7 +83,7 @@ fn wait_for_none(covers: &Covers) {
     }
 }
 
-/// Whether the request of a task was last sent on the connection of this cookie.
+/// Returns whether the request of a task was last sent on the connection of this cookie.
 ///
 /// # Safety
 ///
@@ -114,9 +93,8 @@ unsafe fn was_sent_on(task: *const bindings::rpc_task, cookie: u32) -> bool {
     unsafe { (*(*task).tk_rqstp).rq_connect_cookie == cookie }
 }
 
-/// When the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was before,
-/// when `period` has passed since it was sent.
-#[inline(always)]
+/// Returns when the time of an RPC ends whose Call was sent at `now`: at `end`, or, if that was
+/// before, when `period` has passed since it was sent.
 fn end_of_patience(now: Jiffies, end: Jiffies, period: impl FnOnce() -> Jiffies) -> Jiffies {
     if time::is_before(now, end) {
         end
@@ -136,16 +114,11 @@ impl<T: Transport> XprtOps<T> {
     /// The request must be of a Call, with a task and a buffer of `buf_alloc`, and be sent now.
     #[cold]
     unsafe fn end_with(rqst: *mut bindings::rpc_rqst, error: Error) {
-        // SAFETY: The request is valid, and so are its transport, its task and its buffer, by the
-        // contract of this function.
-        let (xprt, task, progress) = unsafe {
-            let prefix = RpcBuffer::<T::Call>::prefix_of(rqst);
-            (
-                Xprt::from_raw((*rqst).rq_xprt),
-                (*rqst).rq_task,
-                &prefix.progress,
-            )
-        };
+        // SAFETY: The request is valid, and its buffer, by the contract of this function.
+        let progress = unsafe { &RpcBuffer::<T::Call>::prefix_of(rqst).progress };
+        // SAFETY: The request is valid, and so are its transport and its task, by the contract of
+        // this function.
+        let (xprt, task) = unsafe { (Xprt::from_raw((*rqst).rq_xprt), (*rqst).rq_task) };
         xprt.with_queue_lock(|_| {
             // SAFETY: The task is valid. The lock of the queues is held by which the bit goes: it
             // says whether the request is in that for Replies.
@@ -181,8 +154,8 @@ impl<T: Transport> XprtOps<T> {
         destroy: Some(Self::destroy),
         set_connect_timeout: Some(Self::set_connect_timeout),
         print_stats: Some(Self::print_stats),
-        enable_swap: Some(Self::enable_swap),
-        disable_swap: Some(Self::disable_swap),
+        enable_swap: Some(bindings::xprt_begin_swap),
+        disable_swap: Some(bindings::xprt_end_swap),
         inject_disconnect: Some(Self::inject_disconnect),
         bc_setup: Some(Self::bc_setup),
         bc_maxpayload: Some(Self::bc_maxpayload),
@@ -195,7 +168,7 @@ impl<T: Transport> XprtOps<T> {
     /// Starts to connect. From the RPC task that has locked the transport; does not sleep long.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        let data = unsafe { Data::<T>::of(xprt) };
+        let data = unsafe { Private::<Data<T>>::data(xprt) };
         data.shared.beside.set_made();
         // SAFETY: The RPC layer calls this for a task that it holds, which is one of a client.
         let Some(connecting) = (unsafe { Connecting::begin(xprt, task) }) else {
@@ -220,7 +193,7 @@ impl<T: Transport> XprtOps<T> {
     /// Ends the connection. From autoclose or a sender, with the transport locked; may sleep.
     unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer calls this with a transport of `setup` that it holds.
-        unsafe { Data::<T>::of(xprt) }.transport.close();
+        unsafe { Private::<Data<T>>::data(xprt) }.transport.close();
         // SAFETY: The caller has locked the transport: nobody else changes the cookie, which others
         // may read at any time, as a word.
         unsafe {
@@ -230,7 +203,8 @@ impl<T: Transport> XprtOps<T> {
         }
     }
 
-    /// The last reference is gone. From a workqueue of the kernel; may sleep.
+    /// Destroys a transport whose last reference is gone. From a workqueue of the kernel; may
+    /// sleep.
     ///
     /// # Safety
     ///
@@ -238,32 +212,24 @@ impl<T: Transport> XprtOps<T> {
     pub(super) unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more, so the data is ours alone. Handles
         // have no reference to it, but to what it shares with them.
-        let Data {
-            transport,
-            shared,
-            module,
-            ..
-        } = unsafe { Private::<Data<T>>::take(xprt) };
-        transport.destroy();
+        let data = unsafe { Private::<Data<T>>::take(xprt) };
+        data.transport.destroy();
         // The transport goes first: it holds handles, and work that uses them.
-        drop(transport);
-        shared.wait();
-        shared.beside.backchannel.destroy();
-        drop(shared);
+        drop(data.transport);
+        data.shared.wait();
+        data.shared.beside.backchannel.destroy();
+        drop(data.shared);
         // SAFETY: The last handle is gone, and with it whoever looks at the strings or the
         // transport.
         unsafe { free(xprt) };
         // Last of all the reference to this module, whose end waits until this has returned.
-        drop(module);
+        drop(data.module);
     }
 
     /// Gets memory for an RPC. From its task; sleeps as that may.
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
         // SAFETY: The task has a request on a transport of `setup`.
-        let (rqst, transport) = unsafe {
-            let rqst = (*task).tk_rqstp;
-            (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
-        };
+        let (rqst, Data { transport, .. }) = unsafe { Private::<Data<T>>::of_task(task) };
         from_result(|| {
             // SAFETY: The request is the task's, which calls.
             let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
@@ -279,13 +245,10 @@ impl<T: Transport> XprtOps<T> {
         })
     }
 
-    /// The RPC gives its memory back. From its task; may sleep until the memory is fenced.
+    /// Takes the memory of an RPC back. From its task; may sleep until the memory is fenced.
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
         // SAFETY: The task has a request on a transport of `setup`.
-        let (rqst, transport) = unsafe {
-            let rqst = (*task).tk_rqstp;
-            (rqst, &Data::<T>::of((*rqst).rq_xprt).transport)
-        };
+        let (rqst, Data { transport, .. }) = unsafe { Private::<Data<T>>::of_task(task) };
         // SAFETY: The request has a buffer of `buf_alloc`, which is taken back below. The task is
         // the caller's, and lets its client go only after this.
         let (prefix, task) =
@@ -301,46 +264,47 @@ impl<T: Transport> XprtOps<T> {
     /// Sends a Call or a reverse Reply. From an RPC task that has locked the transport; may sleep.
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         // SAFETY: The RPC layer sends a request on a transport of `setup` that it holds.
-        let (raw_xprt, xprt, transport) = unsafe {
-            let xprt = (*rqst).rq_xprt;
-            (xprt, Xprt::from_raw(xprt), &Data::<T>::of(xprt).transport)
-        };
+        let Data { transport, .. } = unsafe { Private::<Data<T>>::data((*rqst).rq_xprt) };
+        // SAFETY: The RPC layer holds the transport of the request.
+        let xprt = unsafe { Xprt::from_raw((*rqst).rq_xprt) };
         if !xprt.is_connected() {
             return ENOTCONN.to_errno();
         }
         // SAFETY: The request is valid.
         let reverse = unsafe { Backchannel::is_reverse(rqst) };
         let result = if reverse {
-            // SAFETY: It is of the backchannel. The caller has locked the
-            // transport to send this one, which stays until then.
-            transport.send_reverse_reply(xprt, unsafe { ReverseRqst::from_raw(rqst) })
+            // SAFETY: It is of the backchannel. The caller has locked the transport to send this
+            // one, which stays until then.
+            let (reply, connection) =
+                unsafe { (RpcRqst::from_raw(rqst), Backchannel::connection_of(rqst)) };
+            let sent = transport.send_reverse_reply(reply, connection);
+            // SAFETY: It is of the backchannel, and given back only when this has returned.
+            sent.inspect(|()| unsafe { Backchannel::note_answered(rqst) })
         } else {
             // SAFETY: The buffer of any other is of `buf_alloc`. The caller has locked the
             // transport to send this one, which stays until then.
             let call = unsafe { Rqst::begin(rqst) };
             call.and_then(|call| transport.send(xprt, call))
         };
-        let error = match result {
-            Ok(()) => return 0,
-            Err(e) => match SendError::try_from(e) {
-                Ok(again) => again,
-                // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
-                Err(_) if reverse => SendError::NotConnected,
-                Err(own) => {
-                    // SAFETY: The request is one of a Call, and is being sent.
-                    unsafe { Self::end_with(rqst, own) };
-                    return 0;
-                }
-            },
+        let Err(own) = result else { return 0 };
+        let error = match to_send_again(own) {
+            Some(again) => again,
+            // A Reply that cannot be sent ends the connection (RFC 8166, section 4.5.4).
+            None if reverse => ENOTCONN,
+            None => {
+                // SAFETY: The request is one of a Call, and is being sent.
+                unsafe { Self::end_with(rqst, own) };
+                return 0;
+            }
         };
-        if error == SendError::NotConnected {
+        if error == ENOTCONN {
             // SAFETY: The caller has locked the transport, which is of `setup`.
-            unsafe { Self::close(raw_xprt) };
+            unsafe { Self::close(xprt.as_raw()) };
         }
         error.to_errno()
     }
 
-    /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
+    /// Makes a task wait for the Reply to its Call. From that task, with the request queues locked.
     unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
         // The time of an RPC begins with it, and may be over when it has waited long for this
         // connection. It would be overdue at once, and that would cost the connection.
@@ -353,43 +317,35 @@ impl<T: Transport> XprtOps<T> {
         }
         // SAFETY: The task has a request that was sent, whose buffer is of `buf_alloc`, and which
         // is in the receive queue. The lock of that is held.
-        unsafe {
-            let prefix = RpcBuffer::<T::Call>::prefix_of((*task).tk_rqstp);
-            prefix.progress.wait_for_reply(task);
-        }
+        unsafe { RpcBuffer::<T::Call>::wait_for_reply(task) };
     }
 
-    /// A Reply is overdue. From an RPC task; does not sleep.
+    /// Reports an overdue Reply. From an RPC task; does not sleep.
     unsafe extern "C" fn timer(xprt: *mut bindings::rpc_xprt, task: *mut bindings::rpc_task) {
         // There is no keep-alive below us: a new connection finds out what is wrong, and all
         // RPCs are sent again over it. One that waits for that says nothing of the new one.
-        // SAFETY: The RPC layer calls this with a transport of `setup`, and a task that has a
-        // request.
-        let (sent_here, transport) = unsafe {
-            let cookie = Xprt::from_raw(xprt).connect_cookie();
-            (was_sent_on(task, cookie), &Data::<T>::of(xprt).transport)
-        };
-        if sent_here {
+        // SAFETY: The RPC layer calls this with a transport of `setup`.
+        let (xprt, data) = unsafe { (Xprt::from_raw(xprt), Private::<Data<T>>::data(xprt)) };
+        // SAFETY: The RPC layer calls this for a task that has a request.
+        if unsafe { was_sent_on(task, xprt.connect_cookie()) } {
             // SAFETY: The request of the task has a buffer of `buf_alloc`, which it keeps until the
             // task is at its end.
             let prefix = unsafe { RpcBuffer::<T::Call>::prefix_of((*task).tk_rqstp) };
             // SAFETY: The task is valid for the call; these flags stay as they are.
             let flags = u32::from(unsafe { (*task).tk_flags });
-            transport.overdue(
-                prefix.call(),
-                flags & bindings::RPC_TASK_NO_RETRANS_TIMEOUT == 0,
-            );
+            let retransmits = flags & bindings::RPC_TASK_NO_RETRANS_TIMEOUT == 0;
+            data.transport.overdue(prefix.call(), retransmits);
         }
     }
 
-    /// An RPC is over: its unit of the congestion window comes back. From its task, with the lock
+    /// Ends an RPC: its unit of the congestion window comes back. From its task, with the lock
     /// of the transport's state held.
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
         // SAFETY: The RPC layer calls it with a task that has a request, which nobody else changes.
         unsafe {
             let rqst = (*task).tk_rqstp;
             if Backchannel::is_reverse(rqst) {
-                // It has taken none; see `OwnedSlot::fill`.
+                // It has taken none; see `Slot::fill`.
                 (*rqst).rq_cong = 0;
             }
         }
@@ -397,7 +353,7 @@ impl<T: Transport> XprtOps<T> {
         unsafe { bindings::xprt_release_rqst_cong(task) };
     }
 
-    /// The port of the server was found out. From an RPC task; may sleep.
+    /// Sets the port of the server, which was found out. From an RPC task; may sleep.
     unsafe extern "C" fn set_port(xprt: *mut bindings::rpc_xprt, port: c_ushort) {
         // SAFETY: Called with a transport of ours, by the task that looks for the port.
         unsafe {
@@ -407,36 +363,28 @@ impl<T: Transport> XprtOps<T> {
         }
     }
 
-    /// The mount wants other timeouts. From a task that mounts.
+    /// Sets the timeouts that a mount wants. From a task that mounts.
     unsafe extern "C" fn set_connect_timeout(
         xprt: *mut bindings::rpc_xprt,
         connect_timeout: c_ulong,
         reconnect_timeout: c_ulong,
     ) {
         // SAFETY: Called with a transport of ours.
-        let (xprt, data) = unsafe { (Xprt::from_raw(xprt), Data::<T>::of(xprt)) };
+        let (xprt, data) = unsafe { (Xprt::from_raw(xprt), Private::<Data<T>>::data(xprt)) };
         trace::xprtrdma_op_set_cto(|| (xprt.server(), connect_timeout, reconnect_timeout));
+        let (own, value) = (data.timeout.get(), connect_timeout.max(2 * INITIAL_BACKOFF));
         xprt.with_transport_lock(|xprt| {
-            // SAFETY: The lock that protects these is held.
-            let (present, reconnect) =
-                unsafe { ((*xprt).connect_timeout, (*xprt).max_reconnect_timeout) };
-            if connect_timeout < present {
-                let value = connect_timeout.max(2 * INITIAL_BACKOFF);
-                let own = data.timeout.get();
-                // SAFETY: The lock that protects these is held, and our timeout stays as long as
-                // the transport.
-                unsafe {
-                    let mut timeout = *(*xprt).timeout;
-                    timeout.to_initval = value;
-                    timeout.to_maxval = value;
-                    own.write(timeout);
+            // SAFETY: The lock that protects these is held, and our timeout stays as long as the
+            // transport.
+            unsafe {
+                if connect_timeout < (*xprt).connect_timeout {
+                    own.write(*(*xprt).timeout);
+                    ((*own).to_initval, (*own).to_maxval) = (value, value);
                     (*xprt).timeout = own;
                     (*xprt).connect_timeout = connect_timeout;
                 }
-            }
-            if reconnect_timeout < reconnect {
-                // SAFETY: The lock that protects it is held.
-                unsafe { (*xprt).max_reconnect_timeout = reconnect_timeout };
+                let longest = &raw mut (*xprt).max_reconnect_timeout;
+                longest.write(longest.read().min(reconnect_timeout));
             }
         });
     }
@@ -445,45 +393,25 @@ impl<T: Transport> XprtOps<T> {
     unsafe extern "C" fn print_stats(xprt: *mut bindings::rpc_xprt, seq: *mut bindings::seq_file) {
         // SAFETY: Called with a transport of ours, and a file to print to.
         unsafe {
-            let transport = &Data::<T>::of(xprt).transport;
+            let transport = &Private::<Data<T>>::data(xprt).transport;
             transport.print_stats(Xprt::from_raw(xprt), SeqFile::from_raw(seq));
         }
     }
 
-    /// Swapping to one more file of the mount begins.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be a transport of ours.
-    pub(super) unsafe extern "C" fn enable_swap(xprt: *mut bindings::rpc_xprt) -> c_int {
-        // SAFETY: The RPC layer calls this with a transport that it holds.
-        unsafe { bindings::xprt_begin_swap(xprt) };
-        0
-    }
-
-    /// Swapping to a file of the mount ends. It may have begun before the mount had this transport.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be a transport of ours.
-    pub(super) unsafe extern "C" fn disable_swap(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: The RPC layer calls this with a transport that it holds.
-        unsafe { bindings::xprt_end_swap(xprt) };
-    }
-
-    /// Fault injection. From a sender, with the transport locked; may sleep.
+    /// Breaks the connection for fault injection. From a sender, with the transport locked; may
+    /// sleep.
     unsafe extern "C" fn inject_disconnect(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: Called with a transport of ours, locked by the caller.
         unsafe {
             trace::xprtrdma_op_inject_dsc(|| Xprt::from_raw(xprt).server());
-            Data::<T>::of(xprt).transport.inject_disconnect();
+            Private::<Data<T>>::data(xprt).transport.inject_disconnect();
         }
     }
 
-    /// Reverse Calls will be answered. From a task that mounts; may sleep.
+    /// Allows reverse Calls. From a task that mounts; may sleep.
     unsafe extern "C" fn bc_setup(xprt: *mut bindings::rpc_xprt, min: c_uint) -> c_int {
         // SAFETY: Called with a transport of ours, by a task that mounts.
-        let data = unsafe { Data::<T>::of(xprt) };
+        let data = unsafe { Private::<Data<T>>::data(xprt) };
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
         let slots = 2 * T::REVERSE_SLOTS as usize;
@@ -497,21 +425,22 @@ impl<T: Transport> XprtOps<T> {
         0
     }
 
-    /// Bytes of a reverse message. Any context.
+    /// Returns the greatest length of a reverse message. Any context.
     unsafe extern "C" fn bc_maxpayload(xprt: *mut bindings::rpc_xprt) -> usize {
         // SAFETY: Called with a transport of ours.
-        unsafe { Data::<T>::of(xprt) }.transport.reverse_payload()
+        let data = unsafe { Private::<Data<T>>::data(xprt) };
+        data.transport.reverse_payload()
     }
 
-    /// Reverse Calls at once. Any context.
+    /// Returns the number of reverse Calls at once. Any context.
     unsafe extern "C" fn bc_num_slots(_xprt: *mut bindings::rpc_xprt) -> c_uint {
         T::REVERSE_SLOTS
     }
 
-    /// A reverse request is done with. May sleep.
+    /// Takes a reverse request back. May sleep.
     unsafe extern "C" fn bc_free_rqst(rqst: *mut bindings::rpc_rqst) {
         // SAFETY: The request has a reference to its transport, which is of `setup`.
-        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Data::<T>::of((*rqst).rq_xprt)) };
+        let (xprt, data) = unsafe { ((*rqst).rq_xprt, Private::<Data<T>>::data((*rqst).rq_xprt)) };
         // SAFETY: The backchannel of this transport handed the request out, and the RPC layer is
         // done with it.
         let (connection, answered) = unsafe { data.shared.beside.backchannel.put(rqst) };
@@ -520,10 +449,10 @@ impl<T: Transport> XprtOps<T> {
         unsafe { bindings::xprt_put(xprt) };
     }
 
-    /// No more reverse Calls. From the task that tears the callback service or the mount down.
+    /// Ends reverse Calls. From the task that tears the callback service or the mount down.
     unsafe extern "C" fn bc_destroy(xprt: *mut bindings::rpc_xprt, _max: c_uint) {
         // SAFETY: Called with a transport of ours.
-        let data = unsafe { Data::<T>::of(xprt) };
+        let data = unsafe { Private::<Data<T>>::data(xprt) };
         data.transport.reverse_disabled();
         data.shared.beside.backchannel.destroy();
     }

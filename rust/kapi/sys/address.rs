@@ -2,6 +2,9 @@
 
 //! Socket addresses.
 
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+mod tests;
+
 use crate::kapi::bindings;
 use core::fmt;
 
@@ -11,7 +14,7 @@ use core::fmt;
 ///
 /// Holds an initialised socket address.
 #[derive(Clone, Copy)]
-pub(crate) struct SocketAddress(bindings::__kernel_sockaddr_storage);
+pub(crate) struct SocketAddress(pub(in crate::kapi) bindings::__kernel_sockaddr_storage);
 
 // SAFETY: Plain data: the pointer among its forms is for alignment alone.
 unsafe impl Send for SocketAddress {}
@@ -43,62 +46,30 @@ impl SocketAddress {
         Some(Self::new(raw))
     }
 
-    /// Writes it to where a transport has its address.
-    ///
-    /// # Safety
-    ///
-    /// `to` must be valid, and nobody else's.
-    pub(in crate::kapi) unsafe fn write_to(&self, to: *mut bindings::__kernel_sockaddr_storage) {
-        // SAFETY: Valid by the contract of this function.
-        unsafe { to.write(self.0) };
-    }
-
     pub(in crate::kapi) fn as_raw(&self) -> *const bindings::sockaddr {
         (&raw const self.0).cast()
     }
 
-    /// An IPv4 address that ends with `last`.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn for_test(last: u8) -> Self {
-        let mut raw = bindings::__kernel_sockaddr_storage::default();
-        let bytes = (&raw mut raw).cast::<u8>();
-        // SAFETY: The family comes first, then port and address, in a storage that is longer.
-        unsafe {
-            bytes.cast::<u16>().write(bindings::AF_INET as u16);
-            bytes.add(7).write(last);
-        }
-        Self::new(raw)
-    }
-
-    /// Whether it is of IPv4 or IPv6.
+    /// Returns whether it is of IPv4 or IPv6.
     pub(crate) fn is_ip(&self) -> bool {
         // SAFETY: By the type invariant it is a socket address, which begins with the family.
         let family = unsafe { u32::from((*self.as_raw()).sa_family) };
         matches!(family, bindings::AF_INET | bindings::AF_INET6)
     }
 
-    /// Whether it is of IPv6.
+    /// Returns whether it is of IPv6.
     pub(in crate::kapi) fn is_ipv6(&self) -> bool {
         // SAFETY: By the type invariant it is a socket address, which begins with the family.
         unsafe { u32::from((*self.as_raw()).sa_family) == bindings::AF_INET6 }
     }
 
-    /// Bytes of the address. None if it is not of IPv4 or IPv6.
-    pub(in crate::kapi) fn ip_len(&self) -> Option<usize> {
-        self.is_ip().then(|| {
-            // SAFETY: By the type invariant it is a socket address; of any other kind the function
-            // knows no length.
-            unsafe { bindings::svc_addr_len(self.as_raw()) }
-        })
-    }
-
-    /// The port in host byte order; 0 where none is known.
+    /// Returns the port in host byte order; 0 where none is known.
     pub(in crate::kapi) fn port(&self) -> u16 {
         // SAFETY: By the type invariant it is a socket address.
         unsafe { bindings::rpc_get_port(self.as_raw()) }
     }
 
-    /// Whether it is of the same family and host, whatever the port.
+    /// Returns whether it is of the same family and host, whatever the port.
     pub(crate) fn is_same_host(&self, other: &Self) -> bool {
         self.is_ipv6() == other.is_ipv6() && self.host_bytes() == other.host_bytes()
     }
@@ -109,7 +80,7 @@ impl SocketAddress {
         self.host_bytes().iter().fold(0x811c_9dc5, mix)
     }
 
-    /// The bytes of the host in network order.
+    /// Returns the bytes of the host in network order.
     fn host_bytes(&self) -> &[u8] {
         // `sin_addr` is 4 bytes after family and port, `sin6_addr` 16 after the flow label too.
         let (offset, len) = if self.is_ipv6() { (8, 16) } else { (4, 4) };
@@ -117,26 +88,27 @@ impl SocketAddress {
         unsafe { core::slice::from_raw_parts(self.as_raw().cast::<u8>().add(offset), len) }
     }
 
-    /// The address in hexadecimal, as the RPC layer shows it: its bytes in network order.
-    pub(in crate::kapi) fn hex<'a>(&self, buffer: &'a mut [u8; 32]) -> &'a str {
-        let bytes = self.host_bytes();
-        let len = bytes.len();
-        for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
-            for (digit, value) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
-                *digit = if value < 10 {
-                    b'0' + value
-                } else {
-                    b'a' - 10 + value
-                };
-            }
-        }
-        core::str::from_utf8(&buffer[..2 * len]).unwrap_or("")
+    /// Shows the address in hexadecimal, as the RPC layer does: its bytes in network order.
+    pub(in crate::kapi) fn hex(&self) -> Hex<'_> {
+        Hex(self.host_bytes())
     }
 
-    /// The address without port, as text.
-    pub(in crate::kapi) fn host(&self, buffer: &mut [u8; 128]) -> usize {
+    /// Writes the address without port as text.
+    pub(in crate::kapi) fn host<'b>(&self, buffer: &'b mut [u8; 128]) -> &'b str {
         // SAFETY: By the type invariant it is a socket address; the buffer is of the given length.
-        unsafe { bindings::rpc_ntop(self.as_raw(), buffer.as_mut_ptr().cast(), buffer.len()) }
+        let len =
+            unsafe { bindings::rpc_ntop(self.as_raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        let host = buffer.get(..len).unwrap_or(&[]);
+        core::str::from_utf8(host).unwrap_or("")
+    }
+}
+
+/// Shows bytes in hexadecimal.
+pub(in crate::kapi) struct Hex<'a>(&'a [u8]);
+
+impl kernel::fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

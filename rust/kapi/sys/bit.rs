@@ -6,7 +6,7 @@
 
 use kernel::ffi::c_ulong;
 
-/// Whether a bit is set; orders nothing. Less than the call of a C function would be.
+/// Returns whether a bit is set; orders nothing.
 ///
 /// # Safety
 ///

@@ -21,7 +21,7 @@ pub(crate) struct Fifo<T> {
     len: usize,
 }
 
-/// One without room.
+/// Without room.
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
         // INVARIANT: There are no places.
@@ -34,7 +34,7 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// With room for `n` items. May sleep.
+    /// Creates one with room for `n` items. May sleep.
     pub(crate) fn with_capacity(n: usize) -> Result<Self> {
         let mut places = KVVec::with_capacity(n, GFP_KERNEL)?;
         for _ in 0..n {
@@ -47,19 +47,19 @@ impl<T> Fifo<T> {
         })
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no items.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The place so many places behind the first one.
+    /// Returns the place that is `behind` places after the first one.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         // Both are at most the number of places.
@@ -67,7 +67,7 @@ impl<T> Fifo<T> {
         place.checked_sub(self.places.len()).unwrap_or(place)
     }
 
-    /// Puts an item in behind all others, and says where it is; gives it back if there is no room.
+    /// Puts an item in behind all others, and returns its place; gives it back if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Result<&mut T, T> {
         let last = self.place(self.len);
@@ -81,24 +81,24 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Whether there is no room for another.
+    /// Returns whether there is no room for another.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.len == self.places.len()
     }
 
-    /// All items, in no order.
+    /// Returns all items, in no order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places.iter_mut().flatten()
     }
 
-    /// Returns the item that has so many in front of it.
+    /// Returns the item that has `behind` others in front of it.
     #[inline]
     pub(crate) fn get(&self, behind: usize) -> Option<&T> {
         self.places.get(self.place(behind))?.as_ref()
     }
 
-    /// Takes an item out that has so many in front of it, which stay in their order.
+    /// Takes the item out that has `behind` others in front of it, which stay in their order.
     pub(crate) fn remove(&mut self, behind: usize) -> Option<T> {
         if behind >= self.len {
             return None;
@@ -117,7 +117,7 @@ impl<T> Fifo<T> {
         item
     }
 
-    /// The item that was put in first.
+    /// Returns the item that was put in first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {
         self.get(0)
@@ -126,10 +126,6 @@ impl<T> Fifo<T> {
     /// Takes the item out that was put in first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let item = self.places.get_mut(self.first)?.take()?;
-        // INVARIANT: The place of the item has none now.
-        self.first = self.place(1);
-        self.len -= 1;
-        Some(item)
+        self.remove(0)
     }
 }

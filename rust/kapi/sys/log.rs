@@ -54,7 +54,8 @@ impl PeerLines {
         }
     }
 
-    /// Whether there may be one more, and if so how many were left out in the period before.
+    /// Counts a line if there may be one more, and returns how many were left out in the period
+    /// before.
     fn admit(&self, host: u32, period: u32) -> Option<u32> {
         let same = self.host.xchg(host, Relaxed) == host;
         if self.period.xchg(period, Relaxed) == period && same {
@@ -65,8 +66,8 @@ impl PeerLines {
     }
 }
 
-/// Whether the rate of lines about a peer allows one more: one that is broken, or means harm, costs
-/// a few lines a minute, and hides no line about another. Says how many were left out.
+/// Returns whether the rate of lines about a peer allows one more: one that is broken, or means
+/// harm, costs a few lines a minute, and hides no line about another. Says how many were left out.
 fn admits(peer: &SocketAddress) -> bool {
     let host = peer.hash();
     let period = (jiffies() / PERIOD) as u32;

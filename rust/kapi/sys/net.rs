@@ -3,17 +3,30 @@
 //! Network namespaces.
 
 use crate::kapi::bindings;
-use core::{
-    ops::Deref,
-    ptr::NonNull, //
+use core::ptr::NonNull;
+use kernel::{
+    sync::aref::{
+        ARef,
+        AlwaysRefCounted, //
+    },
+    types::Opaque, //
 };
-use kernel::types::Opaque;
 
 /// A network namespace.
 #[repr(transparent)]
 pub(crate) struct Net(Opaque<bindings::net>);
 
+/// A reference to a network namespace.
+pub(crate) type NetRef = ARef<Net>;
+
+// SAFETY: A namespace may be used, and let go, by any thread.
+unsafe impl Send for Net {}
+// SAFETY: A namespace may be used by several threads at once.
+unsafe impl Sync for Net {}
+
 impl Net {
+    /// Borrows a namespace.
+    ///
     /// # Safety
     ///
     /// `net` must be valid for `'a`.
@@ -25,40 +38,17 @@ impl Net {
     pub(in crate::kapi) fn as_raw(&self) -> *mut bindings::net {
         self.0.get()
     }
+}
 
-    /// Takes a reference.
-    pub(crate) fn hold(&self) -> NetRef {
+// SAFETY: The kernel counts the references to a namespace, and keeps it as long as there are any.
+unsafe impl AlwaysRefCounted for Net {
+    fn inc_ref(&self) {
         // SAFETY: The namespace is valid while borrowed.
         unsafe { bindings::get_net(self.as_raw()) };
-        // INVARIANT: Taken above.
-        NetRef(NonNull::from(self))
     }
-}
 
-/// A reference to a network namespace.
-///
-/// # Invariants
-///
-/// Owns one reference to a valid namespace.
-pub(crate) struct NetRef(NonNull<Net>);
-
-// SAFETY: A namespace may be used, and let go, by any thread.
-unsafe impl Send for NetRef {}
-// SAFETY: A namespace may be used by several threads at once.
-unsafe impl Sync for NetRef {}
-
-impl Deref for NetRef {
-    type Target = Net;
-
-    fn deref(&self) -> &Net {
-        // SAFETY: Valid by the type invariant.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for NetRef {
-    fn drop(&mut self) {
-        // SAFETY: Ours by the type invariant.
-        unsafe { bindings::put_net(self.as_raw()) };
+    unsafe fn dec_ref(net: NonNull<Self>) {
+        // SAFETY: The caller has a reference, which it gives back; the type is transparent.
+        unsafe { bindings::put_net(net.cast().as_ptr()) };
     }
 }

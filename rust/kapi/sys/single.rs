@@ -15,7 +15,7 @@ use kernel::{
 pub(in crate::kapi) struct Single(Atomic<bool>);
 
 impl Single {
-    /// Nobody has it.
+    /// Creates one that nobody has.
     pub(in crate::kapi) const fn new() -> Self {
         Self(Atomic::new(false))
     }

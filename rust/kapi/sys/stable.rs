@@ -11,7 +11,8 @@ use core::ptr::NonNull;
 /// The bytes must stay where they are, and nobody else's, as long as the value lives, even if it is
 /// moved.
 pub(crate) unsafe trait StableBytes {
-    /// Where the bytes are. Nobody must look at them by the value while another may change them.
+    /// Returns where the bytes are. Nobody must look at them by the value while another may change
+    /// them.
     fn memory(&self) -> NonNull<[u8]>;
 }
 

@@ -14,18 +14,18 @@ use kernel::time::Jiffies;
 /// Jiffies in a second.
 pub(crate) const HZ: Jiffies = bindings::HZ;
 
-/// The current time. Any context.
+/// Returns the current time. Any context.
 pub(crate) fn jiffies() -> Jiffies {
     // SAFETY: No precondition.
     unsafe { bindings::jiffies() }
 }
 
-/// The time from `start` until now, whether or not the counter has wrapped since.
+/// Returns the time from `start` until now, whether or not the counter has wrapped since.
 pub(crate) fn since(start: Jiffies) -> Jiffies {
     jiffies().wrapping_sub(start)
 }
 
-/// Whether `time` comes before `other`, which is less than half the counter's range away.
+/// Returns whether `time` comes before `other`, which is less than half the counter's range away.
 pub(crate) fn is_before(time: Jiffies, other: Jiffies) -> bool {
     other.wrapping_sub(time).wrapping_sub(1) < Jiffies::MAX / 2
 }

@@ -36,7 +36,7 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Nobody uses it.
+    /// Creates one without uses.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             n: Atomic::new(0),
@@ -66,7 +66,7 @@ impl Uses {
         }
     }
 
-    /// From here on nobody begins to use it. Returns how many still do.
+    /// Closes it: nobody begins to use it any more. Returns the number of those that still do.
     pub(crate) fn close(&self) -> u32 {
         let mut n = self.n.load(Relaxed);
         while n & CLOSED == 0 {

@@ -62,10 +62,8 @@ impl OwnedQueue {
         };
         Ok(Arc::new(queue, flags)?)
     }
-}
 
-impl OwnedQueue {
-    /// The queue, for work that is done before this is dropped.
+    /// Returns the queue, for work that is done before this is dropped.
     pub(in crate::kapi) fn as_raw(&self) -> *mut bindings::workqueue_struct {
         self.wq.as_ptr()
     }
@@ -80,7 +78,7 @@ impl Drop for OwnedQueue {
     }
 }
 
-/// The names of a kind of work to the kernel's lock checker. Made by [`work_class!`].
+/// Names a kind of work to the kernel's lock checker. Made by [`work_class!`].
 #[derive(Clone, Copy)]
 pub(crate) struct WorkClass {
     /// Name of the kind.
@@ -169,9 +167,20 @@ impl<T: WorkItem> DelayedWork<T> {
             try_pin_init!(Inner {
                 work <- Opaque::ffi_init(|slot: *mut bindings::delayed_work| {
                     // SAFETY: `slot` is valid for writes of a `struct delayed_work`, and stays
-                    // where it is. The function takes the work out of an `Inner<T>`, which is
-                    // where it is put. The keys are static.
-                    unsafe { Inner::<T>::init_work(slot, class) };
+                    // where it is: in an `Inner<T>`, where the function looks for it.
+                    unsafe { init_plain_work(&raw mut (*slot).work, Inner::<T>::callback, class) };
+                    // SAFETY: `slot` is valid for writes, and stays where it is. This function of
+                    // the workqueue code is made for its timer, with these flags. The keys are
+                    // static.
+                    unsafe {
+                        bindings::timer_init_key(
+                            &raw mut (*slot).timer,
+                            Some(bindings::delayed_work_timer_fn),
+                            bindings::TIMER_IRQSAFE,
+                            class.name.as_char_ptr(),
+                            class.timer.as_ptr(),
+                        );
+                    }
                 }),
                 queue,
                 item <- item,
@@ -184,7 +193,7 @@ impl<T: WorkItem> DelayedWork<T> {
     /// Queues the work, to run in `delay` jiffies; false, and nothing changes, if it is queued
     /// already. While it runs, it can be queued again. Any context.
     pub(crate) fn queue(&self, delay: Jiffies) -> bool {
-        self.timer().queue(delay)
+        self.0.timer().queue(delay)
     }
 
     /// Takes the work from the queue, if it is there, and waits for the end if it is running.
@@ -192,10 +201,6 @@ impl<T: WorkItem> DelayedWork<T> {
     pub(crate) fn cancel_sync(&self) -> bool {
         // SAFETY: By the type invariant of `Inner` the work is initialised.
         unsafe { bindings::cancel_delayed_work_sync(self.0.work.get()) }
-    }
-
-    fn timer(&self) -> Timer<'_> {
-        self.0.timer()
     }
 }
 
@@ -216,36 +221,6 @@ impl<T: WorkItem> Drop for DelayedWork<T> {
 }
 
 impl<T: WorkItem> Inner<T> {
-    /// Initialises the work.
-    ///
-    /// # Safety
-    ///
-    /// `slot` is valid for writes and is the field `work` of an [`Inner<T>`] at its final place.
-    unsafe fn init_work(slot: *mut bindings::delayed_work, class: WorkClass) {
-        // SAFETY: By the requirements of this function `slot` may be written, and `callback` is
-        // the function for it.
-        unsafe {
-            bindings::init_work_with_key(
-                &raw mut (*slot).work,
-                Some(Self::callback),
-                false,
-                class.name.as_char_ptr(),
-                class.work.as_ptr(),
-            );
-        }
-        // SAFETY: By the requirements of this function `slot` may be written. This function of the
-        // workqueue code is made for the timer of a `struct delayed_work`, with these flags.
-        unsafe {
-            bindings::timer_init_key(
-                &raw mut (*slot).timer,
-                Some(bindings::delayed_work_timer_fn),
-                bindings::TIMER_IRQSAFE,
-                class.name.as_char_ptr(),
-                class.timer.as_ptr(),
-            );
-        }
-    }
-
     /// Runs the work.
     ///
     /// # Safety
@@ -285,7 +260,7 @@ pub(crate) struct Timer<'a> {
 }
 
 impl Timer<'_> {
-    /// See [`DelayedWork::queue`].
+    /// Queues the work again, as [`DelayedWork::queue`] does.
     pub(crate) fn queue(&self, delay: Jiffies) -> bool {
         // SAFETY: By the type invariant both are valid. The `Inner` holds a reference to the queue,
         // and is not dropped before the work has been cancelled.

@@ -19,7 +19,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What an event takes, as C has it.
+/// An argument of an event, as C has it.
 ///
 /// # Safety
 ///
@@ -29,37 +29,48 @@ pub(in crate::kapi) unsafe trait Argument {
     /// The type that C has for it.
     type Raw;
 
-    /// The value for C.
+    /// Returns the value for C.
     fn raw(&self) -> Self::Raw;
 }
 
-macro_rules! plain {
-    ($($type:ty),*) => {$(
-        // SAFETY: A number.
+/// Makes arguments of types: each with the type that C has for it, and the value of that.
+macro_rules! arguments {
+    ($($type:ty as $raw:ty: |$value:ident| $of:expr;)*) => {$(
+        // SAFETY: The value is a number, or a pointer to what C expects in what is borrowed, as the
+        // list of this macro says of each.
         unsafe impl Argument for $type {
-            type Raw = $type;
+            type Raw = $raw;
 
             #[inline]
-            fn raw(&self) -> $type {
-                *self
+            fn raw(&self) -> $raw {
+                let $value = self;
+                $of
             }
         }
     )*};
 }
 
-plain!(bool, i32, u32, i64, u64, usize);
-
-// SAFETY: A number.
-unsafe impl Argument for Error {
-    type Raw = i32;
-
-    #[inline]
-    fn raw(&self) -> i32 {
-        self.to_errno()
-    }
+arguments! {
+    // Numbers.
+    bool as bool: |on| *on;
+    i32 as i32: |number| *number;
+    u32 as u32: |number| *number;
+    i64 as i64: |number| *number;
+    u64 as u64: |number| *number;
+    usize as usize: |number| *number;
+    Error as i32: |error| error.to_errno();
+    Carriage as u32: |carriage| *carriage as u32;
+    // Pointers to structures of C, which are all that the borrowed values have.
+    CompletionId as *const bindings::rpc_rdma_cid: |id| &raw const id.0;
+    TaskId as *const bindings::rpcrdma_rs_task: |id| &raw const id.0;
+    CoveredRegion as *const bindings::rpcrdma_rs_region: |region| &raw const region.0;
+    // A pointer to the borrowed address, which is initialised by the type invariant.
+    SocketAddress as *const bindings::sockaddr: |address| address.as_raw();
+    // A pointer into the borrowed array, which ends with a 0 by the type invariant.
+    DeviceName as *const c_char: |name| name.as_ptr();
 }
 
-/// What work requests are called in events: the number that the resource tracker has given to their
+/// Names work requests in events: the number that the resource tracker has given to their
 /// completion queue, and one that tells them from others of the same queue. It is that of the
 /// buffer, of the transfer or of the memory region, which has one work request or chain of them at
 /// a time.
@@ -67,7 +78,7 @@ unsafe impl Argument for Error {
 pub(crate) struct CompletionId(bindings::rpc_rdma_cid);
 
 impl CompletionId {
-    /// Of a completion queue, and a number.
+    /// Makes one of a completion queue and a number.
     pub(crate) fn new(queue: u32, number: u32) -> Self {
         Self(bindings::rpc_rdma_cid {
             ci_queue_id: queue,
@@ -84,62 +95,23 @@ impl From<&RecvBuf> for CompletionId {
     }
 }
 
-// SAFETY: A pointer to the borrowed structure.
-unsafe impl Argument for CompletionId {
-    type Raw = *const bindings::rpc_rdma_cid;
-
-    #[inline]
-    fn raw(&self) -> Self::Raw {
-        &raw const self.0
-    }
-}
-
-// SAFETY: A pointer to the borrowed address, which is initialised by the type invariant.
-unsafe impl Argument for SocketAddress {
-    type Raw = *const bindings::sockaddr;
-
-    fn raw(&self) -> Self::Raw {
-        self.as_raw()
-    }
-}
-
-// SAFETY: A pointer into the borrowed array, which ends with a 0 by the type invariant.
-unsafe impl Argument for DeviceName {
-    type Raw = *const c_char;
-
-    #[inline]
-    fn raw(&self) -> Self::Raw {
-        self.as_ptr()
-    }
-}
-
 /// A task of the RPC layer: its number, and that of its client.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskId(bindings::rpcrdma_rs_task);
 
 impl TaskId {
-    /// Of what is sent for no task.
+    /// The task of what is sent for none.
     pub(crate) const NONE: Self = Self(bindings::rpcrdma_rs_task {
         task: 0,
         client: u32::MAX,
     });
 
-    /// Of a task, which may have no client.
+    /// Makes one of a task, which may have no client.
     pub(in crate::kapi) fn new(task: u32, client: Option<u32>) -> Self {
         Self(bindings::rpcrdma_rs_task {
             task,
             client: client.unwrap_or(Self::NONE.0.client),
         })
-    }
-}
-
-// SAFETY: A pointer to the borrowed structure.
-unsafe impl Argument for TaskId {
-    type Raw = *const bindings::rpcrdma_rs_task;
-
-    #[inline]
-    fn raw(&self) -> Self::Raw {
-        &raw const self.0
     }
 }
 
@@ -160,16 +132,6 @@ impl From<Covered> for CoveredRegion {
     }
 }
 
-// SAFETY: A pointer to the borrowed structure.
-unsafe impl Argument for CoveredRegion {
-    type Raw = *const bindings::rpcrdma_rs_region;
-
-    #[inline]
-    fn raw(&self) -> Self::Raw {
-        &raw const self.0
-    }
-}
-
 /// How a Call goes out, or its results come back; with the numbers of the in-tree module.
 #[derive(Clone, Copy)]
 #[repr(u32)]
@@ -186,14 +148,4 @@ pub(crate) enum Carriage {
     WriteChunk = 5,
     /// A Reply chunk.
     ReplyChunk = 6,
-}
-
-// SAFETY: A number.
-unsafe impl Argument for Carriage {
-    type Raw = u32;
-
-    #[inline]
-    fn raw(&self) -> u32 {
-        *self as u32
-    }
 }

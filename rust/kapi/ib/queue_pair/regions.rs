@@ -65,7 +65,7 @@ impl<C: Consumer> QueuePair<C> {
         // SAFETY: Both are valid, and stay so until `shutdown` has deregistered all regions of the
         // table; it waits for posters before it begins to let them go.
         let mr = unsafe { Mr::new(objects, self.number(), pages, sg_gaps) }?;
-        let flags = GFP_NOWAIT | __GFP_NOWARN;
+        let flags = GFP_NOWAIT;
         let listed = self.send.lock().regions.push(mr.clone(), flags);
         if let Err(e) = listed {
             // Not under the lock: it may sleep.

@@ -10,6 +10,7 @@ use crate::{
         same, //
     },
 };
+use core::ptr::NonNull;
 
 const SLOTS: usize = 2;
 
@@ -44,15 +45,24 @@ impl Drop for Bare {
 }
 
 /// What the RPC layer does when it is done with a request that was handed out.
-fn come_back(backchannel: &Backchannel, slot: OwnedSlot) {
-    let rqst = slot.0.as_ptr().cast();
-    core::mem::forget(slot);
+fn come_back(backchannel: &Backchannel, slot: KBox<Slot>) {
     // SAFETY: The request of a slot of `setup`, which nobody else has.
-    unsafe { backchannel.put(rqst) };
+    unsafe { backchannel.put(KBox::into_raw(slot).cast()) };
 }
 
 fn free(backchannel: &Backchannel) -> usize {
-    backchannel.slots.lock().free.len()
+    backchannel
+        .free
+        .lock()
+        .as_ref()
+        .map_or(0, |free| free.len())
+}
+
+fn take_one(backchannel: &Backchannel) -> Result<KBox<Slot>> {
+    match &mut *backchannel.free.lock() {
+        Some(free) => free.pop().ok_or(ENOENT),
+        None => Err(ENOENT),
+    }
 }
 
 #[kunit_tests(rpcrdma_callbacks)]
@@ -72,7 +82,7 @@ mod suite {
         claim(receive() == Ok(false), "no service")?;
         same("free", free(&backchannel), SLOTS)?;
 
-        let out = backchannel.slots.lock().free.pop().ok_or(ENOENT)?;
+        let out = take_one(&backchannel)?;
         backchannel.destroy();
         come_back(&backchannel, out);
         same("kept after the end", free(&backchannel), 0)?;
@@ -80,7 +90,7 @@ mod suite {
         claim(receive() == Ok(false), "closed")?;
 
         backchannel.setup(SLOTS)?;
-        let out = backchannel.slots.lock().free.pop().ok_or(ENOENT)?;
+        let out = take_one(&backchannel)?;
         come_back(&backchannel, out);
         same("kept in use", free(&backchannel), SLOTS)?;
         backchannel.destroy();

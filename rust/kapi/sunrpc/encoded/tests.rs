@@ -35,7 +35,7 @@ mod suite {
             // SAFETY: The request stays, and the buffer is as long as it says.
             let call = unsafe {
                 let buf = XdrBuf::from_raw(&raw mut (*rqst).rq_snd_buf);
-                EncodedCall::new(Encoded::new(buf), rqst, NonNull::from(&covers))
+                EncodedCall::new(buf, rqst, NonNull::from(&covers))
             };
             for pieces in [EncodedCall::pieces, EncodedCall::page_pieces] {
                 let pieces = pieces(&call)?;

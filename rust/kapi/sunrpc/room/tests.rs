@@ -248,7 +248,7 @@ mod suite {
             // SAFETY: The memory is as long as that, and nobody else has it.
             let stretched = unsafe {
                 let buf = XdrBuf::from_raw(&raw mut room.buf);
-                stretch_head(buf, len, ROOM).map(|()| (buf.head().iov_len, buf.tail().iov_len))
+                stretch_head(buf, len, ROOM).map(|()| (buf.head_len(), buf.tail_len()))
             };
             same("head and tail", stretched, expected)?;
             let (head, tail) = expected.unwrap_or((HEAD, TAIL));

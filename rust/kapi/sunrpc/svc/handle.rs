@@ -12,7 +12,7 @@ use crate::kapi::{
 };
 use kernel::sync::Arc;
 
-/// Whether the RPC layer has let a transport go, as its `svc_xprt_is_dead()` says.
+/// Returns whether the RPC layer has let a transport go, as its `svc_xprt_is_dead()` says.
 ///
 /// # Safety
 ///
@@ -42,7 +42,7 @@ impl SvcHandle {
         self.0.as_raw()
     }
 
-    /// Whether the RPC layer has let the transport go. What it would look at is gone then.
+    /// Returns whether the RPC layer has let the transport go. What it would look at is gone then.
     fn is_dead(&self) -> bool {
         // SAFETY: The transport is valid by the type invariant.
         unsafe { is_dead(self.raw()) }
@@ -60,17 +60,17 @@ impl SvcHandle {
         }
     }
 
-    /// A connection waits to be accepted. Any context.
+    /// Announces that a connection waits to be accepted. Any context.
     pub(crate) fn connection_pending(&self) {
         self.announce(bindings::XPT_CONN);
     }
 
-    /// A request waits to be taken. Any context.
+    /// Announces that a request waits to be taken. Any context.
     pub(crate) fn request_pending(&self) {
         self.announce(bindings::XPT_DATA);
     }
 
-    /// The connection is lost: a service thread is to close it. Any context.
+    /// Makes a service thread close the connection, which is lost. Any context.
     pub(crate) fn close(&self) {
         if self.is_dead() {
             return;

@@ -41,8 +41,8 @@ struct FwdXprt<C> {
 unsafe impl<C: Send + Sync> Send for FwdXprt<C> {}
 
 impl<C> FwdXprt<C> {
-    /// Where the RPC layer looks for the reverse transport. It reads it as a word, and does not
-    /// write it. Those who do have the lock of [`ReverseXprt`].
+    /// Returns where the RPC layer looks for the reverse transport. It reads it as a word, and does
+    /// not write it. Those who do have the lock of [`ReverseXprt`].
     fn reverse(&self) -> &Atomic<*mut bindings::rpc_xprt> {
         // SAFETY: Valid by the type invariant. Here the field is only used as an atomic.
         unsafe { Atomic::from_ptr(&raw mut (*self.xprt.as_ptr()).xpt_bc_xprt) }
@@ -129,7 +129,7 @@ impl<C> BcLink<C> {
         )
     }
 
-    /// The connection is up.
+    /// Leads to a connection, which is up.
     ///
     /// # Safety
     ///
@@ -143,12 +143,12 @@ impl<C> BcLink<C> {
         });
     }
 
-    /// The way back from the connection.
+    /// Returns the way back from the connection.
     pub(super) fn reverse(&self) -> &ReverseXprt {
         &self.reverse
     }
 
-    /// The connection ends. Its reverse transport still leads to it: the RPC layer may be about to
+    /// Ends the connection. Its reverse transport still leads to it: the RPC layer may be about to
     /// look there, and holds the connection for that. What it knows as the reverse transport does
     /// not change any more.
     pub(super) fn detach(&self) {
@@ -157,8 +157,8 @@ impl<C> BcLink<C> {
         }
     }
 
-    /// The connection goes: nobody holds it any more. Its reverse transport, which others may hold
-    /// for longer, forgets it.
+    /// Forgets the connection: nobody holds it any more. Its reverse transport, which others may
+    /// hold for longer, forgets it.
     pub(super) fn clear(&self) {
         let reverse = self.reverse.linked.lock();
         if let Some(reverse) = &*reverse {
@@ -170,7 +170,7 @@ impl<C> BcLink<C> {
         drop(taken);
     }
 
-    /// The connection, for a Call. None where it ends, or is gone.
+    /// Returns the connection for a Call; none where it ends, or is gone.
     pub(super) fn caller(&self) -> Option<Arc<C>> {
         let reverse = self.reverse.linked.lock();
         let forward = self.forward.lock();
@@ -217,19 +217,17 @@ impl<C> BcLink<C> {
         Ok(())
     }
 
-    /// The transport goes, perhaps before anybody has used it: nobody looks at it any more when
-    /// this returns.
+    /// Forgets a transport that goes, perhaps before anybody has used it: nobody looks at it any
+    /// more when this returns.
     pub(super) fn unlink(&self, xprt: *mut bindings::rpc_xprt) {
         let mut reverse = self.reverse.linked.lock();
         let Some(linked) = reverse.take_if(|linked| core::ptr::eq(linked.0.as_ptr(), xprt)) else {
             return;
         };
-        let forward = self.forward.lock();
-        let known = forward.as_ref().map(FwdXprt::reverse);
-        if let Some(known) =
-            known.filter(|known| core::ptr::eq(known.load(Relaxed), linked.0.as_ptr()))
-        {
-            known.store(core::ptr::null_mut(), Relaxed);
+        if let Some(forward) = &*self.forward.lock() {
+            // It may be another that is known, or none.
+            let known = forward.reverse();
+            let _ = known.cmpxchg(linked.0.as_ptr(), core::ptr::null_mut(), Relaxed);
         }
     }
 }

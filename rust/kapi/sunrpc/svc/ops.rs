@@ -24,13 +24,14 @@ use crate::kapi::{
     },
     sys::{
         address::SocketAddress,
-        net,
+        net::Net,
         stable::StableBytes, //
     },
     trace::svcrdma_send_err, //
 };
 use core::marker::PhantomData;
 use kernel::{
+    error::from_result,
     ffi::{
         c_int,
         c_uint,
@@ -48,7 +49,7 @@ struct Context<T: SvcListener> {
 }
 
 /// The table of calls for a service.
-pub(super) struct SvcOps<T: SvcListener>(PhantomData<T>);
+pub(in crate::kapi::sunrpc) struct SvcOps<T: SvcListener>(PhantomData<T>);
 
 impl<T: SvcListener> SvcOps<T> {
     /// Makes a listener for the RPC layer's arguments.
@@ -71,13 +72,15 @@ impl<T: SvcListener> SvcOps<T> {
         // SAFETY: Both are valid, since they are the RPC layer's arguments.
         let (new, handle) = unsafe { NewSvcXprt::<T>::new(serv, net)? };
         // SAFETY: The namespace is valid for the call.
-        let listener = T::listen(handle, unsafe { net::Net::from_raw(net) }, &address)?;
+        let listener = T::listen(handle, unsafe { Net::from_raw(net) }, &address)?;
         let local = listener.local_address();
-        let len = local.ip_len().ok_or(EAFNOSUPPORT)?;
+        if !local.is_ip() {
+            return Err(EAFNOSUPPORT);
+        }
         let xprt = new.finish(Kind::Listener(listener));
-        // SAFETY: The RPC layer does not know of it before this returns.
+        // SAFETY: The RPC layer does not know of it before this returns. The address is of IP.
         unsafe {
-            bindings::svc_xprt_set_local(xprt, local.as_raw(), len);
+            bindings::svc_xprt_set_local(xprt, local.as_raw());
             bindings::svc_xprt_set_listener(xprt);
         }
         Ok(xprt)
@@ -100,14 +103,14 @@ impl<T: SvcListener> SvcOps<T> {
         };
         let connection = Arc::new(listener.accept(handle, max_message)?, GFP_KERNEL)?;
         let (local, remote) = connection.addresses();
-        let (local_len, remote_len) = (local.ip_len(), remote.ip_len());
-        let local_len = local_len.ok_or(EAFNOSUPPORT)?;
-        let remote_len = remote_len.ok_or(EAFNOSUPPORT)?;
+        if !local.is_ip() || !remote.is_ip() {
+            return Err(EAFNOSUPPORT);
+        }
         let new = new.finish(Kind::Connection(connection));
-        // SAFETY: Service threads do not know of it before this returns.
+        // SAFETY: Service threads do not know of it before this returns. The addresses are of IP.
         unsafe {
-            bindings::svc_xprt_set_local(new, local.as_raw(), local_len);
-            bindings::svc_xprt_set_client(new, remote.as_raw(), remote_len);
+            bindings::svc_xprt_set_local(new, local.as_raw());
+            bindings::svc_xprt_set_client(new, remote.as_raw());
             bindings::set_bit(bindings::XPT_CONG_CTRL as usize, &raw mut (*new).xpt_flags);
         }
         Ok(new)
@@ -130,13 +133,11 @@ impl<T: SvcListener> SvcOps<T> {
             return Ok(0);
         };
         let bytes = message.memory();
-        let context = KBox::init(
-            init!(Context::<T> {
-                message: Some(message),
-                payloads <- Payloads::none(),
-            }? Error),
-            GFP_KERNEL,
-        )?;
+        let context = Context::<T> {
+            message: Some(message),
+            payloads: Payloads::default(),
+        };
+        let context = KBox::new(context, GFP_KERNEL)?;
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
         // the argument forgotten; nobody looks at it before that.
         let len = unsafe { rqst.set_argument(bytes, argument) };
@@ -192,19 +193,20 @@ impl<T: SvcListener> SvcOps<T> {
     reason = "the RPC layer alone calls these, with valid objects of a transport of ours"
 )]
 impl<T: SvcListener> SvcOps<T> {
-    pub(super) const TABLE: &'static bindings::svc_xprt_ops = &bindings::svc_xprt_ops {
-        xpo_create: Some(Self::create),
-        xpo_accept: Some(Self::accept),
-        xpo_has_wspace: Some(Self::has_wspace),
-        xpo_recvfrom: Some(Self::recvfrom),
-        xpo_sendto: Some(Self::sendto),
-        xpo_result_payload: Some(Self::result_payload),
-        xpo_release_ctxt: Some(Self::release_ctxt),
-        xpo_detach: Some(Self::detach),
-        xpo_free: Some(Self::free),
-        xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
-        xpo_handshake: None,
-    };
+    pub(in crate::kapi::sunrpc) const TABLE: &'static bindings::svc_xprt_ops =
+        &bindings::svc_xprt_ops {
+            xpo_create: Some(Self::create),
+            xpo_accept: Some(Self::accept),
+            xpo_has_wspace: Some(Self::has_wspace),
+            xpo_recvfrom: Some(Self::recvfrom),
+            xpo_sendto: Some(Self::sendto),
+            xpo_result_payload: Some(Self::result_payload),
+            xpo_release_ctxt: Some(Self::release_ctxt),
+            xpo_detach: Some(Self::detach),
+            xpo_free: Some(Self::free),
+            xpo_kill_temp_xprt: Some(Self::kill_temp_xprt),
+            xpo_handshake: None,
+        };
 
     /// Makes a listener. From who configures the server; may sleep.
     unsafe extern "C" fn create(
@@ -234,7 +236,7 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// There is always room: who sends waits for it.
+    /// Returns that there is room: a sender waits for it.
     unsafe extern "C" fn has_wspace(_xprt: *mut bindings::svc_xprt) -> c_int {
         1
     }
@@ -246,22 +248,15 @@ impl<T: SvcListener> SvcOps<T> {
             (*rqstp).rq_xprt_ctxt = core::ptr::null_mut();
             (*rqstp).rq_xprt
         };
-        let set_pending = |pending: bool| {
-            let bit = bindings::XPT_DATA as usize;
-            // SAFETY: The transport of the request is valid; its flags change atomically.
-            unsafe {
-                let flags = &raw mut (*xprt).xpt_flags;
-                if pending {
-                    bindings::set_bit(bit, flags);
-                } else {
-                    bindings::clear_bit(bit, flags);
-                }
-            }
+        let pending = bindings::XPT_DATA as usize;
+        // SAFETY: The transport of the request is valid; its flags change atomically.
+        let flags = unsafe {
+            let flags = &raw mut (*xprt).xpt_flags;
+            bindings::clear_bit(pending, flags);
+            flags
         };
         // SAFETY: This thread has marked the transport as busy, and lets go of it here, once.
         let received = || unsafe { bindings::svc_xprt_received(xprt) };
-
-        set_pending(false);
         // SAFETY: The transport is one of this service, and known to the RPC layer.
         let Some(connection) = (unsafe { SvcXprt::<T>::connection(xprt) }) else {
             received();
@@ -269,7 +264,8 @@ impl<T: SvcListener> SvcOps<T> {
         };
         let (item, more) = connection.next();
         if more {
-            set_pending(true);
+            // SAFETY: The transport of the request is valid; its flags change atomically.
+            unsafe { bindings::set_bit(pending, flags) };
         }
         // From here on other threads may take the next ones.
         received();
@@ -287,21 +283,18 @@ impl<T: SvcListener> SvcOps<T> {
     /// Sends the Reply. From a service thread; may sleep.
     unsafe extern "C" fn sendto(rqstp: *mut bindings::svc_rqst) -> c_int {
         // SAFETY: Called with a request of a running thread, on a transport of ours.
-        unsafe {
-            match Self::reply(rqstp) {
-                Ok(()) => 0,
-                Err(e) => {
-                    svcrdma_send_err(|| {
-                        let peer = SocketAddress::new((*(*rqstp).rq_xprt).xpt_remote);
-                        (peer, u32::from_be((*rqstp).rq_xid), e)
-                    });
-                    e.to_errno()
-                }
-            }
-        }
+        let sent = unsafe { Self::reply(rqstp) };
+        let sent = sent.inspect_err(|e| {
+            // SAFETY: The request is valid, and so is its transport.
+            svcrdma_send_err(|| unsafe {
+                let peer = SocketAddress::new((*(*rqstp).rq_xprt).xpt_remote);
+                (peer, u32::from_be((*rqstp).rq_xid), *e)
+            });
+        });
+        from_result(|| sent.map(|()| 0))
     }
 
-    /// A part of the result may be placed directly. From a service thread.
+    /// Notes a part of the result that may be placed directly. From a service thread.
     unsafe extern "C" fn result_payload(
         rqstp: *mut bindings::svc_rqst,
         offset: c_uint,
@@ -319,7 +312,7 @@ impl<T: SvcListener> SvcOps<T> {
         0
     }
 
-    /// The request is done with: not if it was deferred, which takes the context away. From a
+    /// Ends a request: not one that was deferred, which takes the context away. From a
     /// service thread, or from who drops a deferred one; may sleep.
     unsafe extern "C" fn release_ctxt(xprt: *mut bindings::svc_xprt, ctxt: *mut c_void) {
         if ctxt.is_null() {
@@ -343,7 +336,7 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// The transport is closed. From a service thread, or who configures the server; may sleep.
+    /// Closes a transport. From a service thread, or who configures the server; may sleep.
     unsafe extern "C" fn detach(xprt: *mut bindings::svc_xprt) {
         // SAFETY: Called with a transport of ours, which has a reference of the caller's.
         unsafe {
@@ -358,12 +351,12 @@ impl<T: SvcListener> SvcOps<T> {
         }
     }
 
-    /// The last reference is gone. Any context: the rest is done by a work item.
+    /// Frees a transport whose last reference is gone. Any context: a work item does it.
     unsafe extern "C" fn free(xprt: *mut bindings::svc_xprt) {
         // SAFETY: A transport of ours, whose last reference is gone.
         unsafe { SvcXprt::<T>::queue_tear_down(xprt) };
     }
 
-    /// Nothing to do: a closed connection does not linger.
+    /// Does nothing: a closed connection does not linger.
     unsafe extern "C" fn kill_temp_xprt(_xprt: *mut bindings::svc_xprt) {}
 }

@@ -24,7 +24,7 @@ use crate::kapi::{
             ReverseDirection,
             SvcListener, //
         },
-        transport::SendError,
+        transport::to_send_again,
         xprt::{
             Xprt,
             NO_CALLS, //
@@ -50,20 +50,8 @@ struct Data<T: SvcListener> {
     _module: ModuleRef,
 }
 
-impl<T: SvcListener> Data<T> {
-    /// Returns that of a transport.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be a transport of [`ReverseOps::setup`] for `T`, and not destroyed for `'a`.
-    unsafe fn of<'a>(xprt: *mut bindings::rpc_xprt) -> &'a Self {
-        // SAFETY: A set-up gives a transport this data; `destroy` takes it.
-        unsafe { Private::data(xprt) }
-    }
-}
-
 /// The table of calls of the RPC layer into the reverse direction of a service.
-pub(super) struct ReverseOps<T: SvcListener>(PhantomData<T>);
+pub(in crate::kapi::sunrpc) struct ReverseOps<T: SvcListener>(PhantomData<T>);
 
 impl<T: SvcListener> ReverseOps<T> {
     /// Makes a transport for the reverse direction of the connection in the arguments.
@@ -85,27 +73,8 @@ impl<T: SvcListener> ReverseOps<T> {
         let requests = T::Connection::CREDITS;
         // SAFETY: The arguments are those of the RPC layer by the contract of this function.
         let fresh = unsafe { Fresh::new(args, requests, requests) }?;
+        let xprt = fresh.xprt().as_ptr();
         // SAFETY: Nobody else knows of it.
-        unsafe { Self::describe(fresh.xprt().as_ptr()) };
-        let filled = fresh.fill(Data::<T> {
-            link: link.clone(),
-            state,
-            _module: module,
-        });
-        // There is one for the life of the connection. Service threads may know of it from here on:
-        // nothing may fail any more.
-        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
-        unsafe { link.link(filled.xprt()) }?;
-        Ok(filled.into_raw())
-    }
-
-    /// Sets what is the same for all transports of the service's reverse direction.
-    ///
-    /// # Safety
-    ///
-    /// `xprt` must be valid, and known to nobody else.
-    unsafe fn describe(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: By the contract of this function these are ours to set.
         unsafe {
             (*xprt).ops = Self::TABLE;
             (*xprt).prot = bindings::xprt_transports_XPRT_TRANSPORT_BC_RDMA;
@@ -114,6 +83,15 @@ impl<T: SvcListener> ReverseOps<T> {
             bindings::xprt_set_bound(xprt);
             bindings::xprt_set_connected(xprt);
         }
+        // There is one for the life of the connection. Service threads may know of it from here on,
+        // and look neither at its data nor at its strings: nothing may fail any more.
+        // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
+        unsafe { link.link(fresh.xprt()) }?;
+        Ok(fresh.finish(Data::<T> {
+            link,
+            state,
+            _module: module,
+        }))
     }
 }
 
@@ -131,23 +109,23 @@ impl<T: SvcListener> ReverseOps<T> {
         buf_alloc: Some(Self::buf_alloc),
         buf_free: Some(Self::buf_free),
         send_request: Some(Self::send_request),
-        wait_for_reply_request: Some(Self::wait_for_reply),
+        wait_for_reply_request: Some(RpcBuffer::<NoState>::wait_for_reply),
         release_request: Some(Self::release_request),
-        close: Some(Self::close),
+        close: Some(bindings::xprt_disconnect_done),
         destroy: Some(Self::destroy),
         print_stats: Some(Self::print_stats),
         ..NO_CALLS
     };
 
     /// Makes a transport for the reverse direction of a connection. May sleep.
-    pub(super) unsafe extern "C" fn setup(
+    pub(in crate::kapi::sunrpc) unsafe extern "C" fn setup(
         args: *mut bindings::xprt_create,
     ) -> *mut bindings::rpc_xprt {
         // SAFETY: The arguments are valid for the time of the call.
         unsafe { Self::new_xprt(args) }.unwrap_or_else(|e| e.to_ptr())
     }
 
-    /// The last reference is gone. From a workqueue of the kernel.
+    /// Destroys a transport whose last reference is gone. From a workqueue of the kernel.
     unsafe extern "C" fn destroy(xprt: *mut bindings::rpc_xprt) {
         // SAFETY: The RPC layer makes no other call any more.
         unsafe {
@@ -160,11 +138,9 @@ impl<T: SvcListener> ReverseOps<T> {
     /// Gets memory for a Call and its Reply. From its task; sleeps as that may.
     unsafe extern "C" fn buf_alloc(task: *mut bindings::rpc_task) -> c_int {
         // SAFETY: The task, which calls, has a request on a transport of `new_xprt`.
-        let (rqst, call, reply, data) = unsafe {
-            let rqst = (*task).tk_rqstp;
-            let data = Data::<T>::of((*rqst).rq_xprt);
-            (rqst, (*rqst).rq_callsize, (*rqst).rq_rcvsize, data)
-        };
+        let (rqst, data) = unsafe { Private::<Data<T>>::of_task(task) };
+        // SAFETY: The request is the task's, which calls.
+        let (call, reply) = unsafe { ((*rqst).rq_callsize, (*rqst).rq_rcvsize) };
         if call > MAX_REVERSE {
             return EINVAL.to_errno();
         }
@@ -178,7 +154,7 @@ impl<T: SvcListener> ReverseOps<T> {
         })
     }
 
-    /// A Call gives its memory back. From its task.
+    /// Takes the memory of a Call back. From its task.
     unsafe extern "C" fn buf_free(task: *mut bindings::rpc_task) {
         // SAFETY: The request has memory of `buf_alloc`. What was sent of it was copied, and its
         // task, which calls, has taken it from the receive queue.
@@ -189,18 +165,16 @@ impl<T: SvcListener> ReverseOps<T> {
     unsafe extern "C" fn send_request(rqst: *mut bindings::rpc_rqst) -> c_int {
         // SAFETY: The RPC layer sends a request on a transport of `new_xprt` that it holds, and
         // whose data is there until it is destroyed.
-        let (xprt, data) = unsafe {
-            let xprt = (*rqst).rq_xprt;
-            (xprt, Data::<T>::of(xprt))
-        };
+        let data = unsafe { Private::<Data<T>>::data((*rqst).rq_xprt) };
+        // SAFETY: The RPC layer holds the transport of the request.
+        let xprt = unsafe { Xprt::from_raw((*rqst).rq_xprt) };
         let Some(connection) = data.link.caller() else {
             // It may not have been known to the RPC layer when that closed the connection.
             // SAFETY: The transport is valid, and locked by the caller.
-            unsafe { bindings::xprt_disconnect_done(xprt) };
+            unsafe { bindings::xprt_disconnect_done(xprt.as_raw()) };
             return ENOTCONN.to_errno();
         };
-        // SAFETY: The transport is valid.
-        if !unsafe { Xprt::from_raw(xprt) }.is_connected() {
+        if !xprt.is_connected() {
             return ENOTCONN.to_errno();
         }
         // SAFETY: The request is a Call, so that it has a task, and that a client. The caller has
@@ -209,38 +183,25 @@ impl<T: SvcListener> ReverseOps<T> {
             RpcBuffer::<NoState>::prefix_of(rqst).progress.sent();
             RpcRqst::from_raw(rqst)
         };
-        match connection.call(&message) {
-            Ok(()) => 0,
-            // What is the Call's own cannot be told from here to its RPC alone.
-            Err(e) => SendError::try_from(e)
-                .unwrap_or(SendError::NotConnected)
-                .to_errno(),
-        }
+        let sent = connection.call(message);
+        // What is the Call's own cannot be told from here to its RPC alone.
+        let sent = sent.map_err(|e| to_send_again(e).unwrap_or(ENOTCONN));
+        from_result(|| sent.map(|()| 0))
     }
 
-    /// A Call was sent. From its task, which waits for the Reply, with the request queues locked.
-    unsafe extern "C" fn wait_for_reply(task: *mut bindings::rpc_task) {
-        // SAFETY: The task has a request that was sent, whose memory is of `buf_alloc`, and which
-        // is in the receive queue. The lock of that is held.
-        unsafe {
-            let prefix = RpcBuffer::<NoState>::prefix_of((*task).tk_rqstp);
-            prefix.progress.wait_for_reply(task);
-        }
-    }
-
-    /// An RPC is over. From its task, with the lock of the transport's state held.
+    /// Ends an RPC. From its task, with the lock of the transport's state held.
     unsafe extern "C" fn release_request(task: *mut bindings::rpc_task) {
         // SAFETY: The task has its request still, which is one of a transport of `new_xprt`, whose
         // data is there until it is destroyed.
         let (xid, data) = unsafe {
-            let rqst = (*task).tk_rqstp;
-            (u32::from_be((*rqst).rq_xid), Data::<T>::of((*rqst).rq_xprt))
+            let (rqst, data) = Private::<Data<T>>::of_task(task);
+            (u32::from_be((*rqst).rq_xid), data)
         };
         data.link
             .with_connection(|connection| connection.call_ended(xid));
     }
 
-    /// A Call wants a new connection, which only the client can make. From an RPC task.
+    /// Refuses to connect, which only the client can. From an RPC task.
     unsafe extern "C" fn connect(xprt: *mut bindings::rpc_xprt, _: *mut bindings::rpc_task) {
         // SAFETY: Called with a transport of ours, marked as connecting.
         unsafe {
@@ -249,12 +210,6 @@ impl<T: SvcListener> ReverseOps<T> {
         }
     }
 
-    /// The connection goes. From a service thread, or an RPC task.
-    unsafe extern "C" fn close(xprt: *mut bindings::rpc_xprt) {
-        // SAFETY: Called with a transport of ours.
-        unsafe { bindings::xprt_disconnect_done(xprt) };
-    }
-
-    /// Nobody asks: these are statistics of mounts.
+    /// Prints nothing: nobody asks for statistics but of mounts.
     unsafe extern "C" fn print_stats(_: *mut bindings::rpc_xprt, _: *mut bindings::seq_file) {}
 }

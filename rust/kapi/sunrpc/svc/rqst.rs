@@ -19,7 +19,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Where the argument of a request is.
+/// Says where the argument of a request is.
 pub(crate) enum Argument {
     /// In the bytes received, from `offset` on.
     Inline { offset: usize },
@@ -34,11 +34,10 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    /// What was received from `offset` on, but for the memory at `position` of that.
+    /// Describes what was received from `offset` on, but for the memory at `position` of that.
     ///
     /// Behind no memory is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a request off,
     /// takes a tail without pages for a part of the head, and copies what is in front of that.
-    #[inline(always)]
     pub(crate) fn reduced(offset: usize, position: usize, memory: TransferMemory) -> Self {
         match memory.len() {
             0 => Self::Inline { offset },
@@ -51,24 +50,8 @@ impl Argument {
     }
 }
 
-/// What this module has of an RPC in the reverse direction beside its progress: nothing.
+/// The transport's state of an RPC in the reverse direction: none but its progress.
 pub(super) struct NoState;
-
-/// No bytes.
-const NOTHING: NonNull<[u8]> = NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
-
-/// Bytes in front of a position, and from there on; all are in front of one beyond them.
-fn split_at(bytes: NonNull<[u8]>, position: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
-    let position = position.min(bytes.len());
-    let rest = bytes.len() - position;
-    let behind = bytes.as_ptr().cast::<u8>().wrapping_add(position);
-    (
-        NonNull::slice_from_raw_parts(bytes.cast(), position),
-        NonNull::new(behind).map_or(NOTHING, |behind| {
-            NonNull::slice_from_raw_parts(behind, rest)
-        }),
-    )
-}
 
 /// A request whose argument a service thread is at work on.
 ///
@@ -82,6 +65,8 @@ pub(crate) struct SvcRqst<'a> {
 }
 
 impl<'a> SvcRqst<'a> {
+    /// Borrows a request.
+    ///
     /// # Safety
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
@@ -90,7 +75,7 @@ impl<'a> SvcRqst<'a> {
         Self { raw, reverse }
     }
 
-    /// The pages for the argument.
+    /// Returns the pages for the argument.
     fn pages(&mut self) -> &mut [*mut bindings::page] {
         let rqst = self.raw;
         // SAFETY: There are as many by the type invariant, and they are the running thread's.
@@ -100,7 +85,6 @@ impl<'a> SvcRqst<'a> {
     /// Takes `len` bytes of the thread's memory for an argument that is yet to come: the thread
     /// cannot execute a request before it has got new memory. `EMSGSIZE` if it has not so much.
     /// May sleep.
-    #[inline(always)]
     pub(crate) fn take_memory(&mut self, len: usize) -> Result<TransferMemory> {
         let pages = self.pages();
         let n = len.div_ceil(PAGE_SIZE);
@@ -119,28 +103,14 @@ impl<'a> SvcRqst<'a> {
         TransferMemory::new(list?, len)
     }
 
-    /// Ends the RPC of a Call in the reverse direction that was sent and cannot be served, as the
-    /// client says.
-    pub(crate) fn fail_reverse(&mut self, xid: u32) {
-        self.end_reverse(xid, |_| Err(EIO));
-    }
-
-    /// Passes on the Reply to a Call in the reverse direction that was sent. Of one that is longer
-    /// than there is room what fits is passed on: the client does not answer again.
-    pub(crate) fn complete_reverse(&mut self, xid: u32, reply: &[u8]) {
-        self.end_reverse(xid, |rqst| rqst.receive_buf().receive(reply));
-    }
-
-    /// Ends the RPC of a Call in the reverse direction, if it still waits, with its result.
-    fn end_reverse(
-        &mut self,
-        xid: u32,
-        result: impl FnOnce(&PinnedRqst<NoState>) -> Result<usize>,
-    ) {
+    /// Ends the RPC of a Call in the reverse direction that was sent, if it still waits, with the
+    /// Reply or an error. Of a Reply that is longer than there is room what fits is passed on: the
+    /// client does not answer again.
+    pub(crate) fn end_reverse(&mut self, xid: u32, reply: Result<&[u8]>) {
         self.reverse.with(|xprt| {
             // SAFETY: The transport is one of `ReverseOps`, whose state of an RPC is `NoState`.
-            if let Ok(rqst) = unsafe { PinnedRqst::find(xprt, xid) } {
-                let result = result(&rqst);
+            if let Ok(rqst) = unsafe { PinnedRqst::<NoState>::find(xprt, xid) } {
+                let result = reply.and_then(|reply| rqst.receive_buf().receive(reply));
                 // No region covers memory of it.
                 let _ = rqst.complete(result);
             }
@@ -168,8 +138,13 @@ impl<'a> SvcRqst<'a> {
             } => (offset, position, Some(memory)),
             Argument::Long { memory } => return self.set_long(memory),
         };
-        let (_, message) = split_at(bytes, offset);
-        let (head, tail) = split_at(message, position);
+        let len = bytes.len();
+        let begin = offset.min(len);
+        let end = begin.saturating_add(position).min(len);
+        let part = |from: usize, to: usize| bindings::kvec {
+            iov_base: bytes.cast::<u8>().as_ptr().wrapping_add(from).cast(),
+            iov_len: to - from,
+        };
         let paged = match memory {
             None => 0,
             // What is behind it would be taken for it.
@@ -178,47 +153,41 @@ impl<'a> SvcRqst<'a> {
                 (_, given) => given,
             },
         };
-        self.describe(head, 0, paged, tail)
+        self.describe(part(begin, end), 0, paged, part(end, len))
     }
 
     fn set_long(&mut self, memory: TransferMemory) -> usize {
         let length = self.give(memory);
         // Of an argument without bytes no page was given, and the thread's may have been taken.
-        let page = self.pages().first().and_then(|page| NonNull::new(*page));
-        let head = page.and_then(|page| {
-            // SAFETY: A page of the array is valid, and of the direct map.
-            NonNull::new(unsafe { bindings::page_address(page.as_ptr()) })
-        });
-        let head = head.map_or(NOTHING, |address| {
-            NonNull::slice_from_raw_parts(address.cast(), length.min(PAGE_SIZE))
-        });
-        self.describe(head, 1, length - head.len(), NOTHING)
+        let head = match self.pages().first() {
+            Some(page) if !page.is_null() => bindings::kvec {
+                // SAFETY: A page of the array is valid, and of the direct map.
+                iov_base: unsafe { bindings::page_address(*page) },
+                iov_len: length.min(PAGE_SIZE),
+            },
+            _ => bindings::kvec::default(),
+        };
+        self.describe(head, 1, length - head.iov_len, bindings::kvec::default())
     }
 
     /// Tells the RPC layer that the argument is a head, `paged` bytes of its pages from `first` on,
     /// and a tail. Returns its length.
     fn describe(
         &mut self,
-        head: NonNull<[u8]>,
+        head: bindings::kvec,
         first: usize,
         paged: usize,
-        tail: NonNull<[u8]>,
+        tail: bindings::kvec,
     ) -> usize {
-        let len = head.len() + paged + tail.len();
-        let rqst = self.raw;
+        let (len, rqst) = (head.iov_len + paged + tail.iov_len, self.raw);
         // SAFETY: Valid by the type invariant, and the running thread's.
-        let arg = unsafe {
-            (*rqst).rq_arg.pages = (*rqst).rq_pages.wrapping_add(first);
-            &raw mut (*rqst).rq_arg
-        };
-        // SAFETY: It is a part of the request.
         unsafe {
-            (*arg).head[0].iov_base = head.as_ptr().cast();
-            (*arg).head[0].iov_len = head.len();
+            let arg = &raw mut (*rqst).rq_arg;
+            (*arg).head[0] = head;
+            (*arg).pages = (*rqst).rq_pages.wrapping_add(first);
             (*arg).page_base = 0;
             (*arg).page_len = paged as u32;
-            (*arg).tail[0].iov_base = tail.as_ptr().cast();
-            (*arg).tail[0].iov_len = tail.len();
+            (*arg).tail[0] = tail;
             (*arg).len = len as u32;
             (*arg).buflen = len as u32;
         }

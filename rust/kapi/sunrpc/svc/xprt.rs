@@ -5,7 +5,10 @@
 use crate::kapi::{
     bindings,
     sunrpc::{
-        class::SERVICE,
+        class::{
+            SERVICE,
+            SERVICE_QUEUE, //
+        },
         handle::{
             Common,
             HandleInner, //
@@ -18,7 +21,10 @@ use crate::kapi::{
         },
     },
     sys::{
-        net,
+        net::{
+            Net,
+            NetRef, //
+        },
         workqueue::{
             init_plain_work,
             queue_plain_work,
@@ -58,7 +64,7 @@ pub(super) enum Kind<T: SvcListener> {
 pub(super) struct SvcXprt<T: SvcListener> {
     xprt: bindings::svc_xprt,
     work: bindings::work_struct,
-    common: Pin<KBox<Common<net::NetRef>>>,
+    common: Pin<KBox<Common<NetRef>>>,
     link: Arc<BcLink<T::Connection>>,
     kind: Kind<T>,
 }
@@ -121,7 +127,7 @@ impl<T: SvcListener> SvcXprt<T> {
     /// `xprt` must be a transport of this service whose last reference is gone; to be called once.
     pub(super) unsafe fn queue_tear_down(xprt: *mut bindings::svc_xprt) {
         // SAFETY: A transport of ours: the end of its class, which has a queue, waits for it.
-        let queue = unsafe { SERVICE.queue() }.as_raw();
+        let queue = unsafe { &*SERVICE_QUEUE.as_raw() }.as_raw();
         // SAFETY: Nobody else knows of the transport any more, and its work is initialised. The
         // queue stays until the module goes, which waits for what is queued.
         unsafe { queue_plain_work(queue, &raw mut (*xprt.cast::<Self>()).work) };
@@ -181,7 +187,7 @@ impl<T: SvcListener> NewSvcXprt<T> {
                 // SAFETY: A structure of C, which is initialised below.
                 work: unsafe { zeroed() },
                 // SAFETY: The namespace is valid by the contract of this function.
-                common: Common::new(unsafe { net::Net::from_raw(net) }.hold())?,
+                common: Common::new(NetRef::from(unsafe { Net::from_raw(net) }))?,
                 link: BcLink::new()?,
                 kind: Kind::None,
             },

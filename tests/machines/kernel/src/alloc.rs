@@ -19,7 +19,6 @@ pub mod flags {
     pub const GFP_ATOMIC: u32 = 0;
     pub const GFP_KERNEL: u32 = 0;
     pub const GFP_NOWAIT: u32 = 0;
-    pub const __GFP_NOWARN: u32 = 0;
 }
 
 pub type KBox<T> = Box<T>;

@@ -12,13 +12,11 @@ use crate::{
 /// How many parts of a result may be placed of which the RPC layer names one, where its
 /// authentication wants so many bytes to spare.
 fn placeable(slack: c_int) -> Result<usize> {
-    let mut context = KBox::init(
-        init!(Context::<Listener> {
-            message: None,
-            payloads <- Payloads::none(),
-        }? Error),
-        GFP_KERNEL,
-    )?;
+    let context = Context::<Listener> {
+        message: None,
+        payloads: Payloads::default(),
+    };
+    let mut context = KBox::new(context, GFP_KERNEL)?;
     let mut rqst = KBox::<bindings::svc_rqst>::new_uninit(GFP_KERNEL)?;
     let raw = rqst.as_mut_ptr();
     // SAFETY: There is room for one, and all zeroes is a value of it. Its context is that above.

@@ -4,7 +4,10 @@
 
 use super::*;
 use crate::kapi::{
-    sunrpc::xprt::INITIAL_BACKOFF,
+    sunrpc::{
+        private::Private,
+        xprt::INITIAL_BACKOFF, //
+    },
     sys::address::SocketAddress, //
 };
 use core::{
@@ -36,7 +39,7 @@ impl<T: Transport> Unmounted<T> {
         let mut args = bindings::xprt_create {
             net: &raw mut bindings::init_net,
             dstaddr: address.as_raw().cast_mut(),
-            addrlen: address.ip_len().ok_or(EINVAL)?,
+            addrlen: size_of::<SocketAddress>(),
             ..bindings::xprt_create::default()
         };
         // SAFETY: The initial network namespace always exists, and the address is only read.
@@ -46,7 +49,7 @@ impl<T: Transport> Unmounted<T> {
         unsafe { (*xprt.as_ptr()).state |= 1 << bindings::XPRT_LOCKED };
         // What is locked is not closed, so that nothing needs to be initialised for that.
         // SAFETY: It was set up, and is not destroyed.
-        unsafe { Data::<T>::of(xprt.as_ptr()) }
+        unsafe { Private::<Data<T>>::data(xprt.as_ptr()) }
             .shared
             .beside
             .set_made();
@@ -60,19 +63,19 @@ impl<T: Transport> Unmounted<T> {
     /// What the module has of it.
     pub(crate) fn transport(&self) -> &T {
         // SAFETY: By the type invariant.
-        &unsafe { Data::<T>::of(self.xprt.as_ptr()) }.transport
+        &unsafe { Private::<Data<T>>::data(self.xprt.as_ptr()) }.transport
     }
 
     /// Swapping to a file of the mount begins.
     pub(crate) fn enable_swap(&self) {
         // SAFETY: Valid by the type invariant.
-        unsafe { XprtOps::<T>::enable_swap(self.xprt.as_ptr()) };
+        unsafe { bindings::xprt_begin_swap(self.xprt.as_ptr()) };
     }
 
     /// Swapping to a file of the mount ends.
     pub(crate) fn disable_swap(&self) {
         // SAFETY: Valid by the type invariant.
-        unsafe { XprtOps::<T>::disable_swap(self.xprt.as_ptr()) };
+        unsafe { bindings::xprt_end_swap(self.xprt.as_ptr()) };
     }
 
     /// Whether the RPC layer was asked to close it since this was last called.
