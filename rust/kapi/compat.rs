@@ -68,7 +68,7 @@ mod code {
 /// `Vec::zeroed`, which is of 7.3.
 #[cfg(lacks_zeroed_vectors)]
 pub trait ZeroedVec: Sized {
-    /// A vector of that many zeroed elements.
+    /// Allocates a vector of `count` zeroed elements.
     fn zeroed(count: usize, flags: alloc::Flags) -> Result<Self, alloc::AllocError>;
 }
 

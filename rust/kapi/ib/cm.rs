@@ -114,8 +114,8 @@ impl CmEvent<'_> {
 
 /// Receives the events of an id.
 pub(crate) trait CmHandler: Send + Sync + 'static {
-    /// Called by the connection manager's work queue, one event at a time. May sleep, but must
-    /// not destroy the id or wait for what does: destroying it waits for this. Nor must it
+    /// Handles an event. From the connection manager's work queue, one at a time; may sleep, but
+    /// must not destroy the id or wait for what does: destroying it waits for this. Nor must it
     /// connect, accept or disconnect, or shut down the id's queue pair, which all wait for whoever
     /// has the id's lock, as the caller of this has.
     fn event(&self, event: CmEvent<'_>);
@@ -164,14 +164,14 @@ impl ConnectRequest<'_> {
 
 /// Receives connection requests.
 pub(crate) trait ListenHandler: Send + Sync + 'static {
-    /// A peer wants to connect. Called by the connection manager's work queue, one at a time; may
-    /// sleep. A request that is not adopted is refused. An id that was adopted must not be
-    /// destroyed here, nor be waited for: that waits for this. So nothing should fail after
+    /// Handles the wish of a peer to connect. From the connection manager's work queue, one at a
+    /// time; may sleep. A request that is not adopted is refused. An id that was adopted must not
+    /// be destroyed here, nor be waited for: that waits for this. So nothing should fail after
     /// [`adopt`].
     ///
     /// [`adopt`]: ConnectRequest::adopt
     fn request(&self, request: &ConnectRequest<'_>);
-    /// The listener is of no use any more: its device goes, or its address moves. As `request`.
+    /// Ends the use of the listener: its device goes, or its address moves. As `request`.
     fn ended(&self);
 }
 
@@ -204,7 +204,7 @@ impl<L: ListenHandler> ListenId<L> {
         self.0.addresses().0
     }
 
-    /// Called by the connection manager for each event of the id, or of one that asks to connect.
+    /// Takes an event of the id, or of one that asks to connect, from the connection manager.
     ///
     /// # Safety
     ///
@@ -390,7 +390,7 @@ impl<E: CmHandler> CmId<E> {
         unsafe { Self::with_callback(net, handler, Self::event_callback) }
     }
 
-    /// Called by the connection manager for each event of the id. May sleep.
+    /// Takes an event of the id from the connection manager. May sleep.
     ///
     /// # Safety
     ///

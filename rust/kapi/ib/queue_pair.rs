@@ -109,27 +109,28 @@ pub(crate) trait Consumer: Sized + Send + Sync + 'static {
     /// The property of the RDMA Reads of a transfer.
     type Read: Send + 'static;
 
-    /// A request has failed. Called for each, before anything that it had is taken out of its
-    /// queue, by this worker or the other's.
+    /// Notes that a request has failed. Called for each, before anything that it had is taken out
+    /// of its queue, by this worker or the other's.
     fn failing(&self, qp: &QueuePair<Self>);
-    /// A request of the send queue has completed, for which it was signaled, or which failed: what
+    /// Retires requests of the send queue: one has completed that was signaled, or has failed. What
     /// is up to it can be retired, under this lock. RDMA Reads excepted.
     fn sent(&self, queue: Locked<'_, Self>, done: SendDone);
-    /// The last of a transfer's RDMA Reads has completed; its memory was taken from the device.
+    /// Takes a transfer back whose last RDMA Read has completed; its memory was taken from the
+    /// device.
     fn read(&self, qp: &QueuePair<Self>, reading: Reading<Self::Read>, wc: Wc);
-    /// One before the last has failed; its transfer is at that place of [`Ring::reads`].
+    /// Notes that one before the last has failed; its transfer is at that place of [`Ring::reads`].
     fn read_failed(&self, queue: Locked<'_, Self>, place: usize, wc: Wc);
-    /// A message was received.
+    /// Handles a message.
     fn received(&self, qp: &QueuePair<Self>, message: Received<'_>);
-    /// The Receive with that buffer failed.
+    /// Notes that the Receive with that buffer failed.
     fn receive_failed(&self, qp: &QueuePair<Self>, index: u32, wc: Wc);
-    /// A Receive with that buffer is about to be posted, under the lock of the receive queue.
+    /// Traces a Receive with that buffer that is about to be posted, under the lock of its queue.
     fn posting_receive(&self, qp: &QueuePair<Self>, index: u32);
-    /// The device has something to say of the queue pair. Any context, also with interrupts off.
+    /// Handles an event of the queue pair. Any context, also with interrupts off.
     fn event(&self, event: &QpEvent<'_>);
-    /// A region was taken from the device, or that failed. May sleep.
+    /// Notes that a region was taken from the device, or that this failed. May sleep.
     fn deregistered(&self, covered: Covered, result: Result);
-    /// The tear-down has come to that step. In its own context; may sleep.
+    /// Takes a step of the tear-down. In its own context; may sleep.
     fn step(&self, qp: &QueuePair<Self>, step: Step<'_, Self>);
 }
 

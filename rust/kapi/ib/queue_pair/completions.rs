@@ -40,7 +40,7 @@ impl<C: Consumer> QueuePair<C> {
         (this, entry, wc)
     }
 
-    /// Called by the completion queue's worker for each completed entry of the send ring.
+    /// Takes a completed entry of the send ring from the completion queue's worker.
     ///
     /// # Safety
     ///
@@ -56,7 +56,7 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Called by the completion queue's worker for the last of a transfer's RDMA Reads.
+    /// Takes the last of a transfer's RDMA Reads from the completion queue's worker.
     ///
     /// # Safety
     ///
@@ -70,7 +70,7 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Called by the completion queue's worker for one of a transfer's RDMA Reads before the last,
+    /// Takes one of a transfer's RDMA Reads before the last from the completion queue's worker,
     /// which failed.
     ///
     /// # Safety
@@ -88,7 +88,7 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Called by the completion queue's worker for each completed Receive.
+    /// Takes a completed Receive from the completion queue's worker.
     ///
     /// # Safety
     ///
@@ -125,7 +125,7 @@ impl<C: Consumer> QueuePair<C> {
         }
     }
 
-    /// Called by the device when it has something to say of the queue pair. Any context.
+    /// Takes an event of the queue pair from the device. Any context.
     ///
     /// # Safety
     ///

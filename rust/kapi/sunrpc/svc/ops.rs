@@ -357,6 +357,6 @@ impl<T: SvcListener> SvcOps<T> {
         unsafe { SvcXprt::<T>::queue_tear_down(xprt) };
     }
 
-    /// Does nothing: a closed connection does not linger.
+    /// Ignores that: a closed connection does not linger.
     unsafe extern "C" fn kill_temp_xprt(_xprt: *mut bindings::svc_xprt) {}
 }
