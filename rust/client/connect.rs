@@ -199,8 +199,7 @@ fn establish(
 ) -> Result {
     let requester = connection.handler();
     if shared.reverse_enabled() {
-        let credits = &mut connection.lock().flow.credits;
-        credits.expect_reverse_calls(REVERSE_SLOTS);
+        requester.expect_calls(connection);
     }
     // Until the server grants more (RFC 8166, section 3.3.3).
     shared.xprt.set_window(1);

@@ -21,6 +21,7 @@ use crate::{
         },
         pulls::Pulls,
         reverse_calls::ReverseCalls,
+        sizes::REVERSE_SLOTS,
         stats::Stat,
         xprt_state::XprtState, //
     },
@@ -302,6 +303,12 @@ impl Requester {
         self.shared.stats.add(Stat::RegionsMade, u64::from(count));
         trace::xprtrdma_createmrs(|| (*self.loss.address(), count));
         made
+    }
+
+    /// Counts on Calls of the server from now on, as many as it is granted.
+    pub(super) fn expect_calls(&self, connection: &Connection) {
+        let mut queue = connection.lock();
+        queue.flow.credits.expect_reverse_calls(REVERSE_SLOTS);
     }
 
     /// Posts idle Receives until `wanted` are posted.

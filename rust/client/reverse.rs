@@ -13,8 +13,7 @@ use crate::{
             ReverseCalls,
             WaitingCall, //
         },
-        settle::refuse,
-        sizes::REVERSE_SLOTS, //
+        settle::refuse, //
     },
     kapi::{
         ib::RecvBuf,
@@ -100,8 +99,7 @@ fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, xid: u32, call: 
 /// Makes a connection ready for Calls of the server. May sleep.
 pub(super) fn expect_calls(connection: &Connection) {
     let requester = connection.handler();
-    let credits = &mut connection.lock().flow.credits;
-    credits.expect_reverse_calls(REVERSE_SLOTS);
+    requester.expect_calls(connection);
     // Without memory now, the next Call posts them.
     let _ = requester.provide_receives(connection);
     deliver_pending(requester);
