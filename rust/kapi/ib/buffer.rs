@@ -44,7 +44,7 @@ impl Maker {
 
 /// Returns the constant of our bindings for the way in which data may flow.
 pub(super) fn raw(direction: DataDirection) -> bindings::dma_data_direction {
-    bindings::dma_data_direction(direction as _)
+    bindings::dma_data_direction(direction as i32)
 }
 
 /// A buffer, of the size of a pointer, since it changes hands for every message.

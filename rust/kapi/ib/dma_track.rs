@@ -32,7 +32,7 @@ kernel::sync::global_lock! {
 
 /// Whether the ledger was opened before.
 static OPENED: SetOnce<()> = SetOnce::new();
-/// Whether [`BOOK`] is initialised.
+/// Whether the book is initialised.
 static OPEN: SetOnce<()> = SetOnce::new();
 /// The number of mappings that were undone and not there.
 pub(super) static FAULTS: Atomic<u32> = Atomic::new(0);

@@ -120,10 +120,9 @@ mod suite {
         for forget in [true, false] {
             let bench = Bench::new()?;
             let memory = bench.pages.gather(PAGES * PAGE_SIZE)?;
-            let mut transfer =
-                bench
-                    .qp
-                    .alloc_rw_ctx(TransferKind::Write, memory.into(), 2, GFP_KERNEL)?;
+            let mut transfer = bench
+                .qp
+                .alloc_rw_ctx(TransferKind::Write, memory, 2, GFP_KERNEL)?;
             let added = transfer.add(0, 100, (1, 0x1000));
             same("added", added.map_err(|why| why.error), Ok(100))?;
             let mut queue = bench.qp.lock();
