@@ -179,9 +179,16 @@ mod suite {
         same("credits", grant.advertise(), 16)?;
         same("wanted", grant.changed(), Some(17 + BESIDE))?;
         same("told once", grant.changed(), None)?;
+        // It is not in the way of credits that are being made, nor taken for one.
+        claim(grant.used(8, THREADS), "more")?;
+        grant.made(31 + BESIDE, true);
+        same("not all", grant.credits(), 16)?;
+        grant.made(32 + BESIDE, true);
+        same("all", grant.credits(), 32)?;
+        same("wanted", grant.changed(), Some(33 + BESIDE))?;
         grant.put_done();
         grant.put_done();
-        same("not any more", grant.changed(), Some(16 + BESIDE))
+        same("not any more", grant.changed(), Some(32 + BESIDE))
     }
 
     #[test]

@@ -11,7 +11,10 @@ mod tests;
 
 use crate::{
     client::{
-        answer::LIMITS,
+        answer::{
+            complete,
+            LIMITS, //
+        },
         call::{
             Answer,
             Call,
@@ -128,6 +131,9 @@ fn deliver(
         answer = answer.place(requester, &rqst, message.bytes());
         None
     };
+    if fenced && message.is_none() {
+        return complete(requester, rqst, answer);
+    }
     let reply = WaitingReply {
         rqst,
         answer,

@@ -431,13 +431,14 @@ impl Connection {
     /// all clients would need too much memory. May sleep.
     #[cold]
     fn make_receives(&self) -> Result {
-        let wanted = self.qp.lock().flow.grant.receives();
-        let made = self.post_receives(wanted);
+        let wanted = self.qp.lock().flow.grant.for_credits();
+        let made = self.post_receives();
         self.change_grant(|grant| grant.made(wanted, made.is_ok()));
         made
     }
 
-    fn post_receives(&self, wanted: u32) -> Result {
+    fn post_receives(&self) -> Result {
+        let wanted = self.qp.lock().flow.grant.receives();
         let bytes = (wanted as usize).saturating_mul(self.qp.plan().receive_size);
         self.qp.handler().share.lock().grow(bytes)?;
         self.qp.grow_receives(wanted)?;
@@ -451,7 +452,7 @@ impl Connection {
         if !self.change_grant(|grant| grant.expect_done(most)) {
             return Err(EMSGSIZE);
         }
-        self.make_receives()
+        self.post_receives()
             .inspect_err(|_| self.change_grant(Grant::put_done))
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct ReplyCtx {
     pub(super) xid: u32,
     /// The key of the client's that the Reply invalidates.
     pub(super) key: Option<u32>,
+    /// All of the Reply goes inline.
+    offers_nothing: bool,
 }
 
 impl ReplyCtx {
@@ -23,12 +25,19 @@ impl ReplyCtx {
     pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
         Self {
             xid: call.xid,
-            key: if invalidates { only_key(call) } else { None },
+            key: match invalidates && !call.has_no_chunks() {
+                true => only_key(call),
+                false => None,
+            },
+            offers_nothing: call.offer().is_empty(),
         }
     }
 
     /// Returns the chunks that the client offers for the Reply to its Call, received as `message`.
     pub(super) fn offer<'a>(&self, message: &'a RecvBuf) -> Result<Offer<'a>> {
+        if self.offers_nothing {
+            return Ok(Offer::default());
+        }
         Offer::find(message.bytes()).ok_or(EINVAL)
     }
 }

@@ -60,7 +60,7 @@ impl ReverseDirection for Connection {
     fn call_ended(&self, xid: u32) {
         let mut queue = self.qp.lock();
         let credits = &mut queue.flow.credits;
-        if let Some(credit) = credits.of(xid) {
+        while let Some(credit) = credits.of(xid) {
             credits.abandon(credit);
         }
         let over = credits.are_lost(jiffies(), PATIENCE);

@@ -10,6 +10,7 @@ use crate::transport::{
 use kernel::prelude::*;
 use xdr::{
     encode_done,
+    encode_plain,
     EncodeError,
     Encoder,
     ErrorMessage,
@@ -118,7 +119,7 @@ pub(crate) fn encode_reply(
 impl<H: Handler> SendBuffer<'_, H> {
     /// Writes the header of a message without chunks.
     pub(crate) fn plain(&mut self, direction: Direction, xid: u32) -> Result<&mut [u8]> {
-        self.write_header(direction, |to| Encoder::msg(to, xid, UNSTAMPED).no_chunks())
+        self.write_header(direction, |to| encode_plain(to, xid, UNSTAMPED))
     }
 
     /// Writes the header of a Call.

@@ -89,6 +89,7 @@ pub use self::rpc::{
 };
 pub use self::segment::Segment;
 pub use self::v1::{
+    encode::encode_plain,
     header::{
         header_size,
         MIN_HEADER,

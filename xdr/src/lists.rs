@@ -99,12 +99,6 @@ impl<'b> Encoder<'b> {
         WriteEncoder(self.0)
     }
 
-    /// Ends the header of a message without chunks. Returns its length in octets.
-    pub fn no_chunks(mut self) -> Result<usize, EncodeError> {
-        self.0.writer.words([0; 3]);
-        self.0.finish(false)
-    }
-
     /// Ends the header with the chunks of an offer as they came, with the lengths of what was
     /// written (RFC 8166, section 3.4.6); with the Reply chunk only if `reply` says what was
     /// written into that. Returns the header's length in octets.

@@ -128,6 +128,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Puts 32-bit unsigned integers.
+    #[inline]
     pub(crate) fn words<const N: usize>(&mut self, words: [u32; N]) {
         self.bytes(words.map(u32::to_be_bytes).as_flattened());
     }

@@ -15,7 +15,6 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     dma::DataDirection,
     prelude::*, //
 };
@@ -117,8 +116,16 @@ impl MappedBuffer {
             owner: poster.number(),
             _counted: counted,
         };
-        // No box of the kernel's can be told `Maker::flags`, and this must not wait for ever.
-        Ok(KBox::new(mapped, GFP_NOWAIT | __GFP_NOWARN)?)
+        // `KBox::new` cannot be told the maker's flags.
+        // SAFETY: Allocating has no further requirement.
+        let raw = unsafe { bindings::kmalloc(size_of::<Self>(), maker.flags()) };
+        let raw = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?.as_ptr();
+        // SAFETY: Memory of `kmalloc` that is large enough, and aligned for a size that is a
+        // multiple of its alignment or for any up to that of a word, which a box owns from here on.
+        Ok(unsafe {
+            raw.write(mapped);
+            KBox::from_raw(raw)
+        })
     }
 
     /// Returns whether it was made for that queue pair, and for data that flow so.

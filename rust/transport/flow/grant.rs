@@ -80,11 +80,16 @@ impl Grant {
         grant.saturating_add(dropped).min(self.max)
     }
 
-    /// Returns the number of Receives that are needed: for all messages that the peer may send, and
-    /// [`BESIDE`]. It sends more if it gives up a Call that was dropped.
-    pub(crate) fn receives(&self) -> u32 {
+    /// Returns the number of Receives that are needed for credits: for all Calls that the peer may
+    /// send, and [`BESIDE`]. It sends more if it gives up a Call that was dropped.
+    pub(crate) fn for_credits(&self) -> u32 {
         let wanted = self.with(self.current.max(self.pending), self.dropped);
-        self.advertised.max(wanted) + BESIDE + self.dones
+        self.advertised.max(wanted) + BESIDE
+    }
+
+    /// Returns the number of all Receives that are needed.
+    pub(crate) fn receives(&self) -> u32 {
+        self.for_credits() + self.dones
     }
 
     /// Returns [`Self::receives`], if that has changed since it was last reported.
@@ -155,7 +160,7 @@ impl Grant {
     pub(crate) fn made(&mut self, receives: u32, ok: bool) {
         if !ok {
             self.pending = 0;
-        } else if self.receives() <= receives {
+        } else if self.for_credits() <= receives {
             self.current = self.current.max(core::mem::take(&mut self.pending));
             self.returned = self.dropped;
         }

@@ -11,6 +11,7 @@ use super::{
     AMPLE, //
 };
 use crate::{
+    encode_plain,
     vectors,
     CallPayload,
     EncodeError,
@@ -65,7 +66,7 @@ pub fn check_no_chunks() -> Check {
         require(bytes.get(MIN_HEADER..) == Some(inline.bytes), name)?;
 
         let mut space = [0x5a; MIN_HEADER + 4];
-        let len = Encoder::msg(&mut space, xid, credits).no_chunks();
+        let len = encode_plain(&mut space, xid, credits);
         require(len == Ok(MIN_HEADER), name)?;
         let (header, behind) = space.split_at(MIN_HEADER);
         require(
@@ -102,12 +103,16 @@ pub fn check_no_chunks() -> Check {
         room: small.len(),
     };
     require(
-        Encoder::msg(&mut small, 1, 1).no_chunks() == Err(needed),
+        encode_plain(&mut small, 1, 1) == Err(needed),
         "too little room",
     )?;
     let mut room = [0; MIN_HEADER];
     require(
-        Encoder::nomsg(&mut room, 1, 1).no_chunks() == Err(EncodeError::NoPayload),
+        Encoder::nomsg(&mut room, 1, 1)
+            .end_reads()
+            .end_writes()
+            .no_reply_chunk()
+            == Err(EncodeError::NoPayload),
         "RDMA_NOMSG without chunks",
     )?;
     check_which()

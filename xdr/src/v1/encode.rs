@@ -6,7 +6,8 @@ use crate::{
     v1::header::{
         fixed,
         RDMA_MSG,
-        RDMA_NOMSG, //
+        RDMA_NOMSG,
+        VERSION, //
     },
     wire::Writer,
     EncodeError,
@@ -28,6 +29,17 @@ impl<'b> Encoder<'b> {
     pub fn nomsg(buffer: &'b mut [u8], xid: u32, credits: u32) -> Self {
         Self::new(begin(buffer, xid, credits, RDMA_NOMSG), false)
     }
+}
+
+/// Writes the header of a message without chunks. Returns its length in octets.
+///
+/// `credits` is as of [`Encoder::msg`].
+#[inline]
+pub fn encode_plain(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, EncodeError> {
+    let mut writer = Writer::new(buffer);
+    // Three lists that are not present.
+    writer.words([xid, VERSION, credits, RDMA_MSG, 0, 0, 0]);
+    writer.finish()
 }
 
 /// Begins a message with its fixed fields.
@@ -52,6 +64,14 @@ impl Offer<'_> {
         written: impl IntoIterator<Item = u32>,
         place: ReplyPlace<'_>,
     ) -> Result<usize, EncodeError> {
+        let mut written = written.into_iter();
+        if let (ReplyPlace::Inline, true) = (place, self.is_empty()) {
+            // As most replies are. What has no chunk cannot have been written.
+            return match written.any(|octets| octets != 0) {
+                true => Err(EncodeError::Written),
+                false => encode_plain(buffer, xid, credits),
+            };
+        }
         let mut encoder = match place {
             ReplyPlace::Inline => Encoder::msg(buffer, xid, credits),
             ReplyPlace::ReplyChunk(_) | ReplyPlace::Provided(_) => {

@@ -94,7 +94,7 @@ pub fn encode(
 
 #[no_mangle]
 pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, EncodeError> {
-    Encoder::msg(buffer, xid, credits).no_chunks()
+    xdr::encode_plain(buffer, xid, credits)
 }
 
 #[no_mangle]

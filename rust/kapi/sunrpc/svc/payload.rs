@@ -22,23 +22,45 @@ impl Payload {
     }
 }
 
-/// The parts of one result, in order. Most results have none, which takes no memory.
+/// The parts of one result, in order. Most results have one at most, which takes no memory.
 #[derive(Default)]
-pub(super) struct Payloads(KVec<Payload>);
+pub(super) struct Payloads {
+    first: [Payload; 1],
+    len: usize,
+    /// All, where there are several.
+    all: KVec<Payload>,
+}
 
 impl Payloads {
     /// Takes note of a part. There are no more than operations in a request. May sleep; without
     /// memory it is sent inline.
     pub(super) fn add(&mut self, offset: usize, length: usize) {
+        let part = Payload { offset, length };
         // A request that was deferred is executed from the beginning.
-        if self.0.last().is_some_and(|last| offset <= last.offset) {
-            self.0.clear();
+        let last = self.as_mut_slice().last();
+        if last.is_none_or(|last| offset <= last.offset) {
+            self.all.clear();
+            (self.first, self.len) = ([part], 1);
+        } else if self.add_another(part).is_ok() {
+            self.len += 1;
         }
-        let _ = self.0.push(Payload { offset, length }, GFP_KERNEL);
+    }
+
+    #[cold]
+    fn add_another(&mut self, part: Payload) -> Result {
+        let [first] = self.first;
+        if self.all.is_empty() {
+            self.all.push(first, GFP_KERNEL)?;
+        }
+        Ok(self.all.push(part, GFP_KERNEL)?)
     }
 
     /// Returns the parts.
     pub(super) fn as_mut_slice(&mut self) -> &mut [Payload] {
-        &mut self.0
+        match self.len {
+            0 => &mut [],
+            1 => &mut self.first,
+            _ => &mut self.all,
+        }
     }
 }

@@ -84,7 +84,8 @@ impl<T: SvcListener> ReverseOps<T> {
             bindings::xprt_set_connected(xprt);
         }
         // There is one for the life of the connection. Service threads may know of it from here on,
-        // and look neither at its data nor at its strings: nothing may fail any more.
+        // so that nothing may fail any more. They look for requests of it alone: its data are for
+        // the callbacks of a client, which the RPC layer makes of what this function returns.
         // SAFETY: A transport of this function, which `destroy` unlinks before it is freed.
         unsafe { link.link(fresh.xprt()) }?;
         Ok(fresh.finish(Data::<T> {
