@@ -390,7 +390,7 @@ mod suite {
         }
         claim(!credits.are_lost(0, 60), "less than half")?;
         credits.abandon(4);
-        // The clock wraps meanwhile.
+        // Five of nine. The clock wraps meanwhile.
         let start = Jiffies::MAX - 30;
         claim(!credits.are_lost(start, 60), "half of them are lost now")?;
         claim(credits.put(5) && credits.get(9), "others are answered")?;

@@ -139,7 +139,7 @@ impl WaitingReply {
         if let Answer::Provided { .. } = self.answer {
             return None;
         }
-        if let Some(ReplyMessage::Received(message)) = self.message.take() {
+        if let Some(ReplyMessage::Received(message)) = &self.message {
             let mut bytes = KVec::new();
             bytes.extend_from_slice(message.bytes(), GFP_NOWAIT).ok()?;
             self.message = Some(ReplyMessage::Copied(bytes));

@@ -263,7 +263,7 @@ impl Requester {
     fn check_often(&self) {
         self.schedule_check(FENCE_TIMEOUT);
         // This may have delayed a check that was wanted at once.
-        if self.has_deferred() {
+        if self.has_deferred() || self.regions_short.load(Relaxed) {
             self.schedule_check(0);
         }
     }

@@ -162,4 +162,5 @@ pub(super) fn send_reply(connection: &Connection, rqst: &RpcRqst, came_by: u64) 
     buffer
         .post(len, None, || rqst.task().id())
         .map_err(|_| ENOTCONN)
+        .inspect_err(|_| requester.loss.report(LossReason::NotPosted))
 }

@@ -431,14 +431,16 @@ impl Connection {
     /// all clients would need too much memory. May sleep.
     #[cold]
     fn make_receives(&self) -> Result {
-        let wanted = self.qp.lock().flow.grant.for_credits();
-        let made = self.post_receives();
-        self.change_grant(|grant| grant.made(wanted, made.is_ok()));
+        let (all, for_credits) = {
+            let grant = &self.qp.lock().flow.grant;
+            (grant.receives(), grant.for_credits())
+        };
+        let made = self.post_receives(all);
+        self.change_grant(|grant| grant.made(for_credits, made.is_ok()));
         made
     }
 
-    fn post_receives(&self) -> Result {
-        let wanted = self.qp.lock().flow.grant.receives();
+    fn post_receives(&self, wanted: u32) -> Result {
         let bytes = (wanted as usize).saturating_mul(self.qp.plan().receive_size);
         self.qp.handler().share.lock().grow(bytes)?;
         self.qp.grow_receives(wanted)?;
@@ -452,7 +454,8 @@ impl Connection {
         if !self.change_grant(|grant| grant.expect_done(most)) {
             return Err(EMSGSIZE);
         }
-        self.post_receives()
+        let wanted = self.qp.lock().flow.grant.receives();
+        self.post_receives(wanted)
             .inspect_err(|_| self.change_grant(Grant::put_done))
     }
 

@@ -291,7 +291,9 @@ impl Credits {
         }
         // With no Call outstanding nothing is lost with the connection. Dropped probes alone do not
         // matter, as long as there are other credits.
-        all || (abandoned != 0 && self.calls == 0) || abandoned > self.grant / 2
+        // Otherwise more than half have to be, and not the one of a grant that became small.
+        let most = abandoned > (self.grant / 2).max(1);
+        all || (abandoned != 0 && self.calls == 0) || most
     }
 
     /// Returns whether credits have been lost for `patience`, and no Reply came late meanwhile.
