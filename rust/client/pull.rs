@@ -7,10 +7,7 @@
 
 use crate::{
     client::{
-        answer::{
-            complete,
-            LIMITS, //
-        },
+        answer::complete,
         call::{
             Answer,
             Call,
@@ -54,9 +51,8 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
-    Message,
     ReadChunk,
-    ReplyPayload, //
+    ReadList, //
 };
 
 /// Begins to pull the Reply of an RPC whose memory no peer can reach.
@@ -166,15 +162,9 @@ fn with_room(requester: &Requester, rqst: PinnedRqst<Call>, reason: LossReason) 
     requester.loss.report(reason);
 }
 
-/// Returns the chunk that a message provides.
+/// Returns the chunk that a message provides, which was decoded when it came.
 fn chunk(message: &[u8]) -> Option<ReadChunk<'_>> {
-    let Ok(Message::Call(call)) = Message::decode(message, &LIMITS) else {
-        return None;
-    };
-    match call.as_provided_reply().ok()?.payload {
-        ReplyPayload::Provided(chunk) => Some(chunk),
-        _ => None,
-    }
+    ReadList::find(message)?.position_zero()
 }
 
 /// Posts the RDMA Reads. Gives back the Reply if none was posted.

@@ -62,6 +62,7 @@ use xdr::{
     CallPayload,
     Direction,
     ReadChunk,
+    ReadList,
     Rejected,
     Reply,
     ReplyPayload,
@@ -241,7 +242,7 @@ fn dispose_reads<'c>(
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
     if let CallPayload::Inline(inline) = &call.payload {
-        if !call.reduces_eligible_inline(inline.bytes) {
+        if !call.reads.reduces_eligible_inline(inline.bytes) {
             return Disposition::Refuse(refusal(call.xid, Reason::Chunks));
         }
     }
@@ -297,7 +298,7 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
     } = KBox::into_inner(reading);
     let right = |memory: &TransferMemory| match place {
         Place::Within { .. } => true,
-        Place::LongCall => verify_long_call(connection, &request, memory),
+        Place::LongCall => verify_long_call(&request, memory),
     };
     let argument = match (memory.filter(right), place) {
         (Some(memory), Place::Within { offset, position }) => {
@@ -318,11 +319,7 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
 /// Returns whether a message that was read agrees with its header, which came before it.
 // Not inlined: its buffer would be on the stack of all requests.
 #[inline(never)]
-fn verify_long_call(
-    connection: &Connection,
-    (message, ctx): &Request,
-    memory: &TransferMemory,
-) -> bool {
+fn verify_long_call((message, ctx): &Request, memory: &TransferMemory) -> bool {
     let mut beginning = [0; BEGINNING];
     let len = memory.len().min(BEGINNING);
     let Some(rpc) = beginning.get_mut(..len) else {
@@ -339,10 +336,8 @@ fn verify_long_call(
         memory.copy_to(position, &mut word).ok()?;
         Some(u32::from_be_bytes(word))
     };
-    match xdr::Message::decode(message.bytes(), &connection.limits) {
-        Ok(xdr::Message::Call(call)) => is_call && call.reduces_eligible(rpc, word),
-        _ => false,
-    }
+    let reads = ReadList::find(message.bytes());
+    is_call && reads.is_some_and(|reads| reads.reduces_eligible(rpc, word))
 }
 
 /// Prepares the RDMA Reads for the Read chunks of a Call. `EMSGSIZE` for chunks that cannot be

@@ -5,9 +5,9 @@
 use crate::{
     rpc::CallHeader,
     wire::Reader,
-    Call,
     DecodeError,
-    ReadChunk, //
+    ReadChunk,
+    ReadList, //
 };
 
 const NFS: u32 = 100_003;
@@ -27,9 +27,9 @@ const NF4LNK: u32 = 5;
 const WRITE_DATA: u64 = 36;
 const CREATE_TEXT: u64 = 12;
 
-impl Call<'_> {
-    /// Checks as [`Self::reduces_eligible`] a Call whose RPC message is `inline`, which Read chunks
-    /// are taken out of.
+impl ReadList<'_> {
+    /// Checks as [`Self::reduces_eligible`] the list of a Call whose RPC message is `inline`, which
+    /// Read chunks are taken out of.
     pub fn reduces_eligible_inline(&self, inline: &[u8]) -> bool {
         self.reduces_eligible(inline, |position, reduced| {
             let at = usize::try_from(position.checked_sub(reduced)?).ok()?;
@@ -55,7 +55,7 @@ impl Call<'_> {
         word: impl Fn(u64, u64) -> Option<u32>,
     ) -> bool {
         // They come in ascending order.
-        let mut chunks = self.reads.data_chunks();
+        let mut chunks = self.data_chunks();
         let Some(first) = chunks.next() else {
             return true;
         };
@@ -75,7 +75,7 @@ impl Call<'_> {
             (NFS, 3, 10) => in_front_of_item(arguments, symlink_3),
             (NFS, 4, 1) => {
                 let end = size.saturating_add(COMPOUND);
-                return has_items(self.reads.data_chunks(), end, word);
+                return has_items(self.data_chunks(), end, word);
             }
             _ => None,
         };

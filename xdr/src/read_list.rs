@@ -54,7 +54,7 @@ impl ReadSegment {
 ///
 /// Every Position is a multiple of four and, unless it is zero, not inside the smallest RPC Call
 /// header; no segment wraps; the list is within the [`Limits`] it was decoded with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadList<'a> {
     /// Listed read segments, each with its "present" word; the final zero is left out.
     raw: &'a [u8],

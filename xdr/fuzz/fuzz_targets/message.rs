@@ -79,7 +79,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert_eq!(segments, call.reads.segments().count());
         if let CallPayload::Inline(inline) = call.payload {
-            let _ = call.reduces_eligible_inline(inline.bytes);
+            let _ = call.reads.reduces_eligible_inline(inline.bytes);
         }
     }
 });

@@ -69,7 +69,7 @@ fn with_call<R>(
 /// Returns whether the Read chunks of an inline Call may be where they are.
 fn allows(procedure: Procedure, arguments: &[u32], chunks: &[Chunk]) -> Result<bool, &'static str> {
     with_call(procedure, arguments, chunks, |call, rpc| {
-        call.reduces_eligible_inline(rpc)
+        call.reads.reduces_eligible_inline(rpc)
     })
 }
 
@@ -163,7 +163,11 @@ fn check_not_eligible(words: &mut [u32; 160]) -> Check {
     }
     // A header that is not whole where the chunk begins.
     let cut = with_call((NFS, 3, 7), &[0; 30], &[(48, 100)], |call, rpc| {
-        (0..48).all(|len| !call.reduces_eligible_inline(rpc.get(..len).unwrap_or(&[])))
+        (0..48).all(|len| {
+            !call
+                .reads
+                .reduces_eligible_inline(rpc.get(..len).unwrap_or(&[]))
+        })
     })?;
     require(cut, "a header that is cut off")?;
     // Under integrity and privacy; the words of a WRITE are behind either of them.
@@ -174,7 +178,7 @@ fn check_not_eligible(words: &mut [u32; 160]) -> Check {
                 rpc.get_mut(..64).ok_or("there is room")?,
                 &crate::vectors::gss_call_header(service),
             )?;
-            Ok::<_, &'static str>(call.reduces_eligible_inline(&rpc))
+            Ok::<_, &'static str>(call.reads.reduces_eligible_inline(&rpc))
         })??;
         require(found == allowed, "integrity and privacy")?;
     }
@@ -252,7 +256,7 @@ fn check_whole() -> Check {
         (&[(48, 40), (88, 8)], false),
     ] {
         let found = with_call((NFS, 4, 1), &whole, chunks, |call, rpc| {
-            call.reduces_eligible(rpc, |position, _| {
+            call.reads.reduces_eligible(rpc, |position, _| {
                 let at = usize::try_from(position).ok()?;
                 Reader::new(rpc.get(at..)?).word().ok()
             })

@@ -8,12 +8,15 @@ use super::{
         patched,
         SPACE, //
     },
+    message,
     require,
     Check, //
 };
 use crate::{
     vectors,
+    Message,
     Offer,
+    ReadList,
     ReplyPlace::{
         self,
         Inline,
@@ -139,6 +142,12 @@ fn check_parts() -> Check {
             "segments of a Write list",
         )?;
     }
+    for &(name, bytes) in vectors::VALID {
+        if let Message::Call(call) = message(bytes)? {
+            require(ReadList::find(bytes) == Some(call.reads), name)?;
+        }
+    }
+    require(ReadList::find(&[]).is_none(), "no list")?;
     let cut = vectors::REPLY_CHUNK.get(..67).ok_or("a long vector")?;
     require(Offer::find(cut).is_none(), "a message that is shorter")?;
     require(Offer::find(&[]).is_none(), "no message")

@@ -63,6 +63,16 @@ impl<'a> Offer<'a> {
     }
 }
 
+impl<'a> ReadList<'a> {
+    /// Reads the list once more in a message that was decoded, where it needs no check now. `None`
+    /// in a message that is shorter.
+    pub fn find(message: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader::new(message);
+        FixedHeader::read(&mut reader).ok()?;
+        Self::read(&mut reader).ok()
+    }
+}
+
 /// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
 #[derive(Default)]
 struct Lists<'a> {

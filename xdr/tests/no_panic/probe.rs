@@ -19,6 +19,7 @@ use xdr::{
     Offer,
     PrivateData,
     Pulls,
+    ReadList,
     Rejected,
     Reply,
     ReplyPayload,
@@ -44,7 +45,9 @@ pub fn decode(bytes: &[u8], limits: &Limits, visit: fn(u32, Segment)) -> Result<
                 .segments()
                 .for_each(|entry| visit(entry.position, entry.segment));
             if let CallPayload::Inline(inline) = call.payload {
-                let eligible = call.reduces_eligible(inline.bytes, |at, _| u32::try_from(at).ok());
+                let eligible = call
+                    .reads
+                    .reduces_eligible(inline.bytes, |at, _| u32::try_from(at).ok());
                 visit(u32::from(eligible), Segment::default());
             }
             if let Ok(reply) = call.as_provided_reply() {
@@ -99,7 +102,7 @@ pub fn encode_bare(buffer: &mut [u8], xid: u32, credits: u32) -> Result<usize, E
 
 #[no_mangle]
 pub fn offer(call: &Call<'_>, bytes: &[u8]) -> Option<bool> {
-    Some(Offer::find(bytes)? == call.offer())
+    Some(Offer::find(bytes)? == call.offer() && ReadList::find(bytes)? == call.reads)
 }
 
 #[no_mangle]

@@ -30,6 +30,7 @@ use xdr::{
     Offer,
     PrivateData,
     Pulls,
+    ReadList,
     ReplyPayload,
     ReplyPlace,
     ReturnError,
@@ -114,6 +115,7 @@ fn check_accepted(message: &Message<'_>, bytes: &[u8]) -> Result<(), TestCaseErr
     }
     if let Message::Call(call) = message {
         prop_assert_eq!(Offer::find(bytes), Some(call.offer()));
+        prop_assert_eq!(ReadList::find(bytes), Some(call.reads));
         let Model::Rpc(rpc) = model::lift(message) else {
             unreachable!()
         };
