@@ -10,7 +10,7 @@
 //!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered
 //!   ([`Rejected::answer`]).
 //! - [`Encoder`] writes a header in one pass.
-//! - [`Call::reduces_eligible`] tells which Read chunks the NFS binding forbids ([RFC 8267]).
+//! - [`ReadList::reduces_eligible`] tells which Read chunks the NFS binding forbids ([RFC 8267]).
 //! - [`Reply::written`] and its siblings compare returned chunks with what was offered.
 //! - [`PrivateData`] is the message that peers exchange while they connect.
 //!
