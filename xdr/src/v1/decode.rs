@@ -44,11 +44,7 @@ impl<'a> Message<'a> {
             limits,
             direction: None,
         };
-        decoder.message().map_err(|reason| Rejected {
-            header: FixedHeader::peek(bytes).filter(|_| bytes.len() >= MIN_HEADER),
-            direction: decoder.direction,
-            reason,
-        })
+        decoder.message()
     }
 }
 
@@ -145,34 +141,55 @@ struct Decoder<'a, 'l> {
 }
 
 impl<'a> Decoder<'a, '_> {
-    fn message(&mut self) -> Result<Message<'a>, DecodeError> {
+    // Fails with what it returns in the end, so that no message is moved on the way.
+    fn message(&mut self) -> Result<Message<'a>, Rejected> {
         let mut reader = Reader::new(self.bytes);
-        let header = FixedHeader::read(&mut reader).map_err(|_| DecodeError::Short)?;
-        let is_short = self.bytes.len() < MIN_HEADER;
+        let read = FixedHeader::read(&mut reader);
+        let header = read.map_err(|_| self.rejected(DecodeError::Short))?;
         // This value is fixed for all versions, and an error is never answered with an error.
         if header.procedure == RDMA_ERROR {
-            let error = ErrorMessage::decode(&header, &mut reader);
-            return error.map(Message::Error).map_err(|reason| match is_short {
-                true => DecodeError::Short,
-                false => reason,
-            });
+            return match ErrorMessage::decode(&header, &mut reader) {
+                Ok(error) => Ok(Message::Error(error)),
+                Err(_) if self.is_short() => Err(self.rejected(DecodeError::Short)),
+                Err(reason) => Err(self.rejected(reason)),
+            };
         }
-        if is_short {
+        self.check(&header)
+            .map_err(|reason| self.rejected(reason))?;
+        let lists = self.lists(&mut reader);
+        let lists = lists.map_err(|reason| self.rejected(reason))?;
+        match header.procedure {
+            RDMA_MSG => self.inline(&header, lists, reader),
+            _ => lists.long(&header).map_err(|reason| self.rejected(reason)),
+        }
+    }
+
+    #[cold]
+    fn rejected(&self, reason: DecodeError) -> Rejected {
+        Rejected {
+            header: FixedHeader::peek(self.bytes).filter(|_| !self.is_short()),
+            direction: self.direction,
+            reason,
+        }
+    }
+
+    const fn is_short(&self) -> bool {
+        self.bytes.len() < MIN_HEADER
+    }
+
+    /// Checks the fixed fields of a message that is no error.
+    fn check(&self, header: &FixedHeader) -> Result<(), DecodeError> {
+        if self.is_short() {
             return Err(DecodeError::Short);
         }
         if header.version != VERSION {
             return Err(DecodeError::Version(header.version));
         }
         match header.procedure {
-            RDMA_MSG | RDMA_NOMSG => (),
-            RDMA_MSGP => return Err(DecodeError::Msgp),
-            RDMA_DONE => return Err(DecodeError::Done),
-            other => return Err(DecodeError::Procedure(other)),
-        }
-        let lists = self.lists(&mut reader)?;
-        match header.procedure {
-            RDMA_MSG => self.inline(&header, lists, reader),
-            _ => lists.long(&header),
+            RDMA_MSG | RDMA_NOMSG => Ok(()),
+            RDMA_MSGP => Err(DecodeError::Msgp),
+            RDMA_DONE => Err(DecodeError::Done),
+            other => Err(DecodeError::Procedure(other)),
         }
     }
 
@@ -199,29 +216,32 @@ impl<'a> Decoder<'a, '_> {
         header: &FixedHeader,
         lists: Lists<'a>,
         reader: Reader<'a>,
-    ) -> Result<Message<'a>, DecodeError> {
+    ) -> Result<Message<'a>, Rejected> {
         let inline = Inline {
             offset: reader.since(Reader::new(self.bytes)).len(),
             bytes: reader.rest(),
         };
-        let rpc = RpcPrefix::peek(inline.bytes).ok_or(DecodeError::ShortPayload)?;
+        let Some(rpc) = RpcPrefix::peek(inline.bytes) else {
+            return Err(self.rejected(DecodeError::ShortPayload));
+        };
         self.direction = rpc.direction().or(self.direction);
         if rpc.xid != header.xid {
-            return Err(DecodeError::XidMismatch);
+            return Err(self.rejected(DecodeError::XidMismatch));
         }
         match rpc.direction() {
             Some(Direction::Call) => {
                 if !lists.reads.is_empty() {
                     // Widening: no supported target has a usize of more than 64 bits.
-                    lists.reads.check_inline(inline.bytes.len() as u64)?;
+                    let fit = lists.reads.check_inline(inline.bytes.len() as u64);
+                    fit.map_err(|reason| self.rejected(reason))?;
                 }
                 Ok(lists.call(header, CallPayload::Inline(inline)))
             }
             Some(Direction::Reply) if lists.reads.is_empty() => {
                 Ok(lists.reply(header, ReplyPayload::Inline(inline)))
             }
-            Some(Direction::Reply) => Err(DecodeError::ReadListInReply),
-            None => Err(DecodeError::MsgType(rpc.msg_type)),
+            Some(Direction::Reply) => Err(self.rejected(DecodeError::ReadListInReply)),
+            None => Err(self.rejected(DecodeError::MsgType(rpc.msg_type))),
         }
     }
 }
