@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::{
-    kapi::page::tests::read_pages,
+    kapi::sunrpc::Given,
     kunit::{
         claim,
         same, //
@@ -143,13 +143,13 @@ mod suite {
 
     #[test]
     fn nothing_is_behind_an_empty_chunk() -> Result {
-        let of = |len| read_pages(len).map(|memory| Argument::reduced(28, 80, memory));
+        let of = |len| Argument::reduced(28, 80, Given::test(len));
         claim(
-            matches!(of(0)?, Argument::Inline { offset: 28 }),
+            matches!(of(0), Argument::Inline { offset: 28 }),
             "a head alone",
         )?;
         claim(
-            matches!(of(1)?, Argument::Reduced { position: 80, .. }),
+            matches!(of(1), Argument::Reduced { position: 80, .. }),
             "a head, a page and a tail",
         )
     }

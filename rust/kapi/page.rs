@@ -6,7 +6,7 @@ mod covers;
 mod list;
 mod memory;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(crate) mod tests;
+mod tests;
 
 pub(crate) use self::memory::TransferMemory;
 pub(super) use self::{

@@ -67,5 +67,6 @@ pub(crate) use self::{
         CLIENT,
         REVERSE, //
     },
-    setup::Unmounted, //
+    setup::Unmounted,
+    svc::Given, //
 };

@@ -99,10 +99,10 @@ impl SvcItem<Connection> for RecvItem {
     ) -> Result<Option<(Request, Argument)>> {
         let message = match self {
             RecvItem::Message(message) => message,
-            RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading)),
+            RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading, rqst)),
         };
         let disposition = dispose(connection, &message, rqst);
-        settle(connection, message, disposition)
+        settle(connection, message, disposition, rqst)
     }
 }
 
@@ -111,6 +111,7 @@ fn settle(
     connection: &Connection,
     message: RecvBuf,
     disposition: Disposition<'_>,
+    rqst: &mut SvcRqst<'_>,
 ) -> Result<Option<(Request, Argument)>> {
     match disposition {
         Disposition::Execute(ctx, offset) => {
@@ -124,7 +125,7 @@ fn settle(
                 connection.close();
                 return Err(ENOMEM);
             };
-            return read(connection, transfer, reading);
+            return read(connection, transfer, reading, rqst);
         }
         Disposition::Later(xid, turn) => {
             // If no other Calls are using regions, there will never be enough.
@@ -267,13 +268,14 @@ fn read(
     connection: &Connection,
     transfer: RwBuilder<'_, Responder>,
     mut reading: KBox<PendingRead>,
+    rqst: &mut SvcRqst<'_>,
 ) -> Result<Option<(Request, Argument)>> {
     let (handler, xid) = (connection.qp.handler(), reading.request.1.xid);
     if transfer.is_empty() {
         // All of its chunks are.
         reading.memory = Some(transfer.into_memory());
         handler.end_read();
-        return Ok(read_done(connection, reading));
+        return Ok(read_done(connection, reading, rqst));
     }
     let reads = transfer.pieces();
     let Err(e) = transfer.read(Some(xid), reading) else {
@@ -290,7 +292,11 @@ fn read(
 }
 
 /// Returns a Call that was read completely, with its argument; none if it must not be executed.
-fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Request, Argument)> {
+fn read_done(
+    connection: &Connection,
+    reading: KBox<PendingRead>,
+    rqst: &mut SvcRqst<'_>,
+) -> Option<(Request, Argument)> {
     let PendingRead {
         request,
         place,
@@ -302,9 +308,11 @@ fn read_done(connection: &Connection, reading: KBox<PendingRead>) -> Option<(Req
     };
     let argument = match (memory.filter(right), place) {
         (Some(memory), Place::Within { offset, position }) => {
-            Argument::reduced(offset, position, memory)
+            Argument::reduced(offset, position, rqst.give(memory))
         }
-        (Some(memory), Place::LongCall) => Argument::Long { memory },
+        (Some(memory), Place::LongCall) => Argument::Long {
+            pages: rqst.give(memory),
+        },
         (None, _) => {
             let (message, ctx) = request;
             drop(message);

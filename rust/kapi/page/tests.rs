@@ -11,12 +11,6 @@ use crate::{
     },
 };
 
-/// Returns the memory that a chunk of that length has filled.
-pub(crate) fn read_pages(len: usize) -> Result<TransferMemory> {
-    let list = Array::new(len.div_ceil(PAGE_SIZE))?.take(len.div_ceil(PAGE_SIZE))?;
-    TransferMemory::new(list, len)
-}
-
 /// Neither a head nor a tail.
 const NOWHERE: [(*const u8, usize); 2] = [(core::ptr::null(), 0); 2];
 

@@ -133,11 +133,11 @@ impl<T: SvcListener> SvcOps<T> {
             return Ok(0);
         };
         let bytes = message.memory();
-        let context = Context::<T> {
+        let context = init!(Context::<T> {
             message: Some(message),
             payloads: Payloads::default(),
-        };
-        let context = KBox::new(context, GFP_KERNEL)?;
+        });
+        let context = KBox::init(context, GFP_KERNEL)?;
         // SAFETY: The message stays in the context until `release_ctxt`, or `sendto`, which has
         // the argument forgotten; nobody looks at it before that.
         let len = unsafe { rqst.set_argument(bytes, argument) };

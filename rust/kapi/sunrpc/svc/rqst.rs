@@ -23,28 +23,40 @@ use kernel::{
 pub(crate) enum Argument {
     /// In the bytes received, from `offset` on.
     Inline { offset: usize },
-    /// There, too, but for the memory at `position`.
+    /// There, too, but for the pages at `position`.
     Reduced {
         offset: usize,
         position: usize,
-        memory: TransferMemory,
+        pages: Given,
     },
-    /// In memory alone.
-    Long { memory: TransferMemory },
+    /// In the pages alone.
+    Long { pages: Given },
+}
+
+/// The bytes that [`SvcRqst::give`] has put into the pages of a thread; none if it had no room.
+pub(crate) struct Given(Option<usize>);
+
+impl Given {
+    /// Claims that there are so many.
+    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+    pub(crate) fn test(len: usize) -> Self {
+        Self(Some(len))
+    }
 }
 
 impl Argument {
-    /// Describes what was received from `offset` on, but for the memory at `position` of that.
+    /// Describes what was received from `offset` on, but for the pages at `position` of that.
     ///
-    /// Behind no memory is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a request off,
-    /// takes a tail without pages for a part of the head, and copies what is in front of that.
-    pub(crate) fn reduced(offset: usize, position: usize, memory: TransferMemory) -> Self {
-        match memory.len() {
-            0 => Self::Inline { offset },
+    /// Behind no bytes of pages is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a
+    /// request off, takes a tail without pages for a part of the head, and copies what is in front
+    /// of that.
+    pub(crate) fn reduced(offset: usize, position: usize, pages: Given) -> Self {
+        match pages {
+            Given(Some(0)) => Self::Inline { offset },
             _ => Self::Reduced {
                 offset,
                 position,
-                memory,
+                pages,
             },
         }
     }
@@ -129,14 +141,18 @@ impl<'a> SvcRqst<'a> {
         bytes: NonNull<[u8]>,
         argument: Argument,
     ) -> usize {
-        let (offset, position, memory) = match argument {
-            Argument::Inline { offset } => (offset, usize::MAX, None),
+        let (offset, position, paged) = match argument {
+            Argument::Inline { offset } => (offset, usize::MAX, 0),
             Argument::Reduced {
                 offset,
                 position,
-                memory,
-            } => (offset, position, Some(memory)),
-            Argument::Long { memory } => return self.set_long(memory),
+                pages: Given(Some(paged)),
+            } => (offset, position, paged),
+            Argument::Long {
+                pages: Given(Some(paged)),
+            } => return self.set_long(paged),
+            // What is behind them would be taken for them.
+            _ => return 0,
         };
         let len = bytes.len();
         let begin = offset.min(len);
@@ -145,19 +161,10 @@ impl<'a> SvcRqst<'a> {
             iov_base: bytes.cast::<u8>().as_ptr().wrapping_add(from).cast(),
             iov_len: to - from,
         };
-        let paged = match memory {
-            None => 0,
-            // What is behind it would be taken for it.
-            Some(memory) => match (memory.len(), self.give(memory)) {
-                (len, 0) if len != 0 => return 0,
-                (_, given) => given,
-            },
-        };
         self.describe(part(begin, end), 0, paged, part(end, len))
     }
 
-    fn set_long(&mut self, memory: TransferMemory) -> usize {
-        let length = self.give(memory);
+    fn set_long(&mut self, length: usize) -> usize {
         // Of an argument without bytes no page was given, and the thread's may have been taken.
         let head = match self.pages().first() {
             Some(page) if !page.is_null() => bindings::kvec {
@@ -194,10 +201,13 @@ impl<'a> SvcRqst<'a> {
         len
     }
 
-    /// Puts the memory of an argument in the place of the thread's. Returns its length: none if it
-    /// is more than this thread has room for, though another of the service had.
-    fn give(&mut self, memory: TransferMemory) -> usize {
+    /// Puts the memory of an argument in the place of the thread's, if this thread has room for as
+    /// much as another of the service had.
+    pub(crate) fn give(&mut self, memory: TransferMemory) -> Given {
+        if memory.len() == 0 {
+            return Given(Some(0));
+        }
         // SAFETY: The thread has filled the array with pages before it takes a request.
-        unsafe { memory.put_into(self.pages()) }.unwrap_or(0)
+        Given(unsafe { memory.put_into(self.pages()) }.ok())
     }
 }
