@@ -110,6 +110,30 @@ mod suite {
     }
 
     #[test]
+    fn as_many_are_requested_as_can_be_used() -> Result {
+        for (max, requested) in [(0, 1), (1, 1), (128, 128), (u32::from(u16::MAX), 65535)] {
+            same("requested", Bench::new(max)?.requested(), requested)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_reply_brings_a_credit_and_a_grant() -> Result {
+        let mut credits = Bench::new(8)?;
+        claim(credits.get(1), "the first")?;
+        let first = credits.take(1);
+        // One is kept for the probe.
+        same("Calls", credits.answered(first, Some(8)), Some(7))?;
+        claim(!credits.is_any(), "its credit is back")?;
+        claim(credits.get(2), "the second")?;
+        same("no news", credits.answered(None, Some(8)), None)?;
+        claim(credits.is_any(), "the Reply is still needed")?;
+        let second = credits.take(2);
+        same("malformed", credits.answered(second, None), None)?;
+        claim(!credits.is_any(), "its credit is back, too")
+    }
+
+    #[test]
     fn grants_are_clamped() -> Result {
         for (max, wire, expected) in [
             (128, 0, 1),
