@@ -7,12 +7,9 @@ use super::{
     super::request::only_key,
     *, //
 };
-use crate::{
-    kunit::{
-        claim,
-        same, //
-    },
-    transport::header::encode_reply, //
+use crate::kunit::{
+    claim,
+    same, //
 };
 use xdr::{
     Call,
@@ -107,7 +104,9 @@ fn stream(layout: &ReplyLayout<'_>) -> Result<KVec<(usize, usize)>> {
 /// Writes the header of the Reply.
 fn header(layout: &ReplyLayout<'_>, to: &mut [u8], long: Option<u32>) -> Result<usize> {
     let place = long.map_or(ReplyPlace::Inline, ReplyPlace::ReplyChunk);
-    let encoded = encode_reply(to, XID, layout.offer, layout.written(), place);
+    let encoded = layout
+        .offer
+        .encode_reply(to, XID, 0, layout.written(), place);
     encoded.map_err(|_| EMSGSIZE)
 }
 

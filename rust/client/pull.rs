@@ -38,13 +38,7 @@ use crate::{
             memalloc::MemoryScope, //
         },
     },
-    transport::{
-        segment_cursor::SegmentCursor,
-        send_buffer::{
-            Attached,
-            Purpose, //
-        },
-    },
+    transport::{segment_cursor::SegmentCursor, send_buffer::Purpose},
 };
 use kernel::{
     prelude::*,
@@ -314,11 +308,8 @@ pub(super) fn send_done(
         .send_buffer(Purpose::Queued)
         .and_then(|mut buffer| {
             buffer.done(xid)?;
-            let with = Attached {
-                invalidate: key,
-                ..Attached::default()
-            };
-            buffer.send(0, with)
+            buffer.invalidate(key);
+            buffer.send(0)
         });
     trace::done(xid, key, sent);
     match sent {

@@ -49,14 +49,12 @@ use crate::{
         },
         header::Refusal,
         plan::Plan,
+        provided::Provided,
         provided_total::ProvidedShare,
-        providing::Providing,
         send_buffer::{
-            Attached,
             Purpose,
             SendBuffer, //
         },
-        transfer::RwBuilder, //
     },
 };
 use kernel::{
@@ -321,15 +319,6 @@ impl Handler for Responder {
     }
 }
 
-/// A Reply or an error message that is ready to be posted.
-pub(super) struct ReplySend<'a> {
-    /// The buffer, with the header.
-    pub(super) buffer: SendBuffer<'a, Responder>,
-    /// The number of bytes that follow the header.
-    pub(super) len: usize,
-    pub(super) with: Attached<'a, Responder>,
-}
-
 /// One connection.
 pub(crate) struct Connection {
     pub(super) qp: Arc<Endpoint<Responder>>,
@@ -384,11 +373,17 @@ impl Connection {
         posted.inspect_err(|e| trace::svcrdma_rq_post_err(|| (self.addresses.1, *e)))
     }
 
-    /// Posts the Reply of a Call that one of `threads` has executed. The grant follows the client's
-    /// use of it: `used` messages are in use. May sleep.
+    /// Posts the Reply of a Call that one of `threads` has executed, `len` bytes behind its header.
+    /// The grant follows the client's use of it: `used` messages are in use. May sleep.
     #[inline]
-    pub(super) fn reply(&self, reply: ReplySend<'_>, used: u32, threads: u32) -> Result {
-        self.post(reply)?;
+    pub(super) fn reply(
+        &self,
+        reply: SendBuffer<'_, Responder>,
+        len: usize,
+        used: u32,
+        threads: u32,
+    ) -> Result {
+        self.post(reply, len)?;
         if self.change_grant(|grant| grant.used(used, threads)) {
             // Without memory the grant stays as it is.
             let _ = self.make_receives();
@@ -396,18 +391,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Posts a Reply or an error message. May sleep.
+    /// Posts a Reply or an error message, `len` bytes behind its header. May sleep.
     #[inline]
-    fn post(&self, answer: ReplySend<'_>) -> Result {
-        let ReplySend {
-            buffer,
-            len,
-            mut with,
-        } = answer;
-        with.may_be_refused = buffer.header_len().saturating_add(len) > self.send_threshold;
-        let writes = with.writes.as_ref().map_or(0, RwBuilder::pieces);
-        let provided = with.provided.as_ref().map(Providing::bytes);
-        let posted = buffer.send(len, with);
+    fn post(&self, mut answer: SendBuffer<'_, Responder>, len: usize) -> Result {
+        if answer.header_len().saturating_add(len) > self.send_threshold {
+            answer.may_be_refused();
+        }
+        let writes = answer.written_pieces();
+        let provided = answer.provided().map(Provided::bytes);
+        let posted = answer.send(len);
         if let Some(bytes) = provided {
             posted.inspect_err(|_| self.change_grant(Grant::put_done))?;
             if let Some(pulls) = &self.pulls {
@@ -489,8 +481,7 @@ impl Connection {
             .send_buffer(Purpose::Message)
             .and_then(|mut buffer| {
                 buffer.refuse(&refusal)?;
-                let (len, with) = (0, Attached::default());
-                self.post(ReplySend { buffer, len, with })
+                self.post(buffer, 0)
             });
         if sent.is_err() {
             self.close();

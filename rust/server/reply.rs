@@ -14,7 +14,7 @@ use crate::{
     server::{
         connection::{
             Connection,
-            ReplySend, //
+            Responder, //
         },
         reply_layout::ReplyLayout,
         request::{
@@ -22,9 +22,15 @@ use crate::{
             Request, //
         },
     },
-    transport::header::{
-        Reason,
-        Refusal, //
+    transport::{
+        header::{
+            Reason,
+            Refusal, //
+        },
+        send_buffer::{
+            Purpose,
+            SendBuffer, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -39,10 +45,8 @@ impl SvcMessage<Connection> for Request {
         rqst: &mut SvcReply<'_>,
     ) -> Result {
         let (message, ctx) = self;
-        let ready = prepare(connection, &message, &ctx, payloads, rqst);
-        // The Receive goes back before the Reply that lets the client use it again.
-        let used = connection.put(message);
-        match ready.and_then(|ready| connection.reply(ready, used, rqst.threads())) {
+        let sent = send(connection, message, &ctx, payloads, rqst);
+        match sent {
             // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
             Err(e) if e == EMSGSIZE => connection.refuse(Refusal {
                 xid: ctx.xid,
@@ -58,15 +62,33 @@ impl SvcMessage<Connection> for Request {
     }
 }
 
-/// Fills a buffer with the Reply to a Call that was received as `message`, and prepares the RDMA
-/// Writes. `EMSGSIZE` if there is not enough room for it.
+/// Sends the Reply to a Call that was received as `message`. `EMSGSIZE` if there is not enough room
+/// for it.
+#[inline]
+fn send(
+    connection: &Connection,
+    message: RecvBuf,
+    ctx: &ReplyCtx,
+    payloads: &mut [Payload],
+    rqst: &mut SvcReply<'_>,
+) -> Result {
+    let mut buffer = connection.qp.send_buffer(Purpose::Message)?;
+    let prepared = prepare(connection, &mut buffer, &message, ctx, payloads, rqst);
+    // The Receive goes back before the Reply that lets the client use it again.
+    let used = connection.put(message);
+    connection.reply(buffer, prepared?, used, rqst.threads())
+}
+
+/// Fills a buffer with the Reply, and prepares the RDMA Writes. Returns the number of bytes behind
+/// its header.
 fn prepare<'c>(
     connection: &'c Connection,
+    buffer: &mut SendBuffer<'c, Responder>,
     message: &RecvBuf,
     ctx: &ReplyCtx,
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
-) -> Result<ReplySend<'c>> {
+) -> Result<usize> {
     let offer = ctx.offer(message)?;
     let payloads = match offer.is_empty() {
         true => &mut [],
@@ -74,7 +96,7 @@ fn prepare<'c>(
     };
     let (received, len) = (|| message.into(), rqst.result().len());
     let layout = ReplyLayout::new(received, ctx, &offer, payloads, len)?;
-    layout.prepare(connection, received, rqst)
+    layout.prepare(connection, buffer, received, rqst)
 }
 
 /// Returns the payloads of the result that may be placed in Write chunks.

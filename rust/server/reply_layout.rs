@@ -29,7 +29,6 @@ use crate::{
     server::{
         connection::{
             Connection,
-            ReplySend,
             Responder, //
         },
         pulls::Pulls,
@@ -38,12 +37,9 @@ use crate::{
     },
     transport::{
         header::ReplyPlace,
+        provided::Provided,
         segment_cursor::SegmentCursor,
-        send_buffer::{
-            Attached,
-            Purpose,
-            SendBuffer, //
-        },
+        send_buffer::SendBuffer,
         transfer::RwBuilder, //
     },
 };
@@ -147,6 +143,8 @@ impl<'a> ReplyLayout<'a> {
         buffer: &'b mut SendBuffer<'_, Responder>,
         place: ReplyPlace<'_>,
     ) -> Result<&'b mut [u8]> {
+        buffer.set_xid(self.ctx.xid);
+        buffer.invalidate(self.ctx.key);
         buffer.reply(self.ctx.xid, self.offer, self.written(), place)
     }
 
@@ -168,20 +166,20 @@ impl<'a> ReplyLayout<'a> {
         }
     }
 
-    /// Fills a buffer, and prepares the RDMA Writes.
+    /// Fills a buffer, and prepares the RDMA Writes. Returns the number of bytes behind the header.
     #[inline]
     pub(super) fn prepare<'c>(
         &self,
         connection: &'c Connection,
+        buffer: &mut SendBuffer<'c, Responder>,
         received: impl Fn() -> CompletionId + Copy,
         rqst: &mut SvcReply<'_>,
-    ) -> Result<ReplySend<'c>> {
-        let mut buffer = connection.qp.send_buffer(Purpose::Message)?;
+    ) -> Result<usize> {
         let size = self.offer.header_size();
         let whole = size.saturating_add(self.stream_len);
         let longest = connection.longest_inline(self.offer.reply_chunk.is_some());
         let long = if whole <= longest {
-            let room = self.header(&mut buffer, ReplyPlace::Inline)?;
+            let room = self.header(buffer, ReplyPlace::Inline)?;
             self.copy_stream(room, rqst)?;
             trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
             None
@@ -190,31 +188,23 @@ impl<'a> ReplyLayout<'a> {
             match (chunk, &connection.pulls) {
                 (Some(chunk), None) => must_fit(received, self.stream_len, &chunk)?,
                 (Some(chunk), Some(_)) if self.stream_len <= chunk.length() as usize => (),
-                (_, Some(pulls)) => return self.provided(connection, pulls, buffer, rqst),
+                (_, Some(pulls)) => {
+                    self.provided(connection, pulls, buffer, rqst)?;
+                    return Ok(0);
+                }
                 (None, None) => return Err(EMSGSIZE),
             }
-            self.header(&mut buffer, ReplyPlace::ReplyChunk(self.stream_len as u32))?;
+            self.header(buffer, ReplyPlace::ReplyChunk(self.stream_len as u32))?;
             chunk
         };
         let len = long.map_or(self.stream_len, |_| 0);
         if trace::on::svcrdma_encode_wseg() {
             self.trace_returned(buffer.id(), long.map_or(0, |_| self.stream_len));
         }
-        let transfer = if long.is_none() && self.places_nothing() {
-            None
-        } else {
-            Some(self.writes(connection, rqst, long)?)
-        };
-        Ok(ReplySend {
-            buffer,
-            len,
-            with: Attached {
-                xid: Some(self.ctx.xid),
-                invalidate: self.ctx.key,
-                writes: transfer,
-                ..Attached::default()
-            },
-        })
+        if long.is_some() || !self.places_nothing() {
+            buffer.write(self.writes(connection, rqst, long)?);
+        }
+        Ok(len)
     }
 
     /// Copies the Payload stream behind the header.
@@ -284,17 +274,14 @@ impl<'a> ReplyLayout<'a> {
         &self,
         connection: &'c Connection,
         pulls: &Pulls<Responder>,
-        buffer: SendBuffer<'c, Responder>,
+        buffer: &mut SendBuffer<'c, Responder>,
         rqst: &mut SvcReply<'_>,
-    ) -> Result<ReplySend<'c>> {
-        let id = buffer.id();
+    ) -> Result {
         let prepared = self.provide(connection, pulls, buffer, rqst);
         trace::svcrdma_provide(|| {
-            let made = prepared.as_ref().map(|ready| ready.with.provided.as_ref());
-            let segments = made.ok().flatten().map_or(0, |p| p.segments().len());
-            let result = trace::status(prepared.as_ref().map(|_| ()).map_err(|e| *e));
-            let length = self.stream_len as u32;
-            (id, self.ctx.xid, segments as u32, length, result)
+            let segments = buffer.provided().map_or(0, Provided::registrations);
+            let (length, result) = (self.stream_len as u32, trace::status(prepared));
+            (buffer.id(), self.ctx.xid, segments as u32, length, result)
         });
         prepared.inspect_err(|e| {
             if *e == EMSGSIZE {
@@ -307,9 +294,9 @@ impl<'a> ReplyLayout<'a> {
         &self,
         connection: &'c Connection,
         pulls: &Pulls<Responder>,
-        mut buffer: SendBuffer<'c, Responder>,
+        buffer: &mut SendBuffer<'c, Responder>,
         rqst: &mut SvcReply<'_>,
-    ) -> Result<ReplySend<'c>> {
+    ) -> Result {
         let (qp, limits, xid) = (&connection.qp, &pulls.limits, self.ctx.xid);
         let result = rqst.take_result()?;
         // Payloads in Write chunks are held with it.
@@ -321,30 +308,17 @@ impl<'a> ReplyLayout<'a> {
             part.skip(offset);
             provided.add(&mut part)
         })?;
-        self.header(&mut buffer, ReplyPlace::Provided(provided.segments()))?;
+        self.header(buffer, ReplyPlace::Provided(provided.segments()))?;
         if buffer.header_len() > connection.send_threshold {
             return Err(EMSGSIZE);
         }
-        let transfer = match self.places_nothing() {
-            true => None,
-            false => {
-                let memory = TransferMemory::kept(&pieces)?;
-                let transfer = qp.transfer(TransferKind::Write, memory, self.placed_parts())?;
-                Some(self.place(transfer)?)
-            }
-        };
+        if !self.places_nothing() {
+            let memory = TransferMemory::kept(&pieces)?;
+            let transfer = qp.transfer(TransferKind::Write, memory, self.placed_parts())?;
+            buffer.write(self.place(transfer)?);
+        }
+        buffer.provide(provided)?;
         // The RDMA_DONE for it takes a Receive without a credit.
-        connection.receive_one_more(limits.replies)?;
-        Ok(ReplySend {
-            buffer,
-            len: 0,
-            with: Attached {
-                xid: Some(xid),
-                invalidate: self.ctx.key,
-                writes: transfer,
-                provided: Some(provided),
-                ..Attached::default()
-            },
-        })
+        connection.receive_one_more(limits.replies)
     }
 }

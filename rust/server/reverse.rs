@@ -24,10 +24,7 @@ use crate::{
             inline_len,
             Direction, //
         },
-        send_buffer::{
-            Attached,
-            Purpose, //
-        },
+        send_buffer::Purpose, //
     },
 };
 use kernel::{
@@ -126,7 +123,7 @@ fn send(connection: &Connection, message: &RpcRqst) -> Result {
     body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
     message.note_sent();
     buffer
-        .send(body.len(), Attached::default())
+        .send(body.len())
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }

@@ -103,18 +103,6 @@ impl From<ErrorMessage> for Refusal {
     }
 }
 
-/// Writes the header of a Reply to the front of `to`. Returns its length.
-#[inline]
-pub(crate) fn encode_reply(
-    to: &mut [u8],
-    xid: u32,
-    offer: &Offer<'_>,
-    written: impl IntoIterator<Item = u32>,
-    place: ReplyPlace<'_>,
-) -> Result<usize, EncodeError> {
-    offer.encode_reply(to, xid, UNSTAMPED, written, place)
-}
-
 /// Writers of headers: each returns the room behind its header. `EMSGSIZE` if there is none.
 impl<H: Handler> SendBuffer<'_, H> {
     /// Writes the header of a message without chunks.
@@ -156,7 +144,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         place: ReplyPlace<'_>,
     ) -> Result<&mut [u8]> {
         self.write_header(Direction::Reply, |to| {
-            encode_reply(to, xid, offer, written, place)
+            offer.encode_reply(to, xid, UNSTAMPED, written, place)
         })
     }
 

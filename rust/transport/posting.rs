@@ -2,8 +2,8 @@
 
 //! The chain of each kind of post: its requests, whether it is signaled, and what each slot owns.
 //!
-//! After an error the connection is to be dropped. Whatever is not given back with the error counts
-//! as posted, since its state is unknown: the tear-down flushes it.
+//! After an error the connection is to be dropped. Whatever is not left with the poster counts as
+//! posted, since its state is unknown: the tear-down flushes it.
 
 use crate::{
     kapi::{
@@ -29,7 +29,6 @@ use crate::{
         work::{
             Message,
             Owned,
-            PostResult,
             Read,
             Waiter,
             Writes, //
@@ -67,7 +66,7 @@ impl<H: Handler> Sending<'_, H> {
     /// A slot is reserved for the invalidation of each registered region.
     pub(super) fn post_call(
         &mut self,
-        message: Message,
+        message: &mut Message,
         regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,
     ) -> Result {
@@ -76,23 +75,15 @@ impl<H: Handler> Sending<'_, H> {
         let n = registrations + 1;
         let fits = n <= self.ring().longest_chain() && self.sq_avail() >= n + registrations;
         if !self.ring().is_open() || !fits {
-            self.put_buffer(message.buffer);
             return Err(ENOTCONN);
         }
         for region in mapped {
             events::xprtrdma_mr_fastreg(|| (task(), region.covered().into()));
         }
         let posted = self.post_chain(message, regions, false, &task);
-        let posted = match posted {
-            Err((e, Some(message))) => {
-                self.put_buffer(message.buffer);
-                Err(e)
-            }
-            posted => {
-                self.reserved += registrations as u32;
-                posted.map_err(|(e, _)| e)
-            }
-        };
+        if message.is_posted() {
+            self.reserved += registrations as u32;
+        }
         posted.inspect_err(|e| {
             events::xprtrdma_post_send_err(|| (self.qp().cqs().0, task(), *e));
         })
@@ -100,7 +91,7 @@ impl<H: Handler> Sending<'_, H> {
 
     /// Posts a message whose turn it is.
     #[inline]
-    pub(super) fn post_message(&mut self, mut message: Message) -> PostResult<Message> {
+    pub(super) fn post_message(&mut self, message: &mut Message) -> Result {
         let mut provided = message.provided.take();
         // A provided Reply must be withdrawn in time.
         let signaled = provided.is_some();
@@ -108,63 +99,53 @@ impl<H: Handler> Sending<'_, H> {
             .as_deref_mut()
             .map(|provided| &mut provided.regions);
         let posted = self.post_chain(message, regions, signaled, || TaskId::NONE);
-        match (posted, provided) {
-            (posted, None) => posted,
-            (Err((e, Some(mut message))), provided) => {
-                message.provided = provided;
-                Err((e, Some(message)))
-            }
-            (posted, Some(provided)) => {
-                // Also if it is unknown what was posted: it goes with the tear-down then.
-                self.provided.add(provided);
-                posted
-            }
+        match provided {
+            // Also if it is unknown what was posted: it goes with the tear-down then.
+            Some(provided) if message.is_posted() => self.provided.add(provided),
+            provided => message.provided = provided,
         }
+        posted
     }
 
     /// Posts RDMA Writes, registrations and the Send of a message in one chain.
     #[inline]
     fn post_chain(
         &mut self,
-        mut message: Message,
+        message: &mut Message,
         regions: Option<&mut Regions>,
         signaled: bool,
         task: impl Fn() -> TaskId,
-    ) -> PostResult<Message> {
+    ) -> Result {
+        let Some(buffer) = &mut message.buffer else {
+            return Err(EINVAL);
+        };
+        if let Some(direction) = message.direction {
+            let word = self.flow.word(direction);
+            FixedHeader::set_credits(buffer.as_mut_slice(), word);
+        }
+        // A buffer that holds memory of others comes back soon.
+        let in_place = buffer.is_sent_in_place(message.len);
         let writes = message.writes();
         let n = regions
             .as_deref()
             .map_or(0, |regions| regions.mapped().len())
             + 1;
-        // A buffer that holds memory of others comes back soon.
-        let in_place = message.buffer.is_sent_in_place(message.len);
         let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
         if message.may_be_refused || writes != 0 {
             self.note_written(message.xid);
         }
-        if let Some(direction) = message.direction {
-            let word = self.flow.word(direction);
-            FixedHeader::set_credits(message.buffer.as_mut_slice(), word);
-        }
         trace::message_posted(H::ROLE, || {
             let flags = if signaled { SEND_SIGNALED } else { 0 };
             (
-                self.id_of(message.buffer.id),
+                self.id_of(message.number()),
                 message.invalidate,
                 task(),
                 flags,
             )
         });
-        let begun = match message.writes.take() {
-            None => self.ring_mut().begin(n).map_err(|e| (e, None)),
-            Some(writes) => self.begin_writes(message.xid, writes, n),
-        };
-        let mut chain = match begun {
-            Ok(chain) => chain,
-            Err((e, writes)) => {
-                message.writes = writes;
-                return Err((e, Some(message)));
-            }
+        let mut chain = match message.writes.take() {
+            None => self.ring_mut().begin(n)?,
+            Some(writes) => self.begin_writes(message, writes, n)?,
         };
         if let Some(regions) = regions {
             // Only these trace events ask for their names.
@@ -176,19 +157,23 @@ impl<H: Handler> Sending<'_, H> {
                 })
             });
         }
-        let owned = Owned::Send { xid: message.xid };
-        chain.send(message.buffer, message.len, message.invalidate, Some(owned));
-        chain.post(signaled).map_err(|e| (e, None))
+        if let Some(buffer) = message.buffer.take() {
+            let owned = Owned::Send { xid: message.xid };
+            chain.send(buffer, message.len, message.invalidate, Some(owned));
+        }
+        chain.post(signaled)
     }
 
-    /// Begins a chain of `n` requests behind RDMA Writes.
+    /// Begins a chain of `n` requests behind RDMA Writes of the message, which go back to it if it
+    /// does not begin.
     #[inline(never)]
     fn begin_writes(
         &mut self,
-        xid: Option<u32>,
+        message: &mut Message,
         writes: Writes,
         n: usize,
-    ) -> Result<WrChain<'_, H>, (Error, Option<Writes>)> {
+    ) -> Result<WrChain<'_, H>> {
+        let xid = message.xid;
         let Writes {
             transfer,
             number,
@@ -207,41 +192,41 @@ impl<H: Handler> Sending<'_, H> {
         };
         let begun = self.ring_mut().begin_behind(transfer, each, n);
         begun.map_err(|(e, transfer)| {
-            let writes = Writes {
+            message.writes = Some(Writes {
                 transfer,
                 number,
                 reply_chunk_from,
-            };
-            (e, Some(writes))
+            });
+            e
         })
     }
 
     /// Posts RDMA Reads.
-    pub(super) fn post_reads(
-        &mut self,
-        mut reading: Reading<Read<H::Cookie>>,
-    ) -> PostResult<Reading<Read<H::Cookie>>> {
+    pub(super) fn post_reads(&mut self, reads: &mut Option<Reading<Read<H::Cookie>>>) -> Result {
+        let mut reading = reads.take().ok_or(EINVAL)?;
         let id = self.id_of(reading.owned.number);
         reading.owned.posted = trace::read_posted(H::ROLE, id, &reading.transfer);
-        self.ring_mut().post_reads(reading)
+        self.ring_mut().post_reads(reading).map_err(|(e, left)| {
+            *reads = left;
+            e
+        })
     }
 
     /// Posts the local invalidations of a Reply that is withdrawn, if it is still in the table.
-    pub(super) fn post_withdrawal(&mut self, withdrawal: Withdrawal) -> PostResult<Withdrawal> {
-        let Withdrawal { number, registered } = withdrawal;
+    pub(super) fn post_withdrawal(&mut self, withdrawal: &mut Withdrawal) -> Result {
+        let (number, left) = (withdrawal.number, &mut withdrawal.registered);
         let (ring, pools) = self.parts();
         let Some(regions) = pools.provided.withdrawn_regions(number) else {
             return Ok(());
         };
-        let mut chain = ring.begin(registered).map_err(|e| (e, Some(withdrawal)))?;
-        let mut left = registered;
+        let mut chain = ring.begin(*left)?;
         regions.invalidate(&mut chain, |_| {
-            left = left.saturating_sub(1);
-            (left == 0).then_some(Owned::Withdrawn { number })
+            *left = left.saturating_sub(1);
+            (*left == 0).then_some(Owned::Withdrawn { number })
         });
         let posted = chain.post(true);
         self.unsignaled = 0;
-        posted.map_err(|e| (e, None))
+        posted
     }
 
     /// Posts the registration of a region that is never invalidated, alone.
@@ -266,7 +251,7 @@ impl<H: Handler> Sending<'_, H> {
         regions: &mut Regions,
         cookie: H::Cookie,
         waiter: Waiter,
-    ) -> PostResult<H::Cookie> {
+    ) -> Result<(), (Error, Option<H::Cookie>)> {
         let n = regions.registered().len();
         let mut chain = match self.ring_mut().begin(n) {
             Ok(chain) if n != 0 => chain,

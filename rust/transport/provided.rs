@@ -34,7 +34,7 @@ pub(crate) struct Provided {
 
 impl Provided {
     /// Returns the number of work requests that register its regions.
-    pub(super) fn registrations(&self) -> usize {
+    pub(crate) fn registrations(&self) -> usize {
         self.regions.mapped().len()
     }
 }
@@ -217,6 +217,6 @@ impl ProvidedTable {
 #[derive(Clone, Copy)]
 pub(super) struct Withdrawal {
     pub(super) number: u32,
-    /// The number of its registered regions.
+    /// The number of its registered regions; none once they are posted.
     pub(super) registered: usize,
 }

@@ -238,6 +238,16 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
+impl Provided {
+    /// Returns the number of bytes that its regions cover, before they are posted.
+    pub(crate) fn bytes(&self) -> usize {
+        let mapped = self.regions.mapped().iter();
+        mapped
+            .map(|region| region.covered().key.length as usize)
+            .sum()
+    }
+}
+
 impl<'a, H: Handler> Providing<'a, H> {
     /// Adds pieces of the Reply, behind those added before. `EMSGSIZE` if that needs more regions
     /// than there can be; otherwise the errors of [`Region::map`]. May sleep.

@@ -123,17 +123,13 @@ impl<H: Handler> Endpoint<H> {
     pub(super) fn post_with(
         &self,
         regions: &mut Regions,
-        message: Message,
+        message: &mut Message,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let mut queue = self.lock();
-        let posted = if regions.others_than(self.number()) {
-            queue.put_buffer(message.buffer);
-            Err(EINVAL)
-        } else {
-            queue.post_call(message, Some(regions), task)
+        let posted = match regions.others_than(self.number()) {
+            true => Err(EINVAL),
+            false => self.lock().post_call(message, Some(regions), task),
         };
-        drop(queue);
         posted.inspect_err(|_| self.unmap(regions))
     }
 

@@ -23,6 +23,7 @@ use crate::{
             Handler,
             Sending, //
         },
+        provided::Provided,
         providing::Providing,
         transfer::RwBuilder,
         work::{
@@ -41,40 +42,15 @@ use xdr::{
     Segment, //
 };
 
-/// A buffer for one Send. The tear-down waits for it before it unmaps its memory; the buffer can be
+/// A message that is being made, with a buffer for its Send and the work that goes with it, which
+/// may wait for its turn. The tear-down waits for the buffer before it unmaps its memory; it can be
 /// posted until the tear-down has begun.
 pub(crate) struct SendBuffer<'a, H: Handler> {
-    /// None only while it is dropped.
-    buffer: Option<DmaBuffer>,
-    /// The length of the header in bytes, and the direction of its message.
-    header: (usize, Option<Direction>),
+    pub(super) message: Message,
+    /// Keeps the tear-down from deregistering the regions of a provided Reply before they are
+    /// posted or given back.
+    poster: Option<Poster<'a>>,
     endpoint: &'a Endpoint<H>,
-}
-
-/// The work that goes with a message, which may wait for its turn.
-pub(crate) struct Attached<'a, H: Handler> {
-    /// The XID of the RPC, for the report of a failure.
-    pub(crate) xid: Option<u32>,
-    /// A key of the peer's that the Send invalidates.
-    pub(crate) invalidate: Option<u32>,
-    /// RDMA Writes in front of the Send.
-    pub(crate) writes: Option<RwBuilder<'a, H>>,
-    /// The Reply itself, if the peer is to pull it.
-    pub(crate) provided: Option<Providing<'a, H>>,
-    /// The peer may have no room for the Send.
-    pub(crate) may_be_refused: bool,
-}
-
-impl<H: Handler> Default for Attached<'_, H> {
-    fn default() -> Self {
-        Self {
-            xid: None,
-            invalidate: None,
-            writes: None,
-            provided: None,
-            may_be_refused: false,
-        }
-    }
 }
 
 /// The purpose of a buffer.
@@ -143,17 +119,20 @@ impl<H: Handler> Endpoint<H> {
     /// `ENOTCONN` when the connection ends.
     #[inline]
     pub(crate) fn send_buffer(&self, purpose: Purpose) -> Result<SendBuffer<'_, H>> {
-        let buffer = self.lock().get_buffer(purpose)?;
-        let buffer = match buffer {
-            Some(buffer) => buffer,
-            None => self.make_send_buffer(match purpose {
+        let pooled = self.lock().get_buffer(purpose)?;
+        let make = || {
+            self.make_send_buffer(match purpose {
                 Purpose::Queued | Purpose::Pooled => Maker::Handler,
                 Purpose::Call | Purpose::Message => Maker::Task,
-            })?,
+            })
         };
+        let buffer = pooled.map_or_else(make, Ok)?;
         Ok(SendBuffer {
-            buffer: Some(buffer),
-            header: (0, None),
+            message: Message {
+                buffer: Some(buffer),
+                ..Message::default()
+            },
+            poster: None,
             endpoint: self,
         })
     }
@@ -179,27 +158,66 @@ impl<H: Handler> Endpoint<H> {
 impl<'a, H: Handler> SendBuffer<'a, H> {
     /// Notes that a header of `len` bytes was written, of a message in that direction.
     pub(super) fn begin(&mut self, direction: Direction, len: usize) {
-        self.header = (len, Some(direction));
+        self.message.len = len;
+        self.message.direction = Some(direction);
     }
 
     /// Returns the length of the header.
     pub(crate) fn header_len(&self) -> usize {
-        self.header.0
+        self.message.len
     }
 
     /// Returns the name of its Send in trace events.
     pub(crate) fn id(&self) -> CompletionId {
-        let number = self.buffer.as_ref().map_or(0, |buffer| buffer.id);
-        CompletionId::new(self.endpoint.cqs().0, number)
+        CompletionId::new(self.endpoint.cqs().0, self.message.number())
     }
 
     /// Returns all bytes of the buffer.
     #[inline]
     pub(super) fn bytes(&mut self) -> &mut [u8] {
-        match &mut self.buffer {
+        match &mut self.message.buffer {
             Some(buffer) => buffer.as_mut_slice(),
             None => &mut [],
         }
+    }
+
+    /// Sets the XID of the RPC, for the report of a failure.
+    pub(crate) fn set_xid(&mut self, xid: u32) {
+        self.message.xid = Some(xid);
+    }
+
+    /// Sets the key of the peer's that the Send invalidates, if there is one.
+    pub(crate) fn invalidate(&mut self, key: Option<u32>) {
+        self.message.invalidate = key;
+    }
+
+    /// Notes that the peer may have no room for the Send.
+    pub(crate) fn may_be_refused(&mut self) {
+        self.message.may_be_refused = true;
+    }
+
+    /// Puts RDMA Writes in front of the Send.
+    pub(crate) fn write(&mut self, transfer: RwBuilder<'a, H>) {
+        self.message.writes = transfer.into_writes();
+    }
+
+    /// Returns the number of pieces of memory that are written in front of the Send.
+    pub(crate) fn written_pieces(&self) -> usize {
+        let writes = self.message.writes.as_ref();
+        writes.map_or(0, |writes| writes.transfer.pieces())
+    }
+
+    /// Makes it the message of a Reply that the peer is to pull. `ENOTCONN` when the connection
+    /// ends.
+    pub(crate) fn provide(&mut self, mut reply: Providing<'a, H>) -> Result {
+        self.poster = Some(self.endpoint.enter()?);
+        self.message.provided = reply.take();
+        Ok(())
+    }
+
+    /// Returns the Reply that the peer is to pull, if there is one.
+    pub(crate) fn provided(&self) -> Option<&Provided> {
+        self.message.provided.as_deref()
     }
 
     /// Covers pieces, as many as fit, with one more region of `regions`, and returns its segment;
@@ -224,31 +242,16 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.endpoint.padding(len, task)
     }
 
-    /// Posts the Send of the header and the `len` bytes that follow it, behind the work `with` it,
-    /// in one chain. It waits for its turn without the caller. A failure is reported with the XID.
+    /// Posts the Send of the header and the `len` bytes that follow it, behind the work with it, in
+    /// one chain. It waits for its turn without the caller.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection
     /// ends. If the device refuses it, [`Handler::failed`] is called.
     #[inline]
-    pub(crate) fn send(self, len: usize, with: Attached<'_, H>) -> Result {
-        let Attached {
-            xid,
-            invalidate,
-            writes,
-            // Its poster stays until this returns: the tear-down waits for mapped regions.
-            mut provided,
-            may_be_refused,
-        } = with;
-        let writes = writes.and_then(RwBuilder::into_writes);
-        let (endpoint, message) = self.into_message(len).ok_or(EINVAL)?;
-        endpoint.post_or_queue(Work::Message(Message {
-            xid,
-            invalidate,
-            writes,
-            provided: provided.as_mut().and_then(Providing::take),
-            may_be_refused,
-            ..message
-        }))
+    pub(crate) fn send(mut self, len: usize) -> Result {
+        self.end(len);
+        let message = core::mem::take(&mut self.message);
+        self.endpoint.post_or_queue(Work::Message(message))
     }
 
     /// Posts the registration of the mapped regions, if there are any, and the Send of the header
@@ -260,44 +263,32 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// queue pair's.
     #[inline]
     pub(crate) fn post(
-        self,
+        mut self,
         len: usize,
         regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let (endpoint, message) = self.into_message(len).ok_or(EINVAL)?;
+        self.end(len);
+        let (endpoint, message) = (self.endpoint, &mut self.message);
         match regions {
             Some(regions) => endpoint.post_with(regions, message, task),
             None => endpoint.lock().post_call(message, None, task),
         }
     }
 
-    /// Returns the message of the header and the `len` bytes that follow it, and its endpoint.
+    /// Notes that `len` bytes follow the header.
     #[inline]
-    fn into_message(mut self, len: usize) -> Option<(&'a Endpoint<H>, Message)> {
-        let (header, direction) = self.header;
-        let buffer = self.buffer.take()?;
-        let message = Message::new(buffer, header.saturating_add(len), direction);
-        let taken = (self.endpoint, message);
-        // Nothing is left to drop.
-        core::mem::forget(self);
-        Some(taken)
-    }
-
-    /// Gives an unposted buffer back.
-    #[cold]
-    fn put_back(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.endpoint.lock().put_buffer(buffer);
-        }
+    fn end(&mut self, len: usize) {
+        let all = self.message.len.saturating_add(len);
+        self.message.len = all.min(self.bytes().len());
     }
 }
 
 impl<H: Handler> Drop for SendBuffer<'_, H> {
     #[inline]
     fn drop(&mut self) {
-        if self.buffer.is_some() {
-            self.put_back();
+        if !self.message.is_posted() {
+            self.endpoint.not_posted(core::mem::take(&mut self.message));
         }
     }
 }

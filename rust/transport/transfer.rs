@@ -142,7 +142,7 @@ impl<H: Handler> RwBuilder<'_, H> {
         };
         let transfer = self.transfer;
         let reading = Reading { transfer, owned };
-        self.endpoint.post_or_queue(Work::Reads(reading))
+        self.endpoint.post_or_queue(Work::Reads(Some(reading)))
     }
 
     /// Returns the RDMA Writes, if there are any.

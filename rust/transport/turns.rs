@@ -31,7 +31,7 @@ use crate::{
             Waiting, //
         },
         work::{
-            PostResult,
+            Message,
             Read,
             Work, //
         },
@@ -95,51 +95,58 @@ impl<H: Handler> Sending<'_, H> {
         work.requests() + self.reserved_for_call() <= self.sq_avail()
     }
 
-    /// Posts the work, or lets it wait for its turn. `EMSGSIZE` if it is too much for the queue.
-    /// Work that is given back was not posted. Does not sleep.
+    /// Posts the work, or takes it to let it wait for its turn. `EMSGSIZE` if it is too much for
+    /// the queue. What is left of it was not posted. Does not sleep.
     #[inline]
-    fn post_or_queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
+    fn post_or_queue(&mut self, given: &mut Option<Work<H::Cookie>>) -> Result<Turn> {
+        let work = given.as_mut().ok_or(EINVAL)?;
         if !self.ring().is_open() {
-            return Err((ENOTCONN, work));
+            return Err(ENOTCONN);
         }
         let requests = work.requests();
         if requests == 0 {
-            return Err((EINVAL, work));
+            return Err(EINVAL);
         }
         if requests > self.most_requests() {
-            return Err((EMSGSIZE, work));
+            return Err(EMSGSIZE);
         }
         let first = self.first_ready().is_none();
-        if !first || !self.is_ready(&work) || !self.has_room(&work) {
-            return self.queue(work);
+        if !first || !self.is_ready(work) || !self.has_room(work) {
+            return self.queue(given);
         }
         match self.post(work) {
-            Ok(()) => Ok(Turn::Posted),
-            Err((_, None)) => Ok(Turn::Failed),
-            Err((e, Some(work))) => Err((e, work)),
+            Err(_) if work.is_posted() => Ok(Turn::Failed),
+            posted => posted.map(|()| Turn::Posted),
         }
     }
 
     /// Lets the work wait for its turn.
     #[cold]
-    fn queue(&mut self, work: Work<H::Cookie>) -> Result<Turn, (Error, Work<H::Cookie>)> {
+    fn queue(&mut self, given: &mut Option<Work<H::Cookie>>) -> Result<Turn> {
+        let work = given.take().ok_or(EINVAL)?;
         trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
         match self.pending.push(work) {
             Ok(_) => Ok(Turn::Waits),
-            Err(work) => Err((ENOBUFS, work)),
+            Err(work) => {
+                *given = Some(work);
+                Err(ENOBUFS)
+            }
         }
     }
 
     /// Posts waiting work in turn, as far as there is room. Returns whether some waited and none is
-    /// left. After an error the connection is to be dropped; work given back was not posted.
-    fn post_pending(&mut self) -> Result<bool, Option<Work<H::Cookie>>> {
+    /// left. After an error the connection is to be dropped; what is left of the work that comes
+    /// with it was not posted.
+    fn post_pending(&mut self) -> Result<bool, Work<H::Cookie>> {
         let waited = self.has_pending();
         while self.ring().is_open() {
-            let Some(work) = self.take_next() else {
+            let Some(mut work) = self.take_next() else {
                 break;
             };
             trace::waiting(H::ROLE, Waiting::Ends, || self.trace_sq(work.number()));
-            self.post(work).map_err(|(_, work)| work)?;
+            if self.post(&mut work).is_err() {
+                return Err(work);
+            }
         }
         Ok(waited && !self.has_pending())
     }
@@ -153,26 +160,17 @@ impl<H: Handler> Sending<'_, H> {
         self.pending.remove(place)
     }
 
-    /// Posts the work. After an error, work that is not given back counts as posted, since its
-    /// state is unknown: the tear-down flushes it.
+    /// Posts the work. After an error, what is not left of it counts as posted, since its state is
+    /// unknown: the tear-down flushes it.
     #[inline]
-    fn post(&mut self, work: Work<H::Cookie>) -> PostResult<Work<H::Cookie>> {
+    fn post(&mut self, work: &mut Work<H::Cookie>) -> Result {
         let number = work.number();
         let posted = match work {
-            Work::Message(message) => {
-                let posted = self.post_message(message);
-                posted.map_err(|(e, message)| (e, message.map(Work::Message)))
-            }
-            Work::Reads(reading) => {
-                let posted = self.post_reads(reading);
-                posted.map_err(|(e, reading)| (e, reading.map(Work::Reads)))
-            }
-            Work::Withdrawal(withdrawal) => {
-                let posted = self.post_withdrawal(withdrawal);
-                posted.map_err(|(e, withdrawal)| (e, withdrawal.map(Work::Withdrawal)))
-            }
+            Work::Message(message) => self.post_message(message),
+            Work::Reads(reading) => self.post_reads(reading),
+            Work::Withdrawal(withdrawal) => self.post_withdrawal(withdrawal),
         };
-        posted.inspect_err(|(e, _)| {
+        posted.inspect_err(|e| {
             trace::waiting(H::ROLE, Waiting::NotPosted(*e), || self.trace_sq(number));
         })
     }
@@ -183,9 +181,7 @@ impl<H: Handler> Sending<'_, H> {
         drop(self);
         match pending {
             Err(work) => {
-                if let Some(work) = work {
-                    endpoint.turn_away(work);
-                }
+                endpoint.turn_away(work);
                 endpoint.post_failed();
             }
             Ok(last) if last || H::ROLE == Role::Requester => endpoint.handler().sq_space(endpoint),
@@ -212,7 +208,8 @@ impl<H: Handler> Endpoint<H> {
     /// Posts the work, now or when its turn comes. After an error it was not, and will not be.
     #[inline]
     pub(super) fn post_or_queue(&self, work: Work<H::Cookie>) -> Result {
-        let posted = self.lock().post_or_queue(work);
+        let mut given = Some(work);
+        let posted = self.lock().post_or_queue(&mut given);
         match posted {
             Ok(Turn::Posted) => Ok(()),
             Ok(Turn::Waits) => {
@@ -224,8 +221,10 @@ impl<H: Handler> Endpoint<H> {
                 self.post_failed();
                 Ok(())
             }
-            Err((e, work)) => {
-                self.not_posted(work);
+            Err(e) => {
+                if let Some(Work::Message(message)) = given {
+                    self.not_posted(message);
+                }
                 Err(e)
             }
         }
@@ -254,8 +253,10 @@ impl<H: Handler> Endpoint<H> {
     /// Gives back work that has waited for its turn, and will not be posted.
     fn turn_away(&self, work: Work<H::Cookie>) {
         match work {
-            Work::Reads(reading) => self.give_back_reads(reading, false),
-            other => self.not_posted(other),
+            Work::Message(message) => self.not_posted(message),
+            Work::Reads(Some(reading)) => self.give_back_reads(reading, false),
+            // The rest of a withdrawal goes with the tear-down.
+            Work::Reads(None) | Work::Withdrawal(_) => (),
         }
     }
 
@@ -266,17 +267,16 @@ impl<H: Handler> Endpoint<H> {
         self.handler().read_ended(self, owned.cookie, memory, ok);
     }
 
-    /// Gives back work that was not posted; its poster has the error.
+    /// Gives back what is left of a message, which was not posted.
     #[cold]
-    fn not_posted(&self, work: Work<H::Cookie>) {
-        // The rest of a withdrawal goes with the tear-down.
-        if let Work::Message(message) = work {
-            if let Some(provided) = message.provided {
-                self.let_out(provided);
-            }
-            // Outside the lock.
-            drop(message.writes);
-            self.lock().put_buffer(message.buffer);
+    pub(super) fn not_posted(&self, message: Message) {
+        if let Some(provided) = message.provided {
+            self.let_out(provided);
+        }
+        // Outside the lock.
+        drop(message.writes);
+        if let Some(buffer) = message.buffer {
+            self.lock().put_buffer(buffer);
         }
     }
 }

@@ -74,9 +74,11 @@ pub(super) struct Writes {
     pub(super) reply_chunk_from: usize,
 }
 
-/// The Send of a message, with the work that is posted in front of it.
+/// The Send of a message, with the work that is posted in front of it. What is left in it was not
+/// posted.
+#[derive(Default)]
 pub(super) struct Message {
-    pub(super) buffer: DmaBuffer,
+    pub(super) buffer: Option<DmaBuffer>,
     pub(super) len: usize,
     /// The direction of its credit word.
     pub(super) direction: Option<Direction>,
@@ -91,19 +93,15 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Creates a message with the first `len` bytes of the buffer, and nothing else.
+    /// Returns the number of its buffer, by which trace events name it.
+    pub(super) fn number(&self) -> u32 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.id)
+    }
+
+    /// Returns whether it is posted, or may be.
     #[inline]
-    pub(super) fn new(buffer: DmaBuffer, len: usize, direction: Option<Direction>) -> Self {
-        Self {
-            len: len.min(buffer.len()),
-            buffer,
-            direction,
-            xid: None,
-            invalidate: None,
-            writes: None,
-            provided: None,
-            may_be_refused: false,
-        }
+    pub(super) fn is_posted(&self) -> bool {
+        self.buffer.is_none()
     }
 
     /// Returns the number of its RDMA Writes.
@@ -113,13 +111,10 @@ impl Message {
     }
 }
 
-/// The result of a post: an error, with whatever was not posted.
-pub(super) type PostResult<T> = Result<(), (Error, Option<T>)>;
-
-/// The work that is posted at once, when it is its turn.
+/// The work that is posted at once, when it is its turn. What is left in it was not posted.
 pub(super) enum Work<C> {
     Message(Message),
-    Reads(Reading<Read<C>>),
+    Reads(Option<Reading<Read<C>>>),
     Withdrawal(Withdrawal),
 }
 
@@ -127,8 +122,8 @@ impl<C> Work<C> {
     /// Returns the number of its buffer or transfer, by which trace events name it.
     pub(super) fn number(&self) -> u32 {
         match self {
-            Self::Message(message) => message.buffer.id,
-            Self::Reads(reading) => reading.owned.number,
+            Self::Message(message) => message.number(),
+            Self::Reads(reading) => reading.as_ref().map_or(0, |reading| reading.owned.number),
             Self::Withdrawal(withdrawal) => withdrawal.number,
         }
     }
@@ -141,8 +136,17 @@ impl<C> Work<C> {
                 let provided = message.provided.as_ref();
                 message.writes() + provided.map_or(0, |p| p.registrations()) + 1
             }
-            Self::Reads(reading) => reading.transfer.requests(),
+            Self::Reads(reading) => reading.as_ref().map_or(0, |r| r.transfer.requests()),
             Self::Withdrawal(withdrawal) => withdrawal.registered,
+        }
+    }
+
+    /// Returns whether it is posted, or may be.
+    pub(super) fn is_posted(&self) -> bool {
+        match self {
+            Self::Message(message) => message.is_posted(),
+            Self::Reads(reading) => reading.is_none(),
+            Self::Withdrawal(withdrawal) => withdrawal.registered == 0,
         }
     }
 }

@@ -37,10 +37,7 @@ use crate::{
             Plan,
             UNSIGNALED_RUN, //
         },
-        send_buffer::{
-            Attached,
-            Purpose, //
-        },
+        send_buffer::Purpose,
         trace::WrKind,
         work::{
             Message,
@@ -159,7 +156,12 @@ mod suite {
                 "one stays back",
             )?;
             let back = queue.not_made().ok_or(ENOMEM)?;
-            queue.post_call(Message::new(back, 100, None), None, nobody)?;
+            let mut message = Message {
+                buffer: Some(back),
+                len: 100,
+                ..Message::default()
+            };
+            queue.post_call(&mut message, None, nobody)?;
             claim(
                 queue.get_buffer(Purpose::Message)?.is_none(),
                 "none is left",
@@ -505,7 +507,7 @@ mod suite {
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16, Attached::default())?;
+        word.send(16)?;
         same("posted in front", bench.device.sends(), posted)?;
         let call = bench.endpoint.send_buffer(Purpose::Call).map(|_| ());
         same("Call", call, Err(EAGAIN))?;
@@ -523,7 +525,7 @@ mod suite {
         let bench = Bench::new(24, 1, 8)?;
         bench.read_until_one_waits()?;
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16, Attached::default())?;
+        word.send(16)?;
         // The RDMA Reads have ended, and nobody has looked yet at what waits.
         while bench.device.sends() != 0 {
             let posted = bench.device.take_send()?;
@@ -564,7 +566,7 @@ mod suite {
         claim(posted < after, "a Reply is pulled")?;
         bench.device.complete_sends(after)?;
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16, Attached::default())?;
+        word.send(16)?;
         same("a word", bench.device.sends(), 1)?;
         drop(bench.endpoint.send_buffer(Purpose::Message)?);
         bench.end()

@@ -34,10 +34,7 @@ use crate::{
         bring_up,
         endpoint::*,
         plan::Plan,
-        send_buffer::{
-            Attached,
-            Purpose, //
-        },
+        send_buffer::Purpose,
         transfer::*, //
     },
 };
@@ -122,15 +119,10 @@ mod suite {
     #[test]
     fn a_reply_alone_is_not_signaled() -> Result {
         let bench = Bench::new()?;
-        let buffer = bench.qp.send_buffer(Purpose::Message)?;
-        buffer.send(
-            50,
-            Attached {
-                xid: Some(TAG),
-                invalidate: Some(9),
-                ..Attached::default()
-            },
-        )?;
+        let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+        buffer.set_xid(TAG);
+        buffer.invalidate(Some(9));
+        buffer.send(50)?;
         let posted = bench.device.send(0)?;
         same("opcode", posted.opcode, SEND_WITH_INV)?;
         same("key", posted.key, 9)?;
@@ -240,15 +232,10 @@ mod suite {
         same("a Write and a Read", alone_after(both)?, None)?;
         same("a Send", alone_after(|bench| bench.reply(0))?, None)?;
         let refused = |bench: &Bench| {
-            let buffer = bench.qp.send_buffer(Purpose::Message)?;
-            buffer.send(
-                50,
-                Attached {
-                    xid: Some(TAG),
-                    may_be_refused: true,
-                    ..Attached::default()
-                },
-            )?;
+            let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+            buffer.set_xid(TAG);
+            buffer.may_be_refused();
+            buffer.send(50)?;
             bench.device.complete_sends(1)?;
             bench.reply(0)
         };
@@ -354,14 +341,9 @@ mod suite {
         let bench = Bench::new()?;
         let transfer = bench.transfer(TransferKind::Write, 0)?;
         claim(transfer.is_empty(), "empty")?;
-        let buffer = bench.qp.send_buffer(Purpose::Message)?;
-        buffer.send(
-            50,
-            Attached {
-                writes: Some(transfer),
-                ..Attached::default()
-            },
-        )?;
+        let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+        buffer.write(transfer);
+        buffer.send(50)?;
         same("posted", bench.device.sends(), 1)?;
         same("references", bench.pages.references(), 0)?;
         let transfer = bench.transfer(TransferKind::Read, 0)?;

@@ -154,15 +154,12 @@ impl Bench {
             0 => None,
             n => Some(self.transfer(TransferKind::Write, n)?),
         };
-        let buffer = self.qp.send_buffer(Purpose::Message)?;
-        buffer.send(
-            50,
-            Attached {
-                xid: Some(TAG),
-                writes: transfer,
-                ..Attached::default()
-            },
-        )
+        let mut buffer = self.qp.send_buffer(Purpose::Message)?;
+        buffer.set_xid(TAG);
+        if let Some(transfer) = transfer {
+            buffer.write(transfer);
+        }
+        buffer.send(50)
     }
 
     pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {

@@ -63,12 +63,10 @@ fn providing(bench: &Bench, xid: u32, end: Jiffies) -> Result<Providing<'_, Keep
 fn send(bench: &Bench, provided: Providing<'_, Keeper>) -> Result<KVec<Segment>> {
     let mut segments = KVec::new();
     segments.extend_from_slice(provided.segments(), GFP_KERNEL)?;
-    let with = Attached {
-        xid: Some(TAG),
-        provided: Some(provided),
-        ..Attached::default()
-    };
-    bench.qp.send_buffer(Purpose::Message)?.send(50, with)?;
+    let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+    buffer.set_xid(TAG);
+    buffer.provide(provided)?;
+    buffer.send(50)?;
     Ok(segments)
 }
 
