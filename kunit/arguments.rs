@@ -4,12 +4,9 @@
 //! whatever the order and number of its chunks, and positions that cannot be are refused.
 
 use super::*;
-use crate::{
-    kapi::sunrpc::Given,
-    kunit::{
-        claim,
-        same, //
-    },
+use crate::kunit::{
+    claim,
+    same, //
 };
 use xdr::{
     Encoder,
@@ -143,7 +140,7 @@ mod suite {
 
     #[test]
     fn nothing_is_behind_an_empty_chunk() -> Result {
-        let of = |len| Argument::reduced(28, 80, Given::test(len));
+        let of = |given| Argument::reduced(28, 80, given);
         claim(
             matches!(of(0), Argument::Inline { offset: 28 }),
             "a head alone",

@@ -67,6 +67,5 @@ pub(crate) use self::{
         CLIENT,
         REVERSE, //
     },
-    setup::Unmounted,
-    svc::Given, //
+    setup::Unmounted, //
 };

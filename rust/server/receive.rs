@@ -99,7 +99,7 @@ impl SvcItem<Connection> for RecvItem {
     ) -> Result<Option<(Request, Argument)>> {
         let message = match self {
             RecvItem::Message(message) => message,
-            RecvItem::ReadDone(reading) => return Ok(read_done(connection, reading, rqst)),
+            RecvItem::ReadDone(reading) => return read_done(connection, reading, rqst),
         };
         let disposition = dispose(connection, &message, rqst);
         settle(connection, message, disposition, rqst)
@@ -275,7 +275,7 @@ fn read(
         // All of its chunks are.
         reading.memory = Some(transfer.into_memory());
         handler.end_read();
-        return Ok(read_done(connection, reading, rqst));
+        return read_done(connection, reading, rqst);
     }
     let reads = transfer.pieces();
     let Err(e) = transfer.read(Some(xid), reading) else {
@@ -296,7 +296,7 @@ fn read_done(
     connection: &Connection,
     reading: KBox<PendingRead>,
     rqst: &mut SvcRqst<'_>,
-) -> Option<(Request, Argument)> {
+) -> Result<Option<(Request, Argument)>> {
     let PendingRead {
         request,
         place,
@@ -308,20 +308,21 @@ fn read_done(
     };
     let argument = match (memory.filter(right), place) {
         (Some(memory), Place::Within { offset, position }) => {
-            Argument::reduced(offset, position, rqst.give(memory))
+            Argument::reduced(offset, position, rqst.give(memory)?)
         }
-        (Some(memory), Place::LongCall) => Argument::Long {
-            pages: rqst.give(memory),
-        },
+        (Some(memory), Place::LongCall) => {
+            rqst.give(memory)?;
+            Argument::Long
+        }
         (None, _) => {
             let (message, ctx) = request;
             drop(message);
             connection.refuse(refusal(ctx.xid, Reason::Chunks));
-            return None;
+            return Ok(None);
         }
     };
     svcrdma_read_finished(|| (&request.0).into());
-    Some((request, argument))
+    Ok(Some((request, argument)))
 }
 
 /// Returns whether a message that was read agrees with its header, which came before it.

@@ -14,8 +14,6 @@ mod reverse;
 mod rqst;
 mod xprt;
 
-#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-pub(crate) use self::rqst::Given;
 pub(crate) use self::{
     handle::SvcHandle,
     payload::Payload,

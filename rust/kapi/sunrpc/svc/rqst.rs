@@ -23,41 +23,21 @@ use kernel::{
 pub(crate) enum Argument {
     /// In the bytes received, from `offset` on.
     Inline { offset: usize },
-    /// There, too, but for the pages at `position`.
-    Reduced {
-        offset: usize,
-        position: usize,
-        pages: Given,
-    },
-    /// In the pages alone.
-    Long { pages: Given },
-}
-
-/// The bytes that [`SvcRqst::give`] has put into the pages of a thread; none if it had no room.
-pub(crate) struct Given(Option<usize>);
-
-impl Given {
-    /// Claims that there are so many.
-    #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
-    pub(crate) fn test(len: usize) -> Self {
-        Self(Some(len))
-    }
+    /// There, too, but for the memory at `position` that was given.
+    Reduced { offset: usize, position: usize },
+    /// In the memory that was given, alone.
+    Long,
 }
 
 impl Argument {
-    /// Describes what was received from `offset` on, but for the pages at `position` of that.
+    /// Describes what was received from `offset` on, but for the `given` bytes at `position`.
     ///
-    /// Behind no bytes of pages is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a
-    /// request off, takes a tail without pages for a part of the head, and copies what is in front
-    /// of that.
-    pub(crate) fn reduced(offset: usize, position: usize, pages: Given) -> Self {
-        match pages {
-            Given(Some(0)) => Self::Inline { offset },
-            _ => Self::Reduced {
-                offset,
-                position,
-                pages,
-            },
+    /// Behind none of these is nothing: `svc_defer()` of 7.3-rc7 and before, which puts a request
+    /// off, takes a tail without pages for a part of the head, and copies what is in front of that.
+    pub(crate) fn reduced(offset: usize, position: usize, given: usize) -> Self {
+        match given {
+            0 => Self::Inline { offset },
+            _ => Self::Reduced { offset, position },
         }
     }
 }
@@ -70,10 +50,12 @@ pub(super) struct NoState;
 /// # Invariants
 ///
 /// `raw` is a valid request of the running thread, with `rq_maxpages` pages for the argument, as
-/// long as this lives. `reverse` is that of its connection.
+/// long as this lives. `reverse` is that of its connection. The first pages are there that hold
+/// `given` bytes, if that says how many.
 pub(crate) struct SvcRqst<'a> {
     raw: *mut bindings::svc_rqst,
     reverse: &'a ReverseXprt,
+    given: Option<usize>,
 }
 
 impl<'a> SvcRqst<'a> {
@@ -83,8 +65,12 @@ impl<'a> SvcRqst<'a> {
     ///
     /// `raw` must be as the type invariant says, for the life of the result.
     pub(super) unsafe fn from_raw(raw: *mut bindings::svc_rqst, reverse: &'a ReverseXprt) -> Self {
-        // INVARIANT: The contract of this function is the type invariant.
-        Self { raw, reverse }
+        // INVARIANT: The contract of this function is the type invariant. Nothing is given yet.
+        Self {
+            raw,
+            reverse,
+            given: None,
+        }
     }
 
     /// Returns the pages for the argument.
@@ -98,6 +84,8 @@ impl<'a> SvcRqst<'a> {
     /// cannot execute a request before it has got new memory. `EMSGSIZE` if it has not so much.
     /// May sleep.
     pub(crate) fn take_memory(&mut self, len: usize) -> Result<TransferMemory> {
+        // INVARIANT: Pages are taken.
+        self.given = None;
         let pages = self.pages();
         let n = len.div_ceil(PAGE_SIZE);
         // The last pages are the RPC layer's.
@@ -141,18 +129,11 @@ impl<'a> SvcRqst<'a> {
         bytes: NonNull<[u8]>,
         argument: Argument,
     ) -> usize {
-        let (offset, position, paged) = match argument {
-            Argument::Inline { offset } => (offset, usize::MAX, 0),
-            Argument::Reduced {
-                offset,
-                position,
-                pages: Given(Some(paged)),
-            } => (offset, position, paged),
-            Argument::Long {
-                pages: Given(Some(paged)),
-            } => return self.set_long(paged),
-            // What is behind them would be taken for them.
-            _ => return 0,
+        let (offset, position, paged) = match (argument, self.given) {
+            (Argument::Inline { offset }, _) => (offset, usize::MAX, 0),
+            (Argument::Reduced { offset, position }, Some(paged)) => (offset, position, paged),
+            (Argument::Long, Some(paged)) => return self.set_long(paged),
+            (_, None) => return 0,
         };
         let len = bytes.len();
         let begin = offset.min(len);
@@ -201,13 +182,16 @@ impl<'a> SvcRqst<'a> {
         len
     }
 
-    /// Puts the memory of an argument in the place of the thread's, if this thread has room for as
-    /// much as another of the service had.
-    pub(crate) fn give(&mut self, memory: TransferMemory) -> Given {
-        if memory.len() == 0 {
-            return Given(Some(0));
-        }
-        // SAFETY: The thread has filled the array with pages before it takes a request.
-        Given(unsafe { memory.put_into(self.pages()) }.ok())
+    /// Puts the memory of an argument in the place of the thread's. Returns its length. `EINVAL` if
+    /// this thread has not as much room as another of the service had.
+    pub(crate) fn give(&mut self, memory: TransferMemory) -> Result<usize> {
+        let given = match memory.len() {
+            0 => 0,
+            // SAFETY: The thread has filled the array with pages before it takes a request.
+            _ => unsafe { memory.put_into(self.pages()) }?,
+        };
+        // INVARIANT: They are there now, from the first on.
+        self.given = Some(given);
+        Ok(given)
     }
 }
