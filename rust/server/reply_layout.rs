@@ -279,7 +279,8 @@ impl<'a> ReplyLayout<'a> {
     ) -> Result {
         let prepared = self.provide(connection, pulls, buffer, rqst);
         trace::svcrdma_provide(|| {
-            let segments = buffer.provided().map_or(0, Provided::registrations);
+            let provided = buffer.provided().filter(|_| prepared.is_ok());
+            let segments = provided.map_or(0, Provided::registrations);
             let (length, result) = (self.stream_len as u32, trace::status(prepared));
             (buffer.id(), self.ctx.xid, segments as u32, length, result)
         });

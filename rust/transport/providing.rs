@@ -281,14 +281,6 @@ impl<'a, H: Handler> Providing<'a, H> {
         &self.segments
     }
 
-    /// Returns the number of bytes of the pieces that were added.
-    pub(crate) fn bytes(&self) -> usize {
-        self.segments
-            .iter()
-            .map(|segment| segment.length as usize)
-            .sum()
-    }
-
     /// Takes the Reply to post it, while this keeps the tear-down away.
     pub(super) fn take(&mut self) -> Option<KBox<Provided>> {
         self.provided.take()

@@ -341,7 +341,8 @@ mod suite {
         let mut pieces = ExtentIter::of_message(bench.pages.gather(BYTES)?)?;
         bench.device.refuse(Request::MapMr, 0);
         provided.add(&mut pieces)?;
-        same("bytes", provided.bytes(), BYTES)?;
+        let lengths = provided.segments().iter().map(|s| s.length as usize);
+        same("bytes", lengths.sum::<usize>(), BYTES)?;
         drop((provided, pieces));
         bench.end()
     }
@@ -351,6 +352,23 @@ mod suite {
         let bench = Bench::new()?;
         for _ in 0..5 {
             drop(providing(&bench, XID, jiffies())?);
+            holds(&bench, 0)?;
+        }
+        same("posts", bench.device.posts(), 0)?;
+        bench.end()
+    }
+
+    #[test]
+    fn a_message_that_is_not_sent_leaves_nothing() -> Result {
+        let bench = Bench::new()?;
+        for _ in 0..5 {
+            let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+            buffer.write(bench.transfer(TransferKind::Write, 1)?);
+            buffer.provide(providing(&bench, XID, jiffies())?)?;
+            same("bytes", buffer.provided().map(Provided::bytes), Some(BYTES))?;
+            same("pieces", buffer.written_pieces(), 1)?;
+            holds(&bench, 2)?;
+            drop(buffer);
             holds(&bench, 0)?;
         }
         same("posts", bench.device.posts(), 0)?;
