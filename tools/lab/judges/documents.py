@@ -10,6 +10,8 @@ DOCUMENTATION = repository.ROOT / "Documentation"
 # As the tables of conformance.rst write it: below rust/, and what is meant in it.
 MODULE = re.compile(r"\b((?:client|server|transport|kapi)/[\w/]+\.rs)(?:: (\w+(?:, \w+)*))?")
 PROTOCOL = re.compile(r"\bxdr: ([\w/]+\.rs)(?: (\w+))?")
+# Where Rust defines a name.
+DEFINED = r"\b(?:fn|struct|enum|trait|type|const|static|mod|impl)\b[^\n]*\b{}\b"
 # As the layout in design.rst has them: a directory, and the files in it.
 DIRECTORY = re.compile(r"^  (\S+/) ", re.M)
 LISTED = re.compile(r"^    (\S+\.rs) ", re.M)
@@ -93,5 +95,5 @@ def _missing(file: str, items: str) -> Iterator[str]:
         return
     source = path.read_text()
     for item in items.split(", ") if items else ():
-        if not re.search(rf"\b{item}\b", source):
-            yield f"no {item} in {file}"
+        if not re.search(DEFINED.format(item), source):
+            yield f"{item} is not defined in {file}"
