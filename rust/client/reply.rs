@@ -60,6 +60,7 @@ use xdr::{
     RdmaError,
     Rejected,
     Reply,
+    ReplyPayload,
     Role, //
 };
 
@@ -170,7 +171,7 @@ fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_
         Err(why) => {
             // The server is told before the credit comes back.
             done();
-            unmatched(connection, message, call.xid, content.credits(), why);
+            unmatched(connection, message, call.xid, content.grants(), why);
             Fate::Done
         }
     }
@@ -192,6 +193,19 @@ impl<'m> Content<'m> {
             Self::Error(error) => Some(error.credits),
             Self::Malformed(_) => None,
         }
+    }
+
+    /// Returns the server's grant, and whether the message fits a Call that offers nothing.
+    fn grants(&self) -> (Option<u32>, bool) {
+        let plain = match self {
+            Self::Reply(reply) => {
+                let nothing = reply.nothing_written().and(reply.no_reply_written());
+                nothing.is_ok() && matches!(reply.payload, ReplyPayload::Inline(_))
+            }
+            Self::Error(_) => true,
+            Self::Malformed(_) => false,
+        };
+        (self.credits(), plain)
     }
 
     /// Returns whether it is ERR_CHUNK: chunks that the server cannot use, or none for the Reply.
@@ -283,7 +297,7 @@ fn answered(
     match connection.handler().shared.xprt.find(xid) {
         Ok(rqst) => handle(connection, message, rqst, content),
         Err(why) => {
-            unmatched(connection, message, xid, content.credits(), why);
+            unmatched(connection, message, xid, content.grants(), why);
             Fate::Done
         }
     }

@@ -58,13 +58,14 @@ pub(super) fn foreign_key(requester: &Requester, xid: u32) {
 }
 
 /// Handles a message that no RPC waits for. A late Reply, or the Reply to the probe, gives its
-/// credit back, but not while another Reply to the same RPC is being handled.
+/// credit back, but not while another Reply to the same RPC is being handled. `plain` says whether
+/// it fits a Call that offers nothing, as the probe does.
 #[cold]
 pub(super) fn unmatched(
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
-    grant: Option<u32>,
+    (grant, plain): (Option<u32>, bool),
     why: NotFound,
 ) {
     let (requester, unknown) = (connection.handler(), why == NotFound::Unknown);
@@ -73,6 +74,7 @@ pub(super) fn unmatched(
     let probe = credits.awaits_probe(xid);
     let back = unknown && credits.put_unawaited(xid);
     drop(queue);
+    let grant = grant.filter(|_| plain || !probe);
     if probe && unknown {
         requester.shared.xprt.was_ours();
     }
@@ -81,7 +83,7 @@ pub(super) fn unmatched(
     }
     // The key of an unsent Call may belong to a region that is about to be registered.
     let unsent = why == NotFound::Unsent;
-    if message.has_invalidated() && (unsent || (unknown && !back)) {
+    if message.has_invalidated() && (unsent || (unknown && (probe || !back))) {
         foreign_key(requester, xid);
     }
     match grant {

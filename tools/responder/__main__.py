@@ -16,6 +16,7 @@ import behaviours
 import drops
 import iwarp
 import provides
+import returns
 import verbs
 from events import Events
 from failure import Failure
@@ -31,7 +32,8 @@ def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
     if name == FORGES:
         forge(address, int(port))
-    behaviour = (behaviours.BY_NAME | bad_calls.BY_NAME | drops.BY_NAME | provides.BY_NAME)[name](*map(int, numbers))
+    by_name = behaviours.BY_NAME | bad_calls.BY_NAME | drops.BY_NAME | provides.BY_NAME | returns.BY_NAME
+    behaviour = by_name[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
     say("listening")

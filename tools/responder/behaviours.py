@@ -324,22 +324,6 @@ class Pads(Places):
         self.answer(proxy, offer, filled(chunk, len(data)), rest)
 
 
-class Returns(Places):
-    """Returns the Write chunk of a READ in another form than it was offered, and as it should when it comes again."""
-
-    def __init__(self) -> None:
-        self._seen: list[int] = []
-
-    def answer(self, proxy, offer: Header, chunk: list[Segment], rest: bytes) -> None:
-        first = chunk[0]
-        forms = (replace(first, handle=first.handle ^ 1), replace(first, offset=first.offset + 8),
-                 replace(first, length=first.length + (1 << 20)))
-        if offer.xid in self._seen:
-            return super().answer(proxy, offer, chunk, rest)
-        self._seen.append(offer.xid)
-        super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
-
-
 def null(xid: int) -> bytes:
     """NULL of the callback program."""
     return words(xid, CALL, 2, 0x40000000, 1, 0, 0, 0, 0, 0)
@@ -593,7 +577,7 @@ def is_fsstat(call: bytes) -> bool:
 BY_NAME = {"honest": Behaviour, "rejects": Rejects, "hangs-up": HangsUp, "deaf": Deaf, "mute": Mute, "grants": Grants,
            "says-little": SaysLittle, "errs": Errs, "refuses-reads": RefusesReads, "errs-version": ErrsVersion, "refuses-acls": RefusesAcls,
            "long-acls": LongAcls, "stutters": Stutters, "babbles": Babbles, "places": Places,
-           "pads": Pads, "returns": Returns, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
+           "pads": Pads, "calls-back": CallsBack, "calls-in-turn": CallsInTurn, "floods": Floods,
            "leaves-out": LeavesOut, "cuts-off": CutsOff, "verifies": Verifies, "falls-silent": FallsSilent,
            "invalidates-another": InvalidatesAnother, "calls-alike": CallsAlike, "scribbles": Scribbles, "cuts-calls-off": CutsCallsOff,
            "withholds": Withholds, "withholds-first": WithholdsFirst,

@@ -196,6 +196,18 @@ def invalidated(cell: Cell) -> None:
                               "counted")
 
 
+def unoffered(cell: Cell) -> None:
+    """The first answer of a connection returns a chunk that the transport's own Call has not offered: its grant does not
+    count, and the connection is not used (RFC 8166, section 3.3.3)."""
+    cell.load_modules()
+    with responding(cell, "returns-unoffered"), cell.mounted(mounting(cell, SMALL)):
+        cell.still_works()
+        returned, bad = int(cell.server("grep -c returned /tmp/responder; true")), cell.counter(BAD_MESSAGES)
+        accepted = int(cell.server("grep -c accepted /tmp/responder; true"))
+        if returned != 1 or accepted != 2 or bad != 1:
+            raise progress.Failure(f"{returned} chunks were returned, {accepted} connections accepted, {bad} bad messages counted")
+
+
 def scribbled(cell: Cell) -> None:
     """A Write chunk comes back unused, and was written into, beside data that are inline: those are what was read (RFC
     8166, section 4.3.2.2)."""
@@ -539,6 +551,7 @@ QUICK = [REFUSING_ACLS, Test("a server with the longest ACLs", longest_acls),
          Test("a server with verifiers of any length", verified),
          Test("a server that invalidates another's key", invalidated, (LOST, BAD)),
          Test("a server that scribbles into unused chunks", scribbled),
+         Test("a server that returns what nobody offered", unoffered, (LOST, BAD, NOT_RESPONDING)),
          Test("a server that comes back with less room", come_back_smaller, (LOST, NOT_RESPONDING)),
          Test("a server that returns other chunks", functools.partial(discarded, "returns"), (LOST, BAD)),
          Test("a server that writes padding", padded, (LOST, NOT_RESPONDING)),
