@@ -38,7 +38,10 @@ use crate::{
             memalloc::MemoryScope, //
         },
     },
-    transport::{segment_cursor::SegmentCursor, send_buffer::Purpose},
+    transport::{
+        segment_cursor::SegmentCursor,
+        send_buffer::Purpose, //
+    },
 };
 use kernel::{
     prelude::*,

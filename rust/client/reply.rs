@@ -171,7 +171,8 @@ fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_
         Err(why) => {
             // The server is told before the credit comes back.
             done();
-            unmatched(connection, message, call.xid, content.grants(), why);
+            let (grant, plain) = (content.credits(), content.is_plain());
+            unmatched(connection, message, call.xid, grant, plain, why);
             Fate::Done
         }
     }
@@ -195,17 +196,16 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Returns the server's grant, and whether the message fits a Call that offers nothing.
-    fn grants(&self) -> (Option<u32>, bool) {
-        let plain = match self {
+    /// Returns whether the message fits a Call that offers nothing.
+    fn is_plain(&self) -> bool {
+        match self {
             Self::Reply(reply) => {
                 let nothing = reply.nothing_written().and(reply.no_reply_written());
                 nothing.is_ok() && matches!(reply.payload, ReplyPayload::Inline(_))
             }
             Self::Error(_) => true,
             Self::Malformed(_) => false,
-        };
-        (self.credits(), plain)
+        }
     }
 
     /// Returns whether it is ERR_CHUNK: chunks that the server cannot use, or none for the Reply.
@@ -297,7 +297,8 @@ fn answered(
     match connection.handler().shared.xprt.find(xid) {
         Ok(rqst) => handle(connection, message, rqst, content),
         Err(why) => {
-            unmatched(connection, message, xid, content.grants(), why);
+            let (grant, plain) = (content.credits(), content.is_plain());
+            unmatched(connection, message, xid, grant, plain, why);
             Fate::Done
         }
     }

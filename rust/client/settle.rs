@@ -65,7 +65,8 @@ pub(super) fn unmatched(
     connection: &Connection,
     message: &Received<'_>,
     xid: u32,
-    (grant, plain): (Option<u32>, bool),
+    grant: Option<u32>,
+    plain: bool,
     why: NotFound,
 ) {
     let (requester, unknown) = (connection.handler(), why == NotFound::Unknown);

@@ -45,8 +45,7 @@ impl SvcMessage<Connection> for Request {
         rqst: &mut SvcReply<'_>,
     ) -> Result {
         let (message, ctx) = self;
-        let sent = send(connection, message, &ctx, payloads, rqst);
-        match sent {
+        match send(connection, message, &ctx, payloads, rqst) {
             // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
             Err(e) if e == EMSGSIZE => connection.refuse(Refusal {
                 xid: ctx.xid,

@@ -48,7 +48,7 @@ use xdr::{
 pub(crate) struct SendBuffer<'a, H: Handler> {
     pub(super) message: Message,
     /// Keeps the tear-down from deregistering the regions of a provided Reply before they are
-    /// posted or given back.
+    /// posted, wait for their turn, or are given back.
     poster: Option<Poster<'a>>,
     endpoint: &'a Endpoint<H>,
 }
