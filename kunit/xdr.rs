@@ -4,6 +4,10 @@
 //! cargo.
 
 use kernel::prelude::*;
+use xdr::checks::{
+    v2,
+    CHECKS, //
+};
 
 #[kunit_tests(rpcrdma_xdr)]
 mod suite {
@@ -12,7 +16,7 @@ mod suite {
     #[test]
     fn checks() -> Result {
         let mut result = Ok(());
-        for (name, check) in ::xdr::checks::CHECKS {
+        for (name, check) in Iterator::chain(CHECKS.iter(), v2::CHECKS) {
             if let Err(reason) = check() {
                 pr_err!("# xdr::checks::check_{name}: not so: {reason}\n");
                 result = Err(EINVAL);

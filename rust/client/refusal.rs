@@ -15,8 +15,13 @@ use xdr::RdmaError;
 /// `guess` says that the room for the Reply was a guess. Any context.
 pub(super) fn refused(error: RdmaError, guess: bool) -> Error {
     match error {
-        // The same error stands for a Reply without room and for a Call that makes no sense.
-        RdmaError::Chunk if guess => EOVERFLOW,
-        RdmaError::Chunk | RdmaError::Version { .. } => EIO,
+        // In version 1 the same error stands for a Reply without room and for a Call that makes no
+        // sense.
+        RdmaError::Chunk | RdmaError::WriteResource { .. } | RdmaError::ReplyResource { .. }
+            if guess =>
+        {
+            EOVERFLOW
+        }
+        _ => EIO,
     }
 }

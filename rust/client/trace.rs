@@ -183,7 +183,7 @@ pub(super) fn failed(rqst: &PinnedRqst<Call>, message: &ErrorMessage) {
         RdmaError::Version { low, high } => {
             trace::xprtrdma_err_vers(|| (rqst.task().id(), message.xid, low, high));
         }
-        RdmaError::Chunk => trace::xprtrdma_err_chunk(|| (rqst.task().id(), message.xid)),
+        _ => trace::xprtrdma_err_chunk(|| (rqst.task().id(), message.xid)),
     }
 }
 

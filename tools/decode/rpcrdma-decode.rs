@@ -2,7 +2,10 @@
 
 //! Says what the module makes of RPC-over-RDMA messages: one a line on the standard input, in
 //! hexadecimal digits, with or without blanks. Each is all that one Receive has brought, or its
-//! front as far as the chunk lists go.
+//! front as far as the chunk lists go. What is of version 2 is decoded as the messages of one end
+//! in the order in which it sent them, since a message may continue the one before it.
+
+mod version_2;
 
 use std::{
     fmt,
@@ -10,10 +13,13 @@ use std::{
     process::ExitCode, //
 };
 
+use version_2::Peer;
 use xdr::{
+    v2,
     Call,
     CallPayload,
     ErrorMessage,
+    FixedHeader,
     Inline,
     Limits,
     Message,
@@ -57,9 +63,15 @@ fn main() -> ExitCode {
 /// Whether all lines are messages.
 fn decode_lines(out: &mut impl io::Write) -> io::Result<bool> {
     let mut good = true;
+    let mut peer = Peer::new();
     for (line, number) in io::stdin().lines().zip(1_u64..) {
         match from_hex(&line?) {
-            Ok(bytes) => write!(out, "{}", Decoded(&bytes))?,
+            Ok(bytes) => match FixedHeader::peek(&bytes) {
+                Some(header) if header.version == v2::VERSION => {
+                    write!(out, "{}", peer.receive(&bytes))?;
+                }
+                _ => write!(out, "{}", Decoded(&bytes))?,
+            },
             Err(error) => {
                 good = false;
                 eprintln!("rpcrdma-decode: line {number}: {error}");
@@ -147,27 +159,58 @@ fn write_error(f: &mut fmt::Formatter<'_>, error: &ErrorMessage) -> fmt::Result 
         f,
         "RDMA_ERROR: XID {xid:#010x}, {credits} credits granted, "
     )?;
-    match error.error {
-        RdmaError::Version { low, high } => writeln!(f, "ERR_VERS, versions {low} to {high}"),
-        RdmaError::Chunk => writeln!(f, "ERR_CHUNK"),
+    writeln!(f, "{}", Named(error.error))
+}
+
+/// An error, to be written as the RFC or the draft calls it.
+struct Named(RdmaError);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            RdmaError::Version { low, high } => write!(f, "ERR_VERS, versions {low} to {high}"),
+            RdmaError::Chunk => write!(f, "ERR_CHUNK"),
+            RdmaError::BadXdr => write!(f, "ERR_BAD_XDR"),
+            RdmaError::BadPropertyValue => write!(f, "ERR_BAD_PROPVAL"),
+            RdmaError::InvalidHeaderType => write!(f, "ERR_INVAL_HTYPE"),
+            RdmaError::InvalidContinuation => write!(f, "ERR_INVAL_CONT"),
+            RdmaError::ReadChunks { max } => write!(f, "ERR_READ_CHUNKS, at most {max}"),
+            RdmaError::WriteChunks { max } => write!(f, "ERR_WRITE_CHUNKS, at most {max}"),
+            RdmaError::Segments { max } => write!(f, "ERR_SEGMENTS, at most {max}"),
+            RdmaError::WriteResource { index, needed } => {
+                write!(f, "ERR_WRITE_RESOURCE, chunk {index} needs {needed} octets")
+            }
+            RdmaError::ReplyResource { needed } => {
+                write!(f, "ERR_REPLY_RESOURCE, {needed} octets needed")
+            }
+            RdmaError::VersionMismatch => write!(f, "ERR_VERS_MISMATCH"),
+            RdmaError::System => write!(f, "ERR_SYSTEM"),
+        }
     }
 }
 
 fn write_rejected(f: &mut fmt::Formatter<'_>, rejected: &Rejected) -> fmt::Result {
+    write_reason(f, rejected, "procedure")?;
+    match rejected.answer(Role::Responder) {
+        Some(RdmaError::Version { .. }) => writeln!(f, "; a responder answers ERR_VERS"),
+        Some(error) => writeln!(f, "; a responder answers {}", Named(error)),
+        None => writeln!(f, "; nobody answers"),
+    }
+}
+
+/// Writes why it was refused, and its fixed fields, the last of which has another name in each
+/// version.
+fn write_reason(f: &mut fmt::Formatter<'_>, rejected: &Rejected, last: &str) -> fmt::Result {
     write!(f, "refused: {}", rejected.reason.as_str())?;
     if let Some(header) = rejected.header {
         let (xid, version) = (header.xid, header.version);
         write!(
             f,
-            "; XID {xid:#010x}, version {version}, procedure {}",
+            "; XID {xid:#010x}, version {version}, {last} {}",
             header.procedure
         )?;
     }
-    match rejected.answer(Role::Responder) {
-        Some(RdmaError::Version { .. }) => writeln!(f, "; a responder answers ERR_VERS"),
-        Some(RdmaError::Chunk) => writeln!(f, "; a responder answers ERR_CHUNK"),
-        None => writeln!(f, "; nobody answers"),
-    }
+    Ok(())
 }
 
 fn write_reads(f: &mut fmt::Formatter<'_>, reads: &ReadList<'_>) -> fmt::Result {

@@ -17,6 +17,7 @@ mod provided;
 mod refuse;
 mod returned;
 mod rpc;
+pub mod v2;
 
 use crate::{
     Call,
@@ -68,7 +69,7 @@ pub type Check = Result<(), &'static str>;
 /// A check and its name.
 pub type Named = (&'static str, fn() -> Check);
 
-/// All checks.
+/// All checks of version 1 and of what both versions have in common.
 pub const CHECKS: &[Named] = &[
     ("fixed_header", check_fixed_header),
     ("short_messages", check_short_messages),

@@ -14,9 +14,10 @@ pub enum DecodeError {
     /// Fewer octets than the smallest header; even the XID is not to be trusted (RFC 8166,
     /// section 4.5).
     Short,
-    /// `rdma_vers` is not 1 (RFC 8166, section 4.5.1).
+    /// `rdma_vers` is not the connection's (RFC 8166, section 4.5.1).
     Version(u32),
-    /// `rdma_proc` has a value that version 1 does not define (RFC 8166, section 4.5.2).
+    /// `rdma_proc`, in version 2 `rdma_htype`, has a value that the version does not define
+    /// (RFC 8166, section 4.5.2).
     Procedure(u32),
     /// The reserved procedure `RDMA_MSGP` (RFC 8166, section 4.6.1).
     Msgp,
@@ -25,6 +26,24 @@ pub enum DecodeError {
     Done,
     /// An `RDMA_ERROR` that cannot be decoded (RFC 8166, section 4.5).
     UnknownError,
+    /// A message that may not come here: among the fragments of another, or properties after the
+    /// last (version 2, sections 6.3.3 to 6.3.10).
+    Sequence,
+    /// An `rdma_remaining` that does not fit what has come, or the longest message (version 2,
+    /// section 6.3.6); zero for an end that is not of the length that was left.
+    Remaining(u32),
+    /// The rest of a message that was refused (version 2, section 7.1.4).
+    Discarded,
+    /// More octets of properties than are received.
+    PropertyOctets,
+    /// A property whose value is none of its type (version 2, section 5.1).
+    PropertyValue(u32),
+    /// A handle to be made invalid that is none of the header's (version 2, section 6.5).
+    InvHandle(u32),
+    /// A Call chunk with a segment at another Position than zero (version 2, section 6.6.3).
+    CallChunkPosition(u32),
+    /// A Position that is less than the one before it (version 2, section 4.5.1.1).
+    PositionOrder(u32),
     /// A list or array goes on past the end of the message.
     Truncated,
     /// The word in front of optional-data is neither 0 nor 1 (RFC 4506, section 4.19).
@@ -82,6 +101,14 @@ impl DecodeError {
             Self::Msgp => "reserved procedure RDMA_MSGP",
             Self::Done => "reserved procedure RDMA_DONE",
             Self::UnknownError => "undecodable RDMA_ERROR",
+            Self::Sequence => "message out of sequence",
+            Self::Remaining(_) => "rdma_remaining does not fit",
+            Self::Discarded => "rest of a refused message",
+            Self::PropertyOctets => "too many octets of properties",
+            Self::PropertyValue(_) => "bad value of a property",
+            Self::InvHandle(_) => "handle to be made invalid is not in the header",
+            Self::CallChunkPosition(_) => "Position in a Call chunk not zero",
+            Self::PositionOrder(_) => "Positions not in ascending order",
             Self::Truncated => "chunk list runs past the end",
             Self::Discriminator(_) => "bad optional-data discriminator",
             Self::SegmentWraps => "segment wraps the address space",

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! RPC-over-RDMA version 1 headers.
+//! RPC-over-RDMA headers.
 //!
-//! The Transport stream of [RFC 8166], with the direction of a message as [RFC 8167] needs it and
-//! the connection private data of [RFC 8797]. Nothing here allocates, blocks, logs or knows the
-//! kernel: decoders borrow the received bytes, encoders write into the caller's buffer.
+//! The Transport stream of version 1, [RFC 8166], with the direction of a message as [RFC 8167]
+//! needs it and the connection private data of [RFC 8797], and that of [version 2](v2). Both
+//! versions have one vocabulary: what a header says is of the same type in either. Nothing here
+//! allocates, blocks, logs or knows the kernel: decoders borrow the received bytes, encoders write
+//! into the caller's buffer.
 //!
 //! - [`Message::decode`] turns received bytes into a [`Call`], a [`Reply`] or a peer's
 //!   [`ErrorMessage`], or says why not ([`Rejected`]) and what the RFC wants answered
@@ -37,6 +39,7 @@ mod returned;
 mod rpc;
 mod segment;
 mod v1;
+pub mod v2;
 mod wire;
 mod write_list;
 

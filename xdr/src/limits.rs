@@ -2,6 +2,8 @@
 
 //! Bounds on what a receiver processes.
 
+use crate::ReadList;
+
 /// Bounds on a received header.
 ///
 /// The protocol itself sets none (RFC 8267, section 6.4.2), so each receiver states what its page
@@ -31,6 +33,21 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns what is left for the Read list beside a Call chunk within these limits.
+    pub(crate) fn beside(&self, call_chunk: &ReadList<'_>) -> Self {
+        let (chunks, octets) = call_chunk
+            .chunks()
+            .next()
+            .map_or((0, 0), |c| (1, c.length()));
+        let segments = call_chunk.segment_count();
+        Self {
+            read_segments: self.read_segments.saturating_sub(segments),
+            read_chunks: self.read_chunks.saturating_sub(chunks),
+            read_list_bytes: self.read_list_bytes.saturating_sub(octets),
+            ..*self
+        }
+    }
+
     /// Returns the least that every NFS responder accepts (RFC 8267, section 6.4.2): a Position
     /// Zero Read chunk and one more Read chunk, one Write chunk, sixteen segments in any chunk.
     ///

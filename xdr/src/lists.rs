@@ -8,9 +8,9 @@ use crate::{
     rpc::MIN_CALL_HEADER,
     wire::Writer,
     EncodeError,
-    Offer,
     Segment,
-    WriteChunk, //
+    WriteChunk,
+    WriteList, //
 };
 
 /// Writes an RPC-over-RDMA header into a buffer: fixed fields, Read list, Write list, Reply chunk
@@ -69,6 +69,24 @@ impl<'b> Encoder<'b> {
         })
     }
 
+    /// Continues a header of version 2 with a Call chunk, whose segments are a list in front of the
+    /// Read list.
+    pub(crate) fn behind_call_chunk(
+        writer: Writer<'b>,
+        segments: impl IntoIterator<Item: Borrow<Segment>>,
+    ) -> Self {
+        let mut encoder = Self::new(writer, false);
+        encoder.read_chunk(0, segments);
+        let lists = &mut encoder.0;
+        lists.writer.words([0]);
+        // Nothing but data items may follow.
+        lists.inline = true;
+        if !lists.payload {
+            lists.fail(EncodeError::NoPayload);
+        }
+        encoder
+    }
+
     /// Adds a Read chunk: the data item at `position` octets of the unreduced Payload stream
     /// (RFC 8166, section 3.4.5), or with `position` zero the Payload stream itself.
     pub fn read_chunk(
@@ -99,32 +117,9 @@ impl<'b> Encoder<'b> {
         WriteEncoder(self.0)
     }
 
-    /// Ends the header with the chunks of an offer as they came, with the lengths of what was
-    /// written (RFC 8166, section 3.4.6); with the Reply chunk only if `reply` says what was
-    /// written into that. Returns the header's length in octets.
-    pub(crate) fn return_offer(
-        mut self,
-        offer: &Offer<'_>,
-        written: impl IntoIterator<Item = u32>,
-        reply: Option<u32>,
-    ) -> Result<usize, EncodeError> {
-        let lists = &mut self.0;
-        let mut written = written.into_iter();
-        lists.writer.words([0]);
-        for chunk in offer.writes.chunks() {
-            lists.filled(&chunk, written.next().unwrap_or(0));
-        }
-        // What has no chunk cannot have been written.
-        if written.any(|octets| octets != 0) {
-            lists.fail(EncodeError::Written);
-        }
-        lists.writer.words([0]);
-        let reply_chunk = offer.reply_chunk.zip(reply);
-        match reply_chunk {
-            Some((chunk, octets)) => lists.filled(&chunk, octets),
-            None => lists.writer.words([0]),
-        }
-        lists.finish(reply_chunk.is_some())
+    /// Goes on to the Write list of a header that has no Read list.
+    pub(crate) fn no_reads(self) -> WriteEncoder<'b> {
+        WriteEncoder(self.0)
     }
 }
 
@@ -133,6 +128,28 @@ impl<'b> WriteEncoder<'b> {
     /// (section 4.3.2.3).
     pub fn write_chunk(&mut self, segments: impl IntoIterator<Item: Borrow<Segment>>) {
         self.0.counted(segments);
+    }
+
+    /// Adds the chunks of an offer as they came, with the lengths of what was written (RFC 8166,
+    /// section 3.4.6), and ends the list. A chunk of which `written` says `None` is returned empty.
+    pub(crate) fn return_writes(
+        mut self,
+        writes: &WriteList<'_>,
+        written: impl IntoIterator<Item = Option<u32>>,
+    ) -> ReplyEncoder<'b> {
+        let lists = &mut self.0;
+        let mut written = written.into_iter();
+        for chunk in writes.chunks() {
+            match written.next().unwrap_or(Some(0)) {
+                Some(octets) => lists.filled(&chunk, octets),
+                None => lists.writer.words([1, 0]),
+            }
+        }
+        // What has no chunk cannot have been written.
+        if written.any(|octets| octets.is_some_and(|octets| octets != 0)) {
+            lists.fail(EncodeError::Written);
+        }
+        self.end_writes()
     }
 
     /// Ends the Write list.
@@ -151,6 +168,22 @@ impl ReplyEncoder<'_> {
     ) -> Result<usize, EncodeError> {
         self.0.counted(segments);
         self.0.finish(true)
+    }
+
+    /// Adds the Reply chunk of an offer, into which `octets` octets were written. Returns the
+    /// header's length in octets.
+    pub(crate) fn return_chunk(
+        mut self,
+        chunk: &WriteChunk<'_>,
+        octets: u32,
+    ) -> Result<usize, EncodeError> {
+        self.0.filled(chunk, octets);
+        self.0.finish(true)
+    }
+
+    /// Ends a header that has no place for a Reply chunk. Returns its length in octets.
+    pub(crate) fn no_reply_field(self) -> Result<usize, EncodeError> {
+        self.0.finish(false)
     }
 
     /// Marks the Reply chunk as not present. Returns the header's length in octets.

@@ -8,6 +8,7 @@ use crate::{
         Writer, //
     },
     DecodeError,
+    Limits,
     ReadChunk,
     ReadList,
     Segment,
@@ -34,6 +35,9 @@ pub struct Call<'a> {
     pub xid: u32,
     /// Credits that the requester asks for; any value.
     pub credits: u32,
+    /// `rdma_inv_handle`: a handle of this header that the responder may make invalid with its
+    /// Reply; zero if there is none, and in version 1, which does not say it.
+    pub inv_handle: u32,
     /// Arguments to pull.
     pub reads: ReadList<'a>,
     /// Room for results.
@@ -69,6 +73,15 @@ pub struct Offer<'a> {
 }
 
 impl Offer<'_> {
+    /// Checks the chunks against `limits`.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), DecodeError> {
+        self.writes.check(limits)?;
+        self.reply_chunk.map_or(Ok(()), |chunk| {
+            let max_bytes = limits.reply_chunk_bytes;
+            chunk.check(limits, max_bytes, DecodeError::ReplyChunkBytes)
+        })
+    }
+
     /// Returns whether no chunk is offered.
     pub const fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.reply_chunk.is_none()
@@ -146,8 +159,47 @@ pub enum RdmaError {
         high: u32,
     },
     /// `ERR_CHUNK`: the responder could not parse the header or cannot reply (sections 4.5.2 and
-    /// 4.5.3).
+    /// 4.5.3). Version 2 has the others for that, each with its reason.
     Chunk,
+    /// `ERR_BAD_XDR`: the responder could not parse the header (version 2, section 7.2.1).
+    BadXdr,
+    /// `ERR_BAD_PROPVAL`: a property has no good value (version 2, section 7.2.2).
+    BadPropertyValue,
+    /// `ERR_INVAL_HTYPE`: a header type that is not known (version 2, section 7.1.3).
+    InvalidHeaderType,
+    /// `ERR_INVAL_CONT`: a message that may not come there (version 2, section 7.1.4).
+    InvalidContinuation,
+    /// `ERR_READ_CHUNKS`: more Read chunks than the responder reads (version 2, section 7.3.1).
+    ReadChunks {
+        /// `rdma_max_chunks`.
+        max: u32,
+    },
+    /// `ERR_WRITE_CHUNKS`: more Write chunks than the responder fills (version 2, section 7.3.2).
+    WriteChunks {
+        /// `rdma_max_chunks`.
+        max: u32,
+    },
+    /// `ERR_SEGMENTS`: more segments than the responder supports (version 2, section 7.3.3).
+    Segments {
+        /// `rdma_max_segments`.
+        max: u32,
+    },
+    /// `ERR_WRITE_RESOURCE`: a Write chunk is too short for its result (version 2, section 7.3.4).
+    WriteResource {
+        /// `rdma_chunk_index`, from one; zero if the responder does not know.
+        index: u32,
+        /// `rdma_length_needed`, in octets; zero likewise.
+        needed: u32,
+    },
+    /// `ERR_REPLY_RESOURCE`: there is no way for a Reply of that length (version 2, section 7.3.5).
+    ReplyResource {
+        /// `rdma_length_needed`, in octets; zero if the responder does not know.
+        needed: u32,
+    },
+    /// `ERR_VERS_MISMATCH`: another version than the connection's (version 2, section 7.1.2).
+    VersionMismatch,
+    /// `ERR_SYSTEM`: another problem of the responder's (version 2, section 7.4.1).
+    System,
 }
 
 /// An `RDMA_ERROR` message, which completes the RPC of its XID (RFC 8166, section 4.5).

@@ -73,7 +73,7 @@ impl<'a> ReadList<'a> {
             return Ok(());
         }
         // First, since the time that the rest takes depends on it.
-        if self.raw.len() / ReadSegment::LISTED_SIZE > limits.read_segments {
+        if self.segment_count() > limits.read_segments {
             return Err(DecodeError::ReadSegments);
         }
         self.segments().try_for_each(|entry| entry.check())?;
@@ -117,6 +117,19 @@ impl<'a> ReadList<'a> {
         Ok(())
     }
 
+    /// Checks that no Position is less than the one before it, as version 2 wants it (section
+    /// 4.5.1.1).
+    pub(crate) fn check_order(&self) -> Result<(), DecodeError> {
+        let mut last = 0;
+        for entry in self.segments() {
+            if entry.position < last {
+                return Err(DecodeError::PositionOrder(entry.position));
+            }
+            last = entry.position;
+        }
+        Ok(())
+    }
+
     /// Checks the Positions against an inline Payload stream of `payload` octets, beside which
     /// there is no Position Zero Read chunk (RFC 8166, section 3.5.3).
     pub(crate) fn check_inline(&self, payload: u64) -> Result<(), DecodeError> {
@@ -129,6 +142,11 @@ impl<'a> ReadList<'a> {
     /// Returns whether the list is "not present".
     pub const fn is_empty(&self) -> bool {
         self.raw.is_empty()
+    }
+
+    /// Returns the number of read segments.
+    pub(crate) const fn segment_count(&self) -> usize {
+        self.raw.len() / ReadSegment::LISTED_SIZE
     }
 
     /// Returns the read segments in list order, chunks possibly mixed.

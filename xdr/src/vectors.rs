@@ -31,6 +31,8 @@ macro_rules! words {
     }};
 }
 
+pub mod v2;
+
 /// `rdma_xid` of all vectors.
 pub const XID: u32 = 0xa1b2_c3d4;
 

@@ -4,8 +4,8 @@
 
 #[test]
 fn checks() {
-    let failed: Vec<_> = xdr::checks::CHECKS
-        .iter()
+    let checks = xdr::checks::CHECKS.iter().chain(xdr::checks::v2::CHECKS);
+    let failed: Vec<_> = checks
         .filter_map(|(name, check)| check().err().map(|claim| format!("{name}: {claim}")))
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));

@@ -91,7 +91,38 @@ fn seeds() -> BTreeMap<PathBuf, Vec<u8>> {
     add("private_data", "among others", behind);
     let pulls = vectors::PRIVATE_DATA_PULLS;
     add("private_data", "pulls", pulls.to_vec());
+
+    seeds_of_2(add);
     seeds
+}
+
+/// Those of version 2: the messages of a connection, of which each seed has one more.
+fn seeds_of_2(mut add: impl FnMut(&str, &str, Vec<u8>)) {
+    let mut connection = Vec::new();
+    let mut put = |bytes: &[u8]| {
+        connection.extend(u16::try_from(bytes.len()).unwrap().to_be_bytes());
+        connection.extend(bytes);
+        connection.clone()
+    };
+    for (name, bytes) in vectors::v2::CONNECTION {
+        let so_far = put(bytes);
+        add("v2_connection", name, so_far);
+    }
+    for (number, bytes) in vectors::v2::ERRORS.iter().enumerate() {
+        let alone = [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), *bytes].concat();
+        add("v2_connection", &format!("error {number}"), alone);
+    }
+    // Each end sends and receives in turn; one sends alone.
+    add(
+        "v2_credits",
+        "in turn",
+        vec![0, 3, 1, 2, 0, 0, 0, 3, 3, 3, 1, 1, 2, 2],
+    );
+    add(
+        "v2_credits",
+        "alone",
+        vec![0, 3, 1, 2, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3],
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ import repository
 CEILINGS = repository.TESTS / "code-lines"
 PROTOCOL = "xdr"
 # Code for tests is no part of the module.
-TESTS = {"tests", "tests.rs", "fake", "fake.rs", "checks", "checks.rs", "vectors.rs"}
+TESTS = {"tests", "tests.rs", "fake", "fake.rs", "checks", "checks.rs", "vectors", "vectors.rs"}
 
 COMMENT = re.compile(r"^\s*//.*$", re.M)
 IMPORT = re.compile(r"^[ \t]*(?:pub(?:\([^)]*\))?\s+)?use\s[^;]+;", re.M)

@@ -90,11 +90,7 @@ impl<'a> Lists<'a> {
 
     fn check(&self, limits: &Limits) -> Result<(), DecodeError> {
         self.reads.check(limits)?;
-        self.offer.writes.check(limits)?;
-        self.offer.reply_chunk.map_or(Ok(()), |chunk| {
-            let max_bytes = limits.reply_chunk_bytes;
-            chunk.check(limits, max_bytes, DecodeError::ReplyChunkBytes)
-        })
+        self.offer.check(limits)
     }
 
     /// Decodes an `RDMA_NOMSG`. The chunk that holds the Payload stream tells its direction: a
@@ -115,6 +111,7 @@ impl<'a> Lists<'a> {
         Message::Call(Call {
             xid: header.xid,
             credits: header.credits,
+            inv_handle: 0,
             reads: self.reads,
             writes: self.offer.writes,
             reply_chunk: self.offer.reply_chunk,

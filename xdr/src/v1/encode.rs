@@ -86,6 +86,11 @@ impl Offer<'_> {
                 None
             }
         };
-        encoder.return_offer(self, written, reply)
+        let encoder = encoder.end_reads();
+        let encoder = encoder.return_writes(&self.writes, written.map(Some));
+        match self.reply_chunk.zip(reply) {
+            Some((chunk, octets)) => encoder.return_chunk(&chunk, octets),
+            None => encoder.no_reply_chunk(),
+        }
     }
 }

@@ -41,7 +41,8 @@ impl ErrorMessage {
             RdmaError::Version { low, high } => {
                 writer.words([ERR_VERS, low, high]);
             }
-            RdmaError::Chunk => writer.words([ERR_CHUNK]),
+            // It has one code for all other reasons.
+            _ => writer.words([ERR_CHUNK]),
         }
         writer.finish()
     }

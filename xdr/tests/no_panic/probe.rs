@@ -8,10 +8,13 @@ use xdr::{
     encode_done,
     header_size,
     peek_done,
+    v2,
     Call,
     CallPayload,
+    Direction,
     EncodeError,
     Encoder,
+    ErrorMessage,
     FixedHeader,
     InlineSize,
     Limits,
@@ -172,6 +175,77 @@ pub fn private_data(bytes: &[u8], size: u32, buffer: &mut [u8]) -> Option<u32> {
 #[no_mangle]
 pub fn done(buffer: &mut [u8], bytes: &[u8]) -> Option<usize> {
     encode_done(buffer, peek_done(bytes)?, 1).ok()
+}
+
+#[no_mangle]
+pub fn receive(receiver: &mut v2::Receiver, bytes: &[u8], limits: &Limits) -> Option<u32> {
+    match receiver.receive(bytes) {
+        Ok(v2::Received::Message { message, before }) => match message {
+            Message::Call(call) => Some(call.inv_handle.wrapping_add(before)),
+            Message::Reply(reply) => Some(reply.credits),
+            Message::Error(error) => Some(error.xid),
+        },
+        Ok(v2::Received::Fragment(fragment)) => Some(fragment.remaining),
+        Ok(v2::Received::Grant(credits)) => Some(credits),
+        Ok(v2::Received::Properties { set, .. }) => {
+            let mut properties = v2::Properties::default();
+            properties.apply(&set);
+            Some(properties.max_send)
+        }
+        Err(rejected) => {
+            let message = ErrorMessage {
+                xid: 1,
+                version: v2::VERSION,
+                credits: 1,
+                error: v2::answer(&rejected, limits)?,
+            };
+            let length = v2::encode_error(&message, &mut [0; 28]).ok()?;
+            u32::try_from(length).ok()
+        }
+    }
+}
+
+#[no_mangle]
+pub fn encode_2(
+    buffer: &mut [u8],
+    words: [u32; 3],
+    segments: &[Segment],
+    offer: &Offer<'_>,
+    written: &[Option<u32>],
+) -> Option<usize> {
+    let [xid, credits, handle] = words;
+    let mut encoder = match segments.len() {
+        0 => Encoder::call_inline(buffer, xid, credits, handle),
+        _ => Encoder::call_external(buffer, xid, credits, handle, segments),
+    };
+    encoder.read_chunk(handle, segments);
+    let call = encoder.end_reads().end_writes().no_reply_chunk().ok()?;
+    let written = written.iter().copied();
+    let reply = v2::encode_reply(buffer, xid, credits, offer, written, None).ok()?;
+    let direction = Direction::Reply;
+    let middle = v2::encode_fragment(buffer, direction, xid, credits, handle).ok()?;
+    let grant = v2::encode_grant(buffer, credits).ok()?;
+    let said = v2::Properties::default();
+    let properties = v2::encode_properties(&said, buffer, xid, credits).ok()?;
+    [call, reply, middle, grant, properties].into_iter().max()
+}
+
+#[no_mangle]
+pub fn split(payload: u32, rooms: [u32; 2], visit: fn(u32, u32)) -> Option<u32> {
+    let mut fragments = v2::Fragments::new(payload, rooms[0], rooms[1])?;
+    fragments
+        .by_ref()
+        .for_each(|(length, remaining)| visit(length, remaining));
+    Some(fragments.messages().max(fragments.left()))
+}
+
+#[no_mangle]
+pub fn flow(credits: &mut v2::Credits, value: u32, advertised: u32) -> Option<u32> {
+    credits.receive(value, value & 1 == 0).ok()?;
+    if credits.owes_grant(advertised) {
+        return credits.send_grant(advertised);
+    }
+    credits.send(advertised).or(Some(credits.available()))
 }
 
 /// What the test has to find, to show that it finds anything.

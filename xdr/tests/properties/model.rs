@@ -266,6 +266,8 @@ pub fn lift(message: &Message<'_>) -> Model {
             range: match error.error {
                 RdmaError::Version { low, high } => Some((low, high)),
                 RdmaError::Chunk => None,
+                // Nothing of version 2 is decoded as version 1.
+                other => panic!("{other:?}"),
             },
         },
         Message::Call(call) => Model::Rpc(lift_call(call)),

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A Payload stream in fragments, as its sender makes them.
+
+use super::{
+    require,
+    Check, //
+};
+use crate::v2::Fragments;
+
+/// Checks that the fragments are the whole stream, within their room, and as many as the sender has
+/// credits for, in rooms of all kinds.
+pub fn check_fragments() -> Check {
+    require(Fragments::new(100, 3, 100).is_none(), "no room for a word")?;
+    require(
+        Fragments::new(100, 100, 3).is_none(),
+        "no room for a last word",
+    )?;
+    require(Fragments::new(102, 100, 100).is_none(), "half a word")?;
+    let whole = Fragments::new(100, 40, 100).ok_or("room for a word")?;
+    require(
+        whole.messages() == 1 && whole.left() == 100,
+        "a stream that fits is one message",
+    )?;
+    for payload in (4..220).step_by(4).chain([65536, 1 << 20]) {
+        for (room, last_room) in [(4, 4), (7, 5), (40, 12), (41, 39), (4080, 4000)] {
+            check_split(payload, room, last_room)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_split(payload: u32, room: u32, last_room: u32) -> Check {
+    let mut fragments = Fragments::new(payload, room, last_room).ok_or("room for a word")?;
+    let messages = fragments.messages();
+    let (mut left, mut count) = (payload, 1u32);
+    for (length, remaining) in fragments.by_ref() {
+        require(length >= 4 && length & 3 == 0, "whole words")?;
+        require(length <= room, "within the room")?;
+        left = left.checked_sub(length).ok_or("more than there is")?;
+        require(remaining == left && left >= 4, "what remains")?;
+        count = count.saturating_add(1);
+    }
+    require(fragments.left() == left, "the last has the rest")?;
+    require(left <= last_room, "within the last room")?;
+    require(count == messages, "messages as said before")
+}

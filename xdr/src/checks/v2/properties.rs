@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Transport properties.
+
+use super::{
+    first,
+    refuses,
+    require,
+    with_word,
+    Check, //
+};
+use crate::{
+    v2::{
+        encode_properties,
+        Properties,
+        PropertySet,
+        Received,
+        ReverseSupport, //
+    },
+    vectors::{
+        v2 as vectors,
+        XID, //
+    },
+    DecodeError, //
+};
+
+fn set(bytes: &[u8]) -> Result<(PropertySet<'_>, bool), &'static str> {
+    match first(bytes) {
+        Ok(Received::Properties { set, last }) => Ok((set, last)),
+        _ => Err("properties"),
+    }
+}
+
+/// Checks the defaults, what a message changes of them, and what is no value of a property.
+pub fn check_properties() -> Check {
+    let default = Properties::default();
+    require(
+        default.max_send == 4096 && default.min_receive == 4096,
+        "default inline thresholds (section 4.2.2)",
+    )?;
+    require(
+        default.segment_bytes == 1_048_576 && default.segments == 16,
+        "default segments (table 1)",
+    )?;
+    require(
+        default.reverse == ReverseSupport::None,
+        "no default for the reverse direction (section 5.2.5)",
+    )?;
+
+    let (others, last) = set(vectors::FINAL)?;
+    require(last, "the last properties")?;
+    let mut found = default;
+    found.apply(&others);
+    let said = Properties {
+        max_send: 8192,
+        min_receive: 8192,
+        segment_bytes: 1 << 24,
+        segments: 32,
+        reverse: ReverseSupport::Continued,
+    };
+    require(found == said, "what is said")?;
+    let mut space = [0; 128];
+    let length = encode_properties(&said, &mut space, XID, 33);
+    require(length == Ok(vectors::FINAL.len()), "its length")?;
+    require(space.starts_with(vectors::FINAL), "its octets")?;
+
+    // The default of one, one that is unknown, and one that is not looked at.
+    let (others, last) = set(vectors::MIDDLE_PROPERTIES)?;
+    require(!last, "more properties follow")?;
+    found.apply(&others);
+    let expected = Properties {
+        min_receive: 4096,
+        ..said
+    };
+    require(found == expected, "no octets are the default")?;
+    let mut unknown = others.iter().skip(1);
+    let data = unknown.next().map(|property| property.data);
+    require(data == Some(&[1, 2, 3, 4, 5]), "octets without padding")?;
+    require(
+        set(vectors::NO_PROPERTIES)?.0.iter().next().is_none(),
+        "no properties",
+    )?;
+    check_reverse()?;
+    check_bad_values()
+}
+
+/// Checks the levels of support for the reverse direction (section 5.2.5).
+fn check_reverse() -> Check {
+    let mut space = [0; 128];
+    for (value, reverse) in [
+        (0, ReverseSupport::None),
+        (1, ReverseSupport::Simple),
+        (2, ReverseSupport::Continued),
+        (3, ReverseSupport::General),
+    ] {
+        let bytes = with_word(vectors::FINAL, 19, value, &mut space)?;
+        let mut found = Properties::default();
+        found.apply(&set(bytes)?.0);
+        require(found.reverse == reverse, "a level of support")?;
+        let mut again = [0; 128];
+        let length = encode_properties(&found, &mut again, XID, 33);
+        require(length == Ok(bytes.len()), "its length")?;
+        require(again.starts_with(bytes), "its octets")?;
+    }
+    Ok(())
+}
+
+/// Checks that a bad value is told from a message that cannot be parsed.
+fn check_bad_values() -> Check {
+    use DecodeError as Reason;
+    let mut space = [0; 128];
+    for (name, word, value, reason) in [
+        ("a fifth level", 19, 4, Reason::PropertyValue(5)),
+        ("a small Receive", 10, 1023, Reason::PropertyValue(2)),
+        ("three octets", 9, 3, Reason::PropertyValue(2)),
+        ("five octets", 9, 5, Reason::PropertyValue(2)),
+        ("data past the end", 18, 8, Reason::PropertyValue(5)),
+        ("the most data", 18, u32::MAX, Reason::PropertyValue(5)),
+        ("one property more", 4, 6, Reason::Truncated),
+        ("the most properties", 4, u32::MAX, Reason::Truncated),
+    ] {
+        let bytes = with_word(vectors::FINAL, word, value, &mut space)?;
+        refuses(bytes, reason, name)?;
+    }
+    let least = with_word(vectors::FINAL, 10, 1024, &mut space)?;
+    require(set(least).is_ok(), "the smallest Receive")?;
+    let fewer = with_word(vectors::FINAL, 4, 4, &mut space)?;
+    let mut four = set(fewer)?.0.iter();
+    require(
+        four.nth(3).is_some() && four.next().is_none(),
+        "what is behind is ignored",
+    )
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What version 2 alone has on the wire.
+//!
+//! "The draft" is draft-ietf-nfsv4-rpcrdma-version-two. Where it is silent or contradicts itself,
+//! `Documentation/version-2.rst` says what is taken for its meaning.
+
+mod continued;
+mod credits;
+mod decode;
+mod encode;
+mod error;
+mod header;
+mod properties;
+mod receiver;
+
+pub use self::continued::Fragments;
+pub use self::credits::{
+    Credits,
+    Hostile, //
+};
+pub use self::decode::{
+    Fragment,
+    Received, //
+};
+pub use self::encode::{
+    encode_fragment,
+    encode_grant,
+    encode_reply, //
+};
+pub use self::error::{
+    answer,
+    encode_error, //
+};
+pub use self::header::VERSION;
+pub use self::properties::{
+    encode_properties,
+    Properties,
+    Property,
+    PropertySet,
+    ReverseSupport, //
+};
+pub use self::receiver::{
+    Bounds,
+    Receiver, //
+};
