@@ -378,8 +378,9 @@ def _cell(results: Results, cell: Cell, plan: Plan) -> bool:
             except progress.TimedOut:
                 hung = True
                 raise
-            except progress.Failure:
+            except progress.Failure as failure:
                 cell.guests.tell_troubles(provokes)
+                failure.what += cell.guests.strayed()
                 raise
             if plan.quiet:
                 cell.guests.must_be_quiet(provokes)

@@ -90,6 +90,8 @@ class Machine:
         self.console = run / f"{role.name}.console"
         self._agent: Agent | None = None
         self._marks = 0
+        # What the host's clock said when the guest's began.
+        self._behind = 0.0
         # What the kernel said when the guest ran before.
         self._before: list[str] = []
         self._lives = 0
@@ -130,9 +132,18 @@ class Machine:
                 ask = math.inf if self.counting else ASK_SECONDS
                 self._agent = Agent(self.directory / "agent", self.role.name, self.share, self.clock, ask)
             if self._agent is not None and self._agent.alive():
+                self._behind = 0.0 if self.counting else self._behind_host()
                 return
             time.sleep(0.2)
         raise progress.Failure(f"{self.role.name}: the guest did not come up within {BOOT_SECONDS} s", log=self._log())
+
+    def strayed(self) -> float:
+        """Seconds that the guest's clock has gone less than the host's since the guest came up."""
+        return self._behind_host() - self._behind
+
+    def _behind_host(self) -> float:
+        asked = time.monotonic()
+        return asked - float(self.must("cut -d ' ' -f 1 /proc/uptime"))
 
     def offer_module(self, whose: str, module: bytes) -> None:
         """Put a module where the guest's insert-module finds it."""

@@ -24,6 +24,8 @@ from judges.messages import Expected, KernelLog
 LINK_SECONDS = 20
 # What a guest that is held has sent is with the other by then.
 SENT_SECONDS = 1
+# A guest's clock that differs by more from the host's has not gone wrong by a slow answer alone.
+STRAYED_SECONDS = 5
 # Who refuses a connection is there.
 REACHED = (f"for try in $(seq {LINK_SECONDS}); do python3 -c 'import socket; "
            f"socket.create_connection((\"{CLIENT.address4}\", 9), 1)' 2>&1 | grep -q refused && break; "
@@ -227,6 +229,17 @@ class Pair:
         count = self.tell_troubles(provoked)
         if count:
             raise progress.Failure(f"{count} unexpected kernel messages", log=self.client.console)
+
+    def strayed(self) -> str:
+        """What is to be said of clocks that have not gone as the host's has: a test that waits has waited for something
+        else, then."""
+        said = ""
+        for machine in self.machines:
+            # A guest that answers no more has said so already.
+            with contextlib.suppress(progress.Failure):
+                if abs(seconds := machine.strayed()) > STRAYED_SECONDS:
+                    said += f" (the {machine.role.name}'s clock has gone {seconds:.1f} s less than the host's)"
+        return said
 
     def keep_records(self, name: str) -> None:
         """Write down what was recorded so far of what goes wrong without a word, and how things stand; of use when a test
