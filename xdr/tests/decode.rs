@@ -2,7 +2,7 @@
 
 //! What people read of the protocol's messages.
 
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use std::{
     io::Write,
@@ -91,6 +91,66 @@ fn what_is_refused_says_why() {
         text_of(&[0; 3]),
         "refused: message shorter than a header; nobody answers\n"
     );
+}
+
+#[test]
+fn a_call_of_version_2_lists_its_chunks() {
+    assert_eq!(
+        text_of(vectors::v2::EXTERNAL_CALL),
+        "RDMA2_CALL_EXTERNAL: XID 0xa1b2c3d4, credits up to 44\n  \
+         handle 0x66666666 may be made invalid\n  \
+         Call chunk: 4100 octets\n    \
+         handle 0x66666666: 4096 octets at 0x0000000000006000\n    \
+         handle 0x77777777: 4 octets at 0x0000000000008000\n  \
+         Read chunk at Position 200: 512 octets\n    \
+         handle 0x88888888: 512 octets at 0x0000000000009000\n  \
+         Reply chunk: 65536 octets\n    \
+         handle 0x99999999: 65536 octets at 0x000000000000a000\n"
+    );
+    let text = text_of(vectors::v2::EXTERNAL_REPLY);
+    assert!(text.starts_with("RDMA2_REPLY_EXTERNAL: ") && text.contains("5000 octets"));
+}
+
+#[test]
+fn properties_errors_and_credits_are_named() {
+    assert_eq!(
+        text_of(vectors::v2::MIDDLE_PROPERTIES),
+        "RDMA2_CONNPROP_MIDDLE: XID 0xa1b2c3d4, credits up to 33\n  \
+         Receive Buffer Size (2): 0 octets\n  \
+         unknown property (30583): 5 octets\n  \
+         Host Authentication Message (6): 8 octets\n"
+    );
+    let text = text_of(vectors::v2::FINAL);
+    assert!(text.contains("  Maximum Segment Count (4): 32\n"));
+    assert_eq!(
+        text_of(vectors::v2::GRANT),
+        "RDMA2_GRANT: credits up to 2147483649\n"
+    );
+    assert_eq!(
+        text_of(vectors::v2::ERRORS[8]),
+        "RDMA2_ERROR: XID 0xa1b2c3d4, credits up to 7\n  \
+         ERR_WRITE_RESOURCE, chunk 1 needs 65536 octets\n"
+    );
+}
+
+#[test]
+fn messages_of_version_2_continue_each_other() {
+    let lines = [
+        vectors::v2::FIRST_FRAGMENT,
+        vectors::v2::GRANT,
+        vectors::v2::REPLY,
+        vectors::v2::SECOND_FRAGMENT,
+        vectors::v2::LAST_FRAGMENT,
+    ];
+    let output = decode(&lines.map(line).concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    assert!(text.contains("  32 octets are to follow\n"));
+    assert!(text.contains(
+        "refused: message out of sequence; XID 0xa1b2c3d4, version 2, header type 13; \
+         a responder answers ERR_INVAL_CONT\n"
+    ));
+    assert!(text.ends_with("  it ends a message of which 28 octets came before\n"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ import progress
 import repository
 
 DOCUMENTATION = repository.ROOT / "Documentation"
-# As the tables of conformance.rst write it: below rust/, and what is meant in it.
+# As the tables of conformance.rst and version-2.rst write it: below rust/, and what is meant in it.
 MODULE = re.compile(r"\b((?:client|server|transport|kapi)/[\w/]+\.rs)(?:: (\w+(?:, \w+)*))?")
 PROTOCOL = re.compile(r"\bxdr: ([\w/]+\.rs)(?: (\w+))?")
 # Where Rust defines a name.
@@ -29,8 +29,8 @@ KERNEL_NAMES = {"rdma_rw", "rpc_execute", "rpc_async_schedule"}
 def check() -> None:
     """Fail if a document names a file that is not there, or something that is not in it."""
     design = (DOCUMENTATION / "design.rst").read_text()
-    wrong = [*conformance((DOCUMENTATION / "conformance.rst").read_text()), *layout(design), *names(design, _sources()),
-             *suites((DOCUMENTATION / "testing.rst").read_text())]
+    tables = "".join((DOCUMENTATION / name).read_text() for name in ("conformance.rst", "version-2.rst"))
+    wrong = [*conformance(tables), *layout(design), *names(design, _sources()), *suites((DOCUMENTATION / "testing.rst").read_text())]
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "the source has moved on: correct the documents")
 
