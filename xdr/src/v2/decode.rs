@@ -143,6 +143,13 @@ impl<'a> Decoder<'a, '_> {
             writes: WriteList::read(&mut reader)?,
             reply_chunk: WriteChunk::read_reply_chunk(&mut reader)?,
         };
+        if form != Form::External {
+            // The header ends with the first word of the Payload stream.
+            reader.clone().word()?;
+        }
+        if let Some(entry) = call_chunk.segments().find(|entry| entry.position != 0) {
+            return Err(DecodeError::CallChunkPosition(entry.position));
+        }
         call_chunk.check(self.limits)?;
         reads.check(&self.limits.beside(&call_chunk))?;
         reads.check_order()?;
@@ -172,15 +179,12 @@ impl<'a> Decoder<'a, '_> {
         Ok((call, before))
     }
 
-    /// Takes the Call chunk: all its segments have Position zero, and no data item has (the draft,
-    /// sections 4.5.1.2 and 6.6.3).
+    /// Takes the Call chunk, the segments of which have Position zero, as no data item has (the
+    /// draft, sections 4.5.1.2 and 6.6.3).
     fn call_chunk(
         list: &ReadList<'a>,
         reads: &ReadList<'a>,
     ) -> Result<CallPayload<'a>, DecodeError> {
-        if let Some(chunk) = list.data_chunks().next() {
-            return Err(DecodeError::CallChunkPosition(chunk.position()));
-        }
         let chunk = list.position_zero().ok_or(DecodeError::NoPayload)?;
         check_whole(chunk.length())?;
         reads.check_inline(u64::from(chunk.length()))?;

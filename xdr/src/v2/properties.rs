@@ -71,14 +71,16 @@ impl<'a> PropertySet<'a> {
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = reader.word()?;
         let start = *reader;
-        let mut scratch = Properties::default();
         // Each takes eight octets at least, so this ends with the message.
         for _ in 0..count {
-            scratch.set(&Property::read(reader)?)?;
+            Property::read(reader)?;
         }
-        Ok(Self {
+        let set = Self {
             raw: reader.since(start),
-        })
+        };
+        let mut scratch = Properties::default();
+        set.iter().try_for_each(|property| scratch.set(&property))?;
+        Ok(set)
     }
 
     /// Returns the properties, in order.

@@ -255,7 +255,7 @@ const MALFORMED: &[(&str, &[u8], usize, u32, DecodeError)] = &[
         vectors::EXTERNAL_CALL,
         6,
         4,
-        DecodeError::PositionInHeader(4),
+        DecodeError::CallChunkPosition(4),
     ),
     (
         "Call chunk at 44",
