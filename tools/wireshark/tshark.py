@@ -1,0 +1,28 @@
+"""tshark of the tool root, with the dissectors of this directory."""
+
+from pathlib import Path
+
+import repository
+from guests import roots
+
+SCRIPT = repository.ROOT / "tools/wireshark/rpcrdma.lua"
+# Wireshark runs no scripts for root. Nobody has no files of his own, and may read the repository wherever it is.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+dac_read_search",
+          "--ambient-caps=+dac_read_search", "env", "HOME=/nonexistent"]
+
+
+def output(capture: Path, *arguments: str) -> str:
+    """What tshark prints of a capture."""
+    return roots.tool_root().output([*NOBODY, "tshark", "-n", "-r", str(capture), "-X", f"lua_script:{SCRIPT}", *arguments])
+
+
+def fields(capture: Path, wanted: str, *names: str, options: tuple[str, ...] = ()) -> list[list[str]]:
+    """The fields of each frame that passes a filter; values of the same field have commas in between."""
+    asked = [text for name in names for text in ("-e", name)]
+    lines = output(capture, *options, "-Y", wanted, "-T", "fields", *asked).splitlines()
+    return [line.split("\t") for line in lines]
+
+
+def plain(capture: Path, *arguments: str) -> str:
+    """What tshark prints of a capture without the dissectors."""
+    return roots.tool_root().output([*NOBODY, "tshark", "-n", "-r", str(capture), *arguments])
