@@ -1,7 +1,10 @@
 """`make check-host`: the tests that need no guest. They run in the tool root, so a host needs no Rust."""
 
 import functools
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +17,7 @@ import repository
 from bench import tools as bench_tools
 from guests import kernels, module, roots
 from guests.arch import ARM64
-from judges import code_lines, documents, first_words, kernel_tools, layers, quiet_build, unused
+from judges import agreement, code_lines, documents, first_words, kernel_tools, layers, quiet_build, unused
 from results import Results
 from series import patches
 
@@ -29,7 +32,8 @@ MACHINES = repository.TESTS / "machines"
 MACHINES_TARGET = repository.BUILD / "host-machines/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
-            "tools/responder": "tools/raw", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest"}
+            "tools/responder": "tools/raw", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest",
+            "tools/referee": "tools/referee", "tools/wireshark": "tools/wireshark:tools/referee:tools/lab"}
 # The one place of the module that may name what the safe layers are made of. What runs on the host or in user mode, as
 # tools/bench does, is no part of the module.
 UNSAFE_HOME = "rust/kapi"
@@ -79,8 +83,8 @@ def check(results: Results) -> None:
 
 
 def _look(results: Results) -> None:
-    results.test("host: tools/lab's own tests", lambda: _tool("lab-tests", ["env", f"PYTHONPATH={LAB}", "python3", "-B", "-m",
-                                                                          "unittest", "discover", "-s", f"{LAB}/selftests"]))
+    results.test("host: tools/lab's own tests", lambda: _own_tests("lab"))
+    results.test("host: the referee's own tests", lambda: _own_tests("referee"))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)
@@ -106,6 +110,8 @@ def _second(results: Results) -> None:
     results.test("host: mypy", _mypy)
     results.test("host: clippy on xdr", lambda: _cargo("clippy", "clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test in xdr", lambda: _cargo("xdr-tests", "test"))
+    results.test("host: codec and referee agree", agreement.check)
+    results.test("host: the dissector's tests", _dissector)
     results.test("host: clippy on the state machines", lambda: _machines("clippy", "--all-targets", "--", "-D", "warnings"))
     results.test("host: cargo test of the state machines", lambda: _machines("test"))
     results.test("host: clippy on tools/bench", lambda: _bench("bench-clippy", "clippy", "--all-targets", "--", "-D",
@@ -113,6 +119,13 @@ def _second(results: Results) -> None:
     results.test("host: cargo test in tools/bench", lambda: _bench("bench-tests", "test"))
     results.test("host: checkpatch", kernel_tools.checkpatch)
     results.test("host: builds without a warning", lambda: quiet_build.check(kernels.stock()))
+
+
+def _own_tests(program: str) -> None:
+    """Those of a directory of Python programs."""
+    directory = repository.ROOT / "tools" / program
+    _tool(f"{program}-tests", ["env", f"PYTHONPATH={directory}", "python3", "-B", "-m", "unittest", "discover", "-s",
+                               f"{directory}/selftests"])
 
 
 def confinement() -> None:
@@ -236,8 +249,24 @@ def _mypy() -> None:
         root = repository.ROOT / directory
         files = [str(path.relative_to(root)) for path in sorted(root.rglob("*.py"))]
         _tool(f"mypy-{Path(directory).name}",
-              ["env", f"MYPYPATH={repository.ROOT / used}", "mypy", "--check-untyped-defs", "--ignore-missing-imports",
+              ["env", f"MYPYPATH={_search_path(used)}", "mypy", "--check-untyped-defs", "--ignore-missing-imports",
                "--explicit-package-bases", "--cache-dir=/dev/null", "--no-error-summary", *files], root)
+
+
+def _search_path(directories: str) -> str:
+    """Where Python looks for modules, as it wants to be told."""
+    return ":".join(str(repository.ROOT / directory) for directory in directories.split(":"))
+
+
+def _dissector() -> None:
+    """Its tests have tshark run in the tool root, and so do not run there themselves."""
+    log = repository.fresh_log("dissector-tests")
+    environment = {**os.environ, "PYTHONPATH": _search_path(PROGRAMS["tools/wireshark"])}
+    argv = [sys.executable, "-B", "-m", "unittest", "discover", "-s", str(repository.ROOT / "tools/wireshark/selftests")]
+    with progress.step("host: captures that tshark reads", log), log.open("wb") as output:
+        done = subprocess.run(argv, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise progress.Failure("the dissector's tests have failed", log=log)
 
 
 def _tool(name: str, argv: list[str], directory: Path = repository.ROOT, target: Path = TARGET) -> None:

@@ -17,7 +17,7 @@ TOOLS = (
     # What a 7.3 kernel with Rust is built with.
     "build-essential bc bison flex libelf-dev libdw-dev libssl-dev rustc rust-src rustfmt rust-clippy bindgen "
     "clang lld llvm libclang-dev pahole kmod cpio rsync python3 xz-utils zstd "
-    # The host tests, the machines and the referee of their traffic.
+    # The host tests, the machines, and what reads their traffic.
     "cargo qemu-system-x86 e2fsprogs tshark ca-certificates git mypy "
     # The other architecture.
     "gcc-aarch64-linux-gnu qemu-system-arm "
@@ -120,7 +120,7 @@ class Root:
 
 
 def tool_root() -> Root:
-    """The root with the compilers, QEMU and the referee: the same versions on every host."""
+    """The root with the compilers, QEMU and tshark: the same versions on every host."""
     _require_root_user()
     # The package lists stay, because the kernel packages are looked up in them.
     options = [f"--architectures={AMD64.debian},{ARM64.debian}", "--skip=cleanup/apt/lists",

@@ -1,4 +1,4 @@
-"""The referee: what tshark, which knows nothing of our module, reads in a capture of the link."""
+"""What tshark, which knows nothing of our module, reads in a capture of the link."""
 
 import re
 from collections import Counter
