@@ -6,7 +6,7 @@ use std::fmt;
 
 use xdr::{
     v2::{
-        answer,
+        error_message,
         Bounds,
         Fragment,
         PropertySet,
@@ -39,6 +39,7 @@ const BOUNDS: Bounds = Bounds {
     replies: LIMITS,
     call_octets: u32::MAX,
     reply_octets: u32::MAX,
+    fragments: u32::MAX,
     property_octets: u32::MAX,
 };
 
@@ -197,8 +198,8 @@ fn write_before(f: &mut fmt::Formatter<'_>, before: u32) -> fmt::Result {
 
 fn write_rejected(f: &mut fmt::Formatter<'_>, rejected: &Rejected) -> fmt::Result {
     write_reason(f, rejected, "header type")?;
-    match answer(rejected, &LIMITS) {
-        Some(error) => writeln!(f, "; a responder answers {}", Named(error)),
+    match error_message(rejected, &BOUNDS, 0) {
+        Some(message) => writeln!(f, "; a responder answers {}", Named(message.error)),
         None => writeln!(f, "; nobody answers"),
     }
 }

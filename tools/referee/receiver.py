@@ -44,6 +44,11 @@ class Limits:
     # Octets of a message that comes in fragments.
     message_bytes: int
 
+    @property
+    def is_none(self) -> bool:
+        """Whether no chunk has room."""
+        return not (self.read_chunks or self.write_chunks or self.chunk_segments)
+
 
 @dataclass(frozen=True)
 class Accepted:
@@ -122,11 +127,12 @@ class Receiver:
 
     def _received(self, prefix: Prefix, octets: bytes) -> Verdict:
         if prefix.version != protocol.VERSION:
-            # The word for an error is the same in all versions (RFC 8166, section 4.2), and no error answers one. Of those
-            # of a peer without version 2 the one that says so is to be heard (section 4.3.2).
+            # The word for an error is the same in all versions (RFC 8166, section 4.2), and no error answers one. Errors about
+            # a version come under the one that they are about (sections 4.3.2 and 7).
             if prefix.kind == protocol.ERROR:
                 verdict = _aside(octets)
-                is_known = isinstance(verdict, Accepted) and verdict.message.error[0] == protocol.ERR_VERS
+                about = (protocol.ERR_VERS, protocol.VERS_MISMATCH)
+                is_known = isinstance(verdict, Accepted) and verdict.message.error[0] in about
                 return verdict if is_known else Discarded()
             raise _Faulty((protocol.VERS_MISMATCH,))
         if prefix.kind not in protocol.HEADERS:
@@ -203,7 +209,7 @@ class Receiver:
         before = self._open.received if self._open else 0
         inline = before + len(message.payload) + message.body.get("rdma_remaining", 0)
         faults: list[Fault] = []
-        if kind in protocol.FRAGMENTS and self._open is None and fault_of_start(message, inline) is not None:
+        if kind in protocol.FRAGMENTS and self._open is None and fault_of_start(message) is not None:
             faults.append((protocol.BAD_XDR,))
         body = sum(entry["rdma_target"]["rdma_length"] for entry in message.call_chunk)
         whole = inline if kind in protocol.FRAGMENTS else body
@@ -215,7 +221,7 @@ class Receiver:
                 is_end = self._continue(message, stream)
             except _Faulty as faulty:
                 faults += faulty.faults
-        if stream.is_call and not (self._is_server and self._limits.chunk_segments):
+        if stream.is_call and (not self._is_server or self._limits.is_none):
             faults += _chunks_refused(message)
         faults += self._no_room(message)
         if faults:
@@ -252,8 +258,7 @@ class Receiver:
         if len(message.writes) > limits.write_chunks:
             faults.append((protocol.WRITE_CHUNKS, limits.write_chunks))
         chunks: list[Chunk] = [*reads, *message.writes, message.reply_chunk or ()]
-        no_reply_chunk = message.reply_chunk is not None and not limits.chunk_segments
-        if no_reply_chunk or any(len(chunk) > limits.chunk_segments for chunk in chunks):
+        if any(len(chunk) > limits.chunk_segments for chunk in chunks):
             faults.append((protocol.SEGMENTS, limits.chunk_segments))
         if sum(map(len, reads)) > limits.read_segments:
             faults.append((protocol.SEGMENTS, limits.read_segments))
@@ -277,8 +282,10 @@ def is_good_property(which: int, data: bytes) -> bool:
     if len(data) != 4:
         return False
     value = int.from_bytes(data, "big")
-    # A Receive has room for the first message of a connection at least (section 4.3).
-    return value <= protocol.REVERSE_GENL if which == protocol.BRS else which != protocol.RBSIZ or value >= LEAST_RECEIVE
+    # A Receive has room for the first message of a connection at least (section 4.3), and a segment for an octet.
+    least, most = {protocol.BRS: (0, protocol.REVERSE_GENL), protocol.RBSIZ: (LEAST_RECEIVE, value),
+                   protocol.RSSIZ: (1, value)}.get(which, (0, value))
+    return least <= value <= most
 
 
 def fault_of_chunks(message: Message) -> str | None:
@@ -311,15 +318,15 @@ def fault_of_chunks(message: Message) -> str | None:
     return None
 
 
-def fault_of_start(message: Message, whole: int) -> str | None:
-    """What is wrong with the front of a Payload stream of that length: it has the XID of the header (section 7.2) and the
-    direction that the header type has; the second word may come with the next fragment."""
-    if whole < LEAST_MESSAGE:
-        return "an RPC message of less than two words"
+def fault_of_start(message: Message) -> str | None:
+    """What is wrong with the front of a Payload stream: it has the XID of the header (section 7.2) and the direction that the
+    header type has."""
+    if len(message.payload) < LEAST_MESSAGE:
+        return "less than the two words that begin an RPC message"
     if message.first_word != message.prefix.xid:
         return "another XID in the RPC message"
     direction = 0 if message.prefix.kind in protocol.CALLS else 1
-    if len(message.payload) >= LEAST_MESSAGE and int.from_bytes(message.payload[4:8], "big") != direction:
+    if int.from_bytes(message.payload[4:8], "big") != direction:
         return "an RPC message of the other direction"
     return None
 

@@ -23,15 +23,14 @@ use serde_json::{
 use xdr::{
     checks::v2::reencode,
     v2::{
-        answer,
         encode_error,
+        error_message,
         Bounds,
         Received,
         Receiver, //
     },
     Call,
     CallPayload,
-    Direction,
     ErrorMessage,
     FixedHeader,
     Limits,
@@ -104,23 +103,14 @@ fn bounds(connection: &Value) -> Bounds {
         replies: limits,
         call_octets: octets("message_bytes"),
         reply_octets: octets("message_bytes"),
+        fragments: u32::MAX,
         property_octets: PROPERTY_OCTETS,
     }
 }
 
 fn refused(rejected: &Rejected, bounds: &Bounds) -> Value {
-    let limits = match rejected.direction {
-        Some(Direction::Reply) => &bounds.replies,
-        _ => &bounds.calls,
-    };
-    let (Some(header), Some(error)) = (rejected.header, answer(rejected, limits)) else {
+    let Some(message) = error_message(rejected, bounds, CREDITS) else {
         return json!({"verdict": "discard"});
-    };
-    let message = ErrorMessage {
-        xid: header.xid,
-        version: header.version,
-        credits: CREDITS,
-        error,
     };
     let mut space = [0; 28];
     let length = encode_error(&message, &mut space).unwrap();

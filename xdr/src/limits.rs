@@ -33,6 +33,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns whether no chunk is within these limits.
+    pub(crate) const fn takes_no_chunks(&self) -> bool {
+        self.read_chunks == 0 && self.write_chunks == 0 && self.chunk_segments == 0
+    }
+
     /// Returns what is left for the Read list beside a Call chunk within these limits.
     pub(crate) fn beside(&self, call_chunk: &ReadList<'_>) -> Self {
         let (chunks, octets) = call_chunk

@@ -31,7 +31,7 @@ pub enum Message<'a> {
 /// An RPC Call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// `rdma_xid`; an inline Payload stream begins with the same XID.
+    /// `rdma_xid`; an inline Payload stream begins with the same XID, if the message begins there.
     pub xid: u32,
     /// Credits that the requester asks for; any value.
     pub credits: u32,
@@ -51,7 +51,8 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// Returns whether all of the Call is in the message.
     pub const fn has_no_chunks(&self) -> bool {
-        self.reads.is_empty() && self.offer().is_empty()
+        let inline = matches!(self.payload, CallPayload::Inline(_));
+        inline && self.reads.is_empty() && self.offer().is_empty()
     }
 
     /// Returns the room that the Call offers for its results.
@@ -101,7 +102,7 @@ pub enum CallPayload<'a> {
 /// [`Call::as_provided_reply`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
-    /// `rdma_xid`; an inline Payload stream begins with the same XID.
+    /// `rdma_xid`; an inline Payload stream begins with the same XID, if the message begins there.
     pub xid: u32,
     /// Credits that the responder grants; any value, zero included.
     pub credits: u32,
@@ -143,7 +144,8 @@ pub enum ReplyPlace<'a> {
 pub struct Inline<'a> {
     /// Octets in front of it in the received message, which is the header's length.
     pub offset: usize,
-    /// The stream; at least [`RpcPrefix::SIZE`](crate::RpcPrefix::SIZE) octets.
+    /// The stream; at least [`RpcPrefix::SIZE`](crate::RpcPrefix::SIZE) octets, and of a message of
+    /// version 2 that continues another at least four.
     pub bytes: &'a [u8],
 }
 

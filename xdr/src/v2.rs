@@ -9,7 +9,7 @@ mod continued;
 mod credits;
 mod decode;
 mod encode;
-mod error;
+pub(crate) mod error;
 mod header;
 mod properties;
 mod receiver;
@@ -29,8 +29,8 @@ pub use self::encode::{
     encode_reply, //
 };
 pub use self::error::{
-    answer,
-    encode_error, //
+    encode_error,
+    error_message, //
 };
 pub use self::header::VERSION;
 pub use self::properties::{

@@ -98,7 +98,8 @@ fn seeds() -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Those of version 2: the messages of a connection, of which each seed has one more.
 fn seeds_of_2(mut add: impl FnMut(&str, &str, Vec<u8>)) {
-    let mut connection = Vec::new();
+    // The octet in front is for bounds that admit all.
+    let mut connection = vec![0];
     let mut put = |bytes: &[u8]| {
         connection.extend(u16::try_from(bytes.len()).unwrap().to_be_bytes());
         connection.extend(bytes);
@@ -106,17 +107,23 @@ fn seeds_of_2(mut add: impl FnMut(&str, &str, Vec<u8>)) {
     };
     for (name, bytes) in vectors::v2::CONNECTION {
         let so_far = put(bytes);
+        add(
+            "v2_connection",
+            &format!("{name} tight"),
+            [&[1], &so_far[1..]].concat(),
+        );
         add("v2_connection", name, so_far);
     }
     for (number, bytes) in vectors::v2::ERRORS.iter().enumerate() {
-        let alone = [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), *bytes].concat();
+        let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+        let alone = [&[0], &length[..], *bytes].concat();
         add("v2_connection", &format!("error {number}"), alone);
     }
     // Each end sends and receives in turn; one sends alone.
     add(
         "v2_credits",
         "in turn",
-        vec![0, 3, 1, 2, 0, 0, 0, 3, 3, 3, 1, 1, 2, 2],
+        vec![0, 3, 1, 2, 0, 0, 0, 3, 3, 3, 1, 1, 2, 2, 6, 15, 0, 3, 1, 2],
     );
     add(
         "v2_credits",

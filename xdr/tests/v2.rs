@@ -22,10 +22,10 @@ use xdr::{
         BOUNDS, //
     },
     v2::{
-        answer,
         encode_error,
         encode_fragment,
         encode_properties,
+        error_message,
         Fragments,
         Properties,
         Received,
@@ -36,7 +36,6 @@ use xdr::{
     CallPayload,
     Direction,
     Encoder,
-    ErrorMessage,
     FixedHeader,
     Message,
     Segment, //
@@ -167,14 +166,8 @@ fn receive(receiver: &mut Receiver, bytes: &[u8]) -> Result<(), TestCaseError> {
             }
         }
         Err(rejected) => {
-            let Some(error) = answer(&rejected, &BOUNDS.calls) else {
+            let Some(message) = error_message(&rejected, &BOUNDS, 1) else {
                 return Ok(());
-            };
-            let message = ErrorMessage {
-                xid: rejected.header.unwrap().xid,
-                version: 2,
-                credits: 1,
-                error,
             };
             let mut space = [0; 28];
             let length = encode_error(&message, &mut space).unwrap();
@@ -250,7 +243,7 @@ proptest! {
     #[test]
     fn fragments_make_the_whole_again(
         sent in sent().prop_filter("inline", |sent| sent.payload.is_err()),
-        room in 4u32..100,
+        room in 8u32..100,
         last_room in 4u32..100,
     ) {
         let stream = sent.stream();

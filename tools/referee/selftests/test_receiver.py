@@ -284,9 +284,9 @@ class Room(Case):
 
     def test_end_that_takes_no_chunks(self) -> None:
         self.call(chunk_segments=0)
-        verdict = self.receiver.receive(message(protocol.CALL_INLINE, rdma_provisional_reply=chunk()))
-        assert isinstance(verdict, Refused)
-        self.assertEqual([each.error for each in verdict.answers], [(protocol.WRITE_CHUNKS, [0]), (protocol.SEGMENTS, [0])])
+        self.accepts(message(protocol.CALL_INLINE, rdma_provisional_reply=chunk()))
+        self.call(chunk_segments=0, read_chunks=0, write_chunks=0)
+        self.refuses(message(protocol.CALL_INLINE, rdma_provisional_reply=chunk()), protocol.WRITE_CHUNKS, 0)
 
     def test_client_takes_no_chunks(self) -> None:
         self.connect(is_server=False)
@@ -415,7 +415,7 @@ class Properties(Case):
         self.refuses(octets, code)
 
     def test_values(self) -> None:
-        props = [(1, word(0)), (2, word(1024)), (3, word(0)), (4, word(0)), (5, word(3)), (1, b""), (2, b""), (6, b"odd"),
+        props = [(1, word(0)), (2, word(1024)), (3, word(1)), (4, word(0)), (5, word(3)), (1, b""), (2, b""), (6, b"odd"),
                  (99, b"x"), (1, word(8))]
         self.assertEqual(self.accepts(properties(*props)).properties, props)
 

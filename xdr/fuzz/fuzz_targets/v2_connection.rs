@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The messages of a peer of version 2, one after the other, each behind its length in two octets:
-//! what is accepted encodes to the same octets and is within the bounds, what is refused has an
-//! answer that decodes, and the fragments of a message are as long as was said.
+//! Bounds from the first octet, then the messages of a peer of version 2, one after the other, each
+//! behind its length in two octets: what is accepted encodes to the same octets and is within the
+//! bounds, what is refused has an answer that decodes, and the fragments of a message are as long
+//! as was said.
 
 #![no_main]
 
@@ -13,23 +14,47 @@ use xdr::{
         BOUNDS, //
     },
     v2::{
-        answer,
         encode_error,
+        error_message,
+        Bounds,
         Received,
         Receiver, //
     },
     CallPayload,
     DecodeError,
     Direction,
-    ErrorMessage,
     FixedHeader,
+    Limits,
     Message,
     ReplyPayload, //
 };
 
+/// Bounds in the middle of what the vectors have.
+const TIGHT: Bounds = Bounds {
+    calls: Limits {
+        read_segments: 2,
+        read_chunks: 2,
+        write_chunks: 2,
+        write_segments: 2,
+        chunk_segments: 2,
+        read_chunk_bytes: 8192,
+        read_list_bytes: 8192,
+        write_chunk_bytes: 8192,
+        reply_chunk_bytes: 8192,
+    },
+    replies: BOUNDS.replies,
+    call_octets: 64,
+    reply_octets: 64,
+    fragments: 2,
+    property_octets: 128,
+};
+
 fuzz_target!(|input: &[u8]| {
-    let mut receiver = Receiver::new(BOUNDS);
-    let mut rest = input;
+    let Some((&head, mut rest)) = input.split_first() else {
+        return;
+    };
+    let bounds = if head & 1 == 0 { BOUNDS } else { TIGHT };
+    let mut receiver = Receiver::new(bounds);
     // What was promised of a message that is not ended, and what has come of it.
     let mut open: Option<(u32, u32)> = None;
     while let Some((length, behind)) = rest.split_first_chunk::<2>() {
@@ -37,25 +62,42 @@ fuzz_target!(|input: &[u8]| {
         let (bytes, behind) = behind.split_at(length);
         rest = behind;
         match receiver.receive(bytes) {
-            Ok(received) => accepted(bytes, &received, &mut open),
+            Ok(received) => {
+                accepted(bytes, &received, &mut open);
+                if let Received::Message {
+                    message: Message::Call(call),
+                    ..
+                } = received
+                {
+                    let limits = &bounds.calls;
+                    assert!(call.reads.segments().count() <= limits.read_segments);
+                    assert!(call.reads.chunks().count() <= limits.read_chunks);
+                    assert!(call.writes.chunk_count() <= limits.write_chunks);
+                    assert!(call.writes.segment_count() <= limits.write_segments);
+                    for chunk in call.writes.chunks().chain(call.reply_chunk) {
+                        assert!(chunk.segment_count() <= limits.chunk_segments);
+                        assert!(chunk.length() <= limits.write_chunk_bytes);
+                    }
+                }
+            }
             Err(rejected) => {
-                if rejected.reason != DecodeError::Sequence && rejected.direction.is_some() {
+                // What may not come there breaks nothing, nor does what is not looked at.
+                let breaks = !matches!(
+                    rejected.reason,
+                    DecodeError::Sequence | DecodeError::Discarded | DecodeError::Version(_)
+                );
+                if breaks && rejected.direction.is_some() {
                     open = None;
                 }
                 let Some(header) = rejected.header else {
                     assert!(bytes.len() < 16);
                     continue;
                 };
-                let Some(error) = answer(&rejected, &BOUNDS.calls) else {
+                let Some(message) = error_message(&rejected, &bounds, 1) else {
                     continue;
                 };
                 assert_ne!(header.procedure, 4, "an error answers an error");
-                let message = ErrorMessage {
-                    xid: header.xid,
-                    version: 2,
-                    credits: 1,
-                    error,
-                };
+                assert_eq!((message.xid, message.version), (header.xid, header.version));
                 let mut space = [0; 28];
                 let length = encode_error(&message, &mut space).unwrap();
                 let decoded = Receiver::new(BOUNDS).receive(&space[..length]).unwrap();

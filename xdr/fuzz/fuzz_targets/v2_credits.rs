@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Two ends that send when they may, and a wire between them: nobody receives a message that it has
-//! no Receive for, both go on while either has something to say, and neither says anything when
-//! nobody has.
+//! Two ends whose Receives come and go, that send when they may, and a wire between them: nobody
+//! receives a message that it has no Receive for, each can go on with as long a message as the
+//! other takes, and neither says anything when nobody has something to say.
 
 #![no_main]
 
@@ -11,61 +11,101 @@ use std::collections::VecDeque;
 use libfuzzer_sys::fuzz_target;
 use xdr::v2::Credits;
 
-/// Receives of an end, beside the one for a GRANT.
-const ADVERTISED: u32 = 4;
-
-#[derive(Default)]
 struct End {
     credits: Credits,
+    /// Receives, beside the one for a GRANT; those that were told of stay.
+    advertised: u32,
+    /// Messages that it takes at a time.
+    least: u32,
+    told: u32,
+    received: u32,
     /// Messages on their way to it: the credit value, and whether it is a GRANT.
     wire: VecDeque<(u32, bool)>,
 }
 
+impl End {
+    fn new() -> Self {
+        Self {
+            credits: Credits::new(),
+            advertised: 2,
+            least: 1,
+            told: 1,
+            received: 0,
+            wire: VecDeque::new(),
+        }
+    }
+
+    /// Notes what the peer was told.
+    fn tell(&mut self, value: u32) {
+        assert!(value >= self.told, "credits are taken back");
+        self.told = value;
+    }
+}
+
 fuzz_target!(|input: &[u8]| {
-    let mut ends = [End::default(), End::default()];
+    let mut ends = [End::new(), End::new()];
     for &byte in input {
-        let (at, step) = (usize::from(byte & 1), byte >> 1);
-        match step & 1 {
+        let at = usize::from(byte & 1);
+        match byte >> 1 & 3 {
             0 => send(&mut ends, at),
-            _ => receive(&mut ends, at),
+            1 | 2 => receive(&mut ends, at),
+            _ => {
+                // More than it takes at a time, as the end of this wants it.
+                let least = 1 + u32::from(byte >> 3 & 3);
+                ends[at].least = least;
+                ends[at].advertised = least + 1 + u32::from(byte >> 5);
+                grant(&mut ends, at);
+            }
         }
     }
     settle(&mut ends);
-    // Whoever wants to say something still can.
+    // Whoever has much to say still can, in one go.
     for at in [0, 1] {
-        for _ in 0..3 * ADVERTISED {
-            let before = ends[1 - at].wire.len();
-            send(&mut ends, at);
-            assert!(ends[1 - at].wire.len() > before, "no credit is left");
+        for _ in 0..20 {
+            for _ in 0..ends[1 - at].least {
+                let before = ends[1 - at].wire.len();
+                send(&mut ends, at);
+                assert!(ends[1 - at].wire.len() > before, "no credit is left");
+            }
             settle(&mut ends);
         }
     }
 });
 
 fn send(ends: &mut [End; 2], at: usize) {
-    if let Some(value) = ends[at].credits.send(ADVERTISED) {
-        ends[1 - at].wire.push_back((value, false));
+    let end = &mut ends[at];
+    if let Some(value) = end.credits.send(end.advertised) {
+        end.tell(value);
+        deliver(&mut ends[1 - at], value, false);
     }
-    assert!(
-        ends[1 - at].wire.len() as u32 <= ADVERTISED + 1,
-        "no Receive"
-    );
+}
+
+/// Puts a message on the wire to an end, which has a Receive for it.
+fn deliver(to: &mut End, value: u32, is_grant: bool) {
+    to.wire.push_back((value, is_grant));
+    let arriving = to.received + to.wire.len() as u32;
+    assert!(arriving <= to.told + 1, "no Receive");
 }
 
 fn receive(ends: &mut [End; 2], at: usize) {
-    let Some((value, is_grant)) = ends[at].wire.pop_front() else {
+    let end = &mut ends[at];
+    let Some((value, is_grant)) = end.wire.pop_front() else {
         return;
     };
-    ends[at].credits.receive(value, is_grant).unwrap();
-    if ends[at].credits.owes_grant(ADVERTISED) {
-        if let Some(value) = ends[at].credits.send_grant(ADVERTISED) {
-            ends[1 - at].wire.push_back((value, true));
+    end.received += 1;
+    end.credits.receive(value, is_grant).unwrap();
+    grant(ends, at);
+}
+
+/// Has an end send a GRANT if it owes one.
+fn grant(ends: &mut [End; 2], at: usize) {
+    let end = &mut ends[at];
+    if end.credits.owes_grant(end.advertised, end.least) {
+        if let Some(value) = end.credits.send_grant(end.advertised) {
+            end.tell(value);
+            deliver(&mut ends[1 - at], value, true);
         }
     }
-    assert!(
-        ends[1 - at].wire.len() as u32 <= ADVERTISED + 1,
-        "no Receive"
-    );
 }
 
 /// Receives until nothing is under way.

@@ -56,6 +56,7 @@ pub const CHECKS: &[Named] = &[
     ("v2_limits", check_limits),
     ("v2_errors", check_errors),
     ("v2_answers", check_answers),
+    ("v2_versions", check_versions),
     ("v2_sequence", check_sequence),
     ("v2_remaining", check_remaining),
     ("v2_fragments", check_fragments),
@@ -70,7 +71,8 @@ pub const BOUNDS: Bounds = Bounds {
     calls: AMPLE,
     replies: AMPLE,
     call_octets: 1 << 20,
-    reply_octets: 1 << 20,
+    reply_octets: 1 << 19,
+    fragments: 1 << 10,
     property_octets: 16384,
 };
 

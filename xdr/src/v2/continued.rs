@@ -11,8 +11,8 @@ use crate::{
 /// The split of a Payload stream into fragments, of which the last is an `INLINE`.
 ///
 /// An iterator over the others: for each `MIDDLE` the octets of the stream that it takes, and its
-/// `rdma_remaining`. Each is whole words, and leaves one for the next at least, since
-/// `rdma_rpc_first_word` is a part of every header that a fragment follows.
+/// `rdma_remaining`. Each is whole words, the first of them two at least, and leaves one for the
+/// next, since `rdma_rpc_first_word` is a part of every header that a fragment follows.
 ///
 /// All fields are multiples of four, and the rooms are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,12 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Splits `payload` octets, a multiple of four as all XDR. `room` is that behind the header of
-    /// a `MIDDLE`, `last_room` that behind the header of the `INLINE`, which has the chunk lists.
-    /// `None` if one of them has no room for a word.
+    /// Splits `payload` octets, a multiple of four as all XDR, and more than two words as every RPC
+    /// message. `room` is that behind the header of a `MIDDLE`, `last_room` that behind the header
+    /// of the `INLINE`, which has the chunk lists. `None` if there is no room for two words in the
+    /// former or for one in the latter.
     pub const fn new(payload: u32, room: u32, last_room: u32) -> Option<Self> {
-        if payload & 3 != 0 || room < 4 || last_room < 4 {
+        if payload & 3 != 0 || payload < 12 || room < 8 || last_room < 4 {
             return None;
         }
         Some(Self {
@@ -70,6 +71,15 @@ impl Iterator for Fragments {
     }
 }
 
+/// The longest RPC message that comes in fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Longest {
+    /// Octets of its Payload stream.
+    pub(super) octets: u32,
+    /// Messages that bring fragments, without the last.
+    pub(super) fragments: u32,
+}
+
 /// The part of an RPC message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
@@ -77,31 +87,44 @@ pub(super) struct Arrived {
     pub(super) octets: u32,
     /// `rdma_remaining`: those that are to come, at least one.
     pub(super) remaining: u32,
+    /// The number of fragments.
+    fragments: u32,
 }
 
 impl Arrived {
-    /// Begins with a first fragment of `length` octets of a message of at most `longest`.
+    /// Begins with a first fragment of `length` octets.
     pub(super) const fn first(
         length: u32,
         remaining: u32,
-        longest: u32,
+        longest: &Longest,
     ) -> Result<Self, DecodeError> {
-        match length.checked_add(remaining) {
-            Some(whole) if whole <= longest && remaining != 0 => Ok(Self {
-                octets: length,
-                remaining,
-            }),
-            _ => Err(DecodeError::Remaining(remaining)),
+        let whole = length.saturating_add(remaining);
+        if whole > longest.octets {
+            return Err(DecodeError::Remaining(remaining));
         }
+        let none = Self {
+            octets: 0,
+            remaining: whole,
+            fragments: 0,
+        };
+        none.add(length, remaining, longest)
     }
 
     /// Adds a fragment of `length` octets that is not the last.
-    pub(super) const fn add(&self, length: u32, remaining: u32) -> Result<Self, DecodeError> {
+    pub(super) const fn add(
+        &self,
+        length: u32,
+        remaining: u32,
+        longest: &Longest,
+    ) -> Result<Self, DecodeError> {
         match self.remaining.checked_sub(length) {
-            Some(left) if left == remaining && left != 0 => Ok(Self {
-                octets: self.octets.saturating_add(length),
-                remaining,
-            }),
+            Some(left) if left == remaining && left != 0 && self.fragments < longest.fragments => {
+                Ok(Self {
+                    octets: self.octets.saturating_add(length),
+                    remaining,
+                    fragments: self.fragments.saturating_add(1),
+                })
+            }
             _ => Err(DecodeError::Remaining(remaining)),
         }
     }

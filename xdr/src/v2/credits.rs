@@ -17,7 +17,9 @@ pub struct Credits {
     received: u32,
     /// "Received credits": the number of messages that it may send.
     limit: u32,
-    /// The number that the peer was told last.
+    /// The most that the limit was ahead of what was sent.
+    window: u32,
+    /// The number that the peer was told last, which never goes back.
     told: u32,
     /// A message other than a GRANT has come since.
     is_owed: bool,
@@ -30,6 +32,7 @@ impl Credits {
             sent: 0,
             received: 0,
             limit: 1,
+            window: 1,
             told: 1,
             is_owed: false,
         }
@@ -37,19 +40,19 @@ impl Credits {
 
     /// Returns the number of messages that may be sent now, other than a GRANT.
     pub const fn available(&self) -> u32 {
-        match self.limit.wrapping_sub(self.sent) {
-            // After a GRANT that took the one beside the limit this is -1.
-            credits if credits > i32::MAX as u32 => 0,
-            credits => credits,
+        // Behind what was sent if the peer has taken credits back, or after a GRANT.
+        match ahead(self.limit, self.sent) {
+            Some(credits) => credits,
+            None => 0,
         }
     }
 
     /// Counts a message that is being sent. Returns its `rdma_credit`; `None` when it may not be
     /// sent now.
     ///
-    /// `advertised` is the number of messages that this end has Receives for, less than 2^31 - 1.
-    /// What is told of them is the sum with the messages *received*, which the peer compares with
-    /// those that it has sent; the draft says "sent", which nobody could use.
+    /// `advertised` is the number of messages that this end has Receives for: at least two, and
+    /// less than 2^31 - 1. What is told of them is the sum with the messages *received*, which the
+    /// peer compares with those that it has sent; the draft says "sent", which nobody could use.
     pub const fn send(&mut self, advertised: u32) -> Option<u32> {
         if self.available() == 0 {
             return None;
@@ -60,7 +63,7 @@ impl Credits {
     /// Counts a GRANT that is being sent, which may be one more than the credits (the draft,
     /// section 4.2.1.1). Returns as [`Credits::send`].
     pub const fn send_grant(&mut self, advertised: u32) -> Option<u32> {
-        if self.limit.wrapping_sub(self.sent) > i32::MAX as u32 {
+        if ahead(self.limit, self.sent).is_none() {
             return None;
         }
         Some(self.tell(advertised))
@@ -68,34 +71,70 @@ impl Credits {
 
     const fn tell(&mut self, advertised: u32) -> u32 {
         self.sent = self.sent.wrapping_add(1);
-        self.told = self.received.wrapping_add(advertised);
+        let credits = self.received.wrapping_add(advertised);
+        // What was told may be on its way: its Receives stay.
+        if ahead(credits, self.told).is_some() {
+            self.told = credits;
+        }
         self.is_owed = false;
         self.told
     }
 
     /// Returns whether a GRANT is to be sent if nothing else goes out: the peer has used half of
-    /// what it was told. A GRANT alone is never answered, so that an idle connection is silent.
-    pub const fn owes_grant(&self, advertised: u32) -> bool {
-        let left = self.told.wrapping_sub(self.received);
-        // One more may have come than was told.
-        let is_half = left > i32::MAX as u32 || left <= advertised / 2;
-        self.is_owed && is_half
+    /// what it was told, or has too few for `least` messages, those of the longest RPC message that
+    /// this end takes. To be asked when a message has come, and when there are Receives again.
+    ///
+    /// What GRANTs alone have used is told only in the second case, and only if more than `least`
+    /// are told then: each answer takes two messages, so that an idle connection comes to rest.
+    pub const fn owes_grant(&self, advertised: u32, least: u32) -> bool {
+        let left = match ahead(self.told, self.received) {
+            Some(left) => left,
+            // One more has come than was told.
+            None => 0,
+        };
+        let too_few = left < least && (self.is_owed || advertised > least);
+        left < advertised && (too_few || self.is_owed && left <= advertised / 2)
+    }
+
+    /// Counts a received message that says nothing of credits: one that is too short for it, or of
+    /// another version.
+    pub const fn count_received(&mut self) {
+        self.received = self.received.wrapping_add(1);
+        self.is_owed = true;
     }
 
     /// Counts a received message, and takes over its `rdma_credit`.
     ///
-    /// A value may go back, but not behind what was sent: what has been used cannot be taken back.
-    /// An advance of 2^31 or more cannot be told from that.
+    /// A value may go back behind what was sent, since it may have been on its way when that was:
+    /// but not further than all that may be. An advance of 2^31 or more cannot be told from that.
     pub const fn receive(&mut self, credits: u32, is_grant: bool) -> Result<(), Hostile> {
-        let goes_back = credits.wrapping_sub(self.limit) > i32::MAX as u32;
-        let is_behind = credits.wrapping_sub(self.sent) > i32::MAX as u32;
-        if goes_back && is_behind {
-            return Err(Hostile);
+        match (ahead(credits, self.sent), ahead(self.sent, credits)) {
+            (Some(window), _) if window < MAX_WINDOW => {
+                if window > self.window {
+                    self.window = window;
+                }
+            }
+            // A GRANT may have been sent beside the window.
+            (None, Some(behind)) if behind <= self.window.saturating_add(1) => {}
+            _ => return Err(Hostile),
         }
+        let is_owed = self.is_owed;
+        self.count_received();
+        self.is_owed = is_owed || !is_grant;
         self.limit = credits;
-        self.received = self.received.wrapping_add(1);
-        self.is_owed |= !is_grant;
         Ok(())
+    }
+}
+
+/// Credits that nobody gives at a time (the draft, section 4.2.1).
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+
+/// Returns how far a count is ahead of another; `None` if it is behind.
+const fn ahead(count: u32, of: u32) -> Option<u32> {
+    let difference = count.wrapping_sub(of);
+    match difference > i32::MAX as u32 {
+        true => None,
+        false => Some(difference),
     }
 }
 

@@ -4,8 +4,10 @@
 
 use crate::{
     v2::{
-        continued::Arrived,
-        header::Form,
+        continued::{
+            Arrived,
+            Longest, //
+        },
         properties::PropertySet, //
     },
     wire::Reader,
@@ -73,36 +75,39 @@ pub struct Fragment<'a> {
     /// `rdma_remaining`: octets of the Payload stream in the messages that follow, at least one and
     /// within the [`Bounds`](crate::v2::Bounds).
     pub remaining: u32,
-    /// The part of the Payload stream; at least four octets.
+    /// The part of the Payload stream; at least four octets, and of the first fragment at least
+    /// [`RpcPrefix::SIZE`](crate::RpcPrefix::SIZE).
     pub payload: Inline<'a>,
 }
 
-/// A message that conveys an RPC message or a part of one, and what is known of it.
+/// What is known of a message that conveys an RPC message or a part of one, before the header
+/// behind the prefix is read.
 pub(super) struct Decoder<'a, 'l> {
     pub(super) bytes: &'a [u8],
     pub(super) header: &'l FixedHeader,
     pub(super) direction: Direction,
     pub(super) limits: &'l Limits,
-    /// Octets of the longest RPC message in fragments.
-    pub(super) longest: u32,
+    pub(super) longest: Longest,
     /// The fragments in front of this one.
     pub(super) arrived: Option<Arrived>,
 }
 
-/// The place of an RPC message, and the octets of its Payload stream in messages before.
+/// An RPC message, and the octets of its Payload stream in messages before.
 type Placed<T> = (T, u32);
 
 impl<'a> Decoder<'a, '_> {
     /// Decodes a `MIDDLE`. Returns what has arrived with it, too.
-    pub(super) fn fragment(&self) -> Result<(Fragment<'a>, Arrived), DecodeError> {
-        let mut reader = self.body()?;
+    pub(super) fn fragment(
+        &self,
+        mut reader: Reader<'a>,
+    ) -> Result<(Fragment<'a>, Arrived), DecodeError> {
         let remaining = reader.word()?;
         let (payload, length) = self.payload(reader)?;
         let arrived = match self.arrived {
-            Some(arrived) => arrived.add(length, remaining)?,
+            Some(arrived) => arrived.add(length, remaining, &self.longest)?,
             None => {
-                self.check_start(payload.bytes, length.saturating_add(remaining))?;
-                Arrived::first(length, remaining, self.longest)?
+                self.check_start(payload.bytes)?;
+                Arrived::first(length, remaining, &self.longest)?
             }
         };
         let fragment = Fragment {
@@ -115,16 +120,19 @@ impl<'a> Decoder<'a, '_> {
         Ok((fragment, arrived))
     }
 
-    /// Decodes an `INLINE` or `EXTERNAL`.
-    pub(super) fn message(&self, form: Form) -> Result<Received<'a>, DecodeError> {
-        let reader = self.body()?;
+    /// Decodes an `INLINE`, or an `EXTERNAL`.
+    pub(super) fn message(
+        &self,
+        reader: Reader<'a>,
+        external: bool,
+    ) -> Result<Received<'a>, DecodeError> {
         let (message, before) = match self.direction {
             Direction::Call => {
-                let (call, before) = self.call(reader, form)?;
+                let (call, before) = self.call(reader, external)?;
                 (Message::Call(call), before)
             }
             Direction::Reply => {
-                let (reply, before) = self.reply(reader, form)?;
+                let (reply, before) = self.reply(reader, external)?;
                 (Message::Reply(reply), before)
             }
         };
@@ -132,40 +140,39 @@ impl<'a> Decoder<'a, '_> {
     }
 
     /// Decodes a Call (the draft, sections 6.3.5 and 6.3.7).
-    fn call(&self, mut reader: Reader<'a>, form: Form) -> Result<Placed<Call<'a>>, DecodeError> {
+    fn call(
+        &self,
+        mut reader: Reader<'a>,
+        external: bool,
+    ) -> Result<Placed<Call<'a>>, DecodeError> {
         let inv_handle = reader.word()?;
-        let call_chunk = match form {
-            Form::External => ReadList::read(&mut reader)?,
-            Form::Inline | Form::Middle => ReadList::default(),
+        let call_chunk = match external {
+            true => ReadList::read(&mut reader)?,
+            false => ReadList::default(),
         };
         let reads = ReadList::read(&mut reader)?;
         let offer = Offer {
             writes: WriteList::read(&mut reader)?,
             reply_chunk: WriteChunk::read_reply_chunk(&mut reader)?,
         };
-        if form != Form::External {
-            // The header ends with the first word of the Payload stream.
-            reader.clone().word()?;
-        }
-        if let Some(entry) = call_chunk.segments().find(|entry| entry.position != 0) {
-            return Err(DecodeError::CallChunkPosition(entry.position));
-        }
-        call_chunk.check(self.limits)?;
-        reads.check(&self.limits.beside(&call_chunk))?;
-        reads.check_order()?;
-        offer.check(self.limits)?;
-        if self.limits.chunk_segments == 0 && offer.reply_chunk.is_some() {
-            return Err(DecodeError::ChunkSegments);
-        }
-        let (payload, before) = match form {
-            Form::External => (Self::call_chunk(&call_chunk, &reads)?, 0),
-            Form::Inline | Form::Middle => {
-                let (inline, before) = self.inline(reader)?;
+        // In front of the limits, since the header ends with the first word of the stream.
+        let inline = match external {
+            true => None,
+            false => Some(self.inline(reader)?),
+        };
+        self.check_chunks(&call_chunk, &reads, &offer)?;
+        let (payload, before, length) = match inline {
+            Some((inline, before)) => {
                 let length = u64::from(before).saturating_add(inline.bytes.len() as u64);
-                reads.check_inline(length)?;
-                (CallPayload::Inline(inline), before)
+                (CallPayload::Inline(inline), before, length)
+            }
+            None => {
+                let chunk = call_chunk.position_zero().ok_or(DecodeError::NoPayload)?;
+                let length = u64::from(check_whole(chunk.length())?);
+                (CallPayload::PositionZero(chunk), 0, length)
             }
         };
+        reads.check_inline(length)?;
         let call = Call {
             xid: self.header.xid,
             credits: self.header.credits,
@@ -179,35 +186,48 @@ impl<'a> Decoder<'a, '_> {
         Ok((call, before))
     }
 
-    /// Takes the Call chunk, the segments of which have Position zero, as no data item has (the
-    /// draft, sections 4.5.1.2 and 6.6.3).
-    fn call_chunk(
-        list: &ReadList<'a>,
-        reads: &ReadList<'a>,
-    ) -> Result<CallPayload<'a>, DecodeError> {
-        let chunk = list.position_zero().ok_or(DecodeError::NoPayload)?;
-        check_whole(chunk.length())?;
-        reads.check_inline(u64::from(chunk.length()))?;
-        Ok(CallPayload::PositionZero(chunk))
+    /// Checks the chunks of a Call against the limits. All segments of a Call chunk have Position
+    /// zero (the draft, section 6.6.3).
+    fn check_chunks(
+        &self,
+        call_chunk: &ReadList<'_>,
+        reads: &ReadList<'_>,
+        offer: &Offer<'_>,
+    ) -> Result<(), DecodeError> {
+        if let Some(entry) = call_chunk.segments().find(|entry| entry.position != 0) {
+            return Err(DecodeError::CallChunkPosition(entry.position));
+        }
+        call_chunk.check(self.limits)?;
+        reads.check(&self.limits.beside(call_chunk))?;
+        reads.check_order()?;
+        // An end that takes no chunks takes no Reply chunk (the draft, section 4.6.4).
+        if self.limits.takes_no_chunks() && offer.reply_chunk.is_some() {
+            return Err(DecodeError::WriteChunks);
+        }
+        offer.check(self.limits)
     }
 
     /// Decodes a Reply (the draft, sections 6.3.8 and 6.3.10).
-    fn reply(&self, mut reader: Reader<'a>, form: Form) -> Result<Placed<Reply<'a>>, DecodeError> {
+    fn reply(
+        &self,
+        mut reader: Reader<'a>,
+        external: bool,
+    ) -> Result<Placed<Reply<'a>>, DecodeError> {
         let offer = Offer {
             writes: WriteList::read(&mut reader)?,
-            reply_chunk: match form {
-                Form::External => WriteChunk::read_reply_chunk(&mut reader)?,
-                Form::Inline | Form::Middle => None,
+            reply_chunk: match external {
+                true => WriteChunk::read_reply_chunk(&mut reader)?,
+                false => None,
             },
         };
         offer.check(self.limits)?;
-        let (payload, before) = match form {
-            Form::External => {
+        let (payload, before) = match external {
+            true => {
                 let chunk = offer.reply_chunk.ok_or(DecodeError::NoPayload)?;
                 check_whole(chunk.length())?;
                 (ReplyPayload::ReplyChunk, 0)
             }
-            Form::Inline | Form::Middle => {
+            false => {
                 let (inline, before) = self.inline(reader)?;
                 (ReplyPayload::Inline(inline), before)
             }
@@ -222,20 +242,13 @@ impl<'a> Decoder<'a, '_> {
         Ok((reply, before))
     }
 
-    /// Returns the octets behind the prefix.
-    fn body(&self) -> Result<Reader<'a>, DecodeError> {
-        let mut reader = Reader::new(self.bytes);
-        FixedHeader::read(&mut reader)?;
-        Ok(reader)
-    }
-
     /// Takes the whole of an RPC message, or the end of one.
     fn inline(&self, reader: Reader<'a>) -> Result<Placed<Inline<'a>>, DecodeError> {
         let (inline, length) = self.payload(reader)?;
         let before = match self.arrived {
             Some(arrived) => arrived.end(length)?,
             None => {
-                self.check_start(inline.bytes, length)?;
+                self.check_start(inline.bytes)?;
                 0
             }
         };
@@ -245,8 +258,10 @@ impl<'a> Decoder<'a, '_> {
     /// Takes the Payload stream of this message, which has at least `rdma_rpc_first_word`. Returns
     /// its length, too.
     fn payload(&self, reader: Reader<'a>) -> Result<(Inline<'a>, u32), DecodeError> {
-        reader.clone().word()?;
         let bytes = reader.rest();
+        if bytes.len() < 4 {
+            return Err(DecodeError::Truncated);
+        }
         let inline = Inline {
             offset: reader.since(Reader::new(self.bytes)).len(),
             bytes,
@@ -255,30 +270,27 @@ impl<'a> Decoder<'a, '_> {
         Ok((inline, length))
     }
 
-    /// Checks the front of a Payload stream of `whole` octets: it has the XID of the header (the
-    /// draft, section 7.2), and goes the way that the header type says. The second word may be in
-    /// the next fragment.
-    fn check_start(&self, front: &[u8], whole: u32) -> Result<(), DecodeError> {
-        check_whole(whole)?;
-        let mut reader = Reader::new(front);
-        if reader.word()? != self.header.xid {
+    /// Checks the front of an RPC message: it has the XID of the header (the draft, section 7.2),
+    /// and goes the way that the header type says.
+    fn check_start(&self, front: &[u8]) -> Result<(), DecodeError> {
+        let rpc = RpcPrefix::peek(front).ok_or(DecodeError::ShortPayload)?;
+        if rpc.xid != self.header.xid {
             return Err(DecodeError::XidMismatch);
         }
-        match RpcPrefix::peek(front) {
-            Some(rpc) if rpc.direction() != Some(self.direction) => {
-                Err(DecodeError::MsgType(rpc.msg_type))
-            }
-            _ => Ok(()),
+        if rpc.direction() != Some(self.direction) {
+            return Err(DecodeError::MsgType(rpc.msg_type));
         }
+        Ok(())
     }
 }
 
-/// Checks that a Payload stream has the two words that every RPC message begins with.
-const fn check_whole(octets: u32) -> Result<(), DecodeError> {
+/// Checks that a body chunk has the two words that every RPC message begins with. Returns its
+/// length.
+const fn check_whole(octets: u32) -> Result<u32, DecodeError> {
     if octets < RpcPrefix::SIZE {
         return Err(DecodeError::ShortPayload);
     }
-    Ok(())
+    Ok(octets)
 }
 
 /// Checks that the handle that may be made invalid is one of the Call, or none (the draft,

@@ -3,9 +3,12 @@
 //! `RDMA2_ERROR`: which message is answered with it, and how it is written and read.
 
 use crate::{
-    v2::header::{
-        RDMA2_ERROR,
-        VERSION, //
+    v2::{
+        header::{
+            RDMA2_ERROR,
+            VERSION, //
+        },
+        receiver::Bounds, //
     },
     wire::{
         Reader,
@@ -68,8 +71,9 @@ pub fn encode_error(message: &ErrorMessage, buffer: &mut [u8]) -> Result<usize, 
 impl ErrorMessage {
     /// Decodes what follows the prefix in `header`.
     ///
-    /// `ERR_VERS` is the same in all versions, and a peer that speaks another one may send it under
-    /// that. Other codes are unknown, and so is one of another version (the draft, section 7).
+    /// What says that a version is wrong comes under that version (the draft, section 7), and
+    /// `ERR_VERS` is the same in all. Other codes are unknown under another version, as are those
+    /// that the draft does not have.
     pub(super) fn decode_2(
         header: &FixedHeader,
         reader: &mut Reader<'_>,
@@ -80,6 +84,7 @@ impl ErrorMessage {
                 low: word()?,
                 high: word()?,
             },
+            ERR_VERS_MISMATCH => RdmaError::VersionMismatch,
             _ if header.version != VERSION => return Err(DecodeError::UnknownError),
             ERR_BAD_XDR => RdmaError::BadXdr,
             ERR_BAD_PROPVAL => RdmaError::BadPropertyValue,
@@ -93,7 +98,6 @@ impl ErrorMessage {
                 needed: word()?,
             },
             ERR_REPLY_RESOURCE => RdmaError::ReplyResource { needed: word()? },
-            ERR_VERS_MISMATCH => RdmaError::VersionMismatch,
             ERR_SYSTEM => RdmaError::System,
             _ => return Err(DecodeError::UnknownError),
         };
@@ -106,12 +110,28 @@ impl ErrorMessage {
     }
 }
 
+/// Returns the `RDMA2_ERROR` to send, if any: XID and version are those of the refused message (the
+/// draft, section 7). `bounds` are those of its receiver.
+pub fn error_message(rejected: &Rejected, bounds: &Bounds, credits: u32) -> Option<ErrorMessage> {
+    let header = rejected.header?;
+    let limits = match rejected.direction {
+        Some(Direction::Reply) => &bounds.replies,
+        Some(Direction::Call) | None => &bounds.calls,
+    };
+    Some(ErrorMessage {
+        xid: header.xid,
+        version: header.version,
+        credits,
+        error: answer(rejected, limits)?,
+    })
+}
+
 /// Returns the error that the draft wants answered (section 7); `None` when it wants nothing sent.
 ///
 /// `limits` are those that the message was decoded with. What is wrong in a Reply is discarded
 /// silently, as in version 1, but where the draft says otherwise: a message that may not come
 /// there, whatever it is (sections 6.3.3 to 6.3.10).
-pub fn answer(rejected: &Rejected, limits: &Limits) -> Option<RdmaError> {
+pub(crate) fn answer(rejected: &Rejected, limits: &Limits) -> Option<RdmaError> {
     use DecodeError as Reason;
     // Told in 32 bits: what is more than that is as good as no limit.
     let told = |limit: usize| u32::try_from(limit).unwrap_or(u32::MAX);
@@ -126,9 +146,6 @@ pub fn answer(rejected: &Rejected, limits: &Limits) -> Option<RdmaError> {
         // An end that takes no chunks says so (sections 4.6.4 and 7.3).
         Reason::ReadSegments | Reason::ReadChunks if limits.read_chunks == 0 => {
             RdmaError::ReadChunks { max: 0 }
-        }
-        Reason::WriteSegments | Reason::ChunkSegments if limits.write_chunks == 0 => {
-            RdmaError::WriteChunks { max: 0 }
         }
         Reason::ReadChunks => RdmaError::ReadChunks {
             max: told(limits.read_chunks),

@@ -111,7 +111,7 @@ pub struct Properties {
     pub max_send: u32,
     /// Octets of the smallest Receive buffer, at least 1,024 (section 5.2.2).
     pub min_receive: u32,
-    /// Octets of the longest segment (section 5.2.3).
+    /// Octets of the longest segment, not zero (section 5.2.3).
     pub segment_bytes: u32,
     /// Segments in the header of a Call (section 5.2.4).
     pub segments: u32,
@@ -153,7 +153,13 @@ impl Properties {
                 }
                 self.min_receive = octets;
             }
-            RSSIZ => self.segment_bytes = property.number()?.unwrap_or(default.segment_bytes),
+            RSSIZ => {
+                let octets = property.number()?.unwrap_or(default.segment_bytes);
+                if octets == 0 {
+                    return Err(bad);
+                }
+                self.segment_bytes = octets;
+            }
             RCSIZ => self.segments = property.number()?.unwrap_or(default.segments),
             BRS => {
                 self.reverse = match property.number()? {
@@ -171,6 +177,9 @@ impl Properties {
 }
 
 /// Writes an `RDMA2_CONNPROP_FINAL` to the front of `buffer`. Returns its length in octets.
+///
+/// An end without support for the reverse direction says nothing of it: that is the default, and a
+/// server has none to tell of.
 pub fn encode_properties(
     properties: &Properties,
     buffer: &mut [u8],
@@ -183,17 +192,18 @@ pub fn encode_properties(
         ReverseSupport::Continued => 2,
         ReverseSupport::General => 3,
     };
-    let values = [
+    let mut writer = begin(buffer, xid, credits, RDMA2_CONNPROP_FINAL);
+    writer.words([if reverse == 0 { 4 } else { 5 }]);
+    for (which, value) in [
         (SBSIZ, properties.max_send),
         (RBSIZ, properties.min_receive),
         (RSSIZ, properties.segment_bytes),
         (RCSIZ, properties.segments),
-        (BRS, reverse),
-    ];
-    let mut writer = begin(buffer, xid, credits, RDMA2_CONNPROP_FINAL);
-    writer.words([values.len() as u32]);
-    for (which, value) in values {
+    ] {
         writer.words([which, 4, value]);
+    }
+    if reverse != 0 {
+        writer.words([BRS, 4, reverse]);
     }
     writer.finish()
 }

@@ -7,6 +7,7 @@ use crate::{
         continued::{
             Arrived,
             Begun,
+            Longest,
             Stream, //
         },
         decode::{
@@ -44,6 +45,9 @@ pub struct Bounds {
     pub call_octets: u32,
     /// Octets of the Payload stream of a Reply in fragments.
     pub reply_octets: u32,
+    /// Fragments of a Call or a Reply, without the last: who keeps the Receive of each until that
+    /// comes has no more of them.
+    pub fragments: u32,
     /// Octets of all messages together that bring the peer's properties.
     pub property_octets: u32,
 }
@@ -89,7 +93,7 @@ impl Receiver {
                 ErrorMessage::decode_2(&header, &mut reader).map(Received::error)
             }
             _ if header.version != VERSION => Err(DecodeError::Version(header.version)),
-            Some((direction, form)) => self.rpc(bytes, &header, direction, form),
+            Some(conveyed) => self.rpc(bytes, (&header, reader), conveyed),
             None => self.control(&header, reader),
         };
         received.map_err(|reason| Rejected {
@@ -137,9 +141,8 @@ impl Receiver {
     fn rpc<'a>(
         &mut self,
         bytes: &'a [u8],
-        header: &FixedHeader,
-        direction: Direction,
-        form: Form,
+        (header, reader): (&FixedHeader, Reader<'a>),
+        (direction, form): (Direction, Form),
     ) -> Result<Received<'a>, DecodeError> {
         let stream = Stream {
             xid: header.xid,
@@ -158,7 +161,7 @@ impl Receiver {
                 return Err(DecodeError::Sequence);
             }
         };
-        let decoded = self.decode(bytes, header, direction, form, arrived);
+        let decoded = self.decode(bytes, (header, reader), (direction, form), arrived);
         self.begun = match decoded {
             Ok((_, Some(arrived))) => Begun::Message(stream, arrived),
             _ => Begun::Nothing,
@@ -176,8 +179,8 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a message is a fragment of one that was refused, of which the end and what
-    /// comes instead of it are the last to ask for.
+    /// Returns whether a message is a fragment of one that was refused. Its `INLINE` ends that, and
+    /// so does any other RPC message where none is open.
     fn is_rest(&mut self, stream: Stream, form: Form) -> bool {
         let is_rest = self.refused == Some(stream) && form != Form::External;
         let is_end = match is_rest {
@@ -195,28 +198,31 @@ impl Receiver {
     fn decode<'a>(
         &self,
         bytes: &'a [u8],
-        header: &FixedHeader,
-        direction: Direction,
-        form: Form,
+        (header, reader): (&FixedHeader, Reader<'a>),
+        (direction, form): (Direction, Form),
         arrived: Option<Arrived>,
     ) -> Result<(Received<'a>, Option<Arrived>), DecodeError> {
-        let (limits, longest) = match direction {
-            Direction::Call => (&self.bounds.calls, self.bounds.call_octets),
-            Direction::Reply => (&self.bounds.replies, self.bounds.reply_octets),
+        let bounds = &self.bounds;
+        let (limits, octets) = match direction {
+            Direction::Call => (&bounds.calls, bounds.call_octets),
+            Direction::Reply => (&bounds.replies, bounds.reply_octets),
         };
         let decoder = Decoder {
             bytes,
             header,
             direction,
             limits,
-            longest,
+            longest: Longest {
+                octets,
+                fragments: bounds.fragments,
+            },
             arrived,
         };
-        match form {
-            Form::Middle => decoder
-                .fragment()
-                .map(|(fragment, arrived)| (Received::Fragment(fragment), Some(arrived))),
-            Form::Inline | Form::External => decoder.message(form).map(|received| (received, None)),
+        if form == Form::Middle {
+            let (fragment, arrived) = decoder.fragment(reader)?;
+            return Ok((Received::Fragment(fragment), Some(arrived)));
         }
+        let received = decoder.message(reader, form == Form::External)?;
+        Ok((received, None))
     }
 }

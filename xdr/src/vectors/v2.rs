@@ -132,6 +132,50 @@ pub const LAST_OF_REPLY: &[u8] = words! {
     0, 0x1234_5678,
 };
 
+/// A Call whose Write list has one chunk, without segments.
+pub const EMPTY_WRITE_CHUNK: &[u8] = words! {
+    XID, 2, 40, 10, // prefix: RDMA2_CALL_INLINE
+    0, 0, // rdma_inv_handle, no Read chunks
+    1, 0, 0, // an empty chunk
+    0, // no Reply chunk
+    XID, 0, 2, 100_003, 3, 0, 0, 0, 0, 0, // RPC Call
+};
+
+/// A Call whose Reply chunk has no segments.
+pub const EMPTY_REPLY_CHUNK: &[u8] = words! {
+    XID, 2, 40, 10, // prefix: RDMA2_CALL_INLINE
+    0, 0, 0, // rdma_inv_handle, no Read chunks, no Write chunks
+    1, 0, // an empty chunk
+    XID, 0, 2, 100_003, 3, 0, 0, 0, 0, 0, // RPC Call
+};
+
+/// A Call in a Call chunk that is not there.
+pub const NO_CALL_CHUNK: &[u8] = words! {
+    XID, 2, 40, 8, // prefix: RDMA2_CALL_EXTERNAL
+    0, 0, 0, 0, 0, // rdma_inv_handle, and no chunks
+};
+
+/// A Call in a Call chunk, and nothing else.
+pub const EXTERNAL_ALONE: &[u8] = words! {
+    XID, 2, 40, 8, // prefix: RDMA2_CALL_EXTERNAL
+    0, // rdma_inv_handle
+    1, 0, 0x6666_6666, 4096, 0, 0x6000,
+    0, // end of the Call chunk
+    0, 0, 0, // no other chunks
+};
+
+/// Properties without octets: the defaults.
+pub const DEFAULTS: &[u8] = words! {
+    XID, 2, 1, 7, // prefix: RDMA2_CONNPROP_FINAL
+    5, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0,
+};
+
+/// Six properties, of which the last has a bad value.
+pub const SIXTH_IS_BAD: &[u8] = words! {
+    XID, 2, 1, 7, // prefix: RDMA2_CONNPROP_FINAL
+    6, 9, 0, 9, 0, 9, 0, 9, 0, 9, 0, 5, 4, 9,
+};
+
 /// Errors: each code with the arguments that its arm has (section 6.3.1).
 pub const ERRORS: &[&[u8]] = &[
     words! { XID, 2, 7, 4, 1, 1, 2 },
@@ -148,7 +192,7 @@ pub const ERRORS: &[&[u8]] = &[
     words! { XID, 2, 7, 4, 100 },
 ];
 
-/// What a server of version 1 alone answers to the first message of a client (section 4.3.2).
+/// What a server of version 1 alone may answer to the first message of a client (section 4.3.2).
 pub const ERR_VERS_OF_1: &[u8] = words! { XID, 1, 32, 4, 1, 1, 1 };
 
 /// All valid messages, each the first of a connection or what follows those above it.

@@ -14,7 +14,6 @@ use xdr::{
     Direction,
     EncodeError,
     Encoder,
-    ErrorMessage,
     FixedHeader,
     InlineSize,
     Limits,
@@ -178,7 +177,7 @@ pub fn done(buffer: &mut [u8], bytes: &[u8]) -> Option<usize> {
 }
 
 #[no_mangle]
-pub fn receive(receiver: &mut v2::Receiver, bytes: &[u8], limits: &Limits) -> Option<u32> {
+pub fn receive(receiver: &mut v2::Receiver, bytes: &[u8], bounds: &v2::Bounds) -> Option<u32> {
     match receiver.receive(bytes) {
         Ok(v2::Received::Message { message, before }) => match message {
             Message::Call(call) => Some(call.inv_handle.wrapping_add(before)),
@@ -193,12 +192,7 @@ pub fn receive(receiver: &mut v2::Receiver, bytes: &[u8], limits: &Limits) -> Op
             Some(properties.max_send)
         }
         Err(rejected) => {
-            let message = ErrorMessage {
-                xid: 1,
-                version: v2::VERSION,
-                credits: 1,
-                error: v2::answer(&rejected, limits)?,
-            };
+            let message = v2::error_message(&rejected, bounds, 1)?;
             let length = v2::encode_error(&message, &mut [0; 28]).ok()?;
             u32::try_from(length).ok()
         }
@@ -242,7 +236,8 @@ pub fn split(payload: u32, rooms: [u32; 2], visit: fn(u32, u32)) -> Option<u32> 
 #[no_mangle]
 pub fn flow(credits: &mut v2::Credits, value: u32, advertised: u32) -> Option<u32> {
     credits.receive(value, value & 1 == 0).ok()?;
-    if credits.owes_grant(advertised) {
+    credits.count_received();
+    if credits.owes_grant(advertised, value) {
         return credits.send_grant(advertised);
     }
     credits.send(advertised).or(Some(credits.available()))

@@ -27,21 +27,51 @@ pub fn check_credits() -> Check {
     require(credits.available() == 3, "four in all, one was sent")?;
     require(credits.send(8) == Some(9), "one received, eight Receives")?;
 
-    // It may go back as far as to what was sent.
-    require(credits.receive(3, false).is_ok(), "one less")?;
-    require(credits.available() == 1, "three in all, two were sent")?;
-    require(credits.receive(2, false).is_ok(), "no credit any more")?;
-    require(credits.available() == 0, "all are used")?;
+    check_taken_back()?;
+    check_hostile()?;
+    check_wrap()
+}
+
+/// Checks that credits may be taken back, even of messages that are on their way.
+fn check_taken_back() -> Check {
+    let mut credits = Credits::new();
+    require(credits.receive(10, false).is_ok(), "ten")?;
+    require(credits.receive(9, false).is_ok(), "one less")?;
+    require(credits.available() == 9, "nine, none was sent")?;
+    let mut credits = credits.after_sending(9);
+    for value in [8, 5, 0, 0u32.wrapping_sub(2)] {
+        require(
+            credits.receive(value, false).is_ok(),
+            "behind what was sent",
+        )?;
+        require(credits.available() == 0, "no credit")?;
+        require(credits.send(3).is_none(), "no message")?;
+        require(credits.send_grant(3).is_none(), "no GRANT")?;
+    }
+    require(credits.receive(9, false).is_ok(), "all that was sent")?;
+    require(credits.send_grant(3).is_some(), "a GRANT beside it")?;
+    require(credits.receive(12, false).is_ok(), "more again")?;
+    require(credits.available() == 2, "twelve, ten were sent")
+}
+
+/// Checks values that nobody may send: they change nothing.
+fn check_hostile() -> Check {
+    let mut credits = Credits::new();
+    require(credits.receive(10, false).is_ok(), "ten")?;
+    let mut credits = credits.after_sending(10);
     let before = credits;
-    for value in [1, 0, u32::MAX, 0x8000_0002, 0x8000_0003] {
+    // The window was ten, and a GRANT may be beside it.
+    for value in [0u32.wrapping_sub(2), 0x8000_0009, 0x8000_000a, 0x8000_000b] {
         let refused = credits.receive(value, false);
-        require(refused == Err(Hostile), "what was used is taken back")?;
+        require(refused == Err(Hostile), "what nobody may send")?;
         require(credits == before, "nothing is changed by it")?;
     }
-    require(credits.receive(2, true).is_ok(), "the same again")?;
-    require(credits.receive(0x8000_0001, true).is_ok(), "the most")?;
-    require(credits.available() == 0x7fff_ffff, "the most credits")?;
-    check_wrap()
+    require(
+        credits.receive(0u32.wrapping_sub(1), true).is_ok(),
+        "the least",
+    )?;
+    require(credits.receive(0x8000_0008, true).is_ok(), "the most")?;
+    require(credits.available() == 0x7fff_fffe, "the most credits")
 }
 
 /// Checks that all is well where the counters wrap.
@@ -65,30 +95,80 @@ fn check_wrap() -> Check {
 /// Checks when a GRANT is sent, that it may be one more than the credits, and never for a GRANT.
 pub fn check_grants() -> Check {
     let mut credits = Credits::new();
-    require(!credits.owes_grant(8), "nothing has come")?;
+    require(!credits.owes_grant(8, 1), "nothing has come")?;
     require(credits.send(8) == Some(8), "eight Receives")?;
     for messages in 1..=8u32 {
         require(credits.receive(1, false).is_ok(), "a message")?;
-        let owes = credits.owes_grant(8);
+        let owes = credits.owes_grant(8, 1);
         require(owes == (messages >= 4), "half of what was told is used")?;
     }
     require(credits.receive(1, false).is_ok(), "one more than was told")?;
-    require(credits.owes_grant(8), "it is owed still")?;
+    require(credits.owes_grant(8, 1), "it is owed still")?;
 
     require(credits.available() == 0, "no credit is left")?;
     require(credits.send_grant(8) == Some(17), "nine received")?;
-    require(!credits.owes_grant(8), "it was sent")?;
+    require(!credits.owes_grant(8, 1), "it was sent")?;
     require(credits.send_grant(8).is_none(), "not one more")?;
     require(credits.available() == 0, "the limit is passed by one")?;
     require(credits.receive(1, false).is_ok(), "no credit, again")?;
 
-    // What a GRANT uses is not told by a GRANT.
+    // What a GRANT uses is not told by a GRANT, until nothing is left.
     let mut silent = Credits::new();
-    require(silent.send(2) == Some(2), "two Receives")?;
-    for _ in 0..2 {
+    require(silent.send(3) == Some(3), "three Receives")?;
+    for left in [2, 1, 0] {
         require(silent.receive(9, true).is_ok(), "a GRANT")?;
-        require(!silent.owes_grant(2), "a GRANT is not answered")?;
+        require(silent.owes_grant(3, 1) == (left == 0), "nothing is left")?;
     }
+    require(silent.send_grant(3) == Some(6), "three more")?;
+    require(silent.receive(9, true).is_ok(), "a GRANT")?;
+    require(!silent.owes_grant(3, 1), "two are left")?;
     require(silent.receive(9, false).is_ok(), "another message")?;
-    require(silent.owes_grant(2), "it is")
+    require(silent.owes_grant(3, 1), "half is used")?;
+    // Who has one Receive does not answer GRANTs, or it would never end.
+    let mut one = Credits::new();
+    require(one.send(1) == Some(1), "one Receive")?;
+    require(one.receive(9, true).is_ok(), "a GRANT")?;
+    require(!one.owes_grant(1, 1), "a GRANT alone")?;
+    require(one.owes_grant(2, 1), "two Receives")?;
+    check_told()?;
+    check_least()
+}
+
+/// Checks that the peer is told of enough for the longest message, if there is enough, and that a
+/// GRANT behind another message does not hide that.
+fn check_least() -> Check {
+    let mut credits = Credits::new();
+    require(credits.send(8) == Some(8), "eight Receives")?;
+    for (is_grant, owes) in [(true, false), (true, false), (true, true)] {
+        require(credits.receive(9, is_grant).is_ok(), "a GRANT")?;
+        require(credits.owes_grant(8, 6) == owes, "five are left of six")?;
+    }
+    require(!credits.owes_grant(8, 5), "five are left of five")?;
+    require(!credits.owes_grant(5, 6), "there are not more")?;
+    require(credits.receive(9, false).is_ok(), "another message")?;
+    require(credits.owes_grant(6, 6), "as many as there are")?;
+    require(credits.owes_grant(8, 1), "half is used")?;
+    require(credits.receive(9, true).is_ok(), "a GRANT behind it")?;
+    require(credits.owes_grant(8, 1), "it is owed still")?;
+    require(credits.send(8).is_some(), "a message says it")?;
+    for _ in 0..4 {
+        require(credits.receive(9, true).is_ok(), "a GRANT")?;
+    }
+    require(!credits.owes_grant(8, 1), "GRANTs alone have used half")
+}
+
+/// Checks that what was told is not taken back, and that a message without a credit value counts.
+fn check_told() -> Check {
+    let mut credits = Credits::new();
+    require(credits.send(11) == Some(11), "eleven Receives")?;
+    require(credits.receive(9, false).is_ok(), "a message")?;
+    require(credits.send(4) == Some(11), "fewer, but they were told of")?;
+    for _ in 0..6 {
+        credits.count_received();
+    }
+    require(credits.owes_grant(8, 1), "half of what was told is used")?;
+    require(credits.available() == 7, "the credits are as they were")?;
+    require(credits.send(5) == Some(12), "seven received, five Receives")?;
+    credits.count_received();
+    require(!credits.owes_grant(5, 1), "four are left")
 }

@@ -3,6 +3,7 @@
 //! Messages, decoded.
 
 use super::{
+    accepts_next,
     first,
     reencode,
     refuses,
@@ -279,6 +280,27 @@ const MALFORMED: &[(&str, &[u8], usize, u32, DecodeError)] = &[
         DecodeError::ShortPayload,
     ),
     (
+        "no such handle, external",
+        vectors::EXTERNAL_CALL,
+        4,
+        7,
+        DecodeError::InvHandle(7),
+    ),
+    (
+        "behind a Call chunk",
+        vectors::EXTERNAL_CALL,
+        19,
+        4104,
+        DecodeError::PositionPastEnd(4104),
+    ),
+    (
+        "a Call chunk wraps",
+        vectors::EXTERNAL_CALL,
+        8,
+        u32::MAX,
+        DecodeError::ReadChunkBytes,
+    ),
+    (
         "Read chunk at zero",
         vectors::EXTERNAL_CALL,
         19,
@@ -299,7 +321,7 @@ const MALFORMED: &[(&str, &[u8], usize, u32, DecodeError)] = &[
         7,
         DecodeError::ShortPayload,
     ),
-    ("code 12", &[0; 0], 0, 0, DecodeError::Short),
+    ("no octets", &[0; 0], 0, 0, DecodeError::Short),
 ];
 
 /// Checks words of other values than a message may have, one at a time.
@@ -315,6 +337,16 @@ pub fn check_malformed() -> Check {
     }
     let header = FixedHeader::peek(vectors::CALL).ok_or("a prefix")?;
     require(header.xid == XID, "the XID of the vectors")?;
+    refuses(vectors::NO_CALL_CHUNK, Reason::NoPayload, "no Call chunk")?;
+    let mut space = [0; 256];
+    let least = with_word(vectors::EXTERNAL_REPLY, 8, 8, &mut space)?;
+    require(first(least).is_ok(), "the shortest Reply")?;
+    let unknown = with_word(vectors::GRANT, 3, 14, &mut space)?;
+    require(unknown.len() == 16, "the shortest message")?;
+    refuses(unknown, Reason::Procedure(14), "an unknown type alone")?;
+    let reply = with_word(vectors::CHUNKS, 4, 0x5555_5555, &mut space)?;
+    require(first(reply).is_ok(), "the handle of the Reply chunk")?;
+    check_ends()?;
     let short = vectors::CALL.get(..32 + 4).ok_or("a Call of a word")?;
     refuses(short, Reason::ShortPayload, "a Call of one word")?;
     let none = vectors::CALL.get(..32).ok_or("a Call of no word")?;
@@ -323,6 +355,33 @@ pub fn check_malformed() -> Check {
 
 /// Limits that are just too small for a Call, and why it is refused.
 const LIMITED: &[(&str, Limits, &[u8], DecodeError)] = &[
+    (
+        "octets of a Call chunk",
+        Limits {
+            read_chunk_bytes: 4095,
+            ..AMPLE
+        },
+        vectors::EXTERNAL_ALONE,
+        DecodeError::ReadChunkBytes,
+    ),
+    (
+        "segments of a Call chunk",
+        Limits {
+            chunk_segments: 0,
+            ..AMPLE
+        },
+        vectors::EXTERNAL_ALONE,
+        DecodeError::ChunkSegments,
+    ),
+    (
+        "a Call chunk",
+        Limits {
+            read_chunks: 0,
+            ..AMPLE
+        },
+        vectors::EXTERNAL_ALONE,
+        DecodeError::ReadChunks,
+    ),
     (
         "Read segments",
         Limits {
@@ -422,6 +481,7 @@ pub fn check_limits() -> Check {
         let found = Receiver::new(tight).receive(bytes);
         require(found.err().map(|r| r.reason) == Some(reason), name)?;
     }
+    check_limits_of_replies()?;
     let just = Limits {
         read_segments: 3,
         read_chunks: 2,
@@ -441,4 +501,72 @@ pub fn check_limits() -> Check {
         require(receiver.receive(bytes).is_ok(), "just within the limits")?;
     }
     Ok(())
+}
+
+/// Checks that Replies have limits of their own, and that what every responder takes is within
+/// those of version 1 (the binding, section 5.1.2.2).
+fn check_limits_of_replies() -> Check {
+    let none = Limits {
+        read_segments: 0,
+        read_chunks: 0,
+        write_chunks: 0,
+        write_segments: 0,
+        chunk_segments: 0,
+        ..AMPLE
+    };
+    let replies = [vectors::CHUNKS_RETURNED, vectors::EXTERNAL_REPLY];
+    let calls = [vectors::CHUNKS, vectors::EXTERNAL_CALL];
+    for (replies_have, calls_have) in [(none, AMPLE), (AMPLE, none)] {
+        let bounds = Bounds {
+            calls: calls_have,
+            replies: replies_have,
+            ..BOUNDS
+        };
+        for bytes in replies {
+            let fits = Receiver::new(bounds).receive(bytes).is_ok();
+            require(fits == (replies_have == AMPLE), "limits of Replies")?;
+        }
+        for bytes in calls {
+            let fits = Receiver::new(bounds).receive(bytes).is_ok();
+            require(fits == (calls_have == AMPLE), "limits of Calls")?;
+        }
+    }
+    let floor = Bounds {
+        calls: Limits::floor(1 << 20),
+        ..BOUNDS
+    };
+    let taken = Receiver::new(floor).receive(vectors::EXTERNAL_CALL).is_ok();
+    require(taken, "a Call chunk, a Read chunk and a Reply chunk")
+}
+
+/// Checks Positions at the end of a Payload stream, whole and continued, and that a Call in a Call
+/// chunk is not all in the message.
+fn check_ends() -> Check {
+    let mut space = [0; 256];
+    let mut other = [0; 256];
+    let one = with_word(vectors::CHUNKS, 6, 48, &mut space)?;
+    let behind = with_word(one, 12, 48, &mut other)?;
+    refuses(
+        behind,
+        DecodeError::PositionPastEnd(48),
+        "a word behind the end",
+    )?;
+    for (position, fits) in [(52, true), (56, false)] {
+        let mut receiver = Receiver::new(BOUNDS);
+        for bytes in [vectors::FIRST_FRAGMENT, vectors::SECOND_FRAGMENT] {
+            accepts_next(&mut receiver, bytes, "a fragment")?;
+        }
+        let last = with_word(vectors::LAST_FRAGMENT, 6, position, &mut space)?;
+        let reason = receiver.receive(last).err().map(|refused| refused.reason);
+        let expected = (!fits).then_some(DecodeError::PositionPastEnd(position));
+        require(reason == expected, "the end of a continued Call")?;
+    }
+    let Ok(Received::Message {
+        message: Message::Call(call),
+        ..
+    }) = first(vectors::EXTERNAL_ALONE)
+    else {
+        return Err("a Call");
+    };
+    require(!call.has_no_chunks(), "a Call chunk is a chunk")
 }

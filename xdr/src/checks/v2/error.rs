@@ -13,11 +13,17 @@ use super::{
 };
 use crate::{
     v2::{
-        answer,
         encode_error,
-        Received, //
+        error::answer,
+        error_message,
+        Bounds,
+        Received,
+        Receiver, //
     },
-    vectors::v2 as vectors,
+    vectors::{
+        v2 as vectors,
+        XID, //
+    },
     DecodeError,
     Direction,
     ErrorMessage,
@@ -25,7 +31,8 @@ use crate::{
     Limits,
     Message,
     RdmaError,
-    Rejected, //
+    Rejected,
+    Role, //
 };
 
 /// Checks that each code has its arguments, and that what is none of them is discarded.
@@ -81,8 +88,11 @@ pub fn check_errors() -> Check {
 fn check_errors_of_1() -> Check {
     let mut space = [0; 28];
     let bad_xdr = vectors::ERRORS.get(1).ok_or("a second error")?;
-    let other = with_word(bad_xdr, 1, 1, &mut space)?;
-    refuses(other, DecodeError::UnknownError, "ERR_CHUNK of version 1")?;
+    for version in [0, 1, 3] {
+        let other = with_word(bad_xdr, 1, version, &mut space)?;
+        let reason = DecodeError::UnknownError;
+        refuses(other, reason, "ERR_CHUNK of version 1, and its like")?;
+    }
     require(
         first(vectors::ERR_VERS_OF_1).is_ok(),
         "ERR_VERS of a server of version 1",
@@ -192,6 +202,16 @@ pub fn check_answers() -> Check {
         require(found(reason, None) == error, reason.as_str())?;
         require(found(reason, reply).is_none(), reason.as_str())?;
     }
+    let mut space = [0; 256];
+    let mut refused = |bytes, word| {
+        let bytes = with_word(bytes, word, 1, &mut space)?;
+        let rejected = Receiver::new(BOUNDS).receive(bytes).err();
+        rejected.ok_or("another XID is accepted")
+    };
+    let of_call = error_message(&refused(vectors::CALL, 8)?, &BOUNDS, 1);
+    require(of_call.is_some(), "a bad Call is answered")?;
+    let of_reply = error_message(&refused(vectors::REPLY, 5)?, &BOUNDS, 1);
+    require(of_reply.is_none(), "a bad Reply is not")?;
     check_no_chunks_taken()
 }
 
@@ -212,8 +232,6 @@ fn check_no_chunks_taken() -> Check {
         (Reason::ReadSegments, reads),
         (Reason::ReadChunks, reads),
         (Reason::WriteChunks, writes),
-        (Reason::WriteSegments, writes),
-        (Reason::ChunkSegments, writes),
     ] {
         let rejected = Rejected {
             header: None,
@@ -222,5 +240,96 @@ fn check_no_chunks_taken() -> Check {
         };
         require(answer(&rejected, &none) == Some(error), reason.as_str())?;
     }
+    check_no_chunks_received(reads, writes)
+}
+
+/// Checks that so a client answers each kind of chunk in a Call, and takes those of Replies.
+fn check_no_chunks_received(reads: RdmaError, writes: RdmaError) -> Check {
+    let bounds = Bounds {
+        calls: Limits {
+            read_segments: 0,
+            read_chunks: 0,
+            write_chunks: 0,
+            write_segments: 0,
+            chunk_segments: 0,
+            ..BOUNDS.calls
+        },
+        ..BOUNDS
+    };
+    for (bytes, error) in [
+        (vectors::CHUNKS, reads),
+        (vectors::EXTERNAL_CALL, reads),
+        (vectors::EMPTY_WRITE_CHUNK, writes),
+        (vectors::EMPTY_REPLY_CHUNK, writes),
+    ] {
+        let rejected = Receiver::new(bounds).receive(bytes).err();
+        let rejected = rejected.ok_or("a Call with chunks is accepted")?;
+        let message = error_message(&rejected, &bounds, 5).ok_or("an answer")?;
+        require(message.error == error, "what a client takes")?;
+        require(
+            (message.xid, message.version, message.credits) == (XID, 2, 5),
+            "the prefix of an answer",
+        )?;
+    }
+    for bytes in [
+        vectors::CALL,
+        vectors::CHUNKS_RETURNED,
+        vectors::EXTERNAL_REPLY,
+    ] {
+        let claim = "what a client takes";
+        require(Receiver::new(bounds).receive(bytes).is_ok(), claim)?;
+    }
     Ok(())
+}
+
+/// Checks that the answer to a message of another version comes under that, and is understood.
+pub fn check_versions() -> Check {
+    let mut space = [0; 256];
+    for version in [0, 1, 3, u32::MAX] {
+        let bytes = with_word(vectors::CALL, 1, version, &mut space)?;
+        let rejected = Receiver::new(BOUNDS).receive(bytes).err();
+        let message = error_message(&rejected.ok_or("another version")?, &BOUNDS, 1);
+        let message = message.ok_or("an answer")?;
+        require(message.version == version, "the version comes back")?;
+        let mut answer = [0; 28];
+        let length = encode_error(&message, &mut answer).map_err(|_| "an error")?;
+        let found = Receiver::new(BOUNDS).receive(answer.get(..length).ok_or("an error")?);
+        require(
+            matches!(found, Ok(Received::Message { message: Message::Error(error), .. })
+                if error.error == RdmaError::VersionMismatch),
+            "VERS_MISMATCH is understood under any version",
+        )?;
+        if version != 2 {
+            let grant = with_word(vectors::GRANT, 1, version, &mut space)?;
+            let reason = DecodeError::Version(version);
+            refuses(grant, reason, "a GRANT of another version")?;
+        }
+    }
+    check_first_exchange()
+}
+
+/// Checks the first message of a client: how long it is, what a server of version 1 answers, and
+/// that the client understands it (the draft, section 4.3).
+fn check_first_exchange() -> Check {
+    require(vectors::FINAL.len() <= 1024, "the first message is short")?;
+    let rejected = Message::decode(vectors::FINAL, &BOUNDS.calls).err();
+    let rejected = rejected.ok_or("version 1 knows no version 2")?;
+    let message = rejected
+        .error_message(Role::Responder, 32)
+        .ok_or("ERR_VERS")?;
+    let mut space = [0; 28];
+    let length = message.encode(&mut space).map_err(|_| "an error")?;
+    let found = Receiver::new(BOUNDS).receive(space.get(..length).ok_or("an error")?);
+    let Ok(Received::Message {
+        message: Message::Error(error),
+        ..
+    }) = found
+    else {
+        return Err("an answer that is not understood");
+    };
+    require(error.xid == XID && error.version == 2, "its prefix")?;
+    require(
+        error.error == RdmaError::Version { low: 1, high: 1 },
+        "the versions of the server",
+    )
 }

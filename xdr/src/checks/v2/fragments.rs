@@ -11,7 +11,11 @@ use crate::v2::Fragments;
 /// Checks that the fragments are the whole stream, within their room, and as many as the sender has
 /// credits for, in rooms of all kinds.
 pub fn check_fragments() -> Check {
-    require(Fragments::new(100, 3, 100).is_none(), "no room for a word")?;
+    require(
+        Fragments::new(100, 7, 100).is_none(),
+        "no room for two words",
+    )?;
+    require(Fragments::new(8, 100, 100).is_none(), "no RPC message")?;
     require(
         Fragments::new(100, 100, 3).is_none(),
         "no room for a last word",
@@ -22,8 +26,8 @@ pub fn check_fragments() -> Check {
         whole.messages() == 1 && whole.left() == 100,
         "a stream that fits is one message",
     )?;
-    for payload in (4..220).step_by(4) {
-        for (room, last_room) in [(4, 4), (7, 5), (40, 12), (41, 39)] {
+    for payload in (12..220).step_by(4) {
+        for (room, last_room) in [(8, 4), (11, 5), (40, 12), (41, 39)] {
             check_split(payload, room, last_room)?;
         }
     }
@@ -38,7 +42,8 @@ fn check_split(payload: u32, room: u32, last_room: u32) -> Check {
     let messages = fragments.messages();
     let (mut left, mut count) = (payload, 1u32);
     for (length, remaining) in fragments.by_ref() {
-        require(length >= 4 && length & 3 == 0, "whole words")?;
+        let least = if count == 1 { 8 } else { 4 };
+        require(length >= least && length & 3 == 0, "whole words")?;
         require(length <= room, "within the room")?;
         left = left.checked_sub(length).ok_or("more than there is")?;
         require(remaining == left && left >= 4, "what remains")?;

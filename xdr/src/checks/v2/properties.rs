@@ -3,11 +3,14 @@
 //! Transport properties.
 
 use super::{
+    accepts_next,
     first,
     refuses,
+    refuses_next,
     require,
     with_word,
-    Check, //
+    Check,
+    BOUNDS, //
 };
 use crate::{
     v2::{
@@ -15,6 +18,7 @@ use crate::{
         Properties,
         PropertySet,
         Received,
+        Receiver,
         ReverseSupport, //
     },
     vectors::{
@@ -80,8 +84,27 @@ pub fn check_properties() -> Check {
         set(vectors::NO_PROPERTIES)?.0.iter().next().is_none(),
         "no properties",
     )?;
+    let mut found = said;
+    found.apply(&set(vectors::DEFAULTS)?.0);
+    require(found == default, "no octets are the default of each")?;
     check_reverse()?;
+    check_twice()?;
     check_bad_values()
+}
+
+/// Checks that of a property that comes twice the last value counts, and that a message with a bad
+/// value brings nothing, while the next one does.
+fn check_twice() -> Check {
+    let mut space = [0; 128];
+    let twice = with_word(vectors::FINAL, 14, 4, &mut space)?;
+    let mut found = Properties::default();
+    found.apply(&set(twice)?.0);
+    require(found.segments == 32, "the last value")?;
+    let mut receiver = Receiver::new(BOUNDS);
+    let bad = with_word(vectors::MIDDLE_PROPERTIES, 7, 2, &mut space)?;
+    let reason = DecodeError::PropertyValue(2);
+    refuses_next(&mut receiver, bad, reason, "a bad value")?;
+    accepts_next(&mut receiver, vectors::FINAL, "the last properties")
 }
 
 /// Checks the levels of support for the reverse direction (section 5.2.5).
@@ -99,8 +122,14 @@ fn check_reverse() -> Check {
         require(found.reverse == reverse, "a level of support")?;
         let mut again = [0; 128];
         let length = encode_properties(&found, &mut again, XID, 33);
-        require(length == Ok(bytes.len()), "its length")?;
-        require(again.starts_with(bytes), "its octets")?;
+        // Who has no support does not speak of it.
+        let said = if value == 0 { 68 } else { bytes.len() };
+        require(length == Ok(said), "its length")?;
+        let behind = again.get(20..said) == bytes.get(20..said);
+        require(
+            behind && again.get(19) == Some(if value == 0 { &4 } else { &5 }),
+            "its octets",
+        )?;
     }
     Ok(())
 }
@@ -112,6 +141,7 @@ fn check_bad_values() -> Check {
     for (name, word, value, reason) in [
         ("a fifth level", 19, 4, Reason::PropertyValue(5)),
         ("a small Receive", 10, 1023, Reason::PropertyValue(2)),
+        ("segments of no octets", 13, 0, Reason::PropertyValue(3)),
         ("three octets", 9, 3, Reason::PropertyValue(2)),
         ("data past the end", 18, 8, Reason::PropertyValue(5)),
         ("the most data", 18, u32::MAX, Reason::PropertyValue(5)),
@@ -121,6 +151,8 @@ fn check_bad_values() -> Check {
         let bytes = with_word(vectors::FINAL, word, value, &mut space)?;
         refuses(bytes, reason, name)?;
     }
+    let reason = Reason::PropertyValue(5);
+    refuses(vectors::SIXTH_IS_BAD, reason, "the sixth of six")?;
     let five = with_word(vectors::MIDDLE_PROPERTIES, 7, 2, &mut space)?;
     refuses(five, Reason::PropertyValue(2), "five octets")?;
     let least = with_word(vectors::FINAL, 10, 1024, &mut space)?;

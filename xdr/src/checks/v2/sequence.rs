@@ -34,7 +34,6 @@ pub fn check_sequence() -> Check {
     let other_xid = with_word(vectors::SECOND_FRAGMENT, 0, 1, &mut space)?;
     for (name, bytes) in [
         ("a fragment of another Call", other_xid),
-        ("a Call", vectors::CALL),
         ("a Reply", vectors::REPLY),
         ("a fragment of a Reply", vectors::FIRST_OF_REPLY),
         ("a Call in a Call chunk", vectors::EXTERNAL_CALL),
@@ -44,17 +43,19 @@ pub fn check_sequence() -> Check {
             vectors::MIDDLE_PROPERTIES,
         ),
     ] {
-        // A whole Call of the same XID ends the message: it is of the wrong length.
-        let reason = match name {
-            "a Call" => continue,
-            _ => DecodeError::Sequence,
-        };
-        refuses_next(&mut receiver, bytes, reason, name)?;
+        refuses_next(&mut receiver, bytes, DecodeError::Sequence, name)?;
     }
     accepts_next(&mut receiver, vectors::GRANT, "a GRANT between")?;
     for error in vectors::ERRORS {
         accepts_next(&mut receiver, error, "an error between")?;
     }
+    // What nobody knows is refused for that, and breaks nothing.
+    let unknown = with_word(vectors::GRANT, 3, 14, &mut space)?;
+    let reason = DecodeError::Procedure(14);
+    refuses_next(&mut receiver, unknown, reason, "an unknown type between")?;
+    let other = with_word(vectors::CALL, 1, 1, &mut space)?;
+    let reason = DecodeError::Version(1);
+    refuses_next(&mut receiver, other, reason, "another version between")?;
     accepts_next(&mut receiver, vectors::SECOND_FRAGMENT, "the second")?;
     accepts_next(&mut receiver, vectors::LAST_FRAGMENT, "the last")?;
     accepts_next(&mut receiver, vectors::FINAL, "properties behind it")?;
@@ -67,10 +68,19 @@ fn check_properties_in_order() -> Check {
     let not_last = vectors::MIDDLE_PROPERTIES;
     accepts_next(&mut receiver, not_last, "properties")?;
     accepts_next(&mut receiver, vectors::GRANT, "a GRANT between")?;
+    let error = vectors::ERRORS.first().ok_or("an error")?;
+    accepts_next(&mut receiver, error, "an error between")?;
     let calls = [vectors::CALL, vectors::REPLY, vectors::FIRST_FRAGMENT];
     for bytes in calls {
         refuses_next(&mut receiver, bytes, DecodeError::Sequence, "RPC between")?;
     }
+    let rest = vectors::SECOND_FRAGMENT;
+    refuses_next(
+        &mut receiver,
+        rest,
+        DecodeError::Discarded,
+        "the rest of it",
+    )?;
     accepts_next(&mut receiver, not_last, "more properties")?;
     accepts_next(&mut receiver, vectors::FINAL, "the last properties")?;
     for bytes in [vectors::FINAL, not_last] {
@@ -124,8 +134,27 @@ pub fn check_remaining() -> Check {
         let expected = (!fits).then_some(DecodeError::Remaining(remaining));
         require(found == expected, "octets of the whole message")?;
     }
-    // An end of the wrong length is the end nevertheless.
+    let longest = BOUNDS.reply_octets.saturating_sub(20);
+    for (remaining, fits) in [(longest, true), (longest.saturating_add(1), false)] {
+        let mut receiver = Receiver::new(BOUNDS);
+        let bytes = with_word(vectors::FIRST_OF_REPLY, 4, remaining, &mut space)?;
+        let fitted = receiver.receive(bytes).is_ok();
+        require(fitted == fits, "octets of a whole Reply")?;
+    }
+    check_unaligned()?;
+    // All that is left, and still not the last.
+    let mut receiver = Receiver::new(BOUNDS);
+    let bytes = with_word(vectors::FIRST_FRAGMENT, 4, 20, &mut space)?;
+    accepts_next(&mut receiver, bytes, "a first fragment")?;
+    let bytes = with_word(vectors::FIRST_FRAGMENT, 4, 0, &mut space)?;
     let reason = DecodeError::Remaining(0);
+    refuses_next(&mut receiver, bytes, reason, "nothing is left")?;
+    // A first one that is refused.
+    let mut receiver = Receiver::new(BOUNDS);
+    refuses_next(&mut receiver, bytes, reason, "nothing is to come")?;
+    check_discards(&mut receiver)?;
+    check_few_fragments()?;
+    // An end of the wrong length is the end nevertheless.
     for (name, bytes) in [
         ("an end too long", vectors::CALL),
         ("an end too early", vectors::LAST_FRAGMENT),
@@ -135,6 +164,51 @@ pub fn check_remaining() -> Check {
         accepts_next(&mut receiver, vectors::CALL, "a Call of the same XID")?;
     }
     check_rest_beside_another()
+}
+
+/// Checks that there is a limit to the number of fragments, and that the first has two words.
+fn check_few_fragments() -> Check {
+    let mut receiver = Receiver::new(Bounds {
+        fragments: 1,
+        ..BOUNDS
+    });
+    accepts_next(&mut receiver, vectors::FIRST_FRAGMENT, "one fragment")?;
+    let second = vectors::SECOND_FRAGMENT;
+    let reason = DecodeError::Remaining(24);
+    refuses_next(&mut receiver, second, reason, "a second fragment")?;
+    let mut receiver = Receiver::new(Bounds {
+        fragments: 0,
+        ..BOUNDS
+    });
+    let reason = DecodeError::Remaining(32);
+    refuses_next(
+        &mut receiver,
+        vectors::FIRST_FRAGMENT,
+        reason,
+        "no fragment",
+    )?;
+    let mut receiver = Receiver::new(BOUNDS);
+    let one = vectors::FIRST_FRAGMENT.get(..27).ok_or("seven octets")?;
+    let reason = DecodeError::ShortPayload;
+    refuses_next(&mut receiver, one, reason, "less than two words")?;
+    let mut receiver = Receiver::new(BOUNDS);
+    let two = vectors::FIRST_FRAGMENT.get(..28).ok_or("two words")?;
+    accepts_next(&mut receiver, two, "two words")
+}
+
+/// Checks that a fragment may end at any octet, behind the first word of it.
+fn check_unaligned() -> Check {
+    let mut space = [0; 256];
+    let first = with_word(vectors::FIRST_FRAGMENT, 4, 33, &mut space)?;
+    let first = first.get(..39).ok_or("a fragment of 19 octets")?;
+    let mut receiver = Receiver::new(BOUNDS);
+    accepts_next(&mut receiver, first, "19 octets")?;
+    let mut space = [0; 256];
+    let second = with_word(vectors::SECOND_FRAGMENT, 4, 28, &mut space)?;
+    let second = second.get(..25).ok_or("a fragment of 5 octets")?;
+    accepts_next(&mut receiver, second, "5 octets")?;
+    let third = vectors::FIRST_FRAGMENT.get(..23).ok_or("3 octets")?;
+    refuses_next(&mut receiver, third, DecodeError::Truncated, "3 octets")
 }
 
 /// Checks that no fragment of the refused Call is taken until its end, or until another message
