@@ -39,12 +39,9 @@ impl Credits {
     }
 
     /// Returns the number of messages that may be sent now, other than a GRANT.
-    pub const fn available(&self) -> u32 {
+    pub fn available(&self) -> u32 {
         // Behind what was sent if the peer has taken credits back, or after a GRANT.
-        match ahead(self.limit, self.sent) {
-            Some(credits) => credits,
-            None => 0,
-        }
+        ahead(self.limit, self.sent).unwrap_or(0)
     }
 
     /// Counts a message that is being sent. Returns its `rdma_credit`; `None` when it may not be
@@ -53,7 +50,7 @@ impl Credits {
     /// `advertised` is the number of messages that this end has Receives for: at least two, and
     /// less than 2^31 - 1. What is told of them is the sum with the messages *received*, which the
     /// peer compares with those that it has sent; the draft says "sent", which nobody could use.
-    pub const fn send(&mut self, advertised: u32) -> Option<u32> {
+    pub fn send(&mut self, advertised: u32) -> Option<u32> {
         if self.available() == 0 {
             return None;
         }
@@ -62,14 +59,12 @@ impl Credits {
 
     /// Counts a GRANT that is being sent, which may be one more than the credits (the draft,
     /// section 4.2.1.1). Returns as [`Credits::send`].
-    pub const fn send_grant(&mut self, advertised: u32) -> Option<u32> {
-        if ahead(self.limit, self.sent).is_none() {
-            return None;
-        }
+    pub fn send_grant(&mut self, advertised: u32) -> Option<u32> {
+        ahead(self.limit, self.sent)?;
         Some(self.tell(advertised))
     }
 
-    const fn tell(&mut self, advertised: u32) -> u32 {
+    fn tell(&mut self, advertised: u32) -> u32 {
         self.sent = self.sent.wrapping_add(1);
         let credits = self.received.wrapping_add(advertised);
         // What was told may be on its way: its Receives stay.
@@ -86,12 +81,9 @@ impl Credits {
     ///
     /// What GRANTs alone have used is told only in the second case, and only if more than `least`
     /// are told then: each answer takes two messages, so that an idle connection comes to rest.
-    pub const fn owes_grant(&self, advertised: u32, least: u32) -> bool {
-        let left = match ahead(self.told, self.received) {
-            Some(left) => left,
-            // One more has come than was told.
-            None => 0,
-        };
+    pub fn owes_grant(&self, advertised: u32, least: u32) -> bool {
+        // Nothing, too, when one more has come than was told.
+        let left = ahead(self.told, self.received).unwrap_or(0);
         let too_few = left < least && (self.is_owed || advertised > least);
         left < advertised && (too_few || self.is_owed && left <= advertised / 2)
     }
@@ -107,20 +99,17 @@ impl Credits {
     ///
     /// A value may go back behind what was sent, since it may have been on its way when that was:
     /// but not further than all that may be. An advance of 2^31 or more cannot be told from that.
-    pub const fn receive(&mut self, credits: u32, is_grant: bool) -> Result<(), Hostile> {
+    pub fn receive(&mut self, credits: u32, is_grant: bool) -> Result<(), Hostile> {
         match (ahead(credits, self.sent), ahead(self.sent, credits)) {
             (Some(window), _) if window < MAX_WINDOW => {
-                if window > self.window {
-                    self.window = window;
-                }
+                self.window = self.window.max(window);
             }
             // A GRANT may have been sent beside the window.
             (None, Some(behind)) if behind <= self.window.saturating_add(1) => {}
             _ => return Err(Hostile),
         }
-        let is_owed = self.is_owed;
-        self.count_received();
-        self.is_owed = is_owed || !is_grant;
+        self.received = self.received.wrapping_add(1);
+        self.is_owed |= !is_grant;
         self.limit = credits;
         Ok(())
     }
@@ -130,12 +119,9 @@ impl Credits {
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 /// Returns how far a count is ahead of another; `None` if it is behind.
-const fn ahead(count: u32, of: u32) -> Option<u32> {
+fn ahead(count: u32, of: u32) -> Option<u32> {
     let difference = count.wrapping_sub(of);
-    match difference > i32::MAX as u32 {
-        true => None,
-        false => Some(difference),
-    }
+    i32::try_from(difference).is_ok().then_some(difference)
 }
 
 #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]

@@ -137,6 +137,11 @@ pub fn check_grants() -> Check {
 /// Checks that the peer is told of enough for the longest message, if there is enough, and that a
 /// GRANT behind another message does not hide that.
 fn check_least() -> Check {
+    let mut few = Credits::new();
+    require(few.send(6) == Some(6), "six Receives")?;
+    require(few.receive(9, false).is_ok(), "a message")?;
+    require(!few.owes_grant(5, 6), "five are left, and there are five")?;
+    require(few.owes_grant(6, 6), "five are left, and there are six")?;
     let mut credits = Credits::new();
     require(credits.send(8) == Some(8), "eight Receives")?;
     for (is_grant, owes) in [(true, false), (true, false), (true, true)] {
