@@ -226,7 +226,8 @@ fn segments(segments: impl Iterator<Item = Segment>) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 fn from_hex(digits: &str) -> Vec<u8> {

@@ -34,6 +34,7 @@ use crate::{
     EncodeError,
     Encoder,
     FixedHeader,
+    Limits,
     Message,
     Offer,
     Rejected,
@@ -74,6 +75,16 @@ pub const BOUNDS: Bounds = Bounds {
     reply_octets: 1 << 19,
     fragments: 1 << 10,
     property_octets: 16384,
+};
+
+/// Limits of an end that takes no chunks.
+const NO_CHUNKS: Limits = Limits {
+    read_segments: 0,
+    read_chunks: 0,
+    write_chunks: 0,
+    write_segments: 0,
+    chunk_segments: 0,
+    ..AMPLE
 };
 
 /// Encodes a decoded message, whose prefix is `header`: the header only, without a Payload stream.

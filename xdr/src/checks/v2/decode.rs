@@ -11,7 +11,8 @@ use super::{
     with_word,
     Check,
     AMPLE,
-    BOUNDS, //
+    BOUNDS,
+    NO_CHUNKS, //
 };
 use crate::{
     v2::{
@@ -506,17 +507,9 @@ pub fn check_limits() -> Check {
 /// Checks that Replies have limits of their own, and that what every responder takes is within
 /// those of version 1 (the binding, section 5.1.2.2).
 fn check_limits_of_replies() -> Check {
-    let none = Limits {
-        read_segments: 0,
-        read_chunks: 0,
-        write_chunks: 0,
-        write_segments: 0,
-        chunk_segments: 0,
-        ..AMPLE
-    };
     let replies = [vectors::CHUNKS_RETURNED, vectors::EXTERNAL_REPLY];
     let calls = [vectors::CHUNKS, vectors::EXTERNAL_CALL];
-    for (replies_have, calls_have) in [(none, AMPLE), (AMPLE, none)] {
+    for (replies_have, calls_have) in [(NO_CHUNKS, AMPLE), (AMPLE, NO_CHUNKS)] {
         let bounds = Bounds {
             calls: calls_have,
             replies: replies_have,

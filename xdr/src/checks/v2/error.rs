@@ -9,7 +9,8 @@ use super::{
     require,
     with_word,
     Check,
-    BOUNDS, //
+    BOUNDS,
+    NO_CHUNKS, //
 };
 use crate::{
     v2::{
@@ -218,14 +219,6 @@ pub fn check_answers() -> Check {
 /// Checks that an end that takes no chunks in Calls says so (the draft, section 4.6.4).
 fn check_no_chunks_taken() -> Check {
     use DecodeError as Reason;
-    let none = Limits {
-        read_segments: 0,
-        read_chunks: 0,
-        write_chunks: 0,
-        write_segments: 0,
-        chunk_segments: 0,
-        ..BOUNDS.calls
-    };
     let reads = RdmaError::ReadChunks { max: 0 };
     let writes = RdmaError::WriteChunks { max: 0 };
     for (reason, error) in [
@@ -238,7 +231,10 @@ fn check_no_chunks_taken() -> Check {
             direction: Some(Direction::Call),
             reason,
         };
-        require(answer(&rejected, &none) == Some(error), reason.as_str())?;
+        require(
+            answer(&rejected, &NO_CHUNKS) == Some(error),
+            reason.as_str(),
+        )?;
     }
     check_no_chunks_received(reads, writes)
 }
@@ -246,14 +242,7 @@ fn check_no_chunks_taken() -> Check {
 /// Checks that so a client answers each kind of chunk in a Call, and takes those of Replies.
 fn check_no_chunks_received(reads: RdmaError, writes: RdmaError) -> Check {
     let bounds = Bounds {
-        calls: Limits {
-            read_segments: 0,
-            read_chunks: 0,
-            write_chunks: 0,
-            write_segments: 0,
-            chunk_segments: 0,
-            ..BOUNDS.calls
-        },
+        calls: NO_CHUNKS,
         ..BOUNDS
     };
     for (bytes, error) in [
