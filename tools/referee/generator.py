@@ -45,7 +45,7 @@ class Generator:
     def _scenes(self) -> tuple[Callable[[], list[bytes]], ...]:
         return (self._unrelated, self._calls, self._calls, self._calls, self._mutated, self._mutated, self._mutated,
                 self._broken_chunks, self._broken_chunks, self._continued, self._disturbed, self._disturbed,
-                self._exchange, self._sized)
+                self._exchange, self._sized, self._placed, self._placed, self._placed)
 
     def _limits(self) -> dict[str, int]:
         limits = asdict(self._random.choice((AMPLE, AMPLE, AMPLE, AMPLE, FLOOR, FLOOR, TIGHT, NOTHING)))
@@ -95,13 +95,63 @@ class Generator:
                 body[name] = [self._chunk(self._random.choice((0, 1, 3, 17, 33))) for _ in range(self._random.randint(0, 4))]
         return [Message(self._prefix(kind), body, self._payload(kind)).encode()]
 
+    def _placed(self) -> list[bytes]:
+        """Read chunks where they belong, in one message, behind fragments or beside a Call chunk; often one rule is broken."""
+        reduced = 40 + 4 * self._random.randint(0, 60)
+        chunks, end, unreduced = list[tuple[int, int]](), 40, reduced
+        for _ in range(self._random.choice((1, 2, 2, 3, 4))):
+            length = self._random.choice((1, 2, 3, 4, 5, 100, 4095, 4096))
+            first = end + -end % 4
+            # Most often at an end, where a mistake by a word tells.
+            position = self._random.choice((first, unreduced, first + 4 * self._random.randint(0, (unreduced - first) // 4)))
+            chunks.append((position, length))
+            end, unreduced = position + length, unreduced + length + -length % 4
+        handle = None
+        if self._random.random() < 0.6:
+            chunks, handle = self._misplaced(chunks, unreduced)
+        entries: list[dict[str, Any]] = [{"rdma_position": position, "rdma_target": part}
+                                         for position, length in chunks for part in self._cut(length)]
+        xid = self._random.randint(1, XIDS)
+        body: dict[str, Any] = {"rdma_inv_handle": handle or self._random.choice((0, entries[0]["rdma_target"]["rdma_handle"])),
+                                "rdma_reads": entries, "rdma_provisional_writes": [], "rdma_provisional_reply": None}
+        before = [] if handle is None else [Message(Prefix(XIDS, protocol.VERSION, 1, protocol.REPLY_EXTERNAL), {
+            "rdma_writes": [], "rdma_reply": {"rdma_target": [{"rdma_handle": handle, "rdma_length": 8, "rdma_offset": 0}]}}).encode()]
+        if self._random.random() < 0.3:
+            body["rdma_call"] = [{"rdma_position": 0, "rdma_target": part} for part in self._cut(reduced)]
+            return [*before, Message(Prefix(xid, protocol.VERSION, 1, protocol.CALL_EXTERNAL), body).encode()]
+        payload = struct.pack(">II", xid, 0) + self._random.randbytes(reduced - 8)
+        last = Message(Prefix(xid, protocol.VERSION, 1, protocol.CALL_INLINE), body, payload)
+        return [*before, *(self._fragments(last) if self._random.random() < 0.5 else [last.encode()])]
+
+    def _misplaced(self, chunks: list[tuple[int, int]], unreduced: int) -> tuple[list[tuple[int, int]], int | None]:
+        """The same with one rule broken, or the handle of another message."""
+        at = self._random.randrange(len(chunks))
+        position, length = chunks[at]
+        wrong = {"unaligned": position + 2, "zero": 0, "in the header": 36, "in the one before": position - 4,
+                 "behind the end": unreduced - (length + -length % 4) + 4, "order": position}
+        rule = self._random.choice((*wrong, "handle"))
+        if rule == "handle":
+            return chunks, self._random.getrandbits(32) | 1
+        changed = [*chunks[:at], (max(0, wrong[rule]), length), *chunks[at + 1:]]
+        return (changed[::-1] if rule == "order" else changed), None
+
+    def _cut(self, length: int) -> list[dict[str, Any]]:
+        """Segments of so many octets in all."""
+        first = self._random.choice((length, length // 2))
+        parts = [first, length - first] if first < length else [length]
+        return [{"rdma_handle": self._random.getrandbits(32), "rdma_length": part, "rdma_offset": 4096} for part in parts]
+
     def _continued(self) -> list[bytes]:
         """The fragments of one message, in order."""
         last = self.message(self._random.choice((protocol.CALL_INLINE, protocol.REPLY_INLINE)))
+        return self._fragments(replace(last, payload=last.payload + self._random.randbytes(4 * self._random.randint(2, 20))))
+
+    def _fragments(self, last: Message) -> list[bytes]:
+        """A message in fragments."""
         kind = protocol.CALL_MIDDLE if last.prefix.kind == protocol.CALL_INLINE else protocol.REPLY_MIDDLE
-        fragments, payload = [], last.payload + self._random.randbytes(4 * self._random.randint(2, 20))
-        for _ in range(self._random.randint(1, 3)):
-            part = min(self._random.choice((4, 4, 8, 9, 12)), len(payload) - 4)
+        fragments, payload = [], last.payload
+        for number in range(self._random.randint(1, 4)):
+            part = min(self._random.choice((8, 8, 9, 12, 16, 20) if number == 0 else (4, 4, 8, 9, 12)), len(payload) - 4)
             if part < 4:
                 break
             prefix = replace(last.prefix, kind=kind)

@@ -34,6 +34,16 @@ class Agreement(unittest.TestCase):
         with self.assertRaises(progress.Failure):
             agreement.judge([CASE], [], [[]])
 
+    def test_read_chunks_are_too_few(self) -> None:
+        reads = {**ACCEPTED, "reads": [[40, 1, 4, 0], [48, 1, 4, 0]]}
+        verdicts = [ACCEPTED, REFUSED, DISCARDED] * 100
+        answers = [ACCEPTED, ANSWERS, DISCARDED] * 100
+        case = {"messages": ["00"] * 300}
+        with contextlib.redirect_stdout(io.StringIO()):
+            with self.assertRaises(progress.Failure):
+                agreement.judge([case], [verdicts], [answers])
+            agreement.judge([case], [[reads, *verdicts[1:]]], [[reads, *answers[1:]]])
+
     def test_messages_of_one_kind_prove_nothing(self) -> None:
         with self.assertRaises(progress.Failure):
             self.judge([ACCEPTED] * 3, [ACCEPTED] * 3)
