@@ -205,8 +205,8 @@ def _beginning(sender: Side, other: Side, message: Message, stream: Stream) -> I
     if message.prefix.kind in protocol.FRAGMENTS:
         if message.first_word != stream.xid:
             yield Finding("xid", f"{stream.xid:#010x} in the header, {message.first_word:#010x} behind it")
-        if (word := message.payload[4:8]) and word != (not stream.is_call).to_bytes(4, "big"):
-            yield Finding("payload-type", f"the RPC message says {word.hex()}")
+        if (word := message.payload[4:8]) != (not stream.is_call).to_bytes(4, "big"):
+            yield Finding("payload-type", f"the RPC message says {word.hex() or 'nothing'}")
     if stream.is_call:
         if stream.xid in sender.calls:
             yield Finding("xid-in-use", f"{stream.xid:#010x} is")

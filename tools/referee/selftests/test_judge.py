@@ -179,6 +179,13 @@ class Continuation(unittest.TestCase):
         message = Message(Prefix(9, 2, CREDITS, protocol.CALL_MIDDLE), {"rdma_remaining": 0}, call_payload(9))
         self.assertEqual(rules([*opening(), Sent(True, message.encode())]), ["remaining"])
 
+    def test_first_fragment_of_one_word(self) -> None:
+        payload, (last,) = call_payload(9), call(9)
+        for length, expected in ((4, ["payload-type"]), (7, ["payload-type"]), (8, [])):
+            first = Message(Prefix(9, 2, CREDITS, protocol.CALL_MIDDLE), {"rdma_remaining": 40 - length}, payload[:length])
+            end = last.message[:-40] + payload[length:]
+            self.assertEqual(rules([*opening(), Sent(True, first.encode()), replace(last, message=end)]), expected)
+
     def test_error_ends_an_unfinished_call(self) -> None:
         first, *rest = call(length=9000)
         self.assertEqual(rules([*opening(), first, *answer(9, protocol.INVAL_CONT), *rest, *reply()]), ["reply"])
