@@ -2,7 +2,7 @@
 
 //! What the codec makes of messages of version 2, to be compared with what the referee does
 //! (`tools/referee`): a connection a line on the standard input, its verdicts on the standard
-//! output, in the form that `tools/referee/differential.py` describes.
+//! output, in the form that `tools/referee/differential.py` has.
 
 #![allow(
     clippy::arithmetic_side_effects,

@@ -130,8 +130,8 @@ impl<'a> ReadList<'a> {
         Ok(())
     }
 
-    /// Checks the Positions against an inline Payload stream of `payload` octets, beside which
-    /// there is no Position Zero Read chunk (RFC 8166, section 3.5.3).
+    /// Checks the Positions against a Payload stream of `payload` octets that is not in this list:
+    /// beside it there is no Position Zero Read chunk (RFC 8166, section 3.5.3).
     pub(crate) fn check_inline(&self, payload: u64) -> Result<(), DecodeError> {
         if self.position_zero().is_some() {
             return Err(DecodeError::PositionZeroInline);

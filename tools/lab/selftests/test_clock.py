@@ -6,7 +6,9 @@ import time
 import unittest
 import unittest.mock
 
-from guests import clock
+import progress
+from guests import clock, pair
+from guests.machine import CLIENT, SERVER
 
 
 class Had(unittest.TestCase):
@@ -84,3 +86,24 @@ class Waits(unittest.TestCase):
 
     def test_nobody(self) -> None:
         self.assertEqual(clock.waits_of_child(os.getpid()), {})
+
+
+class Strayed(unittest.TestCase):
+    def said(self, server: float | None, client: float | None) -> str:
+        """What is said of clocks that have gone so much less than the host's; None: of a guest that does not answer."""
+        guests = object.__new__(pair.Pair)
+        guests.machines = [unittest.mock.Mock(role=role, strayed=unittest.mock.Mock(
+            side_effect=progress.Failure("it does not answer") if seconds is None else None, return_value=seconds))
+            for role, seconds in ((SERVER, server), (CLIENT, client))]
+        return guests.strayed()
+
+    def test_a_slow_answer(self) -> None:
+        self.assertEqual(self.said(0.4, -4.9), "")
+
+    def test_behind_and_ahead(self) -> None:
+        self.assertEqual(self.said(0.0, 8.01), " (the client's clock has gone 8.0 s less than the host's)")
+        self.assertIn("the server's clock has gone -60.0 s less", self.said(-60.0, 0.0))
+
+    def test_a_guest_that_does_not_answer(self) -> None:
+        self.assertEqual(self.said(None, None), "")
+        self.assertIn("the client's", self.said(None, 6.0))

@@ -49,8 +49,8 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// Reads the offer once more in the message that a Call was decoded from, whose lists need no
-    /// check now. `None` in a message that is shorter.
+    /// Reads the offer once more in the message of version 1 that a Call was decoded from, whose
+    /// lists need no check now. `None` in a message that is shorter.
     pub fn find(message: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(message);
         FixedHeader::read(&mut reader).ok()?;
@@ -60,8 +60,8 @@ impl<'a> Offer<'a> {
 }
 
 impl<'a> ReadList<'a> {
-    /// Reads the list once more in a message that was decoded, where it needs no check now. `None`
-    /// in a message that is shorter.
+    /// Reads the list once more in a message of version 1 that was decoded, where it needs no check
+    /// now. `None` in a message that is shorter.
     pub fn find(message: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(message);
         FixedHeader::read(&mut reader).ok()?;

@@ -3,6 +3,8 @@
 //! Message Continuation (the draft, section 6.6.2): the rules of `rdma_remaining`, of the sender
 //! and of the receiver.
 
+use core::num::NonZeroU32;
+
 use crate::{
     DecodeError,
     Direction, //
@@ -14,11 +16,11 @@ use crate::{
 /// `rdma_remaining`. Each is whole words, the first of them two at least, and leaves one for the
 /// next, since `rdma_rpc_first_word` is a part of every header that a fragment follows.
 ///
-/// All fields are multiples of four, and the rooms are not zero.
+/// All fields are multiples of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragments {
     remaining: u32,
-    room: u32,
+    room: NonZeroU32,
     last_room: u32,
 }
 
@@ -27,28 +29,23 @@ impl Fragments {
     /// message. `room` is that behind the header of a `MIDDLE`, `last_room` that behind the header
     /// of the `INLINE`, which has the chunk lists. `None` if there is no room for two words in the
     /// former or for one in the latter.
-    pub const fn new(payload: u32, room: u32, last_room: u32) -> Option<Self> {
+    pub fn new(payload: u32, room: u32, last_room: u32) -> Option<Self> {
         if payload & 3 != 0 || payload < 12 || room < 8 || last_room < 4 {
             return None;
         }
         Some(Self {
             remaining: payload,
-            room: room & !3,
+            room: NonZeroU32::new(room & !3)?,
             last_room: last_room & !3,
         })
     }
 
     /// Returns the number of messages that are to be sent, the `INLINE` with them: the credits that
     /// the sender needs.
-    pub const fn messages(&self) -> u32 {
+    pub fn messages(&self) -> u32 {
         let more = self.remaining.saturating_sub(self.last_room);
-        // The room is not zero.
-        let full = match more.checked_div(self.room) {
-            Some(full) => full,
-            None => return u32::MAX,
-        };
-        let rest = (full.saturating_mul(self.room) != more) as u32;
-        full.saturating_add(rest).saturating_add(1)
+        let rest = u32::from(more % self.room != 0);
+        (more / self.room).saturating_add(rest).saturating_add(1)
     }
 
     /// Returns the octets of the stream that were not taken: those of the `INLINE`, when all others
@@ -65,7 +62,7 @@ impl Iterator for Fragments {
         if self.remaining <= self.last_room {
             return None;
         }
-        let length = self.room.min(self.remaining.saturating_sub(4));
+        let length = self.room.get().min(self.remaining.saturating_sub(4));
         self.remaining = self.remaining.saturating_sub(length);
         Some((length, self.remaining))
     }
@@ -84,9 +81,9 @@ pub(super) struct Longest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
     /// Octets of its Payload stream.
-    pub(super) octets: u32,
+    octets: u32,
     /// `rdma_remaining`: those that are to come, at least one.
-    pub(super) remaining: u32,
+    remaining: u32,
     /// The number of fragments.
     fragments: u32,
 }

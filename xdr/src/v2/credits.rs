@@ -2,6 +2,9 @@
 
 //! Flow control (the draft, section 4.2.1), of one end of a connection.
 
+/// Credits that nobody gives at a time (the draft, section 4.2.1).
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+
 /// A credit value that no peer sends that keeps to the rules: the connection is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hostile;
@@ -114,9 +117,6 @@ impl Credits {
         Ok(())
     }
 }
-
-/// Credits that nobody gives at a time (the draft, section 4.2.1).
-const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 /// Returns how far a count is ahead of another; `None` if it is behind.
 fn ahead(count: u32, of: u32) -> Option<u32> {

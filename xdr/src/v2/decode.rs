@@ -302,9 +302,9 @@ fn check_inv_handle(
 ) -> Result<(), DecodeError> {
     let reads = call_chunk.segments().chain(call.reads.segments());
     let chunks = call.writes.chunks().chain(call.reply_chunk);
-    let handles = reads
+    let mut handles = reads
         .map(|entry| entry.segment.handle)
         .chain(chunks.flat_map(|chunk| chunk.segments().map(|segment| segment.handle)));
-    let is_named = handle == 0 || handles.into_iter().any(|other| other == handle);
+    let is_named = handle == 0 || handles.any(|other| other == handle);
     is_named.then_some(()).ok_or(DecodeError::InvHandle(handle))
 }

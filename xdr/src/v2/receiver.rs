@@ -93,7 +93,7 @@ impl Receiver {
                 ErrorMessage::decode_2(&header, &mut reader).map(Received::error)
             }
             _ if header.version != VERSION => Err(DecodeError::Version(header.version)),
-            Some(conveyed) => self.rpc(bytes, (&header, reader), conveyed),
+            Some((direction, form)) => self.rpc(bytes, &header, reader, direction, form),
             None => self.control(&header, reader),
         };
         received.map_err(|reason| Rejected {
@@ -141,8 +141,10 @@ impl Receiver {
     fn rpc<'a>(
         &mut self,
         bytes: &'a [u8],
-        (header, reader): (&FixedHeader, Reader<'a>),
-        (direction, form): (Direction, Form),
+        header: &FixedHeader,
+        reader: Reader<'a>,
+        direction: Direction,
+        form: Form,
     ) -> Result<Received<'a>, DecodeError> {
         let stream = Stream {
             xid: header.xid,
@@ -161,15 +163,30 @@ impl Receiver {
                 return Err(DecodeError::Sequence);
             }
         };
-        let decoded = self.decode(bytes, (header, reader), (direction, form), arrived);
-        self.begun = match decoded {
-            Ok((_, Some(arrived))) => Begun::Message(stream, arrived),
-            _ => Begun::Nothing,
+        let decoder = self.decoder(bytes, header, direction, arrived);
+        let decoded = match form {
+            Form::Middle => decoder.fragment(reader).map(|(fragment, arrived)| {
+                (
+                    Received::Fragment(fragment),
+                    Begun::Message(stream, arrived),
+                )
+            }),
+            Form::Inline | Form::External => {
+                let received = decoder.message(reader, form == Form::External);
+                received.map(|received| (received, Begun::Nothing))
+            }
         };
-        if decoded.is_err() {
-            self.refuse(stream, form);
+        match decoded {
+            Ok((received, begun)) => {
+                self.begun = begun;
+                Ok(received)
+            }
+            Err(reason) => {
+                self.begun = Begun::Nothing;
+                self.refuse(stream, form);
+                Err(reason)
+            }
         }
-        decoded.map(|(received, _)| received)
     }
 
     /// Notes that a message is refused. If it is a fragment others are to come.
@@ -193,21 +210,20 @@ impl Receiver {
         is_rest
     }
 
-    /// Decodes it, behind what `arrived` before. Returns what has arrived then, too, if it is not
-    /// the end.
-    fn decode<'a>(
-        &self,
+    /// Returns the decoder of an RPC message, or of a part of one behind what `arrived` before.
+    fn decoder<'a, 'l>(
+        &'l self,
         bytes: &'a [u8],
-        (header, reader): (&FixedHeader, Reader<'a>),
-        (direction, form): (Direction, Form),
+        header: &'l FixedHeader,
+        direction: Direction,
         arrived: Option<Arrived>,
-    ) -> Result<(Received<'a>, Option<Arrived>), DecodeError> {
+    ) -> Decoder<'a, 'l> {
         let bounds = &self.bounds;
         let (limits, octets) = match direction {
             Direction::Call => (&bounds.calls, bounds.call_octets),
             Direction::Reply => (&bounds.replies, bounds.reply_octets),
         };
-        let decoder = Decoder {
+        Decoder {
             bytes,
             header,
             direction,
@@ -217,12 +233,6 @@ impl Receiver {
                 fragments: bounds.fragments,
             },
             arrived,
-        };
-        if form == Form::Middle {
-            let (fragment, arrived) = decoder.fragment(reader)?;
-            return Ok((Received::Fragment(fragment), Some(arrived)));
         }
-        let received = decoder.message(reader, form == Form::External)?;
-        Ok((received, None))
     }
 }
