@@ -30,8 +30,8 @@ const READ_CHUNK: usize = SEGMENTS * 24;
 
 const fn thresholds(send: usize, receive: usize) -> Thresholds {
     Thresholds {
-        send,
-        receive,
+        send: send - HEADER,
+        receive: receive - HEADER,
         segments: SEGMENTS,
     }
 }
@@ -143,7 +143,7 @@ mod suite {
     #[test]
     fn what_fits_inline_is_inline_both_ways() -> Result {
         for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
-            let (send, receive) = (thresholds.send - HEADER, thresholds.receive - HEADER);
+            let (send, receive) = (thresholds.send, thresholds.receive);
             for call in [40, 996, 997, send - 1, send, send + 1, usize::MAX] {
                 for reply in [24, 996, 997, receive - 1, receive, receive + 1, usize::MAX] {
                     let shape = Shape {
@@ -246,21 +246,17 @@ mod suite {
 
     #[test]
     fn header_sizes() -> Result {
-        same("header", header_size(0, [], None), HEADER)?;
+        same("no chunks", lists_size(0, [], None), 0)?;
+        same("a Read chunk", lists_size(SEGMENTS, [], None), READ_CHUNK)?;
         same(
-            "header with a Read chunk",
-            header_size(SEGMENTS, [], None),
-            HEADER + READ_CHUNK,
+            "a Write chunk",
+            lists_size(0, [SEGMENTS], None),
+            WRITE_CHUNK,
         )?;
         same(
-            "header with a Write chunk",
-            header_size(0, [SEGMENTS], None),
-            HEADER + WRITE_CHUNK,
-        )?;
-        same(
-            "header with a Reply chunk",
-            header_size(0, [], Some(SEGMENTS)),
-            HEADER + REPLY_CHUNK,
+            "a Reply chunk",
+            lists_size(0, [], Some(SEGMENTS)),
+            REPLY_CHUNK,
         )
     }
 
@@ -279,7 +275,7 @@ mod suite {
     #[test]
     fn reply_without_pages() -> Result {
         for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
-            let most = thresholds.receive - HEADER;
+            let most = thresholds.receive;
             for (reply, expected) in [
                 (0, Results::Inline),
                 (most - 1, Results::Inline),
@@ -305,7 +301,7 @@ mod suite {
             ..read(len, 100)
         };
         for thresholds in [SMALL, LARGE] {
-            let most = thresholds.receive - HEADER - 100;
+            let most = thresholds.receive - 100;
             for (len, expected) in [
                 (most, Results::Inline),
                 (most + 1, Results::ReplyChunk),
@@ -320,7 +316,7 @@ mod suite {
     #[test]
     fn read_result() -> Result {
         for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
-            let most = thresholds.receive - HEADER - 100;
+            let most = thresholds.receive - 100;
             for (len, expected) in [
                 (0, Results::Inline),
                 (1, Results::Inline),
@@ -342,7 +338,7 @@ mod suite {
     fn read_result_with_a_long_rest() -> Result {
         // What is not in the Write chunk has to fit inline too.
         for thresholds in [SMALL, LARGE] {
-            let most = thresholds.receive - HEADER - WRITE_CHUNK;
+            let most = thresholds.receive - WRITE_CHUNK;
             for (rest, expected) in [
                 (most - 1, Results::WriteChunk),
                 (most, Results::WriteChunk),
@@ -359,7 +355,7 @@ mod suite {
     #[test]
     fn read_result_with_privacy() -> Result {
         for thresholds in [SMALL, LARGE] {
-            let most = thresholds.receive - HEADER - 100;
+            let most = thresholds.receive - 100;
             for (len, expected) in [
                 (most, Results::Inline),
                 (most + 1, Results::ReplyChunk),
@@ -382,7 +378,7 @@ mod suite {
     #[test]
     fn call_without_pages() -> Result {
         for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
-            let most = thresholds.send - HEADER;
+            let most = thresholds.send;
             for (call, expected) in [
                 (0, Arguments::Inline),
                 (most - 1, Arguments::Inline),
@@ -407,7 +403,7 @@ mod suite {
     fn write_argument() -> Result {
         for thresholds in [SMALL, LARGE, UNEQUAL[0], UNEQUAL[1]] {
             for tail in [0, 4, 16] {
-                let most = (thresholds.send - HEADER - 100 - tail) & !3;
+                let most = (thresholds.send - 100 - tail) & !3;
                 for (len, expected) in [
                     (0, Arguments::Inline),
                     (1, Arguments::Inline),
@@ -433,7 +429,7 @@ mod suite {
     #[test]
     fn write_argument_with_a_long_rest() -> Result {
         for thresholds in [SMALL, LARGE] {
-            let most = thresholds.send - HEADER - READ_CHUNK;
+            let most = thresholds.send - READ_CHUNK;
             for (head, expected) in [
                 (most - 4, Arguments::ReadChunk),
                 (most, Arguments::ReadChunk),
@@ -453,7 +449,7 @@ mod suite {
     #[test]
     fn write_argument_with_privacy() -> Result {
         for thresholds in [SMALL, LARGE] {
-            let most = (thresholds.send - HEADER - 100) & !3;
+            let most = (thresholds.send - 100) & !3;
             for (len, expected) in [
                 (most, Arguments::Inline),
                 (most + 1, Arguments::PositionZero),
@@ -501,7 +497,7 @@ mod suite {
                 (0, 1, 4 + 16),
                 (0, SEGMENTS, REPLY_CHUNK),
             ] {
-                let most = thresholds.send - HEADER - taken;
+                let most = thresholds.send - taken;
                 for (call, expected) in [
                     (most, Arguments::Inline),
                     (most + 1, Arguments::PositionZero),
@@ -537,10 +533,10 @@ mod suite {
                             Arguments::Inline => 0,
                             Arguments::ReadChunk | Arguments::PositionZero => SEGMENTS,
                         };
-                        let header = header_size(reads, [], Some(SEGMENTS));
-                        let sent = header + inline_call(&shape, chosen);
+                        let lists = lists_size(reads, [], Some(SEGMENTS));
+                        let sent = lists + inline_call(&shape, chosen);
                         claim(sent <= thresholds.send, "the message fits")?;
-                        let bare = header_size(0, [], Some(SEGMENTS));
+                        let bare = lists_size(0, [], Some(SEGMENTS));
                         let fits = bare + shape.call <= thresholds.send;
                         claim(
                             fits == (chosen == Arguments::Inline),
@@ -570,19 +566,16 @@ mod suite {
                             ..read(len, rest)
                         };
                         let received = match results(&shape, &thresholds) {
-                            Results::Inline => HEADER + shape.reply,
+                            Results::Inline => shape.reply,
                             Results::WriteChunk => {
                                 let direct = shape.reply_is_read && shape.may_place_directly;
                                 claim(direct && len != 0, "nothing is taken out that must stay")?;
-                                HEADER + WRITE_CHUNK + rest
+                                WRITE_CHUNK + rest
                             }
                             // The server may still send a short Reply inline.
                             Results::ReplyChunk => {
-                                claim(
-                                    HEADER + shape.reply > thresholds.receive,
-                                    "what fits comes inline",
-                                )?;
-                                HEADER + REPLY_CHUNK
+                                claim(shape.reply > thresholds.receive, "what fits comes inline")?;
+                                REPLY_CHUNK
                             }
                         };
                         claim(received <= thresholds.receive, "the Reply fits")?;

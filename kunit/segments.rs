@@ -10,7 +10,10 @@ use crate::kunit::{
     same, //
 };
 use kernel::prelude::*;
-use xdr::header_size;
+use xdr::{
+    lists_size,
+    MIN_HEADER, //
+};
 
 /// What the smallest inline threshold leaves for the header.
 const LEAST_THRESHOLD: usize = 1024;
@@ -157,9 +160,9 @@ mod suite {
         for allowed in [0, 16, 17, 30, 256] {
             let regions = where_bounced(512, allowed)?;
             let message = regions.message() as usize;
-            let header = header_size(message, [], Some(message));
+            let header = MIN_HEADER + lists_size(message, [], Some(message));
             claim(header <= LEAST_THRESHOLD, "whole messages both ways")?;
-            let header = header_size(message, [regions.segments()], None);
+            let header = MIN_HEADER + lists_size(message, [regions.segments()], None);
             claim(header <= LEAST_THRESHOLD, "and with a Write chunk")?;
         }
         Ok(())

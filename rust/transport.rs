@@ -4,10 +4,13 @@
 
 pub(crate) mod bring_up;
 mod completions;
+pub(crate) mod continued;
 pub(crate) mod endpoint;
 pub(crate) mod flow;
 pub(crate) mod header;
 mod memory_retry;
+pub(crate) mod negotiated;
+pub(crate) mod negotiation;
 mod padding;
 pub(crate) mod plan;
 mod posting;
@@ -18,6 +21,7 @@ pub(crate) mod registration;
 pub(crate) mod segment_cursor;
 pub(crate) mod send_buffer;
 pub(crate) mod send_queue;
+pub(crate) mod split;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 mod trace;

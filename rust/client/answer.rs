@@ -23,22 +23,37 @@ use crate::{
         stats::Stat, //
     },
     kapi::{
-        sunrpc::PinnedRqst,
+        sunrpc::{
+            PinnedRqst,
+            MAX_REVERSE, //
+        },
         trace::xprtrdma_fixup, //
     },
+    transport::{
+        continued::{
+            Kept,
+            MOST_FRAGMENTS, //
+        },
+        negotiated::PROPERTY_OCTETS,
+        plan::PAYLOAD_PAGES, //
+    },
 };
-use kernel::prelude::*;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
 use xdr::{
+    v2::Bounds,
     Limits,
     Reply,
     ReplyPayload, //
 };
 
-/// Bounds on what a server may send. A message with a Read list is a reverse Call, which is refused
-/// whatever the list holds, or a Reply provided for pulling: few segments will do. Any other
-/// message may have as many segments as a Receive can hold, so that the Payload stream behind them
-/// can be read; the chunks that the Call offered bound the segments of a Reply further.
-pub(super) const LIMITS: Limits = Limits {
+/// Limits on the chunks that a server may send. A message with a Read list is a reverse Call, which
+/// is refused whatever the list holds, or a Reply provided for pulling: few segments will do. Any
+/// other message may have as many segments as a Receive can hold, so that the Payload stream behind
+/// them can be read; the chunks that the Call offered bound the segments of a Reply further.
+const LIMITS: Limits = Limits {
     read_segments: 64,
     read_chunks: 16,
     write_chunks: usize::MAX,
@@ -47,13 +62,33 @@ pub(super) const LIMITS: Limits = Limits {
     ..Limits::floor(u32::MAX)
 };
 
+/// Bounds on what a server may send. In version 2, which tells Calls from Replies, its Calls have
+/// no chunks (section 4.6.4 of the draft).
+pub(super) const BOUNDS: Bounds = Bounds {
+    calls: Limits {
+        read_segments: 0,
+        read_chunks: 0,
+        write_chunks: 0,
+        write_segments: 0,
+        chunk_segments: 0,
+        ..LIMITS
+    },
+    replies: LIMITS,
+    call_octets: MAX_REVERSE as u32,
+    reply_octets: (PAYLOAD_PAGES + 1) * PAGE_SIZE as u32,
+    fragments: MOST_FRAGMENTS as u32,
+    property_octets: PROPERTY_OCTETS,
+};
+
 impl Answer {
-    /// Checks a Reply against the chunks that were offered and the room for it.
+    /// Checks a Reply against the chunks that were offered and the room for it. `before` bytes of
+    /// its Payload stream are in messages before this one.
     pub(super) fn check(
         requester: &Requester,
         rqst: &PinnedRqst<Call>,
         offer: &Offer,
         reply: &Reply<'_>,
+        before: usize,
     ) -> Result<Self, &'static str> {
         let written = if offer.write.is_empty() {
             reply.nothing_written().map(|()| 0)
@@ -84,7 +119,7 @@ impl Answer {
             }
             ReplyPayload::Provided(chunk) => (Self::Provided { written }, chunk.length() as usize),
             ReplyPayload::Inline(part) => {
-                let len = part.bytes.len();
+                let len = part.bytes.len().saturating_add(before);
                 // A Reply that ends in front of the Write chunk's payload is all in the head.
                 let pages = written == 0 && !offer.write.is_empty();
                 let head = rqst.receive_buf().head_len();
@@ -108,12 +143,14 @@ impl Answer {
         Ok(answer)
     }
 
-    /// Copies the inline part of `message` into the consumer's buffers, as far as there is room.
+    /// Copies the inline part of `message` into the consumer's buffers, as far as there is room,
+    /// behind those of the messages in front of it.
     #[inline]
     pub(super) fn place(
         self,
         requester: &Requester,
         rqst: &PinnedRqst<Call>,
+        front: Option<&Kept>,
         message: &[u8],
     ) -> Self {
         let Self::Inline {
@@ -123,17 +160,21 @@ impl Answer {
             return self;
         };
         let bytes = message.get(offset..).unwrap_or(&[]);
+        let len = front.map_or(0, Kept::len).saturating_add(bytes.len());
         // The payload is the last result of every consumer that asks for a Write chunk, so all
         // results in front of it belong into the head. The head is too short if the verifier is
         // longer than the RPC layer has seen for this flavor.
         if written != 0 {
-            if let Err(e) = rqst.stretch_head(bytes.len()) {
+            if let Err(e) = rqst.stretch_head(len) {
                 return Self::failed(e);
             }
         }
         let mut room = rqst.receive_buf();
         let head = room.head_len();
-        let received = room.receive(bytes);
+        let received = match front {
+            None => room.receive([bytes]),
+            Some(front) => room.receive(Iterator::chain(front.iter(), [bytes])),
+        };
         let beyond = received.unwrap_or(0).saturating_sub(head);
         requester.shared.stats.add(Stat::FixupBytes, beyond as u64);
         if beyond != 0 {
@@ -143,10 +184,10 @@ impl Answer {
             });
         }
         // The payload follows at once behind a head that is shorter than was planned.
-        let short = written != 0 && bytes.len() < head;
+        let short = written != 0 && len < head;
         Self::Ready(
             received.map(|len| chunks::reply_len(len, written)),
-            short.then_some(bytes.len()),
+            short.then_some(len),
         )
     }
 }
@@ -160,7 +201,11 @@ impl WaitingReply {
             answer,
             message,
         } = self;
-        let answer = answer.place(requester, &rqst, message.as_deref().unwrap_or(&[]));
+        let (front, bytes) = match &message {
+            Some(message) => (message.front(), &**message),
+            None => (None, &[][..]),
+        };
+        let answer = answer.place(requester, &rqst, front, bytes);
         if message.is_some() {
             drop(message);
             let credit = rqst.call().state.lock().take_credit(requester.id);

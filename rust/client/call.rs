@@ -16,11 +16,14 @@ use crate::{
         sys::completion::Completion, //
     },
     transport::{
-        flow::credits::Credit,
-        header::inline_len, //
+        continued::Kept,
+        flow::credits::Credit, //
     },
 };
-use core::ops::Deref;
+use core::{
+    iter,
+    ops::Deref, //
+};
 use kernel::{
     alloc::Flags,
     new_spinlock,
@@ -86,7 +89,7 @@ impl Answer {
     /// Returns whether the Reply was too long to come inline; none for an error.
     pub(super) fn is_long(&self, threshold: usize) -> Option<bool> {
         match self {
-            Self::Ready(len, _) => len.ok().map(|len| inline_len(len) > threshold),
+            Self::Ready(len, _) => len.ok().map(|len| len > threshold),
             Self::Inline { .. } => Some(false),
             Self::Provided { .. } => Some(true),
         }
@@ -101,11 +104,27 @@ pub(crate) struct WaitingReply {
     pub(super) message: Option<ReplyMessage>,
 }
 
+/// A message that has to wait, with those in front of it that it is the last of.
+pub(crate) struct WaitingMessage {
+    pub(super) front: Option<KBox<Kept>>,
+    pub(super) message: RecvBuf,
+}
+
 /// The message of a Reply that has to wait.
 pub(crate) enum ReplyMessage {
-    Received(RecvBuf),
-    /// A copy, for a Receive that had to be given back.
+    Received(WaitingMessage),
+    /// A copy, for Receives that had to be given back, with what was in front of it.
     Copied(KVec<u8>),
+}
+
+impl ReplyMessage {
+    /// Returns the messages in front of it.
+    pub(super) fn front(&self) -> Option<&Kept> {
+        match self {
+            Self::Received(waiting) => waiting.front.as_deref(),
+            Self::Copied(_) => None,
+        }
+    }
 }
 
 impl Deref for ReplyMessage {
@@ -113,7 +132,7 @@ impl Deref for ReplyMessage {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Received(message) => message.bytes(),
+            Self::Received(waiting) => waiting.message.bytes(),
             Self::Copied(bytes) => bytes,
         }
     }
@@ -139,9 +158,18 @@ impl WaitingReply {
         if let Answer::Provided { .. } = self.answer {
             return None;
         }
-        if let Some(ReplyMessage::Received(message)) = &self.message {
+        if let Some(ReplyMessage::Received(waiting)) = &self.message {
+            let header = match self.answer {
+                Answer::Inline { offset, .. } => offset,
+                _ => 0,
+            };
+            let (header, rest) = waiting.message.bytes().split_at_checked(header)?;
+            let front = waiting.front.iter().flat_map(|front| front.iter());
             let mut bytes = KVec::new();
-            bytes.extend_from_slice(message.bytes(), GFP_NOWAIT).ok()?;
+            let parts = Iterator::chain(iter::once(header), front);
+            for part in Iterator::chain(parts, [rest]) {
+                bytes.extend_from_slice(part, GFP_NOWAIT).ok()?;
+            }
             self.message = Some(ReplyMessage::Copied(bytes));
         }
         Some(self)

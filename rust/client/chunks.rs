@@ -6,10 +6,7 @@
 #[path = "../../kunit/chunks.rs"]
 mod tests;
 
-use crate::transport::header::{
-    header_size,
-    inline_len, //
-};
+use xdr::lists_size;
 
 /// The parts of an RPC that the choice depends on. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +30,13 @@ pub(crate) struct Shape {
     pub(crate) may_place_directly: bool,
 }
 
-/// The inline thresholds of a connection, in bytes (RFC 8166, section 3.3.3), and the size of a
-/// chunk in segments.
+/// The longest messages of a connection without chunks, in bytes behind the header: within the
+/// inline thresholds (RFC 8166, section 3.3.3). And the size of a chunk in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
-    /// The largest message that the server receives.
+    /// The largest Call that the server receives.
     pub(crate) send: usize,
-    /// The largest message that we receive.
+    /// The largest Reply that we receive.
     pub(crate) receive: usize,
     /// The most segments of a chunk that carries one payload.
     pub(crate) segments: usize,
@@ -88,13 +85,13 @@ pub(crate) fn overlaps(inline: usize, head: usize, write_chunk: bool, reply_chun
 
 /// Chooses the chunk for the results, for the largest Reply that may come.
 pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
-    let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.receive;
-    if fits(header_size(0, [], None), shape.reply) {
+    let fits = |lists: usize, body: usize| lists.saturating_add(body) <= thresholds.receive;
+    if fits(0, shape.reply) {
         return Results::Inline;
     }
     let rest = shape.reply.saturating_sub(shape.reply_pages);
     let direct = shape.may_place_directly && shape.reply_is_read && shape.reply_pages != 0;
-    if direct && fits(header_size(0, [thresholds.segments], None), rest) {
+    if direct && fits(lists_size(0, [thresholds.segments], None), rest) {
         return Results::WriteChunk;
     }
     Results::ReplyChunk
@@ -103,8 +100,7 @@ pub(crate) fn results(shape: &Shape, thresholds: &Thresholds) -> Results {
 /// Returns whether a Call of `call` bytes and the largest Reply both fit inline, as most do: then
 /// [`results`] and [`arguments`] say so, too.
 pub(crate) fn fit_inline(call: usize, reply: usize, thresholds: &Thresholds) -> bool {
-    let fits = |body: usize, threshold: usize| inline_len(body) <= threshold;
-    fits(call, thresholds.send) && fits(reply, thresholds.receive)
+    call <= thresholds.send && reply <= thresholds.receive
 }
 
 /// Chooses the chunk for the arguments, beside result chunks of `write` and `reply` segments.
@@ -114,22 +110,22 @@ pub(crate) fn arguments(
     write: usize,
     reply: usize,
 ) -> Arguments {
-    let header = |reads: usize| {
+    let lists = |reads: usize| {
         let reply = (reply != 0).then_some(reply);
         if write != 0 {
-            header_size(reads, [write], reply)
+            lists_size(reads, [write], reply)
         } else {
-            header_size(reads, [], reply)
+            lists_size(reads, [], reply)
         }
     };
-    let fits = |header: usize, body: usize| header.saturating_add(body) <= thresholds.send;
-    if fits(header(0), shape.call) {
+    let fits = |lists: usize, body: usize| lists.saturating_add(body) <= thresholds.send;
+    if fits(lists(0), shape.call) {
         return Arguments::Inline;
     }
     let rest = shape.call.saturating_sub(shape.call_pages);
     let direct = shape.may_place_directly && shape.call_is_write && shape.call_pages != 0;
     // A Position is a multiple of 4 (RFC 8166, section 3.4.5), as that of an argument always is.
-    if direct && shape.call_head % 4 == 0 && fits(header(thresholds.segments), rest) {
+    if direct && shape.call_head % 4 == 0 && fits(lists(thresholds.segments), rest) {
         return Arguments::ReadChunk;
     }
     Arguments::PositionZero

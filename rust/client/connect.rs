@@ -4,6 +4,7 @@
 
 use crate::{
     client::{
+        answer::BOUNDS,
         cm_state::CmState,
         connection::{
             Connection,
@@ -44,11 +45,13 @@ use crate::{
     },
     transport::{
         bring_up,
+        continued::MOST_FRAGMENTS,
         flow::{
             credits::Credits,
             grant::Grant,
             Flow, //
         },
+        negotiated::Inline,
         send_buffer::Purpose, //
     },
 };
@@ -113,22 +116,31 @@ fn connect(
     address: SocketAddress,
     program: (u32, u32),
 ) -> Result<Arc<Connection>> {
-    let loss = LossNotifier::new(shared.xprt.clone(), address)?;
-    let cm = CmState::new(loss.clone())?;
-    let made = attempt(shared, program, &loss, &cm);
-    trace::xprtrdma_connect(|| {
-        let result = made.as_ref().err().map_or(0, |e| e.to_errno());
-        (address, result, cm.status())
-    });
-    made
+    let mut version_2 = shared.tries_version_2();
+    loop {
+        let loss = LossNotifier::new(shared.xprt.clone(), address)?;
+        let cm = CmState::new(loss.clone())?;
+        let made = attempt(shared, program, &loss, &cm, version_2);
+        trace::xprtrdma_connect(|| {
+            let result = made.as_ref().err().map_or(0, |e| e.to_errno());
+            (address, result, cm.status())
+        });
+        if made.is_ok() || !version_2 || !loss.was_connected() {
+            return made;
+        }
+        // It may be a server that does not know what it is to do with version 2.
+        shared.note_only_version_1();
+        version_2 = false;
+    }
 }
 
-/// Connects with an id whose state is `cm`. Sleeps.
+/// Connects with an id whose state is `cm`, beginning with version 2 if that is said. Sleeps.
 fn attempt(
     shared: &Arc<XprtState>,
     program: (u32, u32),
     loss: &Arc<LossNotifier>,
     cm: &Arc<CmState<Arc<LossNotifier>>>,
+    version_2: bool,
 ) -> Result<Arc<Connection>> {
     let (xprt, address) = (&shared.xprt, loss.address());
     let timeout = Jiffies::from(RESOLVE_TIMEOUT as usize) * HZ / 1000 + 1;
@@ -150,14 +162,17 @@ fn attempt(
             let (mut plan, regions) = sizes::plan(device, rpcs, pages, pulls)?;
             plan.send_size = Tunable::MaxInlineWrite.get() as usize;
             plan.receive_size = Tunable::MaxInlineRead.get() as usize;
+            plan.qp.more_sends = if version_2 { MOST_FRAGMENTS as u32 } else { 0 };
             Ok((plan, regions))
         },
         |plan, regions| {
             let (shared, loss, cm) = (shared.clone(), loss.clone(), cm.clone());
-            let flow = Flow {
-                credits: Credits::new(number.0, plan.rpcs, true)?,
-                grant: Grant::new(REVERSE_SLOTS),
-            };
+            let credits = Credits::new(number.0, plan.rpcs, true)?;
+            let flow = Flow::new(
+                credits,
+                Grant::new(REVERSE_SLOTS),
+                version_2.then_some(&BOUNDS),
+            )?;
             let requester = Requester::new(shared, number, program, loss, cm, plan.rpcs, *regions)?;
             Ok((flow, requester))
         },
@@ -168,10 +183,11 @@ fn attempt(
             );
         },
     )?;
-    let up = establish(shared, &connection, cm, &device).and_then(|()| {
+    let up = establish(shared, &connection, cm, &device).and_then(|pulls| {
         loss.connected();
-        negotiated(&connection.handler().thresholds(), own, peer);
-        exchange(&connection)
+        let begun = begin(&connection, version_2, pulls);
+        negotiated(&connection, own, peer);
+        begun
     });
     if let Err(e) = up {
         loss.disable(0);
@@ -182,6 +198,30 @@ fn attempt(
     Ok(connection)
 }
 
+/// Waits for the first exchange of the connection, that of the properties if it is to begin with
+/// version 2, and for the server's answer to a Call of the transport's own in version 1. If that
+/// `pulls`, Replies are pulled. Sleeps.
+fn begin(connection: &Connection, version_2: bool, pulls: Option<Invalidates>) -> Result {
+    let requester = connection.handler();
+    if version_2 {
+        let xid = requester.shared.xprt.next_xid();
+        connection.offer_version_2(xid).map_err(|_| ENOTCONN)?;
+        let patience = keep_alive::interval().unwrap_or(ANSWER_TIMEOUT);
+        requester.loss.wait_version(patience.min(ANSWER_TIMEOUT))?;
+    }
+    if !connection.begins_with_call() {
+        return Ok(());
+    }
+    if !Tunable::PadOptimize.is_set() {
+        connection.provide_padding()?;
+        requester.shared.stats.add(Stat::RegionsMade, 1);
+    }
+    if let Some(Invalidates(invalidates)) = pulls {
+        requester.set_provides(invalidates);
+    }
+    exchange(connection)
+}
+
 /// Waits for the server's answer to a Call of the transport's own, in front of all RPCs. It brings
 /// the first grant, so that no RPC has the one credit of a new connection (RFC 8166, section 3.3.3)
 /// that the server is slow with, or drops: all others would wait for that one. Sleeps.
@@ -190,13 +230,17 @@ fn exchange(connection: &Connection) -> Result {
     connection.handler().loss.wait_answer(ANSWER_TIMEOUT)
 }
 
-/// Allocates what a new connection begins with, and has the server accept it. Sleeps.
+/// Whether a server that provides Replies wants keys to be invalidated.
+struct Invalidates(bool);
+
+/// Allocates what a new connection begins with, and has the server accept it. Returns whether
+/// Replies can be pulled from the server. Sleeps.
 fn establish(
     shared: &XprtState,
     connection: &Connection,
     cm: &CmState<Arc<LossNotifier>>,
     device: &DeviceLimits,
-) -> Result {
+) -> Result<Option<Invalidates>> {
     let requester = connection.handler();
     if shared.reverse_enabled() {
         requester.expect_calls(connection);
@@ -237,15 +281,16 @@ fn establish(
         retry_count: RETRY_COUNT,
     };
     cm.wait_step(CONNECT_TIMEOUT, || connection.connect(&params))?;
-    if padding {
-        connection.provide_padding()?;
-        shared.stats.add(Stat::RegionsMade, 1);
-    }
-
     let peer = cm.peer().unwrap_or(PrivateData::DEFAULT);
-    if own.pulls_from(&peer) {
-        requester.set_provides(own.remote_invalidation && peer.remote_invalidation);
+    let send = own.send_threshold(&peer);
+    connection.set_inline(&Inline {
+        send,
+        receive: own.receive_threshold(&peer),
+        unoffered: send,
+    });
+    if device.checks_keys() {
+        requester.set_names_keys();
     }
-    requester.set_thresholds(own.send_threshold(&peer), own.receive_threshold(&peer));
-    Ok(())
+    let invalidates = Invalidates(own.remote_invalidation && peer.remote_invalidation);
+    Ok(own.pulls_from(&peer).then_some(invalidates))
 }

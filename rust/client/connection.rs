@@ -15,6 +15,7 @@ use crate::{
             LossNotifier,
             LossReason, //
         },
+        offer::Offer,
         pins::{
             Pins,
             FENCE_TIMEOUT, //
@@ -97,8 +98,8 @@ pub(crate) struct Requester {
     /// The work item that ends the connection for them; none before the connection is up.
     keep_alive: SetOnce<Arc<dyn Hasten>>,
     regions_short: Atomic<bool>,
-    send_threshold: Atomic<u32>,
-    receive_threshold: Atomic<u32>,
+    /// The device looks at the keys that the server invalidates, so that it may be asked to.
+    names_keys: Atomic<bool>,
 }
 
 /// One connection.
@@ -137,16 +138,22 @@ impl Requester {
             keep_alive: SetOnce::new(),
             watch: KeepAliveState::new(),
             regions_short: Atomic::new(false),
-            // The default inline threshold of RFC 8166, section 3.3.3.
-            send_threshold: Atomic::new(1024),
-            receive_threshold: Atomic::new(1024),
+            names_keys: Atomic::new(false),
         }))
     }
 
-    /// Sets the inline thresholds, when the connection is up.
-    pub(crate) fn set_thresholds(&self, send: u32, receive: u32) {
-        self.send_threshold.store(send, Relaxed);
-        self.receive_threshold.store(receive, Relaxed);
+    /// Notes that the server may be asked to invalidate keys.
+    pub(super) fn set_names_keys(&self) {
+        self.names_keys.store(true, Relaxed);
+    }
+
+    /// Returns the handle of the chunks of a Call that the server is asked to invalidate, where the
+    /// protocol says it: any, since each saves a local invalidation. Zero for none.
+    pub(super) fn handle_to_invalidate(&self, offer: &Offer) -> u32 {
+        let mut chunks = [&offer.reply, &offer.write, &offer.read].into_iter();
+        let last = chunks.find_map(|chunk| chunk.last());
+        last.filter(|_| self.names_keys.load(Relaxed))
+            .map_or(0, |segment| segment.handle)
     }
 
     /// Notes that the server provides Replies, and whether it wants keys to be invalidated, when
@@ -198,13 +205,17 @@ impl Requester {
     pub(super) fn take_regions_short(&self) -> bool {
         self.regions_short.xchg(false, Relaxed)
     }
+}
 
-    /// Returns the inline thresholds.
+impl Connection {
+    /// Returns the longest messages without chunks.
+    #[inline]
     pub(crate) fn thresholds(&self) -> Thresholds {
+        let inline = self.inline();
         Thresholds {
-            send: self.send_threshold.load(Relaxed) as usize,
-            receive: self.receive_threshold.load(Relaxed) as usize,
-            segments: self.regions.segments(),
+            send: self.longest_inline(Direction::Call, inline.send),
+            receive: self.longest_inline(Direction::Reply, inline.receive),
+            segments: self.handler().regions.segments(),
         }
     }
 }
@@ -422,7 +433,6 @@ impl Requester {
 
 fn try_credit(connection: &Connection, xid: u32) -> Option<(Credit, Option<u32>)> {
     let mut queue = connection.lock();
-    let credits = &mut queue.flow.credits;
-    let credit = credits.get(xid)?;
-    Some((credit, credits.wanted_receives()))
+    let credit = queue.flow.get(xid)?;
+    Some((credit, queue.flow.credits.wanted_receives()))
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     client::{
+        answer::BOUNDS,
         call::Call,
         cm_state::CmState,
         connection::{
@@ -11,21 +12,24 @@ use crate::{
             Requester, //
         },
         fence,
-        loss::LossNotifier,
+        loss::{
+            LossNotifier,
+            LossReason, //
+        },
         pull,
         reply,
         reverse, //
     },
     kapi::{
         ib::{
-            Invalidated,
-            Received, //
+            Invalidated, //
         },
         page::TransferMemory,
         sys::memalloc::MemoryScope,
         trace, //
     },
     transport::endpoint::{
+        Arrival,
         Handler,
         WcError, //
     },
@@ -34,19 +38,31 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use xdr::Role;
+use xdr::{
+    v2::{
+        Bounds,
+        ReverseSupport, //
+    },
+    Role, //
+};
 
 impl Handler for Requester {
     type Cookie = Arc<Call>;
     type Cm = CmState<Arc<LossNotifier>>;
     const ROLE: Role = Role::Requester;
+    /// They are told before the mount has its callback service.
+    const REVERSE: ReverseSupport = ReverseSupport::Continued;
 
     fn memory_scope(&self) -> Option<MemoryScope> {
         Some(self.shared.memory_scope())
     }
 
+    fn bounds(&self) -> &Bounds {
+        &BOUNDS
+    }
+
     #[inline]
-    fn received(&self, connection: &Connection, message: Received<'_>) {
+    fn received(&self, connection: &Connection, arrival: Arrival<'_>) {
         self.watch.heard();
         let wanted = {
             let mut queue = connection.lock();
@@ -54,11 +70,33 @@ impl Handler for Requester {
             credits.received();
             credits.wanted_receives()
         };
-        reply::received(connection, message);
+        match arrival {
+            Arrival::Message(message, undecoded) => {
+                reply::received(connection, message, undecoded, None);
+            }
+            Arrival::End(message, undecoded, front) => {
+                reply::received(connection, message, undecoded, Some(front));
+            }
+            Arrival::Refused(message, rejected) => {
+                reply::refused_on_arrival(connection, message, &rejected);
+            }
+            Arrival::Taken(message) => drop(message),
+            Arrival::Kept => (),
+        }
         // Idle Receives only: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
         }
+    }
+
+    fn negotiated(&self, connection: &Connection, _: u32) {
+        let changed = connection.lock().flow.credits.changed();
+        self.set_window(changed);
+        self.loss.version_known();
+    }
+
+    fn broken(&self, _: &Connection) {
+        self.loss.report(LossReason::BadMessage);
     }
 
     fn drained(&self) {

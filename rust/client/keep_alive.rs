@@ -134,7 +134,7 @@ fn delay_to_check(connection: &Connection) -> Jiffies {
 }
 
 /// Returns the length of silence after which the server is probed; none for never.
-fn interval() -> Option<Jiffies> {
+pub(super) fn interval() -> Option<Jiffies> {
     let seconds = Tunable::KeepaliveTime.get() as Jiffies;
     (seconds != 0).then_some(seconds * HZ)
 }
@@ -183,12 +183,12 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     let requester = connection.handler();
     let (program, version) = requester.program;
     let xid = requester.shared.xprt.next_xid();
-    if !connection.lock().flow.credits.get_probe(xid) {
+    if !connection.lock().flow.get_probe(xid) {
         return Err(EAGAIN);
     }
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        connection.lock().flow.credits.put_unawaited(xid);
+        connection.lock().flow.put_unsent_probe(xid);
         requester.shared.xprt.space();
     }
     sent

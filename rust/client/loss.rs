@@ -142,6 +142,9 @@ pub(crate) struct LossNotifier {
     /// The server has answered the first Call, or the connection is lost.
     #[pin]
     first: Completion,
+    /// The version of the connection is known, or it is lost.
+    #[pin]
+    version: Completion,
 }
 
 impl LossNotifier {
@@ -158,6 +161,7 @@ impl LossNotifier {
                 useful_messages: Atomic::new(USEFUL_MESSAGES),
                 taken_back: Atomic::new(0),
                 first <- Completion::new(),
+                version <- Completion::new(),
             }),
             GFP_KERNEL,
         )
@@ -173,11 +177,30 @@ impl LossNotifier {
         self.first.complete_all();
     }
 
+    /// Returns whether the attempt has led to a connection, if only for a time.
+    pub(super) fn was_connected(&self) -> bool {
+        self.connected.load(Relaxed)
+    }
+
+    /// Notes that the server has said which version it speaks. Any context.
+    pub(super) fn version_known(&self) {
+        self.version.complete_all();
+    }
+
     /// Waits until the server has answered the first Call. Sleeps for `timeout` at most.
     ///
     /// `EHOSTUNREACH` without an answer in time, `ENOTCONN` when the connection is lost.
     pub(super) fn wait_answer(&self, timeout: Jiffies) -> Result {
-        if !self.first.wait_timeout(timeout) {
+        self.wait(&self.first, timeout)
+    }
+
+    /// Waits until the server has said which version it speaks, as [`Self::wait_answer`].
+    pub(super) fn wait_version(&self, timeout: Jiffies) -> Result {
+        self.wait(&self.version, timeout)
+    }
+
+    fn wait(&self, event: &Completion, timeout: Jiffies) -> Result {
+        if !event.wait_timeout(timeout) {
             self.report(LossReason::NoAnswer);
             return Err(EHOSTUNREACH);
         }
@@ -232,6 +255,7 @@ impl LossNotifier {
             );
         }
         self.first.complete_all();
+        self.version.complete_all();
         if self.enabled.load(Relaxed) {
             self.xprt.force_disconnect();
         }

@@ -46,7 +46,6 @@ use crate::{
     transport::{
         flow::credits::Credit,
         header::{
-            inline_len,
             CallChunks,
             Direction, //
         },
@@ -57,6 +56,10 @@ use crate::{
     },
 };
 use kernel::prelude::*;
+use xdr::{
+    lists_size,
+    v2::Fragments, //
+};
 
 /// Sends a Call. The RPC layer has locked the transport. May sleep as the task may.
 ///
@@ -83,7 +86,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     let sent = receives.and_then(|()| send_with_credit(connection, xprt, rqst, &mut credit));
     if let Err(e) = sent {
         if let Some(credit) = credit {
-            connection.lock().flow.credits.put(credit);
+            connection.lock().flow.put_unsent(credit);
         }
         return Err(e);
     }
@@ -113,8 +116,8 @@ fn send_with_credit(
     let call = rqst.call();
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
-    let (call_len, room) = (rqst.send_buf().len(), room(requester, &rqst, &mut state));
-    if chunks::fit_inline(call_len, room, &requester.thresholds()) {
+    let (call_len, room) = (rqst.send_buf().len(), room(connection, &rqst, &mut state));
+    if chunks::fit_inline(call_len, room, &connection.thresholds()) {
         let len = encode(requester, &rqst, &mut buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for this lock.
@@ -130,6 +133,7 @@ fn send_with_credit(
     let mut offer = state.offer.take().ok_or(ENOTCONN)?;
     drop(state);
     let encoded = Marshal {
+        connection,
         requester,
         rqst: &rqst,
         buffer: &mut buffer,
@@ -188,10 +192,11 @@ fn encode(
 }
 
 /// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled.
-fn room(requester: &Requester, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
+fn room(connection: &Connection, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
+    let requester = connection.handler();
     let room = rqst.receive_buf().buflen();
-    let inline = inline_len(room) <= requester.thresholds().receive;
-    if inline || !requester.pulls_replies() {
+    let inline = room <= connection.thresholds().receive;
+    if inline || !(requester.pulls_replies() || connection.may_continue()) {
         return room;
     }
     choose_room(requester, rqst, state, room)
@@ -276,6 +281,7 @@ fn copy(message: &XdrBuf, offset: usize, len: usize, to: &mut [u8]) -> Result<us
 
 /// A Call with chunks, while it is encoded.
 struct Marshal<'a, 'r, 'b> {
+    connection: &'a Connection,
     requester: &'a Requester,
     rqst: &'a Rqst<'r, Call>,
     buffer: &'a mut SendBuffer<'b, Requester>,
@@ -290,7 +296,7 @@ impl Marshal<'_, '_, '_> {
     /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs
     /// more of either than there can be.
     fn encode(mut self, room: usize) -> Result<usize> {
-        let thresholds = self.requester.thresholds();
+        let thresholds = self.connection.thresholds();
         // What it has may be from a connection of larger regions. Without memory for that many as
         // this one may need, fewer may do.
         let _ = self.offer.reserve(self.requester.regions.rpc() as usize);
@@ -299,7 +305,10 @@ impl Marshal<'_, '_, '_> {
         self.map_results(results)?;
         let (write, reply) = (self.offer.write.len(), self.offer.reply.len());
         let arguments = chunks::arguments(&shape, &thresholds, write, reply);
-        self.map_arguments(arguments)?;
+        let fragments = self.fragments(arguments, &shape, write, reply);
+        if fragments.is_none() {
+            self.map_arguments(arguments)?;
+        }
 
         let call_chunks = CallChunks {
             read: &self.offer.read,
@@ -309,17 +318,45 @@ impl Marshal<'_, '_, '_> {
             },
             write: &self.offer.write,
             reply: &self.offer.reply,
+            invalidate: self.requester.handle_to_invalidate(self.offer),
         };
-        let body = self.buffer.call(self.rqst.xid(), &call_chunks)?;
-        let call = self.rqst.send_buf();
-        let copied = copy_inline(self.requester, &call, &shape, arguments, body)?;
+        let (xid, call) = (self.rqst.xid(), self.rqst.send_buf());
+        let body = self.buffer.call(xid, &call_chunks)?;
+        let copied = match fragments {
+            None => copy_inline(self.requester, &call, &shape, arguments, body)?,
+            Some(fragments) => {
+                self.requester.shared.stats.pulled_up(&call);
+                let copy = |at, to: &mut [u8]| call.copy_to(at, to);
+                self.buffer
+                    .continued(Direction::Call, xid, fragments, copy)?
+            }
+        };
         let header = self.buffer.header_len();
         // Chunks of more segments than were planned for may leave it too little room.
-        if header + copied > thresholds.send {
+        if header + copied > self.connection.inline().send as usize {
             return Err(EMSGSIZE);
         }
         encoded(self.rqst, header, arguments, results);
         Ok(copied)
+    }
+
+    /// Returns how the Call is split, if it would go through a chunk as a whole otherwise.
+    fn fragments(
+        &self,
+        arguments: Arguments,
+        shape: &Shape,
+        write: usize,
+        reply: usize,
+    ) -> Option<Fragments> {
+        if arguments != Arguments::PositionZero {
+            return None;
+        }
+        let writes = (write != 0).then_some(write);
+        let lists = lists_size(0, writes, (reply != 0).then_some(reply));
+        let header = self.buffer.plain_size(Direction::Call) + lists;
+        let fragments = self.connection.split(header, shape.call)?;
+        let now = self.connection.may_send_now(&fragments);
+        now.then_some(fragments)
     }
 
     /// Maps the regions of the results' chunk, if there is one.

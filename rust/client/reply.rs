@@ -11,16 +11,14 @@ mod tests;
 
 use crate::{
     client::{
-        answer::{
-            complete,
-            LIMITS, //
-        },
+        answer::complete,
         call::{
             Answer,
             Call,
             CallState,
             Phase,
             ReplyMessage,
+            WaitingMessage,
             WaitingReply, //
         },
         connection::{
@@ -50,9 +48,11 @@ use crate::{
         ib::Received,
         sunrpc::PinnedRqst, //
     },
+    transport::continued::Kept, //
 };
 use kernel::prelude::*;
 use xdr::{
+    v2::Undecoded,
     DecodeError,
     Direction,
     ErrorMessage,
@@ -74,14 +74,22 @@ enum Fate {
     Reply(PinnedRqst<Call>, Answer, bool),
 }
 
-/// Dispatches a received message.
+/// Dispatches a received message. `front` has the messages in front of it, if it is the last of a
+/// Call or a Reply in several.
 #[inline]
-pub(crate) fn received(connection: &Connection, message: Received<'_>) {
+pub(crate) fn received(
+    connection: &Connection,
+    message: Received<'_>,
+    undecoded: Undecoded,
+    front: Option<KBox<Kept>>,
+) {
+    let before = front.as_ref().map_or(0, |front| front.len());
     let requester = connection.handler();
-    let decoded = Message::decode(message.bytes(), &LIMITS);
+    let decoded = connection.decode(message.bytes(), undecoded);
     let fate = match &decoded {
         Ok(Message::Reply(reply)) => {
-            answered(connection, &message, reply.xid, Content::Reply(reply))
+            let content = Content::Reply(reply, before);
+            answered(connection, &message, reply.xid, content)
         }
         Ok(Message::Error(error)) => {
             answered(connection, &message, error.xid, Content::Error(error))
@@ -93,26 +101,47 @@ pub(crate) fn received(connection: &Connection, message: Received<'_>) {
             if message.has_invalidated() {
                 foreign_key(requester, call.xid);
             }
-            let offset = reverse::called(requester, connection, call);
+            let offset = reverse::called(requester, connection, call, before);
             offset.map_or(Fate::Done, |offset| Fate::ReverseCall {
                 xid: call.xid,
                 offset,
             })
         }
-        Err(rejected) => match refuse(connection, &message, rejected) {
-            Some(xid) => answered(
-                connection,
-                &message,
-                xid,
-                Content::Malformed(rejected.reason),
-            ),
-            None => Fate::Done,
-        },
+        Err(rejected) => malformed(connection, &message, rejected),
     };
     match fate {
         Fate::Done => (),
-        Fate::ReverseCall { xid, offset } => reverse::wait(requester, xid, message.keep(), offset),
-        Fate::Reply(rqst, answer, fenced) => deliver(connection, message, rqst, answer, fenced),
+        Fate::ReverseCall { xid, offset } => {
+            let message = message.keep();
+            reverse::wait(requester, xid, WaitingMessage { front, message }, offset);
+        }
+        Fate::Reply(rqst, answer, fenced) => {
+            deliver(connection, message, front, rqst, answer, fenced);
+        }
+    }
+}
+
+/// Handles a message of version 2 that was refused as it arrived.
+pub(super) fn refused_on_arrival(
+    connection: &Connection,
+    message: Received<'_>,
+    rejected: &Rejected,
+) {
+    if let Fate::Reply(rqst, answer, fenced) = malformed(connection, &message, rejected) {
+        deliver(connection, message, None, rqst, answer, fenced);
+    }
+}
+
+/// Handles a malformed message.
+fn malformed(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Fate {
+    match refuse(connection, message, rejected) {
+        Some(xid) => answered(
+            connection,
+            message,
+            xid,
+            Content::Malformed(rejected.reason),
+        ),
+        None => Fate::Done,
     }
 }
 
@@ -121,15 +150,17 @@ pub(crate) fn received(connection: &Connection, message: Received<'_>) {
 fn deliver(
     connection: &Connection,
     message: Received<'_>,
+    front: Option<KBox<Kept>>,
     rqst: PinnedRqst<Call>,
     mut answer: Answer,
     fenced: bool,
 ) {
     let requester = connection.handler();
     let message = if answer.waits(fenced) {
-        Some(ReplyMessage::Received(message.keep()))
+        let message = message.keep();
+        Some(ReplyMessage::Received(WaitingMessage { front, message }))
     } else {
-        answer = answer.place(requester, &rqst, message.bytes());
+        answer = answer.place(requester, &rqst, front.as_deref(), message.bytes());
         None
     };
     if fenced && message.is_none() {
@@ -152,7 +183,7 @@ fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_
     let requester = connection.handler();
     let checked = call.as_provided_reply();
     let content = match &checked {
-        Ok(reply) => Content::Reply(reply),
+        Ok(reply) => Content::Reply(reply, 0),
         Err(reason) => Content::Malformed(*reason),
     };
     let done = || {
@@ -180,7 +211,8 @@ fn provided(connection: &Connection, message: &Received<'_>, call: &xdr::Call<'_
 
 /// The content of a message for an RPC.
 enum Content<'m> {
-    Reply(&'m Reply<'m>),
+    /// A Reply, and the bytes of its Payload stream in messages before this one.
+    Reply(&'m Reply<'m>, usize),
     Error(&'m ErrorMessage),
     /// A malformed message.
     Malformed(DecodeError),
@@ -190,7 +222,7 @@ impl<'m> Content<'m> {
     /// Returns the server's grant; none if the message is malformed.
     fn credits(&self) -> Option<u32> {
         match self {
-            Self::Reply(reply) => Some(reply.credits),
+            Self::Reply(reply, _) => Some(reply.credits),
             Self::Error(error) => Some(error.credits),
             Self::Malformed(_) => None,
         }
@@ -199,7 +231,7 @@ impl<'m> Content<'m> {
     /// Returns whether the message fits a Call that offers nothing.
     fn is_plain(&self) -> bool {
         match self {
-            Self::Reply(reply) => {
+            Self::Reply(reply, _) => {
                 let nothing = reply.nothing_written().and(reply.no_reply_written());
                 nothing.is_ok() && matches!(reply.payload, ReplyPayload::Inline(_))
             }
@@ -222,9 +254,9 @@ impl<'m> Content<'m> {
         message: &Received<'_>,
     ) -> Result<Answer, &'static str> {
         match self {
-            Self::Reply(reply) => {
+            Self::Reply(reply, before) => {
                 trace::returned(reply);
-                Answer::check(requester, rqst, offer, reply)
+                Answer::check(requester, rqst, offer, reply, *before)
             }
             Self::Error(error) => {
                 trace::failed(rqst, error);
@@ -253,16 +285,10 @@ fn refuse(connection: &Connection, message: &Received<'_>, rejected: &Rejected) 
         pull::send_done(requester, connection, header.xid, None);
         return Some(header.xid);
     }
-    // What does not tell its direction, and no Call awaits, can only be a Call.
-    let tells = rejected.direction.is_some() || rejected.reason.answer().is_none();
-    let role = match rejected.header {
-        Some(header) if !tells && !connection.lock().flow.credits.awaits(header.xid) => {
-            Role::Responder
-        }
-        _ => Role::Requester,
-    };
-    if let Some(error) = rejected.error_message(role, 0) {
-        settle::refuse(requester, connection, &error.into());
+    let awaits = |xid| connection.lock().flow.credits.awaits(xid);
+    let (role, answer) = connection.judge(rejected, awaits);
+    if let Some(refusal) = answer {
+        settle::refuse(requester, connection, &refusal);
     }
     let (reason, bytes) = (rejected.reason, message.bytes());
     trace::refused(requester, reason, bytes);
@@ -351,7 +377,7 @@ fn handle_locked(
     }
     let well_formed = checked.is_ok();
     let accepted = match checked {
-        Ok(answer) if learn(requester, state, &answer, content) => Some(answer),
+        Ok(answer) if learn(connection, state, &answer, content) => Some(answer),
         Ok(_) => None,
         Err(reason) => {
             // A message malformed in itself was traced already.
@@ -401,7 +427,7 @@ fn not_sent_here(
 /// Notes the length of the Reply for RPCs of its kind. Returns whether the Reply is accepted: an
 /// RPC that relied on a provided Reply, and was refused, is sent once more with a Reply chunk.
 fn learn(
-    requester: &Requester,
+    connection: &Connection,
     state: &mut CallState,
     answer: &Answer,
     content: &Content<'_>,
@@ -409,12 +435,16 @@ fn learn(
     let Some(kind) = state.kind.take() else {
         return true;
     };
+    let requester = connection.handler();
     let offered = state
         .offer
         .as_ref()
         .is_none_or(|offer| !offer.reply.is_empty());
     let refused = content.is_chunk_error() && !offered && !state.refused;
-    let long = match answer.is_long(requester.thresholds().receive) {
+    let continued = matches!(content, Content::Reply(_, 1..));
+    let is_long = answer.is_long(connection.thresholds().receive);
+    let long = is_long.map(|long| long || continued);
+    let long = match long {
         None if !refused => return true,
         long => long.unwrap_or(true),
     };

@@ -4,6 +4,7 @@
 
 use crate::{
     client::{
+        call::WaitingMessage,
         connection::{
             Connection,
             Requester, //
@@ -16,13 +17,11 @@ use crate::{
         settle::refuse, //
     },
     kapi::{
-        ib::RecvBuf,
         sunrpc::RpcRqst,
         trace, //
     },
     transport::{
         header::{
-            inline_len,
             Direction,
             Reason,
             Refusal, //
@@ -44,15 +43,20 @@ pub(super) fn called(
     requester: &Requester,
     connection: &Connection,
     call: &Call<'_>,
+    before: usize,
 ) -> Option<usize> {
     let chunks =
         !call.reads.is_empty() || call.writes.chunk_count() != 0 || call.reply_chunk.is_some();
     let part = match &call.payload {
         // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
         // on when the session was made is as little use.
-        CallPayload::Inline(part) if !chunks && part.bytes.len() <= requester.max_reverse => part,
+        CallPayload::Inline(part)
+            if !chunks && part.bytes.len() + before <= requester.max_reverse =>
+        {
+            part
+        }
         _ => {
-            let (xid, reason) = (call.xid, Reason::Chunks);
+            let (xid, reason) = (call.xid, Reason::NotEligible);
             refuse(requester, connection, &Refusal { xid, reason });
             return None;
         }
@@ -71,7 +75,7 @@ pub(super) fn called(
 }
 
 /// Queues a Call for the callback service, in its message.
-pub(super) fn wait(requester: &Requester, xid: u32, message: RecvBuf, offset: usize) {
+pub(super) fn wait(requester: &Requester, xid: u32, message: WaitingMessage, offset: usize) {
     let call = WaitingCall {
         xid,
         message,
@@ -83,9 +87,13 @@ pub(super) fn wait(requester: &Requester, xid: u32, message: RecvBuf, offset: us
 }
 
 /// Gives a Call to the callback service. False if that has no room now.
-fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, xid: u32, call: &[u8]) -> bool {
+fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, call: &WaitingCall) -> bool {
     let xprt = &requester.shared.xprt;
-    match xprt.receive_reverse_call(xid, call, requester.id.0) {
+    let WaitingMessage { front, message } = &call.message;
+    let front = front.iter().flat_map(|front| front.iter());
+    let last = message.bytes().get(call.offset..).unwrap_or(&[]);
+    let parts = Iterator::chain(front, [last]);
+    match xprt.receive_reverse_call(call.xid, parts, requester.id.0) {
         Ok(true) => true,
         // There is no callback service, or not any more.
         Ok(false) => {
@@ -113,8 +121,7 @@ pub(super) fn deliver_pending(requester: &Requester) {
     }
     let mut reverse = requester.reverse.lock();
     while let Ok(next) = reverse.waiting.remove(0) {
-        let call = next.message.bytes().get(next.offset..).unwrap_or(&[]);
-        if !hand_over(requester, &mut reverse, next.xid, call) {
+        if !hand_over(requester, &mut reverse, &next) {
             // There is room, since it was in the list before.
             let _ = reverse.waiting.insert_within_capacity(0, next);
             break;
@@ -148,19 +155,17 @@ pub(super) fn send_reply(connection: &Connection, rqst: &RpcRqst, came_by: u64) 
     let mut buffer = requester.buffer(connection, Purpose::Message)?;
     let reply = rqst.send_buf();
     let len = reply.len();
-    if inline_len(len) > requester.thresholds().send {
-        return Err(EMSGSIZE);
-    }
-    let room = buffer.plain(Direction::Reply, rqst.xid())?;
-    reply.copy_to(0, room.get_mut(..len).ok_or(EMSGSIZE)?)?;
+    let copy = |at, to: &mut [u8]| reply.copy_to(at, to);
+    let behind = buffer.message(Direction::Reply, rqst.xid(), len, copy)?;
     // The Receive of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();
     // The server may send its next Call as soon as it has this Reply.
     requester.reverse.lock().answered();
     trace::xprtrdma_cb_reply(|| (*requester.loss.address(), rqst.xid()));
+    buffer.set_task(rqst.task().id());
     buffer
-        .post(len, None, || rqst.task().id())
+        .send(behind)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| requester.loss.report(LossReason::NotPosted))
 }

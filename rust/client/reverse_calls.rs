@@ -7,8 +7,10 @@
 mod tests;
 
 use crate::{
-    client::sizes::REVERSE_SLOTS,
-    kapi::ib::RecvBuf,
+    client::{
+        call::WaitingMessage,
+        sizes::REVERSE_SLOTS, //
+    },
     transport::flow::credits::RECEIVE_BATCH, //
 };
 use kernel::prelude::*;
@@ -21,7 +23,7 @@ const MOST: u32 = REVERSE_SLOTS + RECEIVE_BATCH;
 /// A Call that waits until the callback service has room for it.
 pub(super) struct WaitingCall {
     pub(super) xid: u32,
-    pub(super) message: RecvBuf,
+    pub(super) message: WaitingMessage,
     /// The offset of the Call in the message.
     pub(super) offset: usize,
 }

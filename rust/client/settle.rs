@@ -15,8 +15,7 @@ use crate::{
     kapi::{
         ib::Received,
         sunrpc::NotFound,
-        sys::log,
-        trace::TaskId, //
+        sys::log, //
     },
     transport::{
         flow::credits::Credit,
@@ -29,7 +28,7 @@ use crate::{
 /// that comes back with the Reply.
 #[inline]
 pub(super) fn settle(connection: &Connection, grant: Option<u32>, back: Option<Credit>) {
-    let changed = connection.lock().flow.credits.answered(back, grant);
+    let changed = connection.lock().flow.answered(back, grant);
     connection.handler().set_window(changed);
 }
 
@@ -110,7 +109,7 @@ pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &R
         .send_buffer(Purpose::Pooled)
         .is_ok_and(|mut buffer| {
             let refused = buffer.refuse(refusal);
-            refused.is_ok() && buffer.post(0, None, || TaskId::NONE).is_ok()
+            refused.is_ok() && buffer.send(0).is_ok()
         });
     if !sent {
         requester.loss.report(LossReason::BadMessage);

@@ -7,10 +7,12 @@ use crate::{
         call::Call,
         chunks::{
             Arguments,
-            Results,
-            Thresholds, //
+            Results, //
         },
-        connection::Requester,
+        connection::{
+            Connection,
+            Requester, //
+        },
         offer::Chunk,
         reply_history::{
             Expected,
@@ -30,7 +32,7 @@ use crate::{
         },
     },
     transport::{
-        header::longest_inline,
+        negotiated::Inline,
         registration::last_mapped, //
     },
 };
@@ -44,17 +46,16 @@ use xdr::{
 };
 
 /// Reports that a connection between two addresses is up.
-pub(super) fn negotiated(thresholds: &Thresholds, own: SocketAddress, server: SocketAddress) {
+pub(super) fn negotiated(connection: &Connection, own: SocketAddress, server: SocketAddress) {
     trace::xprtrdma_inline_thresh(|| {
-        let Thresholds { send, receive, .. } = *thresholds;
+        let Inline { send, receive, .. } = connection.inline();
         // Chunks reduce it by their length in the header.
-        let longest = |threshold: usize| longest_inline(threshold) as u32;
-        let longest = (longest(send), longest(receive));
+        let longest = connection.thresholds();
         (
-            send as u32,
-            receive as u32,
-            longest.0,
-            longest.1,
+            send,
+            receive,
+            longest.send as u32,
+            longest.receive as u32,
             own,
             server,
         )

@@ -42,7 +42,7 @@ use crate::{
         },
     },
     transport::{
-        header::longest_inline,
+        negotiated::Inline,
         plan::PAYLOAD_PAGES, //
     },
 };
@@ -59,6 +59,10 @@ use kernel::{
         ArcBorrow, //
     },
     time::Jiffies, //
+};
+use xdr::{
+    Direction,
+    Version, //
 };
 
 /// A transport of the RPC layer. All mounts of a server may share one.
@@ -219,16 +223,18 @@ impl Transport for ClientXprt {
     }
 
     fn reverse_payload(&self) -> usize {
-        let inline = match self.slot.get() {
+        match self.slot.get() {
             Some(connection) => {
                 let requester = connection.handler();
-                let thresholds = requester.thresholds();
-                let inline = thresholds.send.min(thresholds.receive);
-                inline.min(requester.max_reverse)
+                let Inline { send, receive, .. } = connection.inline();
+                let most = requester.max_reverse;
+                let inline = (send.min(receive)).min(most as u32);
+                connection
+                    .longest_message(Direction::Call, inline)
+                    .min(most)
             }
-            None => 1024,
-        };
-        longest_inline(inline)
+            None => 1024 - Version::One.plain_size(Direction::Call),
+        }
     }
 
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {

@@ -13,7 +13,14 @@ use crate::{
     },
     kapi::{
         sunrpc::XprtHandle,
-        sys::memalloc::MemoryScope, //
+        sys::{
+            memalloc::MemoryScope,
+            sysctl::Tunable,
+            time::{
+                self,
+                HZ, //
+            },
+        },
     },
 };
 use kernel::{
@@ -27,7 +34,11 @@ use kernel::{
         Arc,
         SpinLock, //
     },
+    time::Jiffies, //
 };
+
+/// The time for which a server counts as one of version 1 after it did not answer version 2.
+const REMEMBERED: Jiffies = 3600 * HZ;
 
 /// The state that the parts of a transport share.
 #[pin_data]
@@ -38,6 +49,8 @@ pub(crate) struct XprtState {
     #[pin]
     pub(super) history: SpinLock<ReplyHistory>,
     reverse: Atomic<bool>,
+    /// The time since when the server is taken for one that speaks version 1 alone; 0 if it is not.
+    only_version_1: Atomic<Jiffies>,
     connections: Atomic<u64>,
 }
 
@@ -50,6 +63,7 @@ impl XprtState {
             stats: Stats::new(),
             history <- new_spinlock!(history, "rpcrdma_reply_history"),
             reverse: Atomic::new(false),
+            only_version_1: Atomic::new(0),
             connections: Atomic::new(0),
         });
         Arc::pin_init(state, GFP_KERNEL)
@@ -58,6 +72,17 @@ impl XprtState {
     /// Enters the scope for the transport's own allocations.
     pub(crate) fn memory_scope(&self) -> MemoryScope {
         MemoryScope::enter(self.xprt.is_swapper())
+    }
+
+    /// Returns whether the next connection is to begin with version 2.
+    pub(super) fn tries_version_2(&self) -> bool {
+        let since = self.only_version_1.load(Relaxed);
+        Tunable::MaxVersion.get() > 1 && (since == 0 || time::since(since) >= REMEMBERED)
+    }
+
+    /// Notes that a connection which has begun with version 2 has failed by that.
+    pub(super) fn note_only_version_1(&self) {
+        self.only_version_1.store(time::jiffies().max(1), Relaxed);
     }
 
     /// Returns the number of a new connection.

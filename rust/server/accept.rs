@@ -10,7 +10,10 @@ use crate::{
             DeviceLimits,
             DeviceName, //
         },
-        sunrpc::SvcHandle,
+        sunrpc::{
+            SvcHandle,
+            MAX_REVERSE, //
+        },
         sys::{
             address::SocketAddress,
             log::{
@@ -42,6 +45,7 @@ use crate::{
     },
     transport::{
         bring_up,
+        continued::MOST_FRAGMENTS,
         endpoint::Endpoint,
         flow::{
             credits::Credits,
@@ -50,6 +54,10 @@ use crate::{
                 REVERSE, //
             },
             Flow, //
+        },
+        negotiated::{
+            Inline,
+            PROPERTY_OCTETS, //
         },
         plan::Plan,
         provided::ProvidedLimits, //
@@ -60,6 +68,7 @@ use kernel::{
     sync::Arc, //
 };
 use xdr::{
+    v2::Bounds,
     InlineSize,
     Limits,
     PrivateData, //
@@ -68,7 +77,7 @@ use xdr::{
 /// Bytes of a Reply without Reply chunk that may go inline to a peer without private data. It has
 /// said that the Reply will fit (RFC 8166, section 4.3.3), and userland clients that say nothing of
 /// themselves do have more room than 1024 bytes.
-const SILENT_PEER: usize = 4096;
+const SILENT_PEER: u32 = 4096;
 
 /// Returns the private data of this end (RFC 8797), which provides Replies only to a client that
 /// may pull them.
@@ -115,6 +124,7 @@ fn endpoint(
 ) -> Result<(Arc<Endpoint<Responder>>, Option<ProvidedLimits>)> {
     let peer = id.addresses().1;
     let size = Tunable::SvcMaxReqSize.get() as usize;
+    let version_2 = Tunable::SvcMaxVersion.get() > 1;
     bring_up::make(
         id,
         device,
@@ -122,15 +132,17 @@ fn endpoint(
         |device, rpcs| {
             let (mut plan, provides) = sizes::plan(device, rpcs, max_message, provided_bytes)?;
             (plan.send_size, plan.receive_size) = (size, size);
+            plan.qp.more_sends = if version_2 { MOST_FRAGMENTS as u32 } else { 0 };
             Ok((plan, provides))
         },
         |plan, _| {
             let (handle, events) = (handle.clone(), events.clone());
-            let flow = Flow {
-                credits: Credits::new(0, REVERSE, false)?,
-                grant: Grant::new(plan.rpcs),
-            };
-            let responder = Responder::new(handle, events, peer, shared, !device.iwarp, plan)?;
+            let bounds = bounds(max_message);
+            let credits = Credits::new(0, REVERSE, false)?;
+            let flow = Flow::new(credits, Grant::new(plan.rpcs), version_2.then_some(&bounds))?;
+            let names_faults = !device.iwarp;
+            let responder =
+                Responder::new(handle, events, peer, shared, names_faults, plan, bounds)?;
             Ok((flow, responder))
         },
         |reason| {
@@ -147,8 +159,8 @@ fn endpoint(
 
 /// Returns the bounds on what a client may send, where no message has more than `max_message`
 /// bytes.
-fn limits(max_message: usize) -> Limits {
-    Limits {
+fn bounds(max_message: usize) -> Bounds {
+    let limits = Limits {
         read_segments: LIST_SEGMENTS,
         read_chunks: CHUNKS,
         chunk_segments: SEGMENTS,
@@ -158,6 +170,14 @@ fn limits(max_message: usize) -> Limits {
         write_chunk_bytes: u32::MAX,
         reply_chunk_bytes: u32::MAX,
         ..Limits::floor(u32::try_from(max_message).unwrap_or(u32::MAX))
+    };
+    Bounds {
+        calls: limits,
+        replies: limits,
+        call_octets: limits.read_list_bytes,
+        reply_octets: MAX_REVERSE as u32,
+        fragments: MOST_FRAGMENTS as u32,
+        property_octets: PROPERTY_OCTETS,
     }
 }
 
@@ -190,6 +210,15 @@ impl Connection {
             .inspect_err(|e| trace::svcrdma_rq_post_err(|| (addresses.1, *e)))?;
 
         let own = own_data(&device, plan, provides.is_some());
+        let send = own.send_threshold(&theirs);
+        qp.set_inline(&Inline {
+            send,
+            receive: own.receive_threshold(&theirs),
+            unoffered: match peer {
+                Some(_) => send,
+                None => own.send_size.bytes().min(SILENT_PEER),
+            },
+        });
         let mut private_data = [0; PrivateData::MAX_SIZE];
         let len = own.encode(&mut private_data).map_err(|_| EINVAL)?;
         let params = ConnectParams {
@@ -202,11 +231,6 @@ impl Connection {
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
         tell_accepted(&name, &addresses, plan, params.initiator_depth);
 
-        let send_threshold = own.send_threshold(&theirs) as usize;
-        let longest_unoffered = match peer {
-            Some(_) => send_threshold,
-            None => (own.send_size.bytes() as usize).min(SILENT_PEER),
-        };
         let drops = drops::judge(&qp, shared.queue.clone(), shared.pace)?;
         let pulls = provides.map(|limits| Pulls::new(&qp, shared.queue, limits, shared.all_pulls));
         Ok(Self {
@@ -214,9 +238,6 @@ impl Connection {
             drops,
             qp,
             addresses,
-            limits: limits(max_message),
-            send_threshold,
-            longest_unoffered,
             invalidate: own.remote_invalidation && theirs.remote_invalidation,
         })
     }

@@ -31,6 +31,7 @@ use crate::{
         poison::Poison,
         pulls::Pulls,
         waiting::{
+            Continued,
             PendingRead,
             ReadTicket,
             RecvItem,
@@ -39,15 +40,22 @@ use crate::{
     },
     transport::{
         endpoint::{
+            Arrival,
             Endpoint,
             Handler,
             WcError, //
         },
-        flow::grant::{
-            Grant,
-            BATCH, //
+        flow::{
+            grant::{
+                Grant,
+                BATCH, //
+            },
+            Flow, //
         },
-        header::Refusal,
+        header::{
+            Direction,
+            Refusal, //
+        },
         plan::Plan,
         provided::Provided,
         provided_total::ProvidedShare,
@@ -71,8 +79,9 @@ use kernel::{
 };
 use xdr::{
     peek_done,
-    Limits,
-    Role, //
+    v2::Bounds,
+    Role,
+    Version, //
 };
 
 /// The responder's part of a connection.
@@ -82,6 +91,7 @@ pub(crate) struct Responder {
     events: Arc<Events>,
     peer: SocketAddress,
     poison: Arc<Poison>,
+    bounds: Bounds,
     /// Whether the device reports the request that the peer has refused.
     names_faults: bool,
     /// What it has for them of the memory for all clients.
@@ -103,14 +113,17 @@ impl Responder {
         shared: &Shared,
         names_faults: bool,
         plan: &Plan,
+        bounds: Bounds,
     ) -> Result<impl PinInit<Self>> {
         let (poison, share) = (shared.poison.clone(), shared.all_pulls.share_of_receives());
-        let waiting = Waiting::new(plan.qp.max_recv_wr as usize)?;
+        // Beside the messages there is what is to be said when the version is known.
+        let waiting = Waiting::new(plan.qp.max_recv_wr as usize + 1)?;
         Ok(pin_init!(Self {
             handle,
             events,
             peer,
             poison,
+            bounds,
             names_faults,
             share <- new_spinlock!(share, "svcrdma_share"),
             calls: Atomic::new(0),
@@ -139,10 +152,13 @@ impl Responder {
         endpoint: &Endpoint<Self>,
         change: impl FnOnce(&mut Grant) -> R,
     ) -> R {
+        self.change_flow(endpoint, |flow| change(&mut flow.grant))
+    }
+
+    fn change_flow<R>(&self, endpoint: &Endpoint<Self>, change: impl FnOnce(&mut Flow) -> R) -> R {
         let mut queue = endpoint.lock();
-        let grant = &mut queue.flow.grant;
-        let result = change(grant);
-        if let Some(receives) = grant.changed() {
+        let result = change(&mut queue.flow);
+        if let Some(receives) = queue.flow.grant.changed() {
             // Under the lock, so that the endpoint is told the numbers in their order.
             endpoint.want_receives(receives);
         }
@@ -158,6 +174,32 @@ impl Responder {
         let result = endpoint.pulled(xid, message.take_invalidated());
         trace::svcrdma_pulled(|| ((&**message).into(), xid, trace::status(result)));
         result
+    }
+
+    /// Handles a message of version 1, or a single one of version 2.
+    #[inline]
+    fn message(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
+        if endpoint.plan().provided != 0 && endpoint.may_pull() {
+            let done = match peek_done(message.bytes()) {
+                Some(xid) => Some(self.pulled(endpoint, &message, xid)),
+                // No other message may invalidate a key (section 4.1.4 of the draft).
+                None => message.has_invalidated().then_some(Err(EINVAL)),
+            };
+            match done {
+                Some(Ok(())) => return,
+                Some(Err(_)) => return self.handle.close(),
+                None => (),
+            }
+        }
+        self.called(RecvItem::Message(message.keep()));
+    }
+
+    /// Counts a message, and queues it for a service thread.
+    #[inline]
+    fn called(&self, item: RecvItem) {
+        // One completion handler at a time.
+        self.calls.store(self.calls().saturating_add(1), Relaxed);
+        self.arrived(item);
     }
 
     /// Returns the next item for a service thread, and whether more follow.
@@ -230,24 +272,55 @@ impl Handler for Responder {
     type Cm = Events;
     const ROLE: Role = Role::Responder;
 
+    fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
     #[inline]
-    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
+    fn received(&self, endpoint: &Endpoint<Self>, arrival: Arrival<'_>) {
         count(Counter::Receive);
-        if endpoint.plan().provided != 0 {
-            let done = match peek_done(message.bytes()) {
-                Some(xid) => Some(self.pulled(endpoint, &message, xid)),
-                // No other message may invalidate a key (section 4.1.4 of the draft).
-                None => message.has_invalidated().then_some(Err(EINVAL)),
-            };
-            match done {
-                Some(Ok(())) => return,
-                Some(Err(_)) => return self.handle.close(),
-                None => (),
+        let item = match arrival {
+            Arrival::Message(message, _) => return self.message(endpoint, message),
+            Arrival::End(message, undecoded, front) => {
+                let continued = Continued {
+                    message: message.keep(),
+                    undecoded,
+                    front,
+                };
+                match KBox::new(continued, GFP_NOWAIT) {
+                    Ok(continued) => RecvItem::Continued(continued),
+                    // There is no memory for a list of its parts.
+                    Err(_) => return self.handle.close(),
+                }
             }
+            Arrival::Refused(message, rejected) => {
+                RecvItem::Refused(message.keep(), rejected.reason)
+            }
+            Arrival::Taken(message) => {
+                drop(message);
+                if endpoint.post_receive_batch(BATCH as usize).is_err() {
+                    self.handle.close();
+                }
+                return;
+            }
+            Arrival::Kept => return,
+        };
+        self.called(item);
+    }
+
+    fn negotiated(&self, qp: &Endpoint<Self>, xid: u32) {
+        if qp.version() == Version::Two {
+            self.arrived(RecvItem::Negotiated(xid));
         }
-        // One completion handler at a time.
-        self.calls.store(self.calls().saturating_add(1), Relaxed);
-        self.arrived(RecvItem::Message(message.keep()));
+    }
+
+    fn broken(&self, _: &Endpoint<Self>) {
+        let peer = &self.peer;
+        warn_about(
+            peer,
+            format_args!("connection from {peer} closed: the client breaks the protocol"),
+        );
+        self.handle.close();
     }
 
     fn read_ended(
@@ -323,34 +396,46 @@ impl Handler for Responder {
 pub(crate) struct Connection {
     pub(super) qp: Arc<Endpoint<Responder>>,
     pub(super) addresses: (SocketAddress, SocketAddress),
-    pub(super) limits: Limits,
-    /// The length in bytes of the longest message that the peer is known to receive.
-    pub(super) send_threshold: usize,
-    /// The length in bytes of the longest inline Reply to a Call without a Reply chunk.
-    pub(super) longest_unoffered: usize,
     /// The peer wants keys to be invalidated.
     pub(super) invalidate: bool,
-    /// The state of the pulled Replies, if the peer pulls any.
+    /// The state of the pulled Replies, if the peer may pull any.
     pub(super) pulls: Option<Pulls<Responder>>,
     /// The work item that ends the connection when dropped Calls have all credits.
     pub(super) drops: Arc<dyn Hasten>,
 }
 
 impl Connection {
-    /// Returns the length in bytes of the longest inline message. A Reply to a Call that `offers`
-    /// no Reply chunk may be longer than the peer's threshold: there is no other way to send it.
+    /// Returns the length in bytes of the longest inline Reply without chunks. That to a Call that
+    /// `offers` no Reply chunk may be longer than the peer's threshold: there is no other way to
+    /// send it.
     #[inline]
     pub(super) fn longest_inline(&self, offers: bool) -> usize {
-        if offers {
-            self.send_threshold
+        let inline = self.qp.inline();
+        let threshold = if offers {
+            inline.send
         } else {
-            self.longest_unoffered
+            inline.unoffered
+        };
+        self.qp.longest_inline(Direction::Reply, threshold)
+    }
+
+    /// Returns the state of the pulled Replies, if the peer pulls any.
+    pub(super) fn pulls(&self) -> Option<&Pulls<Responder>> {
+        self.pulls.as_ref().filter(|_| self.qp.may_pull())
+    }
+
+    /// Tells the client the properties of this end; the connection ends if that is not possible.
+    /// May sleep.
+    pub(super) fn tell_properties(&self, xid: u32) {
+        if self.qp.send_properties(xid).is_err() {
+            self.close();
         }
     }
 
     /// Posts Receives that were given back, so that the client can send more.
     pub(super) fn receive_more(&self) {
         self.receives_posted(self.qp.post_receive_batch(BATCH as usize));
+        self.qp.grant_if_owed();
     }
 
     /// Gives the Receive of a message back, and posts Receives if a batch was given back. Returns
@@ -394,7 +479,7 @@ impl Connection {
     /// Posts a Reply or an error message, `len` bytes behind its header. May sleep.
     #[inline]
     fn post(&self, mut answer: SendBuffer<'_, Responder>, len: usize) -> Result {
-        if answer.header_len().saturating_add(len) > self.send_threshold {
+        if answer.header_len().saturating_add(len) > self.qp.inline().send as usize {
             answer.may_be_refused();
         }
         let writes = answer.written_pieces();
@@ -402,7 +487,7 @@ impl Connection {
         let posted = answer.send(len);
         if let Some(bytes) = provided {
             posted.inspect_err(|_| self.change_grant(Grant::put_done))?;
-            if let Some(pulls) = &self.pulls {
+            if let Some(pulls) = self.pulls() {
                 pulls.provided(bytes);
             }
         }
@@ -454,7 +539,7 @@ impl Connection {
     /// Ends a Call without a Reply; its message was given back. Its credit comes back with the next
     /// Reply, if there is one. May sleep.
     pub(super) fn call_dropped(&self) {
-        let goes_on = self.change_grant(Grant::dropped);
+        let goes_on = self.qp.handler().change_flow(&self.qp, Flow::call_dropped);
         // Without memory the credit does not come back.
         let _ = self.make_receives();
         if !goes_on {

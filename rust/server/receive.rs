@@ -45,6 +45,7 @@ use crate::{
         },
     },
     transport::{
+        continued::Kept,
         header::{
             Reason,
             Refusal, //
@@ -53,11 +54,16 @@ use crate::{
         transfer::RwBuilder, //
     },
 };
+use core::ops::Range;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
 };
 use xdr::{
+    v2::{
+        rejected_on_arrival,
+        Undecoded, //
+    },
     Call,
     CallPayload,
     Direction,
@@ -66,7 +72,6 @@ use xdr::{
     Rejected,
     Reply,
     ReplyPayload,
-    Role,
     RpcPrefix, //
 };
 
@@ -78,6 +83,8 @@ const BEGINNING: usize = 1280;
 enum Disposition<'c> {
     /// It is a request, whose argument begins at this offset of the message.
     Execute(ReplyCtx, usize),
+    /// It is a request, whose argument the thread was given.
+    Given(ReplyCtx),
     /// It is a request whose argument must be read.
     Read(RwBuilder<'c, Responder>, ReplyCtx, Place),
     /// It is a request whose argument cannot be read now: all regions are in use.
@@ -97,11 +104,31 @@ impl SvcItem<Connection> for RecvItem {
         connection: &Connection,
         rqst: &mut SvcRqst<'_>,
     ) -> Result<Option<(Request, Argument)>> {
-        let message = match self {
-            RecvItem::Message(message) => message,
+        let (message, undecoded, front) = match self {
+            RecvItem::Message(message) => (message, Undecoded::default(), None),
+            RecvItem::Continued(continued) => {
+                let continued = KBox::into_inner(continued);
+                (
+                    continued.message,
+                    continued.undecoded,
+                    Some(continued.front),
+                )
+            }
             RecvItem::ReadDone(reading) => return read_done(connection, reading, rqst),
+            RecvItem::Refused(message, reason) => {
+                let rejected = rejected_on_arrival(message.bytes(), reason);
+                trace::refused(&message, reason);
+                let disposition = dispose_rejected(connection, &rejected);
+                return settle(connection, message, disposition, rqst);
+            }
+            RecvItem::Negotiated(xid) => {
+                connection.tell_properties(xid);
+                return Ok(None);
+            }
         };
-        let disposition = dispose(connection, &message, rqst);
+        let disposition = dispose(connection, &message, undecoded, front.as_deref(), rqst);
+        // What is needed of them was copied.
+        drop(front);
         settle(connection, message, disposition, rqst)
     }
 }
@@ -117,6 +144,7 @@ fn settle(
         Disposition::Execute(ctx, offset) => {
             return Ok(Some(((message, ctx), Argument::Inline { offset })));
         }
+        Disposition::Given(ctx) => return Ok(Some(((message, ctx), Argument::Long))),
         Disposition::Read(transfer, ctx, place) => {
             let Ok(reading) = PendingRead::new((message, ctx), place) else {
                 // Its regions are freed first: Calls that wait for some are tried again.
@@ -150,13 +178,15 @@ fn settle(
     Ok(None)
 }
 
-/// Decides the next step for a message.
+/// Decides the next step for a message, which may have others in front of it.
 fn dispose<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
+    undecoded: Undecoded,
+    front: Option<&Kept>,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
-    let decoded = xdr::Message::decode(message.bytes(), &connection.limits);
+    let decoded = connection.qp.decode(message.bytes(), undecoded);
     trace::decoded(message, &decoded);
     match &decoded {
         Ok(xdr::Message::Call(call)) => {
@@ -164,14 +194,17 @@ fn dispose<'c>(
                 return Disposition::Refuse(refusal(call.xid, Reason::Poisonous));
             }
             let ctx = ReplyCtx::new(call, connection.invalidate);
-            match &call.payload {
-                CallPayload::Inline(inline) if call.reads.is_empty() => {
+            match (&call.payload, front) {
+                (CallPayload::Inline(inline), None) if call.reads.is_empty() => {
                     Disposition::Execute(ctx, inline.offset)
                 }
-                _ => dispose_reads(connection, message, call, ctx, rqst),
+                (CallPayload::Inline(inline), Some(front)) if call.reads.is_empty() => {
+                    dispose_continued(message, inline.bytes, front, ctx, rqst)
+                }
+                _ => dispose_reads(connection, message, call, front, ctx, rqst),
             }
         }
-        Ok(xdr::Message::Reply(reply)) => dispose_reply(connection, reply, rqst),
+        Ok(xdr::Message::Reply(reply)) => dispose_reply(connection, reply, front, rqst),
         Ok(xdr::Message::Error(error)) => {
             reverse::refused(connection, rqst, error.xid);
             Disposition::Done
@@ -180,17 +213,57 @@ fn dispose<'c>(
     }
 }
 
+/// Decides the next step for a Call in several messages, which is gathered.
+#[inline(never)]
+fn dispose_continued<'c>(
+    message: &RecvBuf,
+    last: &[u8],
+    front: &Kept,
+    ctx: ReplyCtx,
+    rqst: &mut SvcRqst<'_>,
+) -> Disposition<'c> {
+    let len = front.len() + last.len();
+    let gathered = take_memory(message, len, rqst).and_then(|mut memory| {
+        copy_parts(Some(front), last, 0..len, &mut memory, 0)?;
+        rqst.give(memory)
+    });
+    match gathered {
+        Ok(_) => Disposition::Given(ctx),
+        Err(EMSGSIZE) => Disposition::Refuse(refusal(ctx.xid, Reason::Chunks)),
+        Err(e) => Disposition::Close(e),
+    }
+}
+
+/// Copies a range of a Payload stream, whose last part is `last`, to an offset of `memory`.
+fn copy_parts(
+    front: Option<&Kept>,
+    last: &[u8],
+    mut range: Range<usize>,
+    memory: &mut TransferMemory,
+    mut at: usize,
+) -> Result {
+    let front = front.into_iter().flat_map(|front| front.iter());
+    for part in Iterator::chain(front, [last]) {
+        let n = part.len();
+        if let Some(bytes) = part.get(range.start.min(n)..range.end.min(n)) {
+            memory.copy_from(at, bytes)?;
+            at += bytes.len();
+        }
+        range = range.start.saturating_sub(n)..range.end.saturating_sub(n);
+    }
+    match range.end {
+        0 => Ok(()),
+        _ => Err(EMSGSIZE),
+    }
+}
+
 /// Decides the next step for a malformed message.
 #[inline(never)]
 fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposition<'c> {
-    match rejected
-        .error_message(Role::Responder, 0)
-        .map(Refusal::from)
-    {
-        Some(refusal) if rejected.direction.is_some() => Disposition::Refuse(refusal),
-        Some(refusal) => refuse_call(connection, refusal),
-        None => Disposition::Done,
-    }
+    let (_, answer) = connection
+        .qp
+        .judge(rejected, |xid| reverse::awaits(connection, xid));
+    answer.map_or(Disposition::Done, Disposition::Refuse)
 }
 
 /// Decides the next step for a Reply to a Call of this end.
@@ -198,6 +271,7 @@ fn dispose_rejected<'c>(connection: &Connection, rejected: &Rejected) -> Disposi
 fn dispose_reply<'c>(
     connection: &Connection,
     reply: &Reply<'_>,
+    front: Option<&Kept>,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
     match reply.payload {
@@ -205,7 +279,9 @@ fn dispose_reply<'c>(
         ReplyPayload::Inline(inline) => {
             let no_chunks = reply.nothing_written().and(reply.no_reply_written());
             if no_chunks.is_ok() {
-                reverse::replied(connection, rqst, reply.xid, reply.credits, inline.bytes);
+                let front = front.into_iter().flat_map(|front| front.iter());
+                let parts = Iterator::chain(front, [inline.bytes]);
+                reverse::replied(connection, rqst, reply.xid, reply.credits, parts);
             }
             Disposition::Done
         }
@@ -239,17 +315,19 @@ fn dispose_reads<'c>(
     connection: &'c Connection,
     message: &RecvBuf,
     call: &Call<'_>,
+    front: Option<&Kept>,
     ctx: ReplyCtx,
     rqst: &mut SvcRqst<'_>,
 ) -> Disposition<'c> {
-    if let CallPayload::Inline(inline) = &call.payload {
+    // What is not all at hand is checked when it was read.
+    if let (CallPayload::Inline(inline), None) = (&call.payload, front) {
         if !call.reads.reduces_eligible_inline(inline.bytes) {
-            return Disposition::Refuse(refusal(call.xid, Reason::Chunks));
+            return Disposition::Refuse(refusal(call.xid, Reason::NotEligible));
         }
     }
     let handler = connection.qp.handler();
     let turn = handler.begin_read();
-    match prepare_reads(connection, message, call, rqst) {
+    match prepare_reads(connection, message, call, front, rqst) {
         Ok((transfer, place)) => Disposition::Read(transfer, ctx, place),
         // This ends the Reads of this ticket, too.
         Err(e) if e == EAGAIN => Disposition::Later(call.xid, turn),
@@ -317,7 +395,7 @@ fn read_done(
         (None, _) => {
             let (message, ctx) = request;
             drop(message);
-            connection.refuse(refusal(ctx.xid, Reason::Chunks));
+            connection.refuse(refusal(ctx.xid, Reason::NotEligible));
             return Ok(None);
         }
     };
@@ -355,12 +433,13 @@ fn prepare_reads<'a>(
     connection: &'a Connection,
     message: &RecvBuf,
     call: &Call<'_>,
+    front: Option<&Kept>,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<(RwBuilder<'a, Responder>, Place)> {
     let mut chunks = call.reads.data_chunks();
     let (first, second) = (chunks.next(), chunks.next());
     match (&call.payload, first, second) {
-        (CallPayload::Inline(inline), Some(chunk), None) => {
+        (CallPayload::Inline(inline), Some(chunk), None) if front.is_none() => {
             let position = chunk.position() as usize;
             if position > inline.bytes.len() {
                 return Err(EMSGSIZE);
@@ -378,7 +457,10 @@ fn prepare_reads<'a>(
             let memory = take_memory(message, chunk.length() as usize, rqst)?;
             Ok((read_one(connection, chunk, memory)?, Place::LongCall))
         }
-        _ => Ok((read_all(connection, message, call, rqst)?, Place::LongCall)),
+        _ => {
+            let transfer = read_all(connection, message, call, front, rqst)?;
+            Ok((transfer, Place::LongCall))
+        }
     }
 }
 
@@ -447,20 +529,20 @@ fn read_all<'a>(
     connection: &'a Connection,
     message: &RecvBuf,
     call: &Call<'_>,
+    front: Option<&Kept>,
     rqst: &mut SvcRqst<'_>,
 ) -> Result<RwBuilder<'a, Responder>> {
-    let (reduced, stream) = match &call.payload {
-        CallPayload::Inline(inline) => (inline.bytes.len(), None),
-        CallPayload::PositionZero(chunk) => (chunk.length() as usize, Some(chunk)),
+    let (inline, stream) = match &call.payload {
+        CallPayload::Inline(inline) => (inline.bytes, None),
+        CallPayload::PositionZero(chunk) => (&[][..], Some(chunk)),
     };
+    let before = front.map_or(0, Kept::len);
+    let reduced = stream.map_or(before + inline.len(), |chunk| chunk.length() as usize);
     let length = run_through(call, reduced, |_, _| Ok(()))?;
     let mut memory = take_memory(message, length, rqst)?;
     // Taking one chunk out of another splits a segment of the latter into two parts.
     let mut parts = stream.map_or(0, ReadChunk::segment_count);
-    let mut inline: &[u8] = match &call.payload {
-        CallPayload::Inline(inline) => inline.bytes,
-        CallPayload::PositionZero(_) => &[],
-    };
+    let mut copied = 0;
     run_through(call, reduced, |offset, source| {
         match source {
             Source::Chunk(chunk) => {
@@ -470,9 +552,9 @@ fn read_all<'a>(
             Source::Stream(len) => match stream {
                 Some(_) => parts += 1,
                 None => {
-                    let (part, rest) = inline.split_at_checked(len).ok_or(EMSGSIZE)?;
-                    memory.copy_from(offset, part)?;
-                    inline = rest;
+                    let range = copied..copied + len;
+                    copy_parts(front, inline, range, &mut memory, offset)?;
+                    copied += len;
                 }
             },
         }

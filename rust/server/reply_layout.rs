@@ -15,7 +15,8 @@ use crate::{
         },
         sunrpc::{
             Payload,
-            SvcReply, //
+            SvcReply,
+            XdrBuf, //
         },
         sys::counters::{
             count,
@@ -36,7 +37,10 @@ use crate::{
         trace::returned, //
     },
     transport::{
-        header::ReplyPlace,
+        header::{
+            Direction,
+            ReplyPlace, //
+        },
         provided::Provided,
         segment_cursor::SegmentCursor,
         send_buffer::SendBuffer,
@@ -45,6 +49,7 @@ use crate::{
 };
 use kernel::prelude::*;
 use xdr::{
+    v2::Fragments,
     Offer,
     WriteChunk, //
 };
@@ -175,26 +180,35 @@ impl<'a> ReplyLayout<'a> {
         received: impl Fn() -> CompletionId + Copy,
         rqst: &mut SvcReply<'_>,
     ) -> Result<usize> {
-        let size = self.offer.header_size();
+        let size = connection.qp.returned_size(self.offer);
         let whole = size.saturating_add(self.stream_len);
         let longest = connection.longest_inline(self.offer.reply_chunk.is_some());
         let long = if whole <= longest {
             let room = self.header(buffer, ReplyPlace::Inline)?;
             self.copy_stream(room, rqst)?;
-            trace::svcrdma_send_pullup(|| (buffer.id(), size as u32, self.stream_len as u32));
+            trace::svcrdma_send_pullup(|| {
+                let header = buffer.header_len() as u32;
+                (buffer.id(), header, self.stream_len as u32)
+            });
             None
         } else {
             let chunk = self.offer.reply_chunk.filter(|_| size <= longest);
-            match (chunk, &connection.pulls) {
-                (Some(chunk), None) => must_fit(received, self.stream_len, &chunk)?,
-                (Some(chunk), Some(_)) if self.stream_len <= chunk.length() as usize => (),
-                (_, Some(pulls)) => {
+            let fits = |chunk: &WriteChunk<'_>| self.stream_len <= chunk.length() as usize;
+            if !chunk.as_ref().is_some_and(fits) {
+                if let Some(pulls) = connection.pulls() {
                     self.provided(connection, pulls, buffer, rqst)?;
                     return Ok(0);
                 }
-                (None, None) => return Err(EMSGSIZE),
+                let header = buffer.plain_size(Direction::Reply) + size;
+                if let Some(fragments) = connection.qp.split(header, self.stream_len) {
+                    return self.continued(connection, buffer, fragments, rqst);
+                }
+                must_fit(received, self.stream_len, &chunk.ok_or(EMSGSIZE)?)?;
             }
             self.header(buffer, ReplyPlace::ReplyChunk(self.stream_len as u32))?;
+            if buffer.header_len() > connection.qp.inline().send as usize {
+                return Err(EMSGSIZE);
+            }
             chunk
         };
         let len = long.map_or(self.stream_len, |_| 0);
@@ -205,6 +219,41 @@ impl<'a> ReplyLayout<'a> {
             buffer.write(self.writes(connection, rqst, long)?);
         }
         Ok(len)
+    }
+
+    /// Fills buffers for a Reply in several messages, as [`Self::prepare`].
+    #[cold]
+    fn continued<'c>(
+        &self,
+        connection: &'c Connection,
+        buffer: &mut SendBuffer<'c, Responder>,
+        fragments: Fragments,
+        rqst: &mut SvcReply<'_>,
+    ) -> Result<usize> {
+        self.header(buffer, ReplyPlace::Inline)?;
+        let result = rqst.result();
+        let copy = |at, to: &mut [u8]| self.copy_part(result, at, to);
+        let len = buffer.continued(Direction::Reply, self.ctx.xid, fragments, copy)?;
+        if !self.places_nothing() {
+            buffer.write(self.writes(connection, rqst, None)?);
+        }
+        Ok(len)
+    }
+
+    /// Copies the bytes of the Payload stream from `at` on.
+    fn copy_part(&self, result: &XdrBuf, mut at: usize, mut to: &mut [u8]) -> Result {
+        self.stream(|offset, n| {
+            let skipped = at.min(n);
+            at -= skipped;
+            let len = (n - skipped).min(to.len());
+            let (part, rest) = core::mem::take(&mut to).split_at_mut(len);
+            to = rest;
+            result.copy_to(offset + skipped, part)
+        })?;
+        match to {
+            [] => Ok(()),
+            _ => Err(EMSGSIZE),
+        }
     }
 
     /// Copies the Payload stream behind the header.
@@ -310,7 +359,7 @@ impl<'a> ReplyLayout<'a> {
             provided.add(&mut part)
         })?;
         self.header(buffer, ReplyPlace::Provided(provided.segments()))?;
-        if buffer.header_len() > connection.send_threshold {
+        if buffer.header_len() > connection.qp.inline().send as usize {
             return Err(EMSGSIZE);
         }
         if !self.places_nothing() {

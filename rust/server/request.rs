@@ -25,9 +25,10 @@ impl ReplyCtx {
     pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
         Self {
             xid: call.xid,
-            key: match invalidates && !call.has_no_chunks() {
-                true => only_key(call),
-                false => None,
+            key: match call.inv_handle {
+                _ if !invalidates || call.has_no_chunks() => None,
+                None => only_key(call),
+                named => named.filter(|handle| *handle != 0),
             },
             offers_nothing: call.offer().is_empty(),
         }

@@ -20,10 +20,7 @@ use crate::{
     server::connection::Connection,
     transport::{
         flow::grant::REVERSE,
-        header::{
-            inline_len,
-            Direction, //
-        },
+        header::Direction,
         send_buffer::Purpose, //
     },
 };
@@ -42,13 +39,16 @@ impl ReverseDirection for Connection {
         // A Call longer than the client's threshold is not sent (there are no chunks, RFC 8167,
         // section 5.3), and gets no answer. After an error nfsd would send it again at once, for
         // ever.
-        if inline_len(message.send_buf().len()) > self.longest_inline(true) {
+        let longest = self
+            .qp
+            .longest_message(Direction::Call, self.qp.inline().send);
+        if !self.qp.takes_reverse_calls() || message.send_buf().len() > longest {
             return Ok(());
         }
         get_credit(self, message)?;
         let sent = send(self, message);
         if sent.is_err() {
-            put_credit(self, message.xid(), None);
+            put_unsent(self, message.xid());
             message.xprt().space();
         }
         sent
@@ -79,7 +79,7 @@ fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     // The credit is found by its XID, as an RPC of this end has no state of ours.
     let take = || {
         let mut queue = connection.qp.lock();
-        queue.flow.credits.get(message.xid()).is_some()
+        queue.flow.get(message.xid()).is_some()
     };
     if take() {
         return Ok(());
@@ -96,21 +96,23 @@ fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     taken.then_some(()).ok_or(ENOTCONN)
 }
 
-/// Takes back the credit of the Call with this XID, which was answered with `grant`, or was not
-/// sent after all. False if there is no such Call.
+/// Takes back the credit of a Call that was not sent after all.
+fn put_unsent(connection: &Connection, xid: u32) {
+    let mut queue = connection.qp.lock();
+    let flow = &mut queue.flow;
+    if let Some(credit) = flow.credits.of(xid) {
+        flow.put_unsent(credit);
+    }
+}
+
+/// Takes back the credit of the Call with this XID, which was answered, with `grant` if that is
+/// well formed. False if there is no such Call.
 fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
     let mut queue = connection.qp.lock();
     let credits = &mut queue.flow.credits;
-    let known = match credits.of(xid) {
-        Some(credit) => {
-            credits.put(credit);
-            true
-        }
-        None => credits.put_unawaited(xid),
-    };
-    if let (true, Some(wire)) = (known, grant) {
-        credits.granted(wire);
-    }
+    let credit = credits.of(xid);
+    let known = credit.is_some() || credits.put_unawaited(xid);
+    queue.flow.answered(credit, grant.filter(|_| known));
     known
 }
 
@@ -119,22 +121,22 @@ fn send(connection: &Connection, message: &RpcRqst) -> Result {
     let buffer = connection.qp.send_buffer(Purpose::Message);
     // A task that waits for space waits for a credit.
     let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
-    let room = buffer.plain(Direction::Call, message.xid())?;
-    body.copy_to(0, room.get_mut(..body.len()).ok_or(EMSGSIZE)?)?;
+    let copy = |at, to: &mut [u8]| body.copy_to(at, to);
+    let behind = buffer.message(Direction::Call, message.xid(), body.len(), copy)?;
     message.note_sent();
     buffer
-        .send(body.len())
+        .send(behind)
         .map_err(|_| ENOTCONN)
         .inspect_err(|_| connection.close())
 }
 
 /// Handles a Reply and its grant.
-pub(super) fn replied(
+pub(super) fn replied<'m>(
     connection: &Connection,
     rqst: &mut SvcRqst<'_>,
     xid: u32,
     credits: u32,
-    reply: &[u8],
+    reply: impl IntoIterator<Item = &'m [u8]>,
 ) {
     // First, since the completion of the Call wakes tasks that wait for credits.
     if put_credit(connection, xid, Some(credits)) {
@@ -145,7 +147,7 @@ pub(super) fn replied(
 /// Handles an RDMA_ERROR, which may be the answer to a Call.
 pub(super) fn refused(connection: &Connection, rqst: &mut SvcRqst<'_>, xid: u32) {
     if put_credit(connection, xid, None) {
-        rqst.end_reverse(xid, Err(EIO));
+        rqst.end_reverse(xid, Err::<[&[u8]; 1], _>(EIO));
     }
 }
 

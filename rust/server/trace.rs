@@ -55,7 +55,7 @@ pub(super) fn request(message: &RecvBuf, header_len: Option<usize>) {
     });
 }
 
-fn refused(message: &RecvBuf, reason: DecodeError) {
+pub(super) fn refused(message: &RecvBuf, reason: DecodeError) {
     match reason {
         DecodeError::Short => {
             trace::svcrdma_decode_short_err(|| (message.into(), message.bytes().len() as u32))

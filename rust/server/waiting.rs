@@ -9,9 +9,14 @@ use crate::{
         page::TransferMemory,
         sys::fifo::Fifo, //
     },
-    server::request::Request, //
+    server::request::Request,
+    transport::continued::Kept, //
 };
 use kernel::prelude::*;
+use xdr::{
+    v2::Undecoded,
+    DecodeError, //
+};
 
 /// The place of memory that was read.
 #[derive(Clone, Copy)]
@@ -42,10 +47,23 @@ impl PendingRead {
     }
 }
 
+/// The last message of a Call or a Reply that came in several, with the others.
+pub(crate) struct Continued {
+    pub(super) message: RecvBuf,
+    pub(super) undecoded: Undecoded,
+    pub(super) front: KBox<Kept>,
+}
+
 /// An item that a connection has received for a service thread.
 pub(crate) enum RecvItem {
     /// A message, just received.
     Message(RecvBuf),
+    /// The last message of a Call or a Reply that came in several.
+    Continued(KBox<Continued>),
+    /// One that was refused as it arrived, and why.
+    Refused(RecvBuf, DecodeError),
+    /// Nothing: the version of the connection is known by a message with this XID.
+    Negotiated(u32),
     /// A Call, with the contents of its Read chunks. In a box, since few have any, and every item
     /// has the size of the largest.
     ReadDone(KBox<PendingRead>),

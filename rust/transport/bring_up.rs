@@ -26,6 +26,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use xdr::Version;
 
 /// Makes the endpoint of an id whose address and route are resolved, as `plan` has it for its
 /// device's limits and up to `rpcs` at once, with what `parts` makes of the plan, and of what the
@@ -72,8 +73,9 @@ pub(super) fn as_planned<H: Handler>(
     handler: impl PinInit<H>,
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
     let peer = id.addresses().1;
+    let version = (!flow.counts_messages()).then_some(Version::One);
     let queue = SendQueue::new(&plan, flow)?;
-    let parts = Parts::new(plan, handler);
+    let parts = Parts::new(plan, version, handler);
     QueuePair::new(id, plan.qp, queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
             trace::no_part(H::ROLE, *part, || (peer, *e));

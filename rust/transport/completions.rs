@@ -106,7 +106,7 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn received(&self, endpoint: &Endpoint<H>, message: Received<'_>) {
         trace::received(H::ROLE, || (&*message).into(), message.bytes().len());
-        self.handler().received(endpoint, message);
+        endpoint.take_in(message);
     }
 
     fn receive_failed(&self, endpoint: &Endpoint<H>, index: u32, wc: Wc) {
@@ -129,7 +129,10 @@ impl<H: Handler> Consumer for Parts<H> {
             Step::Disconnected(told) => self.handler().disconnected(told),
             Step::Flushed(queue, done) => drop(queue.retire(&done)),
             Step::ReadFlushed(reading) => endpoint.end_read(reading, false),
-            Step::Drained => self.handler().drained(),
+            Step::Drained => {
+                drop(endpoint.take_kept(false));
+                self.handler().drained();
+            }
             Step::Fenced(mut queue) => {
                 let (pools, provided) = (queue.take_pools(), queue.take_provided());
                 drop(queue);

@@ -22,6 +22,8 @@ use crate::{
         trace::CompletionId, //
     },
     transport::{
+        continued::Kept,
+        negotiated::Negotiated,
         padding::Padding,
         plan::Plan,
         trace, //
@@ -32,7 +34,30 @@ use kernel::{
     prelude::*,
     sync::SetOnce, //
 };
-use xdr::Role;
+use xdr::{
+    v2::{
+        Bounds,
+        ReverseSupport,
+        Undecoded, //
+    },
+    Rejected,
+    Role,
+    Version, //
+};
+
+/// A received message, as what it is to its end.
+pub(crate) enum Arrival<'a> {
+    /// A Call, a Reply or an error, which is still to be decoded.
+    Message(Received<'a>, Undecoded),
+    /// The last message of a Call or a Reply that came in several, with the others.
+    End(Received<'a>, Undecoded, KBox<Kept>),
+    /// A message of version 2 that is malformed, or may not come there.
+    Refused(Received<'a>, Rejected),
+    /// A message for the transport alone, which has taken it in.
+    Taken(Received<'a>),
+    /// A message of a Call or a Reply whose last is still to come, which the transport keeps.
+    Kept,
+}
 
 /// Receives the events of an endpoint. Unless said otherwise, each function is called in process
 /// context, from the work queue of the completion queues: it must not sleep on memory and must not
@@ -44,13 +69,25 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     type Cm: CmHandler;
     /// Says which end this is; trace events have names of one of them.
     const ROLE: Role;
+    /// Says what it takes of Calls in the reverse direction.
+    const REVERSE: ReverseSupport = ReverseSupport::None;
+
+    /// Returns the bounds on what it receives.
+    fn bounds(&self) -> &Bounds;
 
     /// Enters the scope in which buffers are to be allocated, if that is not the task's anyway.
     fn memory_scope(&self) -> Option<MemoryScope> {
         None
     }
     /// Handles a received message.
-    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>);
+    fn received(&self, endpoint: &Endpoint<Self>, arrival: Arrival<'_>);
+    /// Notes that the version of the connection is known, by a message with this XID; not called
+    /// where it was from the beginning.
+    fn negotiated(&self, endpoint: &Endpoint<Self>, xid: u32) {
+        let _ = (endpoint, xid);
+    }
+    /// Handles a peer that breaks the protocol: the connection is to be dropped.
+    fn broken(&self, endpoint: &Endpoint<Self>);
     /// Drops the received messages that are kept, for which the tear-down waits: no more will come.
     /// May sleep.
     fn drained(&self) {}
@@ -143,6 +180,7 @@ impl WcError {
 pub(crate) struct Parts<H: Handler> {
     /// Room for XDR padding, once it was provided.
     pub(super) padding: SetOnce<Padding>,
+    negotiated: Negotiated,
     plan: Plan,
     #[pin]
     handler: H,
@@ -171,9 +209,16 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 impl<H: Handler> Parts<H> {
-    pub(super) fn new(plan: Plan, handler: impl PinInit<H>) -> impl PinInit<Self> {
+    /// Creates the parts of an endpoint of these sizes. `version` is none if it is to be
+    /// negotiated.
+    pub(super) fn new(
+        plan: Plan,
+        version: Option<Version>,
+        handler: impl PinInit<H>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             padding: SetOnce::new(),
+            negotiated: Negotiated::new(version),
             plan,
             handler <- handler,
         })
@@ -190,6 +235,12 @@ impl<H: Handler> Endpoint<H> {
     #[inline]
     pub(crate) fn handler(&self) -> &H {
         &self.consumer().handler
+    }
+
+    /// Returns what its ends know of each other.
+    #[inline]
+    pub(super) fn negotiated(&self) -> &Negotiated {
+        &self.consumer().negotiated
     }
 
     /// Returns the sizes that it was made with.

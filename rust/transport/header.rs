@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The headers of this end's messages. Their credit word is written when they are posted, since the
-//! peer goes by the latest one that it receives.
+//! The headers of messages: those of this end are written, and those of the peer decoded, in the
+//! version of the connection. The credit word is written when a message is posted, since the peer
+//! goes by the latest one that it receives.
 
 use crate::transport::{
-    endpoint::Handler,
+    endpoint::{
+        Endpoint,
+        Handler, //
+    },
+    flow::charge::Charge,
     send_buffer::SendBuffer, //
 };
+use core::iter;
 use kernel::prelude::*;
 use xdr::{
     encode_done,
     encode_plain,
+    v2::{
+        self,
+        Properties,
+        Undecoded, //
+    },
+    DecodeError,
     EncodeError,
     Encoder,
     ErrorMessage,
+    Message,
     Offer,
     RdmaError,
+    Rejected,
+    Role,
     Segment,
-    MIN_HEADER,
-    VERSION, //
+    Version, //
 };
 
 pub(crate) use xdr::{
-    header_size,
     Direction,
     ReplyPlace, //
 };
 
 /// The credit word before that.
 const UNSTAMPED: u32 = 0;
-
-/// Returns the length of a message without chunks that carries a Payload stream of `len` bytes.
-#[inline]
-pub(crate) fn inline_len(len: usize) -> usize {
-    MIN_HEADER.saturating_add(len)
-}
-
-/// Returns the length of the longest Payload stream that a message without chunks carries, for an
-/// inline threshold.
-pub(crate) fn longest_inline(threshold: usize) -> usize {
-    threshold.saturating_sub(MIN_HEADER)
-}
 
 /// The chunks of a Call.
 #[derive(Default)]
@@ -52,6 +53,9 @@ pub(crate) struct CallChunks<'a> {
     pub(crate) write: &'a [Segment],
     /// The Reply chunk, if there is one.
     pub(crate) reply: &'a [Segment],
+    /// The handle of a segment of these that the server may invalidate, or zero. Version 1 does not
+    /// say it.
+    pub(crate) invalidate: u32,
 }
 
 /// Why a Call is not executed, or its Reply not sent. Version 1 has `ERR_CHUNK` for all but the
@@ -60,7 +64,9 @@ pub(crate) struct CallChunks<'a> {
 pub(crate) enum Reason {
     /// Its message is malformed, as that error says.
     Malformed(ErrorMessage),
-    /// Its chunks carry arguments or results that are not eligible (RFC 8267), or cannot be served.
+    /// Its chunks carry arguments that are not eligible (RFC 8267), or the message is none.
+    NotEligible,
+    /// Its chunks cannot be served.
     Chunks,
     /// It has no room for its Reply.
     ReplyRoom,
@@ -78,18 +84,29 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Returns whether the version of the Call is the reason.
     pub(crate) fn is_of_version(&self) -> bool {
-        matches!(&self.reason, Reason::Malformed(message) if message.error != RdmaError::Chunk)
+        let error = match &self.reason {
+            Reason::Malformed(message) => message.error,
+            _ => return false,
+        };
+        matches!(
+            error,
+            RdmaError::Version { .. } | RdmaError::VersionMismatch
+        )
     }
 
-    fn message(&self) -> ErrorMessage {
-        match self.reason {
-            Reason::Malformed(message) => message,
-            Reason::Chunks | Reason::ReplyRoom | Reason::Poisonous => ErrorMessage {
-                xid: self.xid,
-                version: VERSION,
-                credits: UNSTAMPED,
-                error: RdmaError::Chunk,
-            },
+    fn message(&self, version: Version) -> ErrorMessage {
+        let error = match (version, self.reason) {
+            (_, Reason::Malformed(message)) => return message,
+            (Version::One, _) => RdmaError::Chunk,
+            (Version::Two, Reason::NotEligible) => RdmaError::BadXdr,
+            (Version::Two, Reason::ReplyRoom) => RdmaError::ReplyResource { needed: 0 },
+            (Version::Two, Reason::Chunks | Reason::Poisonous) => RdmaError::System,
+        };
+        ErrorMessage {
+            xid: self.xid,
+            version: version.number(),
+            credits: UNSTAMPED,
+            error,
         }
     }
 }
@@ -103,23 +120,112 @@ impl From<ErrorMessage> for Refusal {
     }
 }
 
+impl<H: Handler> Endpoint<H> {
+    /// Returns the rooms for the Payload stream of a message that is split: of its last message,
+    /// which has a header of `header` bytes, and of each of the others. None in version 1.
+    pub(super) fn fragment_rooms(&self, header: usize) -> Option<(usize, usize)> {
+        let send = self.inline().send as usize;
+        match self.version() {
+            Version::One => None,
+            Version::Two => {
+                let room = send.saturating_sub(v2::FRAGMENT_HEADER);
+                Some((send.saturating_sub(header), room))
+            }
+        }
+    }
+
+    /// Decodes a message that has arrived.
+    #[inline]
+    pub(crate) fn decode<'m>(
+        &self,
+        message: &'m [u8],
+        undecoded: Undecoded,
+    ) -> Result<Message<'m>, Rejected> {
+        let bounds = self.handler().bounds();
+        match (self.version(), H::ROLE) {
+            (Version::One, Role::Requester) => Message::decode(message, &bounds.replies),
+            (Version::One, Role::Responder) => Message::decode(message, &bounds.calls),
+            (Version::Two, _) => bounds.decode(message, undecoded),
+        }
+    }
+
+    /// Returns the bytes of the chunks of an offer in the header of an inline Reply, at most.
+    #[inline]
+    pub(crate) fn returned_size(&self, offer: &Offer<'_>) -> usize {
+        offer.returned_size(self.version())
+    }
+
+    /// Returns the part that this end plays for a malformed message, and the error that answers it,
+    /// if one does. `awaits` says whether a Call of this end awaits a Reply with an XID: what does
+    /// not tell its direction, and no Call awaits, can only be a Call.
+    pub(crate) fn judge(
+        &self,
+        rejected: &Rejected,
+        awaits: impl FnOnce(u32) -> bool,
+    ) -> (Role, Option<Refusal>) {
+        let (role, mut answer) = match self.version() {
+            Version::One => {
+                let tells = rejected.direction.is_some() || rejected.reason.answer().is_none();
+                let role = match rejected.header {
+                    Some(header) if !tells && !awaits(header.xid) => Role::Responder,
+                    _ => Role::Requester,
+                };
+                (role, rejected.error_message(role, UNSTAMPED))
+            }
+            Version::Two => {
+                let role = match rejected.direction {
+                    Some(Direction::Reply) => Role::Requester,
+                    _ => Role::Responder,
+                };
+                let bounds = self.handler().bounds();
+                (role, v2::error_message(rejected, bounds, UNSTAMPED))
+            }
+        };
+        if let (DecodeError::Version(_), Some(message)) = (rejected.reason, &mut answer) {
+            self.tell_versions(&mut message.error);
+        }
+        (role, answer.map(Refusal::from))
+    }
+}
+
 /// Writers of headers: each returns the room behind its header. `EMSGSIZE` if there is none.
 impl<H: Handler> SendBuffer<'_, H> {
     /// Writes the header of a message without chunks.
     pub(crate) fn plain(&mut self, direction: Direction, xid: u32) -> Result<&mut [u8]> {
-        self.write_header(direction, |to| encode_plain(to, xid, UNSTAMPED))
+        let version = self.version();
+        self.write_header(direction.into(), |to| match (version, direction) {
+            (Version::One, _) => encode_plain(to, xid, UNSTAMPED),
+            (Version::Two, Direction::Call) => Encoder::call_inline(to, xid, UNSTAMPED, 0)
+                .end_reads()
+                .end_writes()
+                .no_reply_chunk(),
+            (Version::Two, Direction::Reply) => {
+                v2::encode_reply(to, xid, UNSTAMPED, &Offer::default(), [], None)
+            }
+        })
     }
 
     /// Writes the header of a Call.
     pub(crate) fn call(&mut self, xid: u32, chunks: &CallChunks<'_>) -> Result<&mut [u8]> {
         let position = u32::try_from(chunks.position).map_err(|_| EMSGSIZE)?;
-        self.write_header(Direction::Call, |to| {
-            let mut reads = match chunks.read {
-                [_, ..] if position == 0 => Encoder::nomsg(to, xid, UNSTAMPED),
-                _ => Encoder::msg(to, xid, UNSTAMPED),
+        let version = self.version();
+        let long = position == 0 && !chunks.read.is_empty();
+        self.write_header(Charge::Taken, |to| {
+            let (mut reads, listed) = match (version, long) {
+                (Version::One, true) => (Encoder::nomsg(to, xid, UNSTAMPED), chunks.read),
+                (Version::One, false) => (Encoder::msg(to, xid, UNSTAMPED), chunks.read),
+                (Version::Two, true) => {
+                    let handle = chunks.invalidate;
+                    let call = Encoder::call_external(to, xid, UNSTAMPED, handle, chunks.read);
+                    (call, &[][..])
+                }
+                (Version::Two, false) => {
+                    let call = Encoder::call_inline(to, xid, UNSTAMPED, chunks.invalidate);
+                    (call, chunks.read)
+                }
             };
-            if !chunks.read.is_empty() {
-                reads.read_chunk(position, chunks.read);
+            if !listed.is_empty() {
+                reads.read_chunk(position, listed);
             }
             let mut writes = reads.end_reads();
             if !chunks.write.is_empty() {
@@ -143,32 +249,82 @@ impl<H: Handler> SendBuffer<'_, H> {
         written: impl IntoIterator<Item = u32>,
         place: ReplyPlace<'_>,
     ) -> Result<&mut [u8]> {
-        self.write_header(Direction::Reply, |to| {
-            offer.encode_reply(to, xid, UNSTAMPED, written, place)
+        let version = self.version();
+        self.write_header(Charge::AtPost, |to| match version {
+            Version::One => offer.encode_reply(to, xid, UNSTAMPED, written, place),
+            Version::Two => encode_reply_2(to, xid, offer, written, place),
         })
     }
 
-    /// Writes an RDMA_ERROR.
+    /// Writes an error message.
     pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result {
-        let message = refusal.message();
-        self.write_header(Direction::Reply, |to| message.encode(to))?;
+        let version = self.version();
+        let message = refusal.message(version);
+        self.write_header(Charge::AtPost, |to| match version {
+            Version::One => message.encode(to),
+            Version::Two => v2::encode_error(&message, to),
+        })?;
         Ok(())
     }
 
     /// Writes an RDMA_DONE.
     pub(crate) fn done(&mut self, xid: u32) -> Result {
-        self.write_header(Direction::Call, |to| encode_done(to, xid, UNSTAMPED))?;
+        self.write_header(Charge::Taken, |to| encode_done(to, xid, UNSTAMPED))?;
+        Ok(())
+    }
+
+    /// Writes the header of a fragment, in version 2.
+    pub(super) fn fragment(
+        &mut self,
+        direction: Direction,
+        xid: u32,
+        remaining: u32,
+    ) -> Result<&mut [u8]> {
+        self.write_header(direction.into(), |to| {
+            v2::encode_fragment(to, direction, xid, UNSTAMPED, remaining)
+        })
+    }
+
+    /// Writes the properties of this end, in version 2.
+    pub(super) fn properties(&mut self, charge: Charge, xid: u32, own: &Properties) -> Result {
+        self.write_header(charge, |to| v2::encode_properties(own, to, xid, UNSTAMPED))?;
+        Ok(())
+    }
+
+    /// Writes a GRANT, in version 2.
+    pub(super) fn grant(&mut self) -> Result {
+        self.write_header(Charge::Beside, |to| v2::encode_grant(to, UNSTAMPED))?;
         Ok(())
     }
 
     #[inline]
     fn write_header(
         &mut self,
-        direction: Direction,
+        charge: Charge,
         encode: impl FnOnce(&mut [u8]) -> Result<usize, EncodeError>,
     ) -> Result<&mut [u8]> {
         let header = encode(self.bytes()).map_err(|_| EMSGSIZE)?;
-        self.begin(direction, header);
+        self.begin(charge, header);
         self.bytes().get_mut(header..).ok_or(EMSGSIZE)
     }
+}
+
+/// Writes the header of a Reply of version 2: a Write chunk into which nothing was written comes
+/// back empty (the binding, section 5.1.2.1).
+#[inline(never)]
+fn encode_reply_2(
+    to: &mut [u8],
+    xid: u32,
+    offer: &Offer<'_>,
+    written: impl IntoIterator<Item = u32>,
+    place: ReplyPlace<'_>,
+) -> Result<usize, EncodeError> {
+    let written = written.into_iter().map(|n| (n != 0).then_some(n));
+    let unused = iter::repeat_n(None, offer.writes.chunk_count());
+    let long = match place {
+        ReplyPlace::ReplyChunk(octets) => Some(octets),
+        ReplyPlace::Inline | ReplyPlace::Provided(_) => None,
+    };
+    let written = Iterator::chain(written, unused);
+    v2::encode_reply(to, xid, UNSTAMPED, offer, written, long)
 }

@@ -72,7 +72,7 @@ impl<H: Handler> Sending<'_, H> {
     ) -> Result {
         let mapped = regions.as_deref().map_or(&[][..], Regions::mapped);
         let registrations = mapped.len();
-        let n = registrations + 1;
+        let n = registrations + message.sends();
         let fits = n <= self.ring().longest_chain() && self.sq_avail() >= n + registrations;
         if !self.ring().is_open() || !fits {
             return Err(ENOTCONN);
@@ -98,7 +98,8 @@ impl<H: Handler> Sending<'_, H> {
         let regions = provided
             .as_deref_mut()
             .map(|provided| &mut provided.regions);
-        let posted = self.post_chain(message, regions, signaled, || TaskId::NONE);
+        let task = message.task.unwrap_or(TaskId::NONE);
+        let posted = self.post_chain(message, regions, signaled, || task);
         match provided {
             // Also if it is unknown what was posted: it goes with the tear-down then.
             Some(provided) if message.is_posted() => self.provided.add(provided),
@@ -119,17 +120,23 @@ impl<H: Handler> Sending<'_, H> {
         let Some(buffer) = &mut message.buffer else {
             return Err(EINVAL);
         };
-        if let Some(direction) = message.direction {
-            let word = self.flow.word(direction);
-            FixedHeader::set_credits(buffer.as_mut_slice(), word);
-        }
         // A buffer that holds memory of others comes back soon.
-        let in_place = buffer.is_sent_in_place(message.len);
+        let mut in_place = buffer.is_sent_in_place(message.len);
+        let (qp, sends) = (self.qp(), message.fragments.len() + 1);
+        if let Some(charge) = message.charge {
+            let flow = &mut self.flow;
+            let word = flow.stamp(charge, sends as u32, || qp.posted_receives());
+            FixedHeader::set_credits(buffer.as_mut_slice(), word);
+            for (fragment, len) in &mut message.fragments {
+                FixedHeader::set_credits(fragment.as_mut_slice(), word);
+                in_place |= fragment.is_sent_in_place(*len);
+            }
+        }
         let writes = message.writes();
         let n = regions
             .as_deref()
             .map_or(0, |regions| regions.mapped().len())
-            + 1;
+            + sends;
         let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
         if message.may_be_refused || writes != 0 {
             self.note_written(message.xid);
@@ -156,6 +163,10 @@ impl<H: Handler> Sending<'_, H> {
                     registers: true,
                 })
             });
+        }
+        for (fragment, len) in core::mem::take(&mut message.fragments) {
+            let owned = Owned::Send { xid: message.xid };
+            chain.send(fragment, len, None, Some(owned));
         }
         if let Some(buffer) = message.buffer.take() {
             let owned = Owned::Send { xid: message.xid };

@@ -18,11 +18,13 @@ use crate::{
         },
     },
     transport::{
+        continued::Fragment,
         endpoint::{
             Endpoint,
             Handler,
             Sending, //
         },
+        flow::charge::Charge,
         provided::Provided,
         providing::Providing,
         transfer::RwBuilder,
@@ -39,7 +41,8 @@ use kernel::{
 use xdr::{
     Direction,
     Role,
-    Segment, //
+    Segment,
+    Version, //
 };
 
 /// A message that is being made, with a buffer for its Send and the work that goes with it, which
@@ -156,10 +159,44 @@ impl<H: Handler> Endpoint<H> {
 }
 
 impl<'a, H: Handler> SendBuffer<'a, H> {
-    /// Notes that a header of `len` bytes was written, of a message in that direction.
-    pub(super) fn begin(&mut self, direction: Direction, len: usize) {
+    /// Returns its endpoint.
+    pub(super) fn endpoint(&self) -> &'a Endpoint<H> {
+        self.endpoint
+    }
+
+    /// Returns the room behind the header.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        let header = self.message.len;
+        self.bytes().get_mut(header..).unwrap_or(&mut [])
+    }
+
+    /// Makes it a fragment in front of another message, of `len` bytes behind its header.
+    pub(super) fn into_fragment(mut self, len: usize) -> Option<Fragment> {
+        self.end(len);
+        let buffer = self.message.buffer.take()?;
+        Some((buffer, self.message.len))
+    }
+
+    /// Notes that a header of `len` bytes was written, of a message that uses credits so.
+    pub(super) fn begin(&mut self, charge: Charge, len: usize) {
         self.message.len = len;
-        self.message.direction = Some(direction);
+        self.message.charge = Some(charge);
+    }
+
+    /// Returns the version of its header.
+    #[inline]
+    pub(super) fn version(&self) -> Version {
+        self.endpoint.version()
+    }
+
+    /// Returns the length of a header without chunks.
+    pub(crate) fn plain_size(&self, direction: Direction) -> usize {
+        self.version().plain_size(direction)
+    }
+
+    /// Sets the task that the message is for, in trace events.
+    pub(crate) fn set_task(&mut self, task: TaskId) {
+        self.message.task = Some(task);
     }
 
     /// Returns the length of the header.

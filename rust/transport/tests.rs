@@ -12,11 +12,22 @@ use crate::transport::flow::{
     Flow, //
 };
 use kernel::prelude::*;
+use xdr::{
+    v2::Bounds,
+    Limits, //
+};
 
 /// Credits that no test is about.
 fn flow() -> Result<Flow> {
-    Ok(Flow {
-        credits: Credits::new(0, 8, false)?,
-        grant: Grant::new(8),
-    })
+    Flow::new(Credits::new(0, 8, false)?, Grant::new(8), None)
 }
+
+/// Bounds on what is received, of which no test here makes use.
+const NOTHING: Bounds = Bounds {
+    calls: Limits::floor(0),
+    replies: Limits::floor(0),
+    call_octets: 0,
+    reply_octets: 0,
+    fragments: 0,
+    property_octets: 0,
+};

@@ -7,8 +7,8 @@
 //! holds them back, so the sender of a Call first sees that there is room.
 //!
 //! Two things may be short: room in the send queue, which all work needs, and what some work needs
-//! beside it (RDMA Reads need a place of their own). Room is given first come, first served; work
-//! that waits for a place lets pass work that needs none.
+//! beside it (RDMA Reads need a place of their own, and messages of version 2 a credit). Room is
+//! given first come, first served; work that waits for the other lets pass work that needs none.
 
 use crate::{
     kapi::{
@@ -19,6 +19,7 @@ use crate::{
         trace::CompletionId, //
     },
     transport::{
+        continued::MOST_MESSAGES,
         endpoint::{
             Endpoint,
             Handler,
@@ -65,8 +66,8 @@ impl<H: Handler> Sending<'_, H> {
     #[inline]
     fn most_requests(&self) -> usize {
         match H::ROLE {
-            // An RDMA_DONE is a single request.
-            Role::Requester => self.longest_read.max(1) as usize,
+            // Reads, or a Reply to a Call of the server.
+            Role::Requester => self.longest_read.max(MOST_MESSAGES) as usize,
             Role::Responder => {
                 let capacity = self.ring().capacity();
                 capacity.saturating_sub(UNSIGNALED_RUN as usize)
@@ -77,7 +78,14 @@ impl<H: Handler> Sending<'_, H> {
     /// Returns whether all that `work` needs beside room is free.
     #[inline]
     fn is_ready(&self, work: &Work<H::Cookie>) -> bool {
-        !matches!(work, Work::Reads(_)) || !self.ring().reads().is_full()
+        match work {
+            Work::Message(message) => {
+                let (charge, sends) = (message.charge, message.sends() as u32);
+                charge.is_none_or(|charge| self.flow.may_post(charge, sends))
+            }
+            Work::Reads(_) => !self.ring().reads().is_full(),
+            Work::Withdrawal(_) => true,
+        }
     }
 
     /// Returns the place of the work whose turn it is.
@@ -275,7 +283,8 @@ impl<H: Handler> Endpoint<H> {
         }
         // Outside the lock.
         drop(message.writes);
-        if let Some(buffer) = message.buffer {
+        let fragments = message.fragments.into_iter().map(|(buffer, _)| buffer);
+        for buffer in Iterator::chain(fragments, message.buffer) {
             self.lock().put_buffer(buffer);
         }
     }

@@ -3,14 +3,21 @@
 //! The work that is posted to a send queue, and what a slot of its ring owns.
 
 use crate::{
-    kapi::ib::{
-        DmaBuffer,
-        Reading,
-        RwCtx, //
+    kapi::{
+        ib::{
+            DmaBuffer,
+            Reading,
+            RwCtx, //
+        },
+        trace::TaskId, //
     },
-    transport::provided::{
-        Provided,
-        Withdrawal, //
+    transport::{
+        continued::Fragment,
+        flow::charge::Charge,
+        provided::{
+            Provided,
+            Withdrawal, //
+        },
     },
 };
 use kernel::{
@@ -20,7 +27,6 @@ use kernel::{
         Monotonic, //
     },
 };
-use xdr::Direction;
 
 /// The waiter for local invalidations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +86,12 @@ pub(super) struct Writes {
 pub(super) struct Message {
     pub(super) buffer: Option<DmaBuffer>,
     pub(super) len: usize,
-    /// The direction of its credit word.
-    pub(super) direction: Option<Direction>,
+    /// The messages in front of it that have the front of its Payload stream.
+    pub(super) fragments: KVec<Fragment>,
+    /// How it uses credits; none only before its header is written.
+    pub(super) charge: Option<Charge>,
+    /// The task that it is for, in trace events.
+    pub(super) task: Option<TaskId>,
     pub(super) xid: Option<u32>,
     /// A key of the peer's to be invalidated.
     pub(super) invalidate: Option<u32>,
@@ -102,6 +112,12 @@ impl Message {
     #[inline]
     pub(super) fn is_posted(&self) -> bool {
         self.buffer.is_none()
+    }
+
+    /// Returns the number of its Sends.
+    #[inline]
+    pub(super) fn sends(&self) -> usize {
+        self.fragments.len() + 1
     }
 
     /// Returns the number of its RDMA Writes.
@@ -134,7 +150,7 @@ impl<C> Work<C> {
         match self {
             Self::Message(message) => {
                 let provided = message.provided.as_ref();
-                message.writes() + provided.map_or(0, |p| p.registrations()) + 1
+                message.writes() + provided.map_or(0, |p| p.registrations()) + message.sends()
             }
             Self::Reads(reading) => reading.as_ref().map_or(0, |r| r.transfer.requests()),
             Self::Withdrawal(withdrawal) => withdrawal.registered,

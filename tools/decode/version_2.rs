@@ -99,8 +99,7 @@ impl Decoded<'_> {
                 CallPayload::PositionZero(_) => "RDMA2_CALL_EXTERNAL",
             },
         )?;
-        if call.inv_handle != 0 {
-            let handle = call.inv_handle;
+        if let Some(handle @ 1..) = call.inv_handle {
             writeln!(f, "  handle {handle:#010x} may be made invalid")?;
         }
         if let CallPayload::PositionZero(chunk) = call.payload {

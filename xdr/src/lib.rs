@@ -40,6 +40,7 @@ mod rpc;
 mod segment;
 mod v1;
 pub mod v2;
+mod version;
 mod wire;
 mod write_list;
 
@@ -57,6 +58,7 @@ pub use self::error::{
 };
 pub use self::limits::Limits;
 pub use self::lists::{
+    lists_size,
     Encoder,
     ReplyEncoder,
     WriteEncoder, //
@@ -93,8 +95,8 @@ pub use self::rpc::{
 pub use self::segment::Segment;
 pub use self::v1::{
     encode::encode_plain,
+    error::peek_err_vers,
     header::{
-        header_size,
         MIN_HEADER,
         RDMA_NOMSG,
         VERSION, //
@@ -104,6 +106,7 @@ pub use self::v1::{
         peek_done, //
     },
 };
+pub use self::version::Version;
 pub use self::write_list::{
     WriteChunk,
     WriteList, //

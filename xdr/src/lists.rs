@@ -8,6 +8,7 @@ use crate::{
     rpc::MIN_CALL_HEADER,
     wire::Writer,
     EncodeError,
+    ReadSegment,
     Segment,
     WriteChunk,
     WriteList, //
@@ -234,4 +235,24 @@ impl Lists<'_> {
         }
         self.writer.finish()
     }
+}
+
+/// Returns the octets of these chunks in a header, beyond one without chunks, for choosing the form
+/// of a message before it is written.
+///
+/// `writes` has the segment count of each Write chunk; `reply` is that of the Reply chunk.
+pub fn lists_size(
+    read_segments: usize,
+    writes: impl IntoIterator<Item = usize>,
+    reply: Option<usize>,
+) -> usize {
+    let segments = |count: usize| count.saturating_mul(Segment::SIZE);
+    let reads = read_segments.saturating_mul(ReadSegment::LISTED_SIZE);
+    // A Write chunk has a "present" word and a count.
+    let lists = writes.into_iter().fold(reads, |sum, count| {
+        sum.saturating_add(segments(count)).saturating_add(8)
+    });
+    // The "present" word of a Reply chunk is part of every header, the count is not.
+    let reply = reply.map_or(0, |count| segments(count).saturating_add(4));
+    lists.saturating_add(reply)
 }

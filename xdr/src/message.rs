@@ -36,8 +36,8 @@ pub struct Call<'a> {
     /// Credits that the requester asks for; any value.
     pub credits: u32,
     /// `rdma_inv_handle`: a handle of this header that the responder may make invalid with its
-    /// Reply; zero if there is none, and in version 1, which does not say it.
-    pub inv_handle: u32,
+    /// Reply; zero if there is none. Version 1 does not say it.
+    pub inv_handle: Option<u32>,
     /// Arguments to pull.
     pub reads: ReadList<'a>,
     /// Room for results.

@@ -4,6 +4,6 @@
 
 mod decode;
 pub(crate) mod encode;
-mod error;
+pub(crate) mod error;
 pub(crate) mod header;
 pub(crate) mod provided;

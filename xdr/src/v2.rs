@@ -19,9 +19,11 @@ pub use self::credits::{
     Credits,
     Hostile, //
 };
+pub(crate) use self::decode::pass_to_lists;
 pub use self::decode::{
     Fragment,
-    Received, //
+    Received,
+    Undecoded, //
 };
 pub use self::encode::{
     encode_fragment,
@@ -32,7 +34,10 @@ pub use self::error::{
     encode_error,
     error_message, //
 };
-pub use self::header::VERSION;
+pub use self::header::{
+    FRAGMENT_HEADER,
+    VERSION, //
+};
 pub use self::properties::{
     encode_properties,
     Properties,
@@ -41,6 +46,7 @@ pub use self::properties::{
     ReverseSupport, //
 };
 pub use self::receiver::{
+    rejected_on_arrival,
     Bounds,
     Receiver, //
 };

@@ -131,7 +131,7 @@ impl Sent {
     fn check(&self, call: &Call<'_>) -> Result<(), TestCaseError> {
         prop_assert_eq!(call.xid, XID);
         prop_assert_eq!(call.credits, self.credits);
-        prop_assert_eq!(call.inv_handle, self.inv_handle());
+        prop_assert_eq!(call.inv_handle, Some(self.inv_handle()));
         let reads: Vec<_> = call.reads.segments().map(|entry| entry.segment).collect();
         prop_assert_eq!(&reads, &self.reads);
         let writes: Vec<Vec<_>> = call

@@ -7,6 +7,7 @@
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/sysctl.h>
 
@@ -24,12 +25,34 @@ static int tunables[] = {
 	[RPCRDMA_RS_KEEPALIVE_TIME]		= 30,
 	[RPCRDMA_RS_REGION_PAGES]		= 0,
 	[RPCRDMA_RS_RELIABLE_REPLY]		= 1,
+	[RPCRDMA_RS_MAX_VERSION]		= 1,
 	[RPCRDMA_RS_SVC_MAX_REQUESTS]		= 128,
 	[RPCRDMA_RS_SVC_MAX_REQ_SIZE]		= 8192,
 	[RPCRDMA_RS_SVC_RELIABLE_REPLY]		= 1,
 	[RPCRDMA_RS_SVC_RELIABLE_REPLY_BYTES]	= 16 << 20,
 	[RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT]	= 60,
+	[RPCRDMA_RS_SVC_MAX_VERSION]		= 1,
 };
+
+/* Both are tunables, too, which a connection reads when it is made. */
+static int set_version(const char *value, const struct kernel_param *param)
+{
+	return param_set_uint_minmax(value, param, 1, 2);
+}
+
+static const struct kernel_param_ops version = {
+	.set	= set_version,
+	.get	= param_get_int,
+};
+
+module_param_cb(rdma_max_version, &version,
+		&tunables[RPCRDMA_RS_MAX_VERSION], 0644);
+MODULE_PARM_DESC(rdma_max_version,
+		 "highest version that a client tries, 1 or 2");
+module_param_cb(svc_max_version, &version,
+		&tunables[RPCRDMA_RS_SVC_MAX_VERSION], 0644);
+MODULE_PARM_DESC(svc_max_version,
+		 "highest version that a server speaks, 1 or 2");
 
 /* Of all connections since the module was loaded. */
 static DEFINE_PER_CPU(unsigned long [RPCRDMA_RS_COUNTERS], counters);
@@ -131,6 +154,7 @@ static const struct ctl_table client[] = {
 	RANGED(region_pages_handler, "rdma_region_pages", NULL,
 	       0, SZ_1M / PAGE_SIZE + 1),
 	TUNABLE("rdma_reliable_reply", RPCRDMA_RS_RELIABLE_REPLY, 0, 1),
+	TUNABLE("rdma_max_version", RPCRDMA_RS_MAX_VERSION, 1, 2),
 	COUNTER("rdma_stat_pull", RPCRDMA_RS_PULLS),
 	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_PULL_BYTES),
 	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_DONES),
@@ -155,6 +179,7 @@ static const struct ctl_table server[] = {
 		65536, 1 << 30),
 	TUNABLE("reliable_reply_timeout", RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT,
 		1, 3600),
+	TUNABLE("max_version", RPCRDMA_RS_SVC_MAX_VERSION, 1, 2),
 	COUNTER("rdma_stat_pull", RPCRDMA_RS_SVC_PULLS),
 	COUNTER("rdma_stat_pull_bytes", RPCRDMA_RS_SVC_PULL_BYTES),
 	COUNTER("rdma_stat_pull_done", RPCRDMA_RS_SVC_PULLED),

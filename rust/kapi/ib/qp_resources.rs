@@ -41,6 +41,8 @@ pub(crate) struct QpSizes {
     pub(crate) max_reads: u32,
     /// Registrations of one chain, at most.
     pub(crate) max_regs: u32,
+    /// Sends of one chain beside the last, at most.
+    pub(crate) more_sends: u32,
     /// Pages of each region; 0 where there are no regions.
     pub(crate) region_pages: u32,
     /// A region may have gaps between them.

@@ -247,7 +247,10 @@ impl<C: Consumer> QueuePair<C> {
     ) -> Result<Arc<Self>, NotMade<C::Cm>> {
         let slots = sizes.max_send_wr.checked_sub(1).ok_or(EINVAL)?;
         // Behind the registrations there is a Send.
-        let chain = sizes.max_regs.saturating_add(1);
+        let chain = sizes
+            .max_regs
+            .saturating_add(sizes.more_sends)
+            .saturating_add(1);
         let number = Gate::next_number();
         let handlers = Handlers {
             done: Self::send_done,

@@ -59,9 +59,19 @@ impl Slot {
 
     /// Makes the request one of that transport, with a Call of at most [`MAX_REVERSE`] bytes, as
     /// received.
-    fn fill(&mut self, xprt: &Xprt, xid: u32, call: &[u8], connection: u64) {
-        if let Some(to) = self.call.get_mut(..call.len()) {
-            to.copy_from_slice(call);
+    fn fill<'m>(
+        &mut self,
+        xprt: &Xprt,
+        xid: u32,
+        call: impl IntoIterator<Item = &'m [u8]>,
+        connection: u64,
+    ) {
+        let mut len = 0;
+        for part in call {
+            if let Some(to) = self.call.get_mut(len..len + part.len()) {
+                to.copy_from_slice(part);
+                len += part.len();
+            }
         }
         self.connection = connection;
         self.answered = false;
@@ -76,10 +86,10 @@ impl Slot {
         // full.
         rqst.rq_cong = 1;
         rqst.rq_rcv_buf.head[0].iov_base = self.call.as_mut_ptr().cast();
-        rqst.rq_rcv_buf.head[0].iov_len = call.len();
-        rqst.rq_rcv_buf.len = call.len() as u32;
-        rqst.rq_rcv_buf.buflen = call.len() as u32;
-        rqst.rq_private_buf.len = call.len() as u32;
+        rqst.rq_rcv_buf.head[0].iov_len = len;
+        rqst.rq_rcv_buf.len = len as u32;
+        rqst.rq_rcv_buf.buflen = len as u32;
+        rqst.rq_private_buf.len = len as u32;
         rqst.rq_snd_buf.head[0].iov_base = self.reply.as_mut_ptr().cast();
         rqst.rq_snd_buf.head[0].iov_len = MAX_REVERSE;
         rqst.rq_snd_buf.buflen = MAX_REVERSE as u32;
@@ -131,18 +141,20 @@ impl Backchannel {
         drop(free);
     }
 
-    /// Hands a Call to the callback service; false if there is none. Does not sleep.
+    /// Hands a Call, which is in these parts, to the callback service; false if there is none. Does
+    /// not sleep.
     ///
     /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than
     /// [`MAX_REVERSE`].
-    pub(super) fn receive(
+    pub(super) fn receive<'m>(
         &self,
         xprt: &Xprt,
         xid: u32,
-        call: &[u8],
+        call: impl IntoIterator<Item = &'m [u8], IntoIter: Clone>,
         connection: u64,
     ) -> Result<bool> {
-        if call.len() > MAX_REVERSE {
+        let call = call.into_iter();
+        if call.clone().map(<[u8]>::len).sum::<usize>() > MAX_REVERSE {
             return Err(EMSGSIZE);
         }
         // Held until the service has it, so that none is handed over after `destroy`.

@@ -105,22 +105,35 @@ impl<'a> Room<'a> {
         unsafe { bindings::xdr_buf_room_is_guess(self.as_raw()) }
     }
 
-    /// Copies in as much of a received message as there is room for, and returns its length.
+    /// Copies in as much of a received message, which is in these parts, as there is room for, and
+    /// returns its length.
     ///
     /// As over TCP, whoever decodes a message that was cut off sees what is missing. It is cut off
     /// at a multiple of four, since the RPC layer refuses any other length. `EIO` when there is no
     /// room at all.
     #[inline]
-    pub(crate) fn receive(&mut self, message: &[u8]) -> Result<usize> {
-        let len = match self.room() {
-            room if message.len() <= room => message.len(),
-            room => room & !3,
-        };
+    pub(crate) fn receive<'m>(
+        &mut self,
+        parts: impl IntoIterator<Item = &'m [u8]>,
+    ) -> Result<usize> {
+        let (room, mut len) = (self.room(), 0);
+        for part in parts {
+            let end = match len + part.len() {
+                end if end <= room => end,
+                _ => room & !3,
+            };
+            let fits = part.get(..end.saturating_sub(len)).ok_or(EIO)?;
+            self.write(len, fits)?;
+            len += fits.len();
+            if fits.len() < part.len() {
+                break;
+            }
+        }
         // To the RPC layer, no bytes would mean that no Reply came.
-        let part = message.get(..len).filter(|part| !part.is_empty());
-        let part = part.ok_or(EIO)?;
-        self.write(0, part)?;
-        Ok(part.len())
+        match len {
+            0 => Err(EIO),
+            len => Ok(len),
+        }
     }
 
     /// Copies bytes in, at `offset`. `EIO` without room for them.

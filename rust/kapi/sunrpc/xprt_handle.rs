@@ -99,10 +99,10 @@ impl<C> XprtHandle<C> {
     }
 
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
-    pub(crate) fn receive_reverse_call(
+    pub(crate) fn receive_reverse_call<'m>(
         &self,
         xid: u32,
-        call: &[u8],
+        call: impl IntoIterator<Item = &'m [u8], IntoIter: Clone>,
         connection: u64,
     ) -> Result<bool> {
         let backchannel = &self.0.beside().backchannel;

@@ -72,6 +72,9 @@ pub(crate) enum Tunable {
     RegionPages = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_REGION_PAGES,
     /// Zero if Replies are not pulled from servers that provide them. Not in the C module.
     ReliableReply = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_RELIABLE_REPLY,
+    /// The highest version of the protocol that a new connection tries, 1 or 2. Not in the C
+    /// module.
+    MaxVersion = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_MAX_VERSION,
     /// Credits of a connection at the server, at most; 4 to 16384. This and all below are in
     /// `/proc/sys/sunrpc/svc_rdma`.
     SvcMaxRequests = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_SVC_MAX_REQUESTS,
@@ -83,6 +86,9 @@ pub(crate) enum Tunable {
     SvcReliableReplyBytes = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_SVC_RELIABLE_REPLY_BYTES,
     /// For how many seconds a Reply is provided. Not in the C module.
     SvcReliableReplyTimeout = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_SVC_RELIABLE_REPLY_TIMEOUT,
+    /// The highest version of the protocol that a new connection may speak at the server, 1 or 2.
+    /// Not in the C module.
+    SvcMaxVersion = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_SVC_MAX_VERSION,
 }
 
 impl Tunable {

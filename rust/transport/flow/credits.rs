@@ -146,6 +146,12 @@ impl Credits {
         self.changed()
     }
 
+    /// Sets the grant to as many credits as are requested.
+    pub(super) fn grant_all(&mut self) {
+        // INVARIANT: It is the most.
+        self.grant = self.max;
+    }
+
     /// Returns how many Calls may be outstanding, if that has changed since it was last reported.
     pub(crate) fn changed(&mut self) -> Option<u32> {
         let calls = self.most_calls();

@@ -18,7 +18,6 @@ use crate::{
             CmEvent,
             CmHandler,
             QpSizes,
-            Received,
             RecvBuf,
             SendDone,
             TransferKind,

@@ -13,6 +13,8 @@ pub(crate) mod call {
 
     pub(crate) struct WaitingReply;
 
+    pub(crate) struct WaitingMessage;
+
     impl Call {
         pub(crate) fn new(_: Flags) -> Result<Arc<Self>> {
             Ok(Arc::new(Self))

@@ -8,12 +8,13 @@
 use libfuzzer_sys::fuzz_target;
 use xdr::{
     checks::AMPLE,
-    header_size,
+    lists_size,
     Call,
     EncodeError,
     Encoder,
     Message,
-    Segment, //
+    Segment,
+    MIN_HEADER, //
 };
 
 /// Takes octets from the input; zeros when it is used up.
@@ -72,11 +73,12 @@ fuzz_target!(|bytes: &[u8]| {
     let writes: Vec<_> = (0..input.octet() % 4).map(|_| input.segments()).collect();
     let reply = (input.octet() & 1 == 1).then(|| input.segments());
 
-    let needed = header_size(
-        read.len(),
-        writes.iter().map(Vec::len),
-        reply.as_ref().map(Vec::len),
-    );
+    let needed = MIN_HEADER
+        + lists_size(
+            read.len(),
+            writes.iter().map(Vec::len),
+            reply.as_ref().map(Vec::len),
+        );
     let mut buffer = vec![0x5a; room + 8];
     let result = encode(
         &mut buffer[..room],

@@ -21,7 +21,9 @@ use crate::{
         self,
         Inline,
         ReplyChunk, //
-    }, //
+    },
+    Version,
+    MIN_HEADER, //
 };
 
 /// A Call, the octets written into its Write chunks, the place of its results, and the Reply.
@@ -81,7 +83,7 @@ pub fn check_offer() -> Check {
         let offer = call(bytes)?.offer();
         let credits = expected.get(11).copied().map_or(0, u32::from);
         let written = || written.iter().copied();
-        let len = offer.header_size();
+        let len = offer.returned_size(Version::One).saturating_add(MIN_HEADER);
         require(
             offer.encode_reply(&mut space, vectors::XID, credits, written(), place) == Ok(len),
             "length of a Reply's header",

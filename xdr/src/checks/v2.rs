@@ -9,6 +9,7 @@ mod error;
 mod fragments;
 mod properties;
 mod sequence;
+mod sizes;
 
 use super::{
     require,
@@ -48,6 +49,7 @@ pub use error::*;
 pub use fragments::check_fragments;
 pub use properties::check_properties;
 pub use sequence::*;
+pub use sizes::*;
 
 /// All checks of version 2.
 pub const CHECKS: &[Named] = &[
@@ -65,6 +67,9 @@ pub const CHECKS: &[Named] = &[
     ("v2_credits", check_credits),
     ("v2_grants", check_grants),
     ("v2_encode", check_encode),
+    ("v2_sizes", check_sizes),
+    ("v2_found", check_found),
+    ("v2_arrival", check_arrival),
 ];
 
 /// Bounds that all vectors are within.
@@ -126,7 +131,8 @@ pub fn reencode(
 }
 
 fn reencode_call(call: &Call<'_>, buffer: &mut [u8]) -> Result<usize, EncodeError> {
-    let (xid, credits, inv_handle) = (call.xid, call.credits, call.inv_handle);
+    let (xid, credits) = (call.xid, call.credits);
+    let inv_handle = call.inv_handle.unwrap_or(0);
     let mut encoder = match call.payload {
         CallPayload::Inline(_) => Encoder::call_inline(buffer, xid, credits, inv_handle),
         CallPayload::PositionZero(chunk) => {

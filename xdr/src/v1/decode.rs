@@ -12,6 +12,7 @@ use crate::{
         RDMA_NOMSG,
         VERSION, //
     },
+    v2,
     wire::Reader,
     Call,
     CallPayload,
@@ -49,23 +50,18 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// Reads the offer once more in the message of version 1 that a Call was decoded from, whose
-    /// lists need no check now. `None` in a message that is shorter.
+    /// Reads the offer once more in the message that a Call was decoded from, whose lists need no
+    /// check now. `None` in a message that is shorter.
     pub fn find(message: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(message);
-        FixedHeader::read(&mut reader).ok()?;
-        let lists = Lists::read(&mut reader).ok()?;
-        Some(lists.offer)
+        Lists::find(message).map(|lists| lists.offer)
     }
 }
 
 impl<'a> ReadList<'a> {
-    /// Reads the list once more in a message of version 1 that was decoded, where it needs no check
-    /// now. `None` in a message that is shorter.
+    /// Reads the list once more in the message that a Call was decoded from, where it needs no
+    /// check now. `None` in a message that is shorter.
     pub fn find(message: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(message);
-        FixedHeader::read(&mut reader).ok()?;
-        Self::read(&mut reader).ok()
+        Lists::find(message).map(|lists| lists.reads)
     }
 }
 
@@ -77,6 +73,16 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
+    /// Finds the lists in the message that a Call was decoded from.
+    fn find(message: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader::new(message);
+        let header = FixedHeader::read(&mut reader).ok()?;
+        if header.version == v2::VERSION {
+            v2::pass_to_lists(&header, &mut reader).ok()?;
+        }
+        Self::read(&mut reader).ok()
+    }
+
     /// Takes the lists, which are still to be checked.
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
@@ -111,7 +117,7 @@ impl<'a> Lists<'a> {
         Message::Call(Call {
             xid: header.xid,
             credits: header.credits,
-            inv_handle: 0,
+            inv_handle: None,
             reads: self.reads,
             writes: self.offer.writes,
             reply_chunk: self.offer.reply_chunk,

@@ -73,6 +73,17 @@ impl ErrorMessage {
     }
 }
 
+/// Returns the lowest and the highest version that the sender of an `ERR_VERS` supports; `None` of
+/// other messages. It is the same in all versions (RFC 8166, section 4.5.1).
+pub fn peek_err_vers(message: &[u8]) -> Option<(u32, u32)> {
+    let mut reader = Reader::new(message);
+    let header = FixedHeader::read(&mut reader).ok()?;
+    match reader.words() {
+        Ok([ERR_VERS, low, high]) if header.procedure == RDMA_ERROR => Some((low, high)),
+        _ => None,
+    }
+}
+
 impl DecodeError {
     /// Returns the error that a responder answers a Call with that has this fault; `None` when it
     /// sends nothing at all (RFC 8166, section 4.5).

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Values of the fixed fields, and sizes of headers.
+//! Values of the fixed fields.
 
-use crate::{
-    FixedHeader,
-    Offer,
-    ReadSegment,
-    Segment, //
-};
+use crate::FixedHeader;
 
 /// `rdma_vers` (RFC 8166, section 4.2.2).
 pub const VERSION: u32 = 1;
@@ -36,33 +31,5 @@ pub(super) const fn fixed(xid: u32, credits: u32, procedure: u32) -> FixedHeader
         version: VERSION,
         credits,
         procedure,
-    }
-}
-
-/// Returns the octets of a header with these chunks, for choosing the form of a message before it
-/// is written.
-///
-/// `writes` has the segment count of each Write chunk; `reply` is that of the Reply chunk.
-pub fn header_size(
-    read_segments: usize,
-    writes: impl IntoIterator<Item = usize>,
-    reply: Option<usize>,
-) -> usize {
-    let segments = |count: usize| count.saturating_mul(Segment::SIZE);
-    let reads = read_segments.saturating_mul(ReadSegment::LISTED_SIZE);
-    // A Write chunk has a "present" word and a count.
-    let lists = writes.into_iter().fold(reads, |sum, count| {
-        sum.saturating_add(segments(count)).saturating_add(8)
-    });
-    // The "present" word of a Reply chunk is part of every header, the count is not.
-    let reply = reply.map_or(0, |count| segments(count).saturating_add(4));
-    MIN_HEADER.saturating_add(lists).saturating_add(reply)
-}
-
-impl Offer<'_> {
-    /// Returns the octets of the header of the Reply, which returns every chunk offered.
-    pub fn header_size(&self) -> usize {
-        let writes = self.writes.chunks().map(|chunk| chunk.segment_count());
-        header_size(0, writes, self.reply_chunk.map(|c| c.segment_count()))
     }
 }

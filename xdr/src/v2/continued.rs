@@ -126,12 +126,17 @@ impl Arrived {
         }
     }
 
-    /// Ends with a fragment of `length` octets. Returns the octets in front of it.
-    pub(super) const fn end(&self, length: u32) -> Result<u32, DecodeError> {
+    /// Ends with a fragment of `length` octets.
+    pub(super) const fn end(&self, length: u32) -> Result<(), DecodeError> {
         if length != self.remaining {
             return Err(DecodeError::Remaining(0));
         }
-        Ok(self.octets)
+        Ok(())
+    }
+
+    /// Returns the octets of its Payload stream.
+    pub(super) const fn octets(&self) -> u32 {
+        self.octets
     }
 }
 

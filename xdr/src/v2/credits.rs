@@ -2,6 +2,15 @@
 
 //! Flow control (the draft, section 4.2.1), of one end of a connection.
 
+use crate::{
+    v1::error::peek_err_vers,
+    v2::header::{
+        RDMA2_GRANT,
+        VERSION, //
+    },
+    FixedHeader, //
+};
+
 /// Credits that nobody gives at a time (the draft, section 4.2.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 
@@ -24,6 +33,8 @@ pub struct Credits {
     window: u32,
     /// The number that the peer was told last, which never goes back.
     told: u32,
+    /// The messages that the peer could send when it was told.
+    given: u32,
     /// A message other than a GRANT has come since.
     is_owed: bool,
 }
@@ -37,6 +48,7 @@ impl Credits {
             limit: 1,
             window: 1,
             told: 1,
+            given: 1,
             is_owed: false,
         }
     }
@@ -47,48 +59,87 @@ impl Credits {
         ahead(self.limit, self.sent).unwrap_or(0)
     }
 
-    /// Counts a message that is being sent. Returns its `rdma_credit`; `None` when it may not be
-    /// sent now.
+    /// Returns the most messages that could ever be sent at a time: who needs more waits for ever.
+    pub const fn most(&self) -> u32 {
+        self.window
+    }
+
+    /// Takes the credits of messages that are to be sent. False when they may not all be sent now.
+    pub fn take(&mut self, messages: u32) -> bool {
+        let may = messages <= self.available();
+        if may {
+            self.sent = self.sent.wrapping_add(messages);
+        }
+        may
+    }
+
+    /// Takes the credit of a GRANT, which may be one more than the credits (the draft, section
+    /// 4.2.1.1). Returns as [`Credits::take`].
+    pub fn take_for_grant(&mut self) -> bool {
+        let may = self.may_grant();
+        if may {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        may
+    }
+
+    /// Returns whether a GRANT may be sent now.
+    pub fn may_grant(&self) -> bool {
+        ahead(self.limit, self.sent).is_some()
+    }
+
+    /// Takes back the credits of messages that are not sent after all.
+    pub fn put(&mut self, messages: u32) {
+        self.sent = self.sent.wrapping_sub(messages);
+    }
+
+    /// Returns the `rdma_credit` of a message that is being sent, whose credit was taken.
     ///
     /// `advertised` is the number of messages that this end has Receives for: at least two, and
     /// less than 2^31 - 1. What is told of them is the sum with the messages *received*, which the
     /// peer compares with those that it has sent; the draft says "sent", which nobody could use.
-    pub fn send(&mut self, advertised: u32) -> Option<u32> {
-        if self.available() == 0 {
-            return None;
-        }
-        Some(self.tell(advertised))
-    }
-
-    /// Counts a GRANT that is being sent, which may be one more than the credits (the draft,
-    /// section 4.2.1.1). Returns as [`Credits::send`].
-    pub fn send_grant(&mut self, advertised: u32) -> Option<u32> {
-        ahead(self.limit, self.sent)?;
-        Some(self.tell(advertised))
-    }
-
-    fn tell(&mut self, advertised: u32) -> u32 {
-        self.sent = self.sent.wrapping_add(1);
+    pub fn tell(&mut self, advertised: u32) -> u32 {
         let credits = self.received.wrapping_add(advertised);
         // What was told may be on its way: its Receives stay.
         if ahead(credits, self.told).is_some() {
             self.told = credits;
         }
+        self.given = self.left();
         self.is_owed = false;
         self.told
     }
 
+    /// Returns the number of messages that the peer may still send.
+    fn left(&self) -> u32 {
+        // None, too, when one more has come than was told.
+        ahead(self.told, self.received).unwrap_or(0)
+    }
+
     /// Returns whether a GRANT is to be sent if nothing else goes out: the peer has used half of
-    /// what it was told, or has too few for `least` messages, those of the longest RPC message that
-    /// this end takes. To be asked when a message has come, and when there are Receives again.
+    /// what it was given, or has too few for `least` messages, those of the longest RPC message
+    /// that this end takes. To be asked when a message has come, and when there are Receives
+    /// again.
     ///
     /// What GRANTs alone have used is told only in the second case, and only if more than `least`
     /// are told then: each answer takes two messages, so that an idle connection comes to rest.
     pub fn owes_grant(&self, advertised: u32, least: u32) -> bool {
-        // Nothing, too, when one more has come than was told.
-        let left = ahead(self.told, self.received).unwrap_or(0);
+        let left = self.left();
         let too_few = left < least && (self.is_owed || advertised > least);
-        left < advertised && (too_few || self.is_owed && left <= advertised / 2)
+        left < advertised && (too_few || self.is_owed && left <= self.given / 2)
+    }
+
+    /// Counts a message as it arrives, and takes over its credit value if it has one: all of
+    /// version 2 have, whatever else is wrong with them, but for `ERR_VERS`.
+    pub fn arrive(&mut self, bytes: &[u8]) -> Result<(), Hostile> {
+        match FixedHeader::peek(bytes) {
+            Some(header) if header.version == VERSION && peek_err_vers(bytes).is_none() => {
+                self.receive(header.credits, header.procedure == RDMA2_GRANT)
+            }
+            _ => {
+                self.count_received();
+                Ok(())
+            }
+        }
     }
 
     /// Counts a received message that says nothing of credits: one that is too short for it, or of
@@ -126,6 +177,16 @@ fn ahead(count: u32, of: u32) -> Option<u32> {
 
 #[cfg(any(test, feature = "checks", CONFIG_RPCRDMA_KUNIT_TEST))]
 impl Credits {
+    /// Sends a message. Returns its `rdma_credit`; `None` when it may not be sent now.
+    pub fn send(&mut self, advertised: u32) -> Option<u32> {
+        self.take(1).then(|| self.tell(advertised))
+    }
+
+    /// Sends a GRANT. Returns as [`Credits::send`].
+    pub fn send_grant(&mut self, advertised: u32) -> Option<u32> {
+        self.take_for_grant().then(|| self.tell(advertised))
+    }
+
     /// Returns the state after so many messages more.
     pub(crate) const fn after_sending(self, messages: u32) -> Self {
         Self {

@@ -8,6 +8,7 @@ use crate::{
             Arrived,
             Longest, //
         },
+        header::RDMA2_CALL_EXTERNAL,
         properties::PropertySet, //
     },
     wire::Reader,
@@ -15,7 +16,6 @@ use crate::{
     CallPayload,
     DecodeError,
     Direction,
-    ErrorMessage,
     FixedHeader,
     Inline,
     Limits,
@@ -29,14 +29,15 @@ use crate::{
     WriteList, //
 };
 
-/// A decoded message of version 2, which borrows the received bytes.
+/// A message of version 2, which borrows the received bytes; `M` is what is known of one that is
+/// not only for the transport.
 #[derive(Clone, Copy, Debug)]
-pub enum Received<'a> {
+pub enum Received<'a, M = Message<'a>> {
     /// A Call, a Reply or an error: `RDMA2_CALL_INLINE`, `RDMA2_CALL_EXTERNAL`,
     /// `RDMA2_REPLY_INLINE`, `RDMA2_REPLY_EXTERNAL` or `RDMA2_ERROR`.
     Message {
         /// What its header says, and the Payload stream of this message.
-        message: Message<'a>,
+        message: M,
         /// Octets of the Payload stream in the fragments in front of this one, zero if it is whole.
         before: u32,
     },
@@ -53,14 +54,13 @@ pub enum Received<'a> {
     },
 }
 
-impl Received<'_> {
-    /// Wraps an error.
-    pub(crate) const fn error(error: ErrorMessage) -> Self {
-        Self::Message {
-            message: Message::Error(error),
-            before: 0,
-        }
-    }
+/// A message that has arrived where it may, and is still to be decoded: [`Bounds::decode`].
+///
+/// [`Bounds::decode`]: crate::v2::Bounds::decode
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undecoded {
+    /// The fragments in front of it.
+    pub(super) arrived: Option<Arrived>,
 }
 
 /// A fragment of an RPC message that is not its last (the draft, sections 6.3.6 and 6.3.9).
@@ -92,9 +92,6 @@ pub(super) struct Decoder<'a, 'l> {
     pub(super) arrived: Option<Arrived>,
 }
 
-/// An RPC message, and the octets of its Payload stream in messages before.
-type Placed<T> = (T, u32);
-
 impl<'a> Decoder<'a, '_> {
     /// Decodes a `MIDDLE`. Returns what has arrived with it, too.
     pub(super) fn fragment(
@@ -125,26 +122,15 @@ impl<'a> Decoder<'a, '_> {
         &self,
         reader: Reader<'a>,
         external: bool,
-    ) -> Result<Received<'a>, DecodeError> {
-        let (message, before) = match self.direction {
-            Direction::Call => {
-                let (call, before) = self.call(reader, external)?;
-                (Message::Call(call), before)
-            }
-            Direction::Reply => {
-                let (reply, before) = self.reply(reader, external)?;
-                (Message::Reply(reply), before)
-            }
-        };
-        Ok(Received::Message { message, before })
+    ) -> Result<Message<'a>, DecodeError> {
+        match self.direction {
+            Direction::Call => self.call(reader, external).map(Message::Call),
+            Direction::Reply => self.reply(reader, external).map(Message::Reply),
+        }
     }
 
     /// Decodes a Call (the draft, sections 6.3.5 and 6.3.7).
-    fn call(
-        &self,
-        mut reader: Reader<'a>,
-        external: bool,
-    ) -> Result<Placed<Call<'a>>, DecodeError> {
+    fn call(&self, mut reader: Reader<'a>, external: bool) -> Result<Call<'a>, DecodeError> {
         let inv_handle = reader.word()?;
         let call_chunk = match external {
             true => ReadList::read(&mut reader)?,
@@ -161,29 +147,30 @@ impl<'a> Decoder<'a, '_> {
             false => Some(self.inline(reader)?),
         };
         self.check_chunks(&call_chunk, &reads, &offer)?;
-        let (payload, before, length) = match inline {
-            Some((inline, before)) => {
+        let (payload, length) = match inline {
+            Some(inline) => {
+                let before = self.arrived.map_or(0, |arrived| arrived.octets());
                 let length = u64::from(before).saturating_add(inline.bytes.len() as u64);
-                (CallPayload::Inline(inline), before, length)
+                (CallPayload::Inline(inline), length)
             }
             None => {
                 let chunk = call_chunk.position_zero().ok_or(DecodeError::NoPayload)?;
                 let length = u64::from(check_whole(chunk.length())?);
-                (CallPayload::PositionZero(chunk), 0, length)
+                (CallPayload::PositionZero(chunk), length)
             }
         };
         reads.check_inline(length)?;
         let call = Call {
             xid: self.header.xid,
             credits: self.header.credits,
-            inv_handle,
+            inv_handle: Some(inv_handle),
             reads,
             writes: offer.writes,
             reply_chunk: offer.reply_chunk,
             payload,
         };
         check_inv_handle(inv_handle, &call_chunk, &call)?;
-        Ok((call, before))
+        Ok(call)
     }
 
     /// Checks the chunks of a Call against the limits. All segments of a Call chunk have Position
@@ -208,11 +195,7 @@ impl<'a> Decoder<'a, '_> {
     }
 
     /// Decodes a Reply (the draft, sections 6.3.8 and 6.3.10).
-    fn reply(
-        &self,
-        mut reader: Reader<'a>,
-        external: bool,
-    ) -> Result<Placed<Reply<'a>>, DecodeError> {
+    fn reply(&self, mut reader: Reader<'a>, external: bool) -> Result<Reply<'a>, DecodeError> {
         let offer = Offer {
             writes: WriteList::read(&mut reader)?,
             reply_chunk: match external {
@@ -221,38 +204,31 @@ impl<'a> Decoder<'a, '_> {
             },
         };
         offer.check(self.limits)?;
-        let (payload, before) = match external {
+        let payload = match external {
             true => {
                 let chunk = offer.reply_chunk.ok_or(DecodeError::NoPayload)?;
                 check_whole(chunk.length())?;
-                (ReplyPayload::ReplyChunk, 0)
+                ReplyPayload::ReplyChunk
             }
-            false => {
-                let (inline, before) = self.inline(reader)?;
-                (ReplyPayload::Inline(inline), before)
-            }
+            false => ReplyPayload::Inline(self.inline(reader)?),
         };
-        let reply = Reply {
+        Ok(Reply {
             xid: self.header.xid,
             credits: self.header.credits,
             writes: offer.writes,
             reply_chunk: offer.reply_chunk,
             payload,
-        };
-        Ok((reply, before))
+        })
     }
 
     /// Takes the whole of an RPC message, or the end of one.
-    fn inline(&self, reader: Reader<'a>) -> Result<Placed<Inline<'a>>, DecodeError> {
+    fn inline(&self, reader: Reader<'a>) -> Result<Inline<'a>, DecodeError> {
         let (inline, length) = self.payload(reader)?;
-        let before = match self.arrived {
+        match self.arrived {
             Some(arrived) => arrived.end(length)?,
-            None => {
-                self.check_start(inline.bytes)?;
-                0
-            }
-        };
-        Ok((inline, before))
+            None => self.check_start(inline.bytes)?,
+        }
+        Ok(inline)
     }
 
     /// Takes the Payload stream of this message, which has at least `rdma_rpc_first_word`. Returns
@@ -307,4 +283,16 @@ fn check_inv_handle(
         .chain(chunks.flat_map(|chunk| chunk.segments().map(|segment| segment.handle)));
     let is_named = handle == 0 || handles.any(|other| other == handle);
     is_named.then_some(()).ok_or(DecodeError::InvHandle(handle))
+}
+
+/// Takes what the header of a Call has in front of the lists that version 1 has, too.
+pub(crate) fn pass_to_lists(
+    header: &FixedHeader,
+    reader: &mut Reader<'_>,
+) -> Result<(), DecodeError> {
+    let _inv_handle = reader.word()?;
+    if header.procedure == RDMA2_CALL_EXTERNAL {
+        ReadList::read(reader)?;
+    }
+    Ok(())
 }

@@ -35,6 +35,9 @@ pub(crate) const RDMA2_REPLY_MIDDLE: u32 = 12;
 /// 6.3.10).
 pub(crate) const RDMA2_REPLY_INLINE: u32 = 13;
 
+/// Octets of the header of a fragment that is not the last: the prefix and `rdma_remaining`.
+pub const FRAGMENT_HEADER: usize = FixedHeader::SIZE + 4;
+
 /// Way in which a message conveys an RPC message, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {

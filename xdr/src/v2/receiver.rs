@@ -12,7 +12,8 @@ use crate::{
         },
         decode::{
             Decoder,
-            Received, //
+            Received,
+            Undecoded, //
         },
         header::{
             conveyed,
@@ -31,6 +32,7 @@ use crate::{
     ErrorMessage,
     FixedHeader,
     Limits,
+    Message,
     Rejected, //
 };
 
@@ -80,27 +82,39 @@ impl Receiver {
     /// A message of fewer than 16 octets, the header prefix, is [`DecodeError::Short`]. Octets
     /// behind a header that no Payload stream follows are ignored.
     pub fn receive<'a>(&mut self, bytes: &'a [u8]) -> Result<Received<'a>, Rejected> {
+        Ok(match self.arrive(bytes)? {
+            Received::Message { message, before } => Received::Message {
+                message: self.bounds.decode(bytes, message)?,
+                before,
+            },
+            Received::Fragment(fragment) => Received::Fragment(fragment),
+            Received::Grant(credits) => Received::Grant(credits),
+            Received::Properties { set, last } => Received::Properties { set, last },
+        })
+    }
+
+    /// Receives a message as [`Self::receive`], of which what has chunk lists, or reports an error,
+    /// is still to be decoded. In time that does not depend on a list of chunks.
+    pub fn arrive<'a>(&mut self, bytes: &'a [u8]) -> Result<Received<'a, Undecoded>, Rejected> {
         let mut reader = Reader::new(bytes);
-        let header = FixedHeader::read(&mut reader).map_err(|_| Rejected {
-            header: None,
-            direction: None,
-            reason: DecodeError::Short,
-        })?;
+        let header = FixedHeader::read(&mut reader).map_err(|_| SHORT)?;
         let conveyed = conveyed(header.procedure);
         let received = match conveyed {
-            // The value is that of version 1, and an error is never answered with an error.
-            _ if header.procedure == RDMA2_ERROR => {
-                ErrorMessage::decode_2(&header, &mut reader).map(Received::error)
-            }
+            // The value is that of version 1.
+            _ if header.procedure == RDMA2_ERROR => Ok(Received::Message {
+                message: Undecoded::default(),
+                before: 0,
+            }),
             _ if header.version != VERSION => Err(DecodeError::Version(header.version)),
             Some((direction, form)) => self.rpc(bytes, &header, reader, direction, form),
             None => self.control(&header, reader),
         };
-        received.map_err(|reason| Rejected {
-            header: Some(header),
-            direction: conveyed.map(|(direction, _)| direction),
-            reason,
-        })
+        received.map_err(|reason| rejected(header, reason))
+    }
+
+    /// Returns whether fragments of an RPC message have come, and not its last.
+    pub const fn is_in_message(&self) -> bool {
+        matches!(self.begun, Begun::Message(..))
     }
 
     /// Receives a message that conveys no RPC message.
@@ -108,7 +122,7 @@ impl Receiver {
         &mut self,
         header: &FixedHeader,
         mut reader: Reader<'a>,
-    ) -> Result<Received<'a>, DecodeError> {
+    ) -> Result<Received<'a, Undecoded>, DecodeError> {
         let last = match header.procedure {
             RDMA2_GRANT => return Ok(Received::Grant(header.credits)),
             RDMA2_CONNPROP_MIDDLE => false,
@@ -145,7 +159,7 @@ impl Receiver {
         reader: Reader<'a>,
         direction: Direction,
         form: Form,
-    ) -> Result<Received<'a>, DecodeError> {
+    ) -> Result<Received<'a, Undecoded>, DecodeError> {
         let stream = Stream {
             xid: header.xid,
             direction,
@@ -163,30 +177,19 @@ impl Receiver {
                 return Err(DecodeError::Sequence);
             }
         };
-        let decoder = self.decoder(bytes, header, direction, arrived);
-        let decoded = match form {
-            Form::Middle => decoder.fragment(reader).map(|(fragment, arrived)| {
-                (
-                    Received::Fragment(fragment),
-                    Begun::Message(stream, arrived),
-                )
-            }),
-            Form::Inline | Form::External => {
-                let received = decoder.message(reader, form == Form::External);
-                received.map(|received| (received, Begun::Nothing))
-            }
-        };
-        match decoded {
-            Ok((received, begun)) => {
-                self.begun = begun;
-                Ok(received)
-            }
-            Err(reason) => {
-                self.begun = Begun::Nothing;
-                self.refuse(stream, form);
-                Err(reason)
-            }
+        // Whatever comes of this one: what is wrong with it ends the message.
+        self.begun = Begun::Nothing;
+        if form != Form::Middle {
+            return Ok(Received::Message {
+                message: Undecoded { arrived },
+                before: arrived.map_or(0, |arrived| arrived.octets()),
+            });
         }
+        let decoder = self.bounds.decoder(bytes, header, direction, arrived);
+        let decoded = decoder.fragment(reader);
+        let (fragment, arrived) = decoded.inspect_err(|_| self.refuse(stream, form))?;
+        self.begun = Begun::Message(stream, arrived);
+        Ok(Received::Fragment(fragment))
     }
 
     /// Notes that a message is refused. If it is a fragment others are to come.
@@ -209,6 +212,46 @@ impl Receiver {
         }
         is_rest
     }
+}
+
+/// What is known of a message that has no whole prefix.
+const SHORT: Rejected = Rejected {
+    header: None,
+    direction: None,
+    reason: DecodeError::Short,
+};
+
+/// Returns what is known of a message that [`Receiver::arrive`] has refused for that reason.
+pub fn rejected_on_arrival(message: &[u8], reason: DecodeError) -> Rejected {
+    FixedHeader::peek(message).map_or(SHORT, |header| rejected(header, reason))
+}
+
+fn rejected(header: FixedHeader, reason: DecodeError) -> Rejected {
+    Rejected {
+        header: Some(header),
+        direction: conveyed(header.procedure).map(|(direction, _)| direction),
+        reason,
+    }
+}
+
+impl Bounds {
+    /// Decodes a message that has arrived where it may, as [`Receiver::arrive`] said.
+    pub fn decode<'a>(
+        &self,
+        bytes: &'a [u8],
+        undecoded: Undecoded,
+    ) -> Result<Message<'a>, Rejected> {
+        let mut reader = Reader::new(bytes);
+        let header = FixedHeader::read(&mut reader).map_err(|_| SHORT)?;
+        let decoded = match conveyed(header.procedure) {
+            Some((direction, form)) => self
+                .decoder(bytes, &header, direction, undecoded.arrived)
+                .message(reader, form == Form::External),
+            // An error is never answered with an error.
+            None => ErrorMessage::decode_2(&header, &mut reader).map(Message::Error),
+        };
+        decoded.map_err(|reason| rejected(header, reason))
+    }
 
     /// Returns the decoder of an RPC message, or of a part of one behind what `arrived` before.
     fn decoder<'a, 'l>(
@@ -218,10 +261,9 @@ impl Receiver {
         direction: Direction,
         arrived: Option<Arrived>,
     ) -> Decoder<'a, 'l> {
-        let bounds = &self.bounds;
         let (limits, octets) = match direction {
-            Direction::Call => (&bounds.calls, bounds.call_octets),
-            Direction::Reply => (&bounds.replies, bounds.reply_octets),
+            Direction::Call => (&self.calls, self.call_octets),
+            Direction::Reply => (&self.replies, self.reply_octets),
         };
         Decoder {
             bytes,
@@ -230,7 +272,7 @@ impl Receiver {
             limits,
             longest: Longest {
                 octets,
-                fragments: bounds.fragments,
+                fragments: self.fragments,
             },
             arrived,
         }

@@ -6,7 +6,7 @@
 
 use xdr::{
     encode_done,
-    header_size,
+    lists_size,
     peek_done,
     v2,
     Call,
@@ -30,6 +30,8 @@ use xdr::{
     Role,
     RpcPrefix,
     Segment,
+    Version,
+    MIN_HEADER,
     RDMA_NOMSG, //
 };
 
@@ -119,12 +121,14 @@ pub fn reply_to_offer(
     let len = offer
         .encode_reply(buffer, words[0], words[1], written, place)
         .ok()?;
-    (len == offer.header_size() && offer.writes.segment_count() != 0).then_some(len)
+    (len == MIN_HEADER.saturating_add(offer.returned_size(Version::One))
+        && offer.writes.segment_count() != 0)
+        .then_some(len)
 }
 
 #[no_mangle]
 pub fn size(read: usize, writes: &[usize], reply: Option<usize>) -> usize {
-    header_size(read, writes.iter().copied(), reply)
+    lists_size(read, writes.iter().copied(), reply)
 }
 
 #[no_mangle]
@@ -180,7 +184,7 @@ pub fn done(buffer: &mut [u8], bytes: &[u8]) -> Option<usize> {
 pub fn receive(receiver: &mut v2::Receiver, bytes: &[u8], bounds: &v2::Bounds) -> Option<u32> {
     match receiver.receive(bytes) {
         Ok(v2::Received::Message { message, before }) => match message {
-            Message::Call(call) => Some(call.inv_handle.wrapping_add(before)),
+            Message::Call(call) => Some(call.inv_handle?.wrapping_add(before)),
             Message::Reply(reply) => Some(reply.credits),
             Message::Error(error) => Some(error.xid),
         },
@@ -234,13 +238,15 @@ pub fn split(payload: u32, rooms: [u32; 2], visit: fn(u32, u32)) -> Option<u32> 
 }
 
 #[no_mangle]
-pub fn flow(credits: &mut v2::Credits, value: u32, advertised: u32) -> Option<u32> {
+pub fn flow(credits: &mut v2::Credits, bytes: &[u8], value: u32, advertised: u32) -> Option<u32> {
     credits.receive(value, value & 1 == 0).ok()?;
-    credits.count_received();
-    if credits.owes_grant(advertised, value) {
-        return credits.send_grant(advertised);
+    credits.arrive(bytes).ok()?;
+    let grants = credits.owes_grant(advertised, value) && credits.take_for_grant();
+    if grants || credits.take(credits.most()) {
+        return Some(credits.tell(advertised));
     }
-    credits.send(advertised).or(Some(credits.available()))
+    credits.put(1);
+    Some(credits.available())
 }
 
 /// What the test has to find, to show that it finds anything.

@@ -35,7 +35,9 @@ use xdr::{
     ReplyPlace,
     ReturnError,
     Role,
-    Segment, //
+    Segment,
+    Version,
+    MIN_HEADER, //
 };
 
 use model::{
@@ -361,7 +363,7 @@ proptest! {
         let long = long.map(|part| some(part, offer.reply_chunk.map_or(0, |c| c.length())));
         let expected = encode_reply(&offer, &written, long);
         let place = long.map_or(ReplyPlace::Inline, ReplyPlace::ReplyChunk);
-        let size = offer.header_size();
+        let size = MIN_HEADER + offer.returned_size(Version::One);
         let mut buffer = vec![0; size + 4];
         let len = offer.encode_reply(&mut buffer, 1, 2, written.iter().copied(), place).ok();
         prop_assert_eq!(len.map(|len| &buffer[..len]), expected.as_deref());

@@ -29,6 +29,7 @@ const SIZES: QpSizes = QpSizes {
     max_rdma_ctxs: 0,
     max_reads: 0,
     max_regs: 0,
+    more_sends: 0,
     region_pages: 0,
     sg_gaps: false,
 };

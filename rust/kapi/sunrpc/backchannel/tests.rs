@@ -74,7 +74,7 @@ mod suite {
         let bare = Bare::new()?;
         let xprt = bare.xprt();
         let backchannel = KBox::pin_init(Backchannel::new(), GFP_KERNEL)?;
-        let receive = || backchannel.receive(xprt, 1, &[0; 4], 0);
+        let receive = || backchannel.receive(xprt, 1, [&[0; 4][..]], 0);
         claim(receive() == Ok(false), "closed before setup")?;
 
         backchannel.setup(SLOTS)?;

@@ -93,7 +93,7 @@ impl Buffer {
     }
 
     fn receive(&mut self, message: &[u8]) -> Result<usize> {
-        self.room().receive(message)
+        self.room().receive([message])
     }
 
     /// All memory, with the room in it: for each byte, whether it is a part of that.

@@ -106,7 +106,11 @@ impl<'a> SvcRqst<'a> {
     /// Ends the RPC of a Call in the reverse direction that was sent, if it still waits, with the
     /// Reply or an error. Of a Reply that is longer than there is room what fits is passed on: the
     /// client does not answer again.
-    pub(crate) fn end_reverse(&mut self, xid: u32, reply: Result<&[u8]>) {
+    pub(crate) fn end_reverse<'m>(
+        &mut self,
+        xid: u32,
+        reply: Result<impl IntoIterator<Item = &'m [u8]>>,
+    ) {
         self.reverse.with(|xprt| {
             // SAFETY: The transport is one of `ReverseOps`, whose state of an RPC is `NoState`.
             if let Ok(rqst) = unsafe { PinnedRqst::<NoState>::find(xprt, xid) } {

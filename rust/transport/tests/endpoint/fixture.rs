@@ -5,22 +5,26 @@
 use crate::{
     kapi::{
         ib::{
-            QpSizes,
-            Received, //
+            QpSizes, //
         },
         page::ExtentIter,
         sys::memalloc::MemoryScope,
         trace::TaskId, //
     },
     transport::{
+        endpoint::Arrival,
         plan::Plan,
         tests::{
             endpoint::*, //
             flow,
+            NOTHING,
         },
     },
 };
-use xdr::Role;
+use xdr::{
+    v2::Bounds,
+    Role, //
+};
 
 /// For whom it is.
 pub(super) fn nobody() -> TaskId {
@@ -41,6 +45,7 @@ pub(super) const PLAN: Plan = Plan {
         max_rdma_ctxs: 0,
         max_reads: 0,
         max_regs: 3,
+        more_sends: 0,
         region_pages: 8,
         sg_gaps: false,
     },
@@ -130,7 +135,16 @@ impl Handler for Listener {
         Some(MemoryScope::enter(false))
     }
 
-    fn received(&self, qp: &Endpoint<Self>, message: Received<'_>) {
+    fn bounds(&self) -> &Bounds {
+        &NOTHING
+    }
+
+    fn broken(&self, _: &Endpoint<Self>) {}
+
+    fn received(&self, qp: &Endpoint<Self>, arrival: Arrival<'_>) {
+        let Arrival::Message(message, _) = arrival else {
+            return;
+        };
         let key = message.take_invalidated().map(|key| key.rkey());
         // It is told once.
         let key = key.filter(|_| message.take_invalidated().is_none());

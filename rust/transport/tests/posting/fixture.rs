@@ -8,17 +8,21 @@ use crate::{
             fake::Pages,
             Invalidated,
             QpSizes,
-            Received,
             TransferKind, //
         },
         trace::TaskId, //
     },
-    transport::tests::{
-        flow,
-        posting::*, //
+    transport::{
+        endpoint::Arrival,
+        tests::{
+            flow,
+            posting::*,
+            NOTHING, //
+        },
     },
 };
 use xdr::{
+    v2::Bounds,
     Role,
     Segment, //
 };
@@ -47,7 +51,13 @@ impl Handler for Keeper {
     type Cm = Silent;
     const ROLE: Role = Role::Requester;
 
-    fn received(&self, _: &Endpoint<Self>, _: Received<'_>) {}
+    fn bounds(&self) -> &Bounds {
+        &NOTHING
+    }
+
+    fn broken(&self, _: &Endpoint<Self>) {}
+
+    fn received(&self, _: &Endpoint<Self>, _: Arrival<'_>) {}
 
     fn invalidated(&self, _: &Endpoint<Self>, cookie: u32, _: Option<Invalidated>) {
         let _ = self.cookies.lock().push(cookie, GFP_ATOMIC);
@@ -92,6 +102,7 @@ impl Bench {
                 max_rdma_ctxs: 2 * slots,
                 max_reads: slots,
                 max_regs: registrations,
+                more_sends: 0,
                 region_pages: 1,
                 sg_gaps: false,
             },

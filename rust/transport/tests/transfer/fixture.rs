@@ -2,10 +2,15 @@
 
 //! A responder over a device without hardware, and what it tells its user.
 
-use crate::transport::tests::{
-    flow,
-    transfer::*, //
+use crate::transport::{
+    endpoint::Arrival,
+    tests::{
+        flow,
+        transfer::*,
+        NOTHING, //
+    },
 };
+use xdr::v2::Bounds;
 
 pub(super) const FLUSHED: u32 = numbers::FLUSHED;
 pub(super) const BROKEN: u32 = numbers::REMOTE_ACCESS;
@@ -25,6 +30,7 @@ pub(super) const PLAN: Plan = Plan {
         max_rdma_ctxs: 8,
         max_reads: 2,
         max_regs: 4,
+        more_sends: 0,
         region_pages: 2,
         sg_gaps: false,
     },
@@ -68,7 +74,16 @@ impl Handler for Keeper {
     type Cm = Silent;
     const ROLE: Role = Role::Responder;
 
-    fn received(&self, _: &Endpoint<Self>, message: Received<'_>) {
+    fn bounds(&self) -> &Bounds {
+        &NOTHING
+    }
+
+    fn broken(&self, _: &Endpoint<Self>) {}
+
+    fn received(&self, _: &Endpoint<Self>, arrival: Arrival<'_>) {
+        let Arrival::Message(message, _) = arrival else {
+            return;
+        };
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
     }
 

@@ -131,6 +131,7 @@ pub fn check_grants() -> Check {
     require(!one.owes_grant(1, 1), "a GRANT alone")?;
     require(one.owes_grant(2, 1), "two Receives")?;
     check_told()?;
+    check_put()?;
     check_least()
 }
 
@@ -176,4 +177,24 @@ fn check_told() -> Check {
     require(credits.send(5) == Some(12), "seven received, five Receives")?;
     credits.count_received();
     require(!credits.owes_grant(5, 1), "four are left")
+}
+
+/// Checks that the credit of a message that is not sent is there again.
+fn check_put() -> Check {
+    let mut credits = Credits::new();
+    require(credits.most() == 1, "one credit")?;
+    require(!credits.take(2), "not for two messages")?;
+    require(credits.take(1) && !credits.take(1), "one credit")?;
+    require(credits.may_grant(), "a GRANT beside it")?;
+    credits.put(1);
+    require(credits.available() == 1, "it is there again")?;
+    require(
+        credits.take_for_grant() && credits.take_for_grant(),
+        "a GRANT beside a GRANT",
+    )?;
+    require(!credits.may_grant(), "and none beside that")?;
+    require(credits.receive(7, false).is_ok(), "seven in all")?;
+    require(credits.most() == 5 && credits.take(5), "five more")?;
+    require(credits.receive(8, false).is_ok(), "one more")?;
+    require(credits.most() == 5, "five were the most")
 }

@@ -91,7 +91,10 @@ fn check_external() -> Check {
     let read = reads.next().ok_or("a Read chunk")?;
     require(read.position() == 200 && read.length() == 512, "Read chunk")?;
     require(reads.next().is_none(), "the Call chunk is no Read chunk")?;
-    require(call.inv_handle == 0x6666_6666, "a handle of the Call chunk")?;
+    require(
+        call.inv_handle == Some(0x6666_6666),
+        "a handle of the Call chunk",
+    )?;
     let Ok(Received::Message {
         message: Message::Reply(reply),
         ..

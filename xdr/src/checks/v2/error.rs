@@ -57,10 +57,11 @@ pub fn check_errors() -> Check {
     ];
     require(named.len() == vectors::ERRORS.len(), "a vector of each")?;
     for (bytes, error) in vectors::ERRORS.iter().zip(named) {
-        let Ok(Received::Message {
+        let received = first(bytes).map_err(|_| "an error")?;
+        let Received::Message {
             message: Message::Error(found),
             ..
-        }) = first(bytes)
+        } = received
         else {
             return Err("an error");
         };
@@ -68,7 +69,7 @@ pub fn check_errors() -> Check {
         require(found.credits == 7, "the credits of an error")?;
         let header = FixedHeader::peek(bytes).ok_or("a prefix")?;
         let mut space = [0; 28];
-        let length = reencode(&header, &Received::error(found), &mut space);
+        let length = reencode(&header, &received, &mut space);
         require(length == Ok(bytes.len()), "the length of an error")?;
         require(space.starts_with(bytes), "the octets of an error")?;
         for end in 16..bytes.len() {

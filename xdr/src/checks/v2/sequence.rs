@@ -22,7 +22,9 @@ use crate::{
 /// Returns a receiver that has the first fragment of a Call.
 fn continued() -> Result<Receiver, &'static str> {
     let mut receiver = Receiver::new(BOUNDS);
+    require(!receiver.is_in_message(), "nothing has come")?;
     accepts_next(&mut receiver, vectors::FIRST_FRAGMENT, "a first fragment")?;
+    require(receiver.is_in_message(), "more is to come")?;
     Ok(receiver)
 }
 

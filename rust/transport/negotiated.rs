@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the ends of a connection know of each other: the version that they speak, and the sizes of
+//! their messages.
+
+#[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
+#[path = "../../kunit/negotiation.rs"]
+mod tests;
+
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
+use xdr::{
+    peek_err_vers,
+    v2::{
+        Properties,
+        ReverseSupport, //
+    },
+    FixedHeader,
+    Role,
+    Version, //
+};
+
+/// Bytes of all messages together that bring the properties of a peer.
+pub(crate) const PROPERTY_OCTETS: u32 = 16 << 10;
+
+/// The value of a version that is not known yet.
+const OPEN: u32 = 0;
+
+/// What the ends of a connection know of each other.
+pub(crate) struct Negotiated {
+    /// The highest version that this end may speak.
+    highest: Version,
+    /// The number of the version, or [`OPEN`].
+    version: Atomic<u32>,
+    /// Bytes of the longest message that this end sends, and receives (RFC 8166, section 3.3.3).
+    send: Atomic<u32>,
+    receive: Atomic<u32>,
+    /// The same of a Reply to a Call that offers no Reply chunk.
+    unoffered: Atomic<u32>,
+    /// The peer takes Calls in the reverse direction.
+    takes_reverse: Atomic<bool>,
+}
+
+/// The inline thresholds of a connection, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Inline {
+    /// The longest message that this end sends.
+    pub(crate) send: u32,
+    /// The longest message that it receives.
+    pub(crate) receive: u32,
+    /// The longest Reply that it sends if no Reply chunk was offered.
+    pub(crate) unoffered: u32,
+}
+
+impl Negotiated {
+    /// Creates the state of a new connection of that version, or of one that is not known yet.
+    pub(super) fn new(version: Option<Version>) -> Self {
+        // The default of RFC 8166, section 3.3.3.
+        let least = || Atomic::new(1024);
+        Self {
+            highest: version.unwrap_or(Version::Two),
+            version: Atomic::new(version.map_or(OPEN, Version::number)),
+            send: least(),
+            receive: least(),
+            unoffered: least(),
+            // As far as version 1 says it.
+            takes_reverse: Atomic::new(true),
+        }
+    }
+
+    /// Returns the version; none if it is not known yet.
+    #[inline]
+    pub(super) fn version(&self) -> Option<Version> {
+        match self.version.load(Relaxed) {
+            OPEN => None,
+            number if number == Version::Two.number() => Some(Version::Two),
+            _ => Some(Version::One),
+        }
+    }
+
+    /// Notes the version.
+    pub(super) fn settle(&self, version: Version) {
+        self.version.store(version.number(), Relaxed);
+    }
+
+    /// Returns the highest version that this end may speak.
+    pub(super) fn highest(&self) -> Version {
+        self.highest
+    }
+
+    /// Returns whether the peer takes Calls in the reverse direction.
+    pub(super) fn takes_reverse(&self) -> bool {
+        self.takes_reverse.load(Relaxed)
+    }
+
+    /// Sets the sizes by the properties of both ends (section 4.2.2 of the draft).
+    pub(super) fn apply(&self, own: &Properties, theirs: &Properties) {
+        let takes_reverse = theirs.reverse != ReverseSupport::None;
+        self.takes_reverse.store(takes_reverse, Relaxed);
+        let send = own.max_send.min(theirs.min_receive);
+        self.set_inline(&Inline {
+            send,
+            receive: theirs.max_send.min(own.min_receive),
+            unoffered: send,
+        });
+    }
+
+    /// Returns the inline thresholds.
+    #[inline]
+    pub(super) fn inline(&self) -> Inline {
+        Inline {
+            send: self.send.load(Relaxed),
+            receive: self.receive.load(Relaxed),
+            unoffered: self.unoffered.load(Relaxed),
+        }
+    }
+
+    pub(super) fn set_inline(&self, inline: &Inline) {
+        self.send.store(inline.send, Relaxed);
+        self.receive.store(inline.receive, Relaxed);
+        self.unoffered.store(inline.unoffered, Relaxed);
+    }
+}
+
+/// Returns the version that the first message to an end of that role speaks of: its own, or that
+/// which it wants. None if it is neither, so that the version stays open.
+pub(super) fn first(to: Role, message: &[u8]) -> Option<Version> {
+    if let (Role::Requester, Some((low, high))) = (to, peek_err_vers(message)) {
+        return (low..=high)
+            .contains(&Version::One.number())
+            .then_some(Version::One);
+    }
+    let number = FixedHeader::peek(message)?.version;
+    let spoken = [Version::One, Version::Two]
+        .into_iter()
+        .find(|v| v.number() == number);
+    // A server that speaks version 1 has not understood what this end has begun with.
+    spoken.filter(|version| to == Role::Responder || *version == Version::Two)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The version of a connection, and the sizes of its messages.
+//!
+//! A client that may speak version 2 begins with its properties, and goes by the answer. A server
+//! goes by the first message that it receives (sections 4.3 and 6.3.4 of the draft).
+
+use crate::{
+    kapi::ib::Received,
+    transport::{
+        continued::Kept,
+        endpoint::{
+            Arrival,
+            Endpoint,
+            Handler, //
+        },
+        flow::charge::Charge,
+        negotiated::{
+            first,
+            Inline, //
+        },
+        send_buffer::Purpose, //
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    v2::{
+        self,
+        Properties,
+        Undecoded, //
+    },
+    Direction,
+    FixedHeader,
+    RdmaError,
+    Role,
+    Version, //
+};
+
+impl<H: Handler> Endpoint<H> {
+    /// Returns the version of the connection: 1 as long as it is not known.
+    #[inline]
+    pub(crate) fn version(&self) -> Version {
+        self.negotiated().version().unwrap_or_default()
+    }
+
+    /// Returns whether a Call of the transport is the first exchange of the connection. In version
+    /// 2 that of the properties is.
+    pub(crate) fn begins_with_call(&self) -> bool {
+        self.version() == Version::One
+    }
+
+    /// Returns whether Replies may be pulled: continued messages take the place of that in version
+    /// 2.
+    #[inline]
+    pub(crate) fn may_pull(&self) -> bool {
+        self.version() == Version::One
+    }
+
+    /// Sets the inline thresholds, when the connection is up.
+    pub(crate) fn set_inline(&self, inline: &Inline) {
+        self.negotiated().set_inline(inline);
+    }
+
+    /// Returns whether the peer takes Calls in the reverse direction (section 4.6.3 of the draft).
+    pub(crate) fn takes_reverse_calls(&self) -> bool {
+        self.negotiated().takes_reverse()
+    }
+
+    /// Returns the inline thresholds.
+    #[inline]
+    pub(crate) fn inline(&self) -> Inline {
+        self.negotiated().inline()
+    }
+
+    /// Returns the bytes of the longest Payload stream without chunks, of a message in that
+    /// direction, within a threshold.
+    #[inline]
+    pub(crate) fn longest_inline(&self, direction: Direction, threshold: u32) -> usize {
+        let header = self.version().plain_size(direction);
+        (threshold as usize).saturating_sub(header)
+    }
+
+    /// Sets the range of versions in an error that tells it.
+    pub(super) fn tell_versions(&self, error: &mut RdmaError) {
+        if let RdmaError::Version { high, .. } = error {
+            *high = self.negotiated().highest().number();
+        }
+    }
+
+    /// Takes a received message in.
+    #[inline]
+    pub(super) fn take_in(&self, message: Received<'_>) {
+        match self.negotiated().version() {
+            Some(Version::One) => {
+                let arrival = Arrival::Message(message, Undecoded::default());
+                self.handler().received(self, arrival);
+            }
+            version => self.take_in_2(version, message),
+        }
+    }
+
+    /// Takes a message in on a connection that speaks version 2, or may come to that.
+    fn take_in_2(&self, version: Option<Version>, message: Received<'_>) {
+        let version = version.or_else(|| self.settle(message.bytes()));
+        match (version, H::ROLE) {
+            (Some(Version::Two), _) => (),
+            // Its ERR_VERS has said what it has to say.
+            (Some(Version::One), Role::Requester) => {
+                return self.handler().received(self, Arrival::Taken(message));
+            }
+            (None, Role::Requester) => return self.handler().broken(self),
+            (Some(Version::One) | None, Role::Responder) => {
+                let arrival = Arrival::Message(message, Undecoded::default());
+                return self.handler().received(self, arrival);
+            }
+        }
+        let arrived = self.lock().flow.arrive(message.bytes());
+        let Ok(arrived) = arrived else {
+            return self.handler().broken(self);
+        };
+        let is_grant = matches!(arrived, Ok(v2::Received::Grant(_)));
+        let arrival = match arrived {
+            Err(rejected) => {
+                // Outside of the lock.
+                drop(self.take_kept(true));
+                Arrival::Refused(message, rejected)
+            }
+            Ok(v2::Received::Message {
+                message: whole,
+                before: 0,
+            }) => Arrival::Message(message, whole),
+            Ok(v2::Received::Message { message: end, .. }) => {
+                match KBox::new(self.take_kept(false), GFP_NOWAIT) {
+                    Ok(kept) => Arrival::End(message, end, kept),
+                    // There is no memory for a list of them.
+                    Err(_) => return self.handler().broken(self),
+                }
+            }
+            Ok(v2::Received::Properties { set, .. }) => {
+                let theirs = self.lock().flow.learn(&set);
+                self.negotiated().apply(&self.properties(), &theirs);
+                Arrival::Taken(message)
+            }
+            Ok(v2::Received::Grant(_)) => Arrival::Taken(message),
+            Ok(v2::Received::Fragment(_)) => {
+                let kept = self.lock().flow.keep(message.keep());
+                if kept.is_err() {
+                    return self.handler().broken(self);
+                }
+                Arrival::Kept
+            }
+        };
+        self.handler().received(self, arrival);
+        // It may have brought credits.
+        self.make_room();
+        // A responder answers most messages.
+        if is_grant || H::ROLE == Role::Requester {
+            self.grant_if_owed();
+        }
+    }
+
+    /// Takes the fragments of the message that the peer has begun; if that is `stale`, only where
+    /// it was refused.
+    pub(super) fn take_kept(&self, stale: bool) -> Kept {
+        self.lock().flow.take_kept(stale)
+    }
+
+    /// Settles the version by the first message. None if it stays open.
+    fn settle(&self, message: &[u8]) -> Option<Version> {
+        let version = first(H::ROLE, message)?;
+        self.lock().flow.settle(version);
+        self.negotiated().settle(version);
+        if version == Version::Two {
+            let theirs = Properties::default();
+            self.negotiated().apply(&self.properties(), &theirs);
+        }
+        self.handler()
+            .negotiated(self, FixedHeader::peek(message)?.xid);
+        Some(version)
+    }
+
+    /// Returns the properties of this end.
+    fn properties(&self) -> Properties {
+        let (plan, calls) = (self.plan(), &self.handler().bounds().calls);
+        Properties {
+            max_send: plan.send_size as u32,
+            min_receive: plan.receive_size as u32,
+            segment_bytes: calls.read_chunk_bytes,
+            segments: calls.chunk_segments as u32,
+            reverse: H::REVERSE,
+        }
+    }
+
+    /// Begins the connection with the properties of this end, for a requester. May sleep.
+    pub(crate) fn offer_version_2(&self, xid: u32) -> Result {
+        let mut buffer = self.send_buffer(Purpose::Message)?;
+        buffer.properties(Charge::Taken, xid, &self.properties())?;
+        if !self.lock().flow.take_message() {
+            return Err(ENOTCONN);
+        }
+        buffer.send(0)
+    }
+
+    /// Answers with the properties of this end, for a responder. May sleep.
+    pub(crate) fn send_properties(&self, xid: u32) -> Result {
+        let mut buffer = self.send_buffer(Purpose::Message)?;
+        buffer.properties(Charge::AtPost, xid, &self.properties())?;
+        buffer.send(0)
+    }
+
+    /// Sends a GRANT, if the peer is owed one that no other message tells. Does not sleep; without
+    /// a buffer it is sent when the next message comes.
+    pub(crate) fn grant_if_owed(&self) {
+        let begun = self.lock().flow.begin_grant(self.posted_receives());
+        if !begun {
+            return;
+        }
+        let sent = self.send_buffer(Purpose::Queued).and_then(|mut buffer| {
+            buffer.grant()?;
+            buffer.send(0)
+        });
+        if sent.is_err() {
+            self.lock().flow.not_granted();
+        }
+    }
+}

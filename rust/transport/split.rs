@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! RPC messages that are sent in several messages (Message Continuation, section 6.6.2 of the
+//! draft), in one chain. In version 1 there is always one.
+
+use crate::transport::{
+    continued::{
+        MOST_FRAGMENTS,
+        MOST_MESSAGES, //
+    },
+    endpoint::{
+        Endpoint,
+        Handler, //
+    },
+    header::Direction,
+    send_buffer::{
+        Purpose,
+        SendBuffer, //
+    },
+};
+use kernel::prelude::*;
+use xdr::{
+    v2::{
+        Fragments,
+        FRAGMENT_HEADER, //
+    },
+    Role, //
+};
+
+impl<H: Handler> Endpoint<H> {
+    /// Returns whether RPC messages may be continued over several messages.
+    pub(crate) fn may_continue(&self) -> bool {
+        self.fragment_rooms(0).is_some()
+    }
+
+    /// Returns the bytes of the longest Payload stream of a message without chunks, in as many
+    /// messages of a threshold as there may be.
+    pub(crate) fn longest_message(&self, direction: Direction, threshold: u32) -> usize {
+        let fragments = match self.may_continue() {
+            true => MOST_FRAGMENTS * (threshold as usize).saturating_sub(FRAGMENT_HEADER),
+            false => 0,
+        };
+        fragments + self.longest_inline(direction, threshold)
+    }
+
+    /// Returns how a Payload stream of `len` bytes is split that is too long for one message, whose
+    /// last has a header of `header` bytes. None where it cannot be, or the peer takes fewer
+    /// messages.
+    pub(crate) fn split(&self, header: usize, len: usize) -> Option<Fragments> {
+        let (last, each) = self.fragment_rooms(header)?;
+        let octets = |len: usize| u32::try_from(len).ok();
+        let fragments = Fragments::new(octets(len)?, octets(each)?, octets(last)?)?;
+        let most = self.lock().flow.most_messages().min(MOST_MESSAGES);
+        (fragments.messages() <= most).then_some(fragments)
+    }
+
+    /// Returns whether there are the credits now for a Call that is split so.
+    pub(crate) fn may_send_now(&self, fragments: &Fragments) -> bool {
+        let more = fragments.messages().saturating_sub(1);
+        self.lock().flow.may_get_more(more)
+    }
+}
+
+impl<H: Handler> SendBuffer<'_, H> {
+    /// Writes a message without chunks, whose Payload stream has `len` bytes that `copy` copies
+    /// from an offset on; in several messages if it is too long for one. Returns the number of
+    /// bytes behind its header. `EMSGSIZE` if it is too long for that, else as
+    /// [`Self::continued`].
+    pub(crate) fn message(
+        &mut self,
+        direction: Direction,
+        xid: u32,
+        len: usize,
+        mut copy: impl FnMut(usize, &mut [u8]) -> Result,
+    ) -> Result<usize> {
+        let endpoint = self.endpoint();
+        let room = self.plain(direction, xid)?;
+        if len <= endpoint.longest_inline(direction, endpoint.inline().send) {
+            copy(0, room.get_mut(..len).ok_or(EMSGSIZE)?)?;
+            return Ok(len);
+        }
+        let fragments = endpoint.split(self.header_len(), len).ok_or(EMSGSIZE)?;
+        self.continued(direction, xid, fragments, copy)
+    }
+
+    /// Splits a Payload stream, whose last message this is: its header is written. `copy` copies
+    /// the bytes from an offset of the stream on. Returns the number of bytes behind the header.
+    /// May sleep where a buffer for a [`Purpose::Message`] does.
+    ///
+    /// `EAGAIN` when there are too few credits for a Call, or buffers.
+    pub(crate) fn continued(
+        &mut self,
+        direction: Direction,
+        xid: u32,
+        mut fragments: Fragments,
+        mut copy: impl FnMut(usize, &mut [u8]) -> Result,
+    ) -> Result<usize> {
+        let more = fragments.messages().saturating_sub(1);
+        let endpoint = self.endpoint();
+        // Its sender has the credit of one message.
+        let taken = direction == Direction::Call;
+        if taken && !endpoint.lock().flow.get_more(more) {
+            return Err(EAGAIN);
+        }
+        // As in `Endpoint::transfer`: tasks that free memory may wait for what a requester sends.
+        let flags = match H::ROLE {
+            Role::Requester => GFP_NOWAIT,
+            Role::Responder => GFP_KERNEL,
+        };
+        let mut fill = || {
+            self.message.fragments.reserve(more as usize, flags)?;
+            let mut at = 0;
+            for (length, remaining) in fragments.by_ref() {
+                let length = length as usize;
+                let mut fragment = endpoint.send_buffer(Purpose::Message)?;
+                let room = fragment.fragment(direction, xid, remaining)?;
+                copy(at, room.get_mut(..length).ok_or(EMSGSIZE)?)?;
+                at += length;
+                let fragment = fragment.into_fragment(length).ok_or(EINVAL)?;
+                self.message.fragments.push(fragment, flags)?;
+            }
+            let left = fragments.left() as usize;
+            copy(at, self.room().get_mut(..left).ok_or(EMSGSIZE)?)?;
+            Ok(left)
+        };
+        fill().inspect_err(|_| {
+            if taken {
+                endpoint.lock().flow.put_messages(more);
+            }
+        })
+    }
+}
