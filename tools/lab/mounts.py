@@ -58,6 +58,8 @@ class Plan:
     arm64: tuple[str, ...] = ()
     # Whether the server's files are on a disk.
     disk: bool = False
+    # The highest version of RPC-over-RDMA that our modules speak.
+    protocol: int = 1
 
     @property
     def name(self) -> str:
@@ -70,7 +72,8 @@ class Plan:
         if len(self.arm64) == 1:
             machines += f" {self.arm64[0]}"
         disk = " disk" if self.disk else ""
-        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}"
+        protocol = " version 2" if self.protocol == 2 else ""
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}{protocol}"
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,8 @@ def cells() -> list[Worker]:
     smoke = mount_tests.SMOKE
     client = Worker(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.SECOND["4.2"], protocol=2),
+        Plan("rxe", "3", OURS, OURS, mount_tests.SECOND["3"], protocol=2),
         *(Plan("rxe", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
@@ -192,6 +197,7 @@ def cells() -> list[Worker]:
     server = Worker(server_debugged(), [
         Plan("siw", "3", OURS, OURS, [test for test in mount_tests.FULL["3"] if test not in mount_tests.WAITING]),
         Plan("siw", None, OURS, OURS, [requester.FORGING]),
+        Plan("siw", "4.2", OURS, OURS, mount_tests.SECOND_SHORT["4.2"], protocol=2),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
         *(Plan("rxe", version, OURS, OURS, smoke[version]) for version in ("3", "4.0", "4.1")),
         Plan("rxe", None, OURS, OURS, requester.tests(kernels.debug())),
@@ -350,9 +356,10 @@ def _run_worker(results: Results, worker: Worker, tell: Callable[[Outcome], None
                 with progress.step(f"{plan.name}: {len(plan.tests)} tests"):
                     rdma = devices.named(plan.device)
                     guests.load(rdma, plan.server, plan.client)
+                    guests.speak(plan.protocol, plan.protocol)
                     if plan.security != NO_SECURITY:
                         guests.begin_kerberos()
-                    cell = Cell(guests, rdma, plan.version, plan.server, plan.client, plan.security)
+                    cell = Cell(guests, rdma, plan.version, plan.server, plan.client, plan.security, plan.protocol)
                     whole = _cell(results, cell, plan)
             except (progress.Failure, OSError) as error:
                 failure = error if isinstance(error, progress.Failure) else progress.Failure(str(error))

@@ -86,6 +86,9 @@ class Pair:
         self._device: Device | None = None
         self._serves = False
         self._kerberos = False
+        # Of RPC-over-RDMA, which our modules speak.
+        # The highest version that our module speaks at each end.
+        self._versions = dict.fromkeys((SERVER.name, CLIENT.name), 1)
         try:
             self.server = self._start(SERVER, setup.server)
             self._await_link()
@@ -133,6 +136,19 @@ class Pair:
             self.server.must("/lab/nfs-server", 120)
             self._serves = True
         self.prove_modules()
+
+    def speak(self, server: int, client: int) -> None:
+        """Have our modules speak RPC-over-RDMA up to these versions on new connections, also where they are inserted later."""
+        wanted = {SERVER.name: server, CLIENT.name: client}
+        changed = [machine for machine in self.machines if wanted[machine.role.name] != self._versions[machine.role.name]]
+        self._versions = wanted
+        for machine in changed:
+            self._tell_version(machine)
+
+    def _tell_version(self, machine: Machine) -> None:
+        knob = {SERVER.name: "svc_rdma/max_version", CLIENT.name: "rdma_max_version"}[machine.role.name]
+        if self.modules.get(machine.role.name) == OURS:
+            machine.must(f"echo {self._versions[machine.role.name]} > /proc/sys/sunrpc/{knob}")
 
     def begin_kerberos(self) -> None:
         """Set up a realm, with the server as its KDC.
@@ -200,6 +216,8 @@ class Pair:
             self.resources_before[name] = self.resources(machine)
             machine.must(f"/lab/insert-module {whose}")
             self.modules[name] = whose
+            if self._versions[machine.role.name] != 1:
+                self._tell_version(machine)
 
     def _remove(self, machine: Machine) -> None:
         if self.modules[machine.role.name] is not None:

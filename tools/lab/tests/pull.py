@@ -39,8 +39,8 @@ USERS, USERS_OF_4 = "getfacl -n {} | sed -n 's/^user:\\([1-9][0-9]*\\):.*/\\1/p'
 
 
 def can(cell: Cell) -> bool:
-    """Whether both ends know of it."""
-    return cell.client_module == OURS and cell.server_module == OURS
+    """Whether both ends know of it; version 2 continues a long Reply instead."""
+    return cell.client_module == OURS and cell.server_module == OURS and cell.protocol == 1
 
 
 @contextlib.contextmanager

@@ -1,0 +1,42 @@
+"""Which version of RPC-over-RDMA two ends come to speak."""
+
+import itertools
+import re
+from pathlib import Path
+
+import progress
+from guests.cell import FEW_SIZES, Cell
+from guests.pair import OURS
+from judges import referee
+
+VERSIONS = (1, 2)
+# What the referee writes of a message: one of version 2 has a name.
+MESSAGE = re.compile(r"(?:client|server): (?:RDMA2_(?P<name>\w+)|version 1), ")
+REFUSED = ["CONNPROP_FINAL", "ERROR"]
+# A mount, a file, and an end make more than these.
+LEAST_MESSAGES = 20
+
+
+def agreed(cell: Cell) -> None:
+    """Whatever each end may speak, they come to the highest version that both do. No message is of another, but the first of
+    a client that may speak version 2, and the error that refuses it. The in-tree module speaks version 1."""
+    server_may, client_may = (VERSIONS if whose == OURS else VERSIONS[:1] for whose in (cell.server_module, cell.client_module))
+    with progress.undoing(lambda: cell.guests.speak(cell.protocol, cell.protocol)):
+        for server, client in itertools.product(server_may, client_may):
+            cell.guests.speak(server, client)
+            with cell.captured() as path, cell.mounted():
+                cell.written("version", FEW_SIZES)
+            _must_speak(path, server, client)
+
+
+def _must_speak(path: Path, server: int, client: int) -> None:
+    messages = [found["name"] or "" for line in referee.text_of(path).splitlines() if (found := MESSAGE.match(line))]
+    if len(messages) < LEAST_MESSAGES:
+        raise progress.Failure(f"only {len(messages)} messages in {path}")
+    agreed_on = min(server, client)
+    of_2 = [name for name in messages if name]
+    wanted = messages if agreed_on == 2 else REFUSED if client == 2 else []
+    progress.line(f"  server {server}, client {client}: {len(of_2)} of {len(messages)} messages of version 2")
+    if of_2 != wanted or of_2 and of_2[0] != REFUSED[0]:
+        raise progress.Failure(f"where the server may speak {server} and the client {client}, {len(of_2)} of {len(messages)} messages "
+                               f"are of version 2, in {path}")
