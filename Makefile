@@ -92,6 +92,7 @@ help:
 	@echo '                   MUTANTS= takes one file, or rust/ or xdr/src/'
 	@echo '  make try         the shortest way to a mount, for the loop of a developer'
 	@echo '                   CLIENT=ours|c  SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw|dma|...  VERS=3|4.0|4.1|4.2'
+	@echo '                   VERSION=1|2 of RPC-over-RDMA'
 	@echo '  make requester   what no Linux client sends, from a requester of our own: every byte of the answers is compared'
 	@echo '                   SERVER=ours|c  KERNEL=stock|debug  DEVICE=rxe|siw|dma|...'
 	@echo '  make responder   a server of our own does what none should, to a client with our module'
