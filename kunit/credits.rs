@@ -490,7 +490,7 @@ mod suite {
         let mut credits = Bench::new(128)?;
         credits.granted(128);
         post(&mut credits, RECEIVE_BATCH);
-        credits.expect_reverse_calls(RECEIVE_BATCH);
+        credits.expect_more(RECEIVE_BATCH);
         same("wanted", credits.wanted_receives(), None)?;
         claim(credits.get(100), "a Call")?;
         let wanted = 2 * RECEIVE_BATCH + 1;
@@ -522,7 +522,7 @@ mod suite {
     fn too_many_reverse_calls_are_no_overflow() -> Result {
         let mut credits = Bench::new(4)?;
         claim(credits.get(1), "a Call")?;
-        credits.expect_reverse_calls(u32::MAX);
+        credits.expect_more(u32::MAX);
         same("wanted", credits.wanted_receives(), Some(u32::MAX))
     }
 }

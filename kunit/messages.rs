@@ -5,9 +5,16 @@
 //! one.
 
 use super::*;
-use crate::kunit::{
-    claim,
-    same, //
+use crate::{
+    kunit::{
+        claim,
+        same, //
+    },
+    transport::flow::{
+        credits::Credits,
+        grant::Grant,
+        Flow, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -20,16 +27,17 @@ const CALL: u32 = 10;
 const GRANT: u32 = 5;
 const POSTED: u32 = 32;
 
+const BOUNDS: Bounds = Bounds {
+    calls: Limits::floor(4096),
+    replies: Limits::floor(4096),
+    call_octets: 4096,
+    reply_octets: 4096,
+    fragments: 1,
+    property_octets: 0,
+};
+
 fn messages() -> Messages {
-    let limits = Limits::floor(4096);
-    Messages::new(Bounds {
-        calls: limits,
-        replies: limits,
-        call_octets: 4096,
-        reply_octets: 4096,
-        fragments: 1,
-        property_octets: 0,
-    })
+    Messages::new(BOUNDS)
 }
 
 /// A message comes that tells a credit value.
@@ -123,5 +131,27 @@ mod suite {
     fn a_value_that_nobody_can_mean_ends_the_connection() -> Result {
         let mut state = with_credits(8)?;
         claim(receive(&mut state, CALL, 1 << 31).is_err(), "too many")
+    }
+
+    #[test]
+    fn one_call_at_a_time_leaves_receives_for_a_long_reply() -> Result {
+        let mut flow = Flow::new(
+            Credits::new(0, POSTED, true)?,
+            Grant::new(POSTED),
+            Some(&BOUNDS),
+        )?;
+        flow.settle(Version::Two);
+        let mut posted = 0;
+        let mut messages = 0;
+        while messages < 3 * POSTED {
+            let wanted = flow.credits.wanted_receives().unwrap_or(posted);
+            flow.credits.posted(wanted.saturating_sub(posted));
+            posted = posted.max(wanted);
+            claim(advertised(posted) >= MOST_MESSAGES, "room for it")?;
+            flow.credits.received();
+            posted = posted.saturating_sub(1);
+            messages += 1;
+        }
+        Ok(())
     }
 }

@@ -319,7 +319,7 @@ impl Requester {
     /// Counts on Calls of the server from now on, as many as it is granted.
     pub(super) fn expect_calls(&self, connection: &Connection) {
         let mut queue = connection.lock();
-        queue.flow.credits.expect_reverse_calls(REVERSE_SLOTS);
+        queue.flow.credits.expect_more(REVERSE_SLOTS);
     }
 
     /// Posts idle Receives until `wanted` are posted.

@@ -191,12 +191,16 @@ fn encode(
     Ok(copied)
 }
 
-/// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled.
+/// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled, or
+/// continued.
 fn room(connection: &Connection, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
     let requester = connection.handler();
     let room = rqst.receive_buf().buflen();
-    let inline = room <= connection.thresholds().receive;
-    if inline || !(requester.pulls_replies() || connection.may_continue()) {
+    if room <= connection.thresholds().receive {
+        return room;
+    }
+    let longest = connection.longest_message(Direction::Reply, connection.inline().receive);
+    if room > longest && !requester.pulls_replies() {
         return room;
     }
     choose_room(requester, rqst, state, room)

@@ -127,6 +127,10 @@ pub(super) fn refused_on_arrival(
     message: Received<'_>,
     rejected: &Rejected,
 ) {
+    // What its message began with was refused already.
+    if rejected.reason == DecodeError::Discarded {
+        return;
+    }
     if let Fate::Reply(rqst, answer, fenced) = malformed(connection, &message, rejected) {
         deliver(connection, message, None, rqst, answer, fenced);
     }
@@ -240,9 +244,16 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Returns whether it is ERR_CHUNK: chunks that the server cannot use, or none for the Reply.
-    fn is_chunk_error(&self) -> bool {
-        matches!(self, Self::Error(error) if error.error == RdmaError::Chunk)
+    /// Returns whether it is the error for a Reply without room; that of version 1 also stands for
+    /// chunks that the server cannot use.
+    fn is_room_error(&self) -> bool {
+        match self {
+            Self::Error(error) => matches!(
+                error.error,
+                RdmaError::Chunk | RdmaError::ReplyResource { .. }
+            ),
+            _ => false,
+        }
     }
 
     /// Returns the answer to this RPC, or the reason why the message is malformed.
@@ -440,7 +451,7 @@ fn learn(
         .offer
         .as_ref()
         .is_none_or(|offer| !offer.reply.is_empty());
-    let refused = content.is_chunk_error() && !offered && !state.refused;
+    let refused = content.is_room_error() && !offered && !state.refused;
     let continued = matches!(content, Content::Reply(_, 1..));
     let is_long = answer.is_long(connection.thresholds().receive);
     let long = is_long.map(|long| long || continued);

@@ -250,17 +250,17 @@ impl Responder {
 
     /// Stalls a Call that needs more regions than are free, until RDMA Reads of other Calls have
     /// ended. Gives it back if there were none: then there will never be enough regions.
-    pub(super) fn stall(&self, message: RecvBuf, turn: ReadTicket) -> Result<(), RecvBuf> {
+    pub(super) fn stall(&self, call: RecvItem, turn: ReadTicket) -> Result<(), RecvItem> {
         let mut waiting = self.waiting.lock();
         // Other stalled Calls are tried again, too.
         waiting.end_read();
         if waiting.was_alone(&turn) {
             drop(waiting);
             self.handle.request_pending();
-            return Err(message);
+            return Err(call);
         }
         // As in `arrived`.
-        let rest = waiting.stall(message);
+        let rest = waiting.stall(call);
         drop(waiting);
         self.announce(rest.is_ok());
         Ok(())
@@ -542,6 +542,7 @@ impl Connection {
         let goes_on = self.qp.handler().change_flow(&self.qp, Flow::call_dropped);
         // Without memory the credit does not come back.
         let _ = self.make_receives();
+        self.qp.grant_if_owed();
         if !goes_on {
             self.drops.hasten(0);
         }

@@ -38,6 +38,7 @@ use crate::{
         },
         reverse, trace,
         waiting::{
+            Continued,
             PendingRead,
             Place,
             ReadTicket,
@@ -104,15 +105,10 @@ impl SvcItem<Connection> for RecvItem {
         connection: &Connection,
         rqst: &mut SvcRqst<'_>,
     ) -> Result<Option<(Request, Argument)>> {
-        let (message, undecoded, front) = match self {
-            RecvItem::Message(message) => (message, Undecoded::default(), None),
+        let message = match self {
+            RecvItem::Message(message) => message,
             RecvItem::Continued(continued) => {
-                let continued = KBox::into_inner(continued);
-                (
-                    continued.message,
-                    continued.undecoded,
-                    Some(continued.front),
-                )
+                return request_continued(connection, continued, rqst)
             }
             RecvItem::ReadDone(reading) => return read_done(connection, reading, rqst),
             RecvItem::Refused(message, reason) => {
@@ -126,10 +122,39 @@ impl SvcItem<Connection> for RecvItem {
                 return Ok(None);
             }
         };
-        let disposition = dispose(connection, &message, undecoded, front.as_deref(), rqst);
-        // What is needed of them was copied.
-        drop(front);
+        let disposition = dispose(connection, &message, Undecoded::default(), None, rqst);
         settle(connection, message, disposition, rqst)
+    }
+}
+
+/// Makes a request of a message that has others in front of it.
+#[inline(never)]
+fn request_continued(
+    connection: &Connection,
+    continued: KBox<Continued>,
+    rqst: &mut SvcRqst<'_>,
+) -> Result<Option<(Request, Argument)>> {
+    let Continued {
+        message,
+        undecoded,
+        front,
+    } = &*continued;
+    let disposition = dispose(connection, message, *undecoded, Some(front), rqst);
+    if let Disposition::Later(xid, turn) = disposition {
+        stall(connection, RecvItem::Continued(continued), xid, turn);
+        return Ok(None);
+    }
+    // What is needed of the others was copied.
+    let Continued { message, .. } = KBox::into_inner(continued);
+    settle(connection, message, disposition, rqst)
+}
+
+/// Stalls a Call until RDMA Reads of others have ended. If there are none, there will never be
+/// enough regions.
+fn stall(connection: &Connection, call: RecvItem, xid: u32, turn: ReadTicket) {
+    if let Err(call) = connection.qp.handler().stall(call, turn) {
+        drop(call);
+        connection.refuse(refusal(xid, Reason::Chunks));
     }
 }
 
@@ -155,13 +180,7 @@ fn settle(
             };
             return read(connection, transfer, reading, rqst);
         }
-        Disposition::Later(xid, turn) => {
-            // If no other Calls are using regions, there will never be enough.
-            if let Err(message) = connection.qp.handler().stall(message, turn) {
-                drop(message);
-                connection.refuse(refusal(xid, Reason::Chunks));
-            }
-        }
+        Disposition::Later(xid, turn) => stall(connection, RecvItem::Message(message), xid, turn),
         Disposition::Refuse(refusal) => {
             drop(message);
             connection.refuse(refusal);

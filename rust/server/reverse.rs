@@ -39,10 +39,7 @@ impl ReverseDirection for Connection {
         // A Call longer than the client's threshold is not sent (there are no chunks, RFC 8167,
         // section 5.3), and gets no answer. After an error nfsd would send it again at once, for
         // ever.
-        let longest = self
-            .qp
-            .longest_message(Direction::Call, self.qp.inline().send);
-        if !self.qp.takes_reverse_calls() || message.send_buf().len() > longest {
+        if message.send_buf().len() > self.qp.longest_reverse_call() {
             return Ok(());
         }
         get_credit(self, message)?;
@@ -118,11 +115,13 @@ fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
 
 fn send(connection: &Connection, message: &RpcRqst) -> Result {
     let body = message.send_buf();
-    let buffer = connection.qp.send_buffer(Purpose::Message);
     // A task that waits for space waits for a credit.
-    let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
+    let later = |e| if e == EAGAIN { ENOBUFS } else { e };
+    let buffer = connection.qp.send_buffer(Purpose::Message);
+    let mut buffer = buffer.map_err(later)?;
     let copy = |at, to: &mut [u8]| body.copy_to(at, to);
-    let behind = buffer.message(Direction::Call, message.xid(), body.len(), copy)?;
+    let written = buffer.message(Direction::Call, message.xid(), body.len(), copy);
+    let behind = written.map_err(later)?;
     message.note_sent();
     buffer
         .send(behind)

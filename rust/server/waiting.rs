@@ -78,7 +78,7 @@ pub(super) struct Waiting {
     /// The number of times that RDMA Reads were begun.
     begun: u64,
     /// Calls that need regions which others are using.
-    stalled: Fifo<RecvBuf>,
+    stalled: Fifo<RecvItem>,
     /// The number of stalled Calls, from the first on, that may be tried again.
     again: usize,
 }
@@ -114,7 +114,7 @@ impl Waiting {
             return self.arrivals.pop();
         }
         self.again -= 1;
-        self.stalled.pop().map(RecvItem::Message)
+        self.stalled.pop()
     }
 
     /// Returns whether there is no next item.
@@ -147,8 +147,8 @@ impl Waiting {
     }
 
     /// Stalls a Call until RDMA Reads of others have ended. Gives it back if there is no room.
-    pub(super) fn stall(&mut self, message: RecvBuf) -> Result<(), RecvBuf> {
-        let stalled = self.stalled.push(message).map(|_| ());
+    pub(super) fn stall(&mut self, call: RecvItem) -> Result<(), RecvItem> {
+        let stalled = self.stalled.push(call).map(|_| ());
         if self.reading == 0 {
             // They have ended meanwhile.
             self.again = self.stalled.len();

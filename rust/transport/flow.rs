@@ -22,7 +22,10 @@ use self::{
 };
 use crate::{
     kapi::ib::RecvBuf,
-    transport::continued::Kept, //
+    transport::continued::{
+        Kept,
+        MOST_MESSAGES, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -71,7 +74,11 @@ impl Flow {
         match version {
             Version::One => self.messages = None,
             // The peer says how many messages it takes, and not how many Calls.
-            Version::Two => self.credits.grant_all(),
+            Version::Two => {
+                self.credits.grant_all();
+                // And a GRANT.
+                self.credits.expect_more(MOST_MESSAGES + 1);
+            }
         }
     }
 

@@ -39,8 +39,8 @@ pub(crate) struct Negotiated {
     receive: Atomic<u32>,
     /// The same of a Reply to a Call that offers no Reply chunk.
     unoffered: Atomic<u32>,
-    /// The peer takes Calls in the reverse direction.
-    takes_reverse: Atomic<bool>,
+    /// What the peer takes in the reverse direction: [`ReverseSupport`].
+    reverse: Atomic<u32>,
 }
 
 /// The inline thresholds of a connection, in bytes.
@@ -66,7 +66,7 @@ impl Negotiated {
             receive: least(),
             unoffered: least(),
             // As far as version 1 says it.
-            takes_reverse: Atomic::new(true),
+            reverse: Atomic::new(ReverseSupport::Continued as u32),
         }
     }
 
@@ -90,15 +90,19 @@ impl Negotiated {
         self.highest
     }
 
-    /// Returns whether the peer takes Calls in the reverse direction.
-    pub(super) fn takes_reverse(&self) -> bool {
-        self.takes_reverse.load(Relaxed)
+    /// Returns what the peer takes in the reverse direction.
+    pub(super) fn reverse(&self) -> ReverseSupport {
+        let number = self.reverse.load(Relaxed);
+        [ReverseSupport::None, ReverseSupport::Simple]
+            .into_iter()
+            .find(|support| *support as u32 == number)
+            // Chunks are not sent in any case.
+            .unwrap_or(ReverseSupport::Continued)
     }
 
     /// Sets the sizes by the properties of both ends (section 4.2.2 of the draft).
     pub(super) fn apply(&self, own: &Properties, theirs: &Properties) {
-        let takes_reverse = theirs.reverse != ReverseSupport::None;
-        self.takes_reverse.store(takes_reverse, Relaxed);
+        self.reverse.store(theirs.reverse as u32, Relaxed);
         let send = own.max_send.min(theirs.min_receive);
         self.set_inline(&Inline {
             send,

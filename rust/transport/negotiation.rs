@@ -36,6 +36,11 @@ use xdr::{
     Version, //
 };
 
+/// Returns the XID of a message; zero if it is too short for one.
+fn xid(message: &[u8]) -> u32 {
+    FixedHeader::peek(message).map_or(0, |header| header.xid)
+}
+
 impl<H: Handler> Endpoint<H> {
     /// Returns the version of the connection: 1 as long as it is not known.
     #[inline]
@@ -61,11 +66,6 @@ impl<H: Handler> Endpoint<H> {
         self.negotiated().set_inline(inline);
     }
 
-    /// Returns whether the peer takes Calls in the reverse direction (section 4.6.3 of the draft).
-    pub(crate) fn takes_reverse_calls(&self) -> bool {
-        self.negotiated().takes_reverse()
-    }
-
     /// Returns the inline thresholds.
     #[inline]
     pub(crate) fn inline(&self) -> Inline {
@@ -83,7 +83,9 @@ impl<H: Handler> Endpoint<H> {
     /// Sets the range of versions in an error that tells it.
     pub(super) fn tell_versions(&self, error: &mut RdmaError) {
         if let RdmaError::Version { high, .. } = error {
-            *high = self.negotiated().highest().number();
+            let negotiated = self.negotiated();
+            let spoken = negotiated.version().unwrap_or(negotiated.highest());
+            *high = spoken.number();
         }
     }
 
@@ -101,11 +103,13 @@ impl<H: Handler> Endpoint<H> {
 
     /// Takes a message in on a connection that speaks version 2, or may come to that.
     fn take_in_2(&self, version: Option<Version>, message: Received<'_>) {
+        let first = version.is_none().then(|| xid(message.bytes()));
         let version = version.or_else(|| self.settle(message.bytes()));
         match (version, H::ROLE) {
             (Some(Version::Two), _) => (),
             // Its ERR_VERS has said what it has to say.
             (Some(Version::One), Role::Requester) => {
+                self.handler().negotiated(self, xid(message.bytes()));
                 return self.handler().received(self, Arrival::Taken(message));
             }
             (None, Role::Requester) => return self.handler().broken(self),
@@ -118,7 +122,11 @@ impl<H: Handler> Endpoint<H> {
         let Ok(arrived) = arrived else {
             return self.handler().broken(self);
         };
-        let is_grant = matches!(arrived, Ok(v2::Received::Grant(_)));
+        // No answer to them tells the credits that are left.
+        let unanswered = matches!(
+            arrived,
+            Ok(v2::Received::Grant(_) | v2::Received::Fragment(_))
+        );
         let arrival = match arrived {
             Err(rejected) => {
                 // Outside of the lock.
@@ -150,11 +158,15 @@ impl<H: Handler> Endpoint<H> {
                 Arrival::Kept
             }
         };
+        // Not before the sizes are known.
+        if let Some(xid) = first {
+            self.handler().negotiated(self, xid);
+        }
         self.handler().received(self, arrival);
         // It may have brought credits.
         self.make_room();
         // A responder answers most messages.
-        if is_grant || H::ROLE == Role::Requester {
+        if unanswered || H::ROLE == Role::Requester {
             self.grant_if_owed();
         }
     }
@@ -174,8 +186,6 @@ impl<H: Handler> Endpoint<H> {
             let theirs = Properties::default();
             self.negotiated().apply(&self.properties(), &theirs);
         }
-        self.handler()
-            .negotiated(self, FixedHeader::peek(message)?.xid);
         Some(version)
     }
 

@@ -22,6 +22,7 @@ use kernel::prelude::*;
 use xdr::{
     v2::{
         Fragments,
+        ReverseSupport,
         FRAGMENT_HEADER, //
     },
     Role, //
@@ -41,6 +42,20 @@ impl<H: Handler> Endpoint<H> {
             false => 0,
         };
         fragments + self.longest_inline(direction, threshold)
+    }
+
+    /// Returns the bytes of the longest Call that the peer takes in the reverse direction (section
+    /// 5.2.5 of the draft).
+    pub(crate) fn longest_reverse_call(&self) -> usize {
+        let send = self.inline().send;
+        let most = self.lock().flow.most_messages();
+        match self.negotiated().reverse() {
+            ReverseSupport::None => 0,
+            ReverseSupport::Continued | ReverseSupport::General if most > MOST_MESSAGES => {
+                self.longest_message(Direction::Call, send)
+            }
+            _ => self.longest_inline(Direction::Call, send),
+        }
     }
 
     /// Returns how a Payload stream of `len` bytes is split that is too long for one message, whose

@@ -77,8 +77,8 @@ pub(crate) struct Credits {
     posted: i64,
     /// The number of Receives completed.
     received: u32,
-    /// The number of reverse Calls that may come at any time (RFC 8167, section 4.3.1).
-    reverse: u32,
+    /// The number of messages beside Replies that may come at any time (RFC 8167, section 4.3.1).
+    more: u32,
 }
 
 impl Credits {
@@ -109,7 +109,7 @@ impl Credits {
             told: 1,
             posted: 0,
             received: 0,
-            reverse: 0,
+            more: 0,
         })
     }
 
@@ -317,9 +317,10 @@ impl Credits {
         over
     }
 
-    /// Expects `n` reverse Calls at once from now on.
-    pub(crate) fn expect_reverse_calls(&mut self, n: u32) {
-        self.reverse = n;
+    /// Expects at least `n` messages at once from now on, beside a Reply to each Call: reverse
+    /// Calls, or those that a Reply is continued in.
+    pub(crate) fn expect_more(&mut self, n: u32) {
+        self.more = self.more.max(n);
     }
 
     /// Notes that a Receive was completed.
@@ -339,9 +340,9 @@ impl Credits {
     }
 
     /// Returns how many Receives should be posted, if there are too few: one for each Reply that
-    /// may come, one for each reverse Call, and a batch more so that it is not soon again.
+    /// may come, those that are expected beside, and a batch more so that it is not soon again.
     pub(crate) fn wanted_receives(&self) -> Option<u32> {
-        let needed = self.used().saturating_add(self.reverse);
+        let needed = self.used().saturating_add(self.more);
         if self.posted >= i64::from(needed.max(1)) {
             return None;
         }
