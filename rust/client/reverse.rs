@@ -156,7 +156,9 @@ pub(super) fn send_reply(connection: &Connection, rqst: &RpcRqst, came_by: u64) 
     let reply = rqst.send_buf();
     let len = reply.len();
     let copy = |at, to: &mut [u8]| reply.copy_to(at, to);
-    let behind = buffer.message(Direction::Reply, rqst.xid(), len, copy)?;
+    let written = buffer.message(Direction::Reply, rqst.xid(), len, copy);
+    // Nobody is woken for more than one buffer.
+    let behind = written.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     // The Receive of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();

@@ -200,7 +200,8 @@ impl<'a> ReplyLayout<'a> {
                     return Ok(0);
                 }
                 let header = buffer.plain_size(Direction::Reply) + size;
-                if let Some(fragments) = connection.qp.split(header, self.stream_len) {
+                let fragments = connection.qp.split(header, self.stream_len);
+                if let Some(fragments) = fragments.filter(|f| connection.qp.may_fill(f)) {
                     return self.continued(connection, buffer, fragments, rqst);
                 }
                 must_fit(received, self.stream_len, &chunk.ok_or(EMSGSIZE)?)?;

@@ -71,7 +71,8 @@ impl ReverseDirection for Connection {
 }
 
 /// Takes a credit, or makes the sender wait for one with `EAGAIN`: for Calls beyond its grant the
-/// client need not have a Receive (RFC 8166, section 3.3.1).
+/// client need not have a Receive (RFC 8166, section 3.3.1). In version 2 it may have to wait for a
+/// moment, with `ENOBUFS`.
 fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     // The credit is found by its XID, as an RPC of this end has no state of ours.
     let take = || {
@@ -80,6 +81,9 @@ fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
     };
     if take() {
         return Ok(());
+    }
+    if connection.qp.lock().flow.is_short_of_messages() {
+        return Err(ENOBUFS);
     }
     let xprt = message.xprt();
     xprt.wait_for_space();

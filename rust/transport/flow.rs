@@ -140,6 +140,14 @@ impl Flow {
         credit
     }
 
+    /// Returns whether a Call has to wait until the peer takes more messages. Any message may bring
+    /// that, and wakes nobody who waits for the credit of a Call.
+    pub(crate) fn is_short_of_messages(&self) -> bool {
+        let alone = !self.credits.is_any();
+        let state = self.messages.as_ref();
+        state.is_some_and(|state| !state.may_take_for_call(alone))
+    }
+
     /// Returns whether [`Self::get_more`] succeeds now.
     pub(super) fn may_get_more(&self, messages: u32) -> bool {
         let state = self.messages.as_ref();

@@ -103,10 +103,11 @@ impl Negotiated {
     /// Sets the sizes by the properties of both ends (section 4.2.2 of the draft).
     pub(super) fn apply(&self, own: &Properties, theirs: &Properties) {
         self.reverse.store(theirs.reverse as u32, Relaxed);
-        let send = own.max_send.min(theirs.min_receive);
+        // Fragments have whole words.
+        let send = own.max_send.min(theirs.min_receive) & !3;
         self.set_inline(&Inline {
             send,
-            receive: theirs.max_send.min(own.min_receive),
+            receive: theirs.max_send.min(own.min_receive) & !3,
             unoffered: send,
         });
     }

@@ -68,7 +68,7 @@ impl<C> SendQueue<C> {
         Ok(Self {
             flow,
             last_id: 0,
-            longest_call: longest_call(plan.qp.max_regs),
+            longest_call: longest_call(plan.qp.max_regs).saturating_add(plan.qp.more_sends),
             longest_read: plan.longest_read,
             reserved: 0,
             pending: Fifo::with_capacity(pending)?,
@@ -89,6 +89,12 @@ impl<C> SendQueue<C> {
     pub(super) fn next_id(&mut self) -> u32 {
         self.last_id = self.last_id.wrapping_add(1);
         self.last_id
+    }
+
+    /// Returns the number of buffers that nobody has, made or not.
+    pub(super) fn free_buffers(&self) -> u32 {
+        let idle = self.buffers.len() as u32;
+        self.limit.saturating_sub(self.made).saturating_add(idle)
     }
 
     /// Takes the buffer that stayed back, if it is still there, since a new one could not be made.

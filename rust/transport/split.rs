@@ -69,6 +69,13 @@ impl<H: Handler> Endpoint<H> {
         (fragments.messages() <= most).then_some(fragments)
     }
 
+    /// Returns whether there are buffers for a Reply that is split so, beside one for each RPC:
+    /// they may have to wait for credits.
+    pub(crate) fn may_fill(&self, fragments: &Fragments) -> bool {
+        let needed = fragments.messages().saturating_add(self.plan().rpcs);
+        self.lock().free_buffers() >= needed
+    }
+
     /// Returns whether there are the credits now for a Call that is split so.
     pub(crate) fn may_send_now(&self, fragments: &Fragments) -> bool {
         let more = fragments.messages().saturating_sub(1);

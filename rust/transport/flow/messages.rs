@@ -90,7 +90,12 @@ impl Messages {
     /// Takes the credit of a Call. False if too few are left. One that is `alone` may have the
     /// last.
     pub(super) fn take_for_call(&mut self, alone: bool) -> bool {
-        (alone || self.credits.available() > KEPT) && self.credits.take(1)
+        self.may_take_for_call(alone) && self.credits.take(1)
+    }
+
+    /// Returns whether [`Self::take_for_call`] succeeds now.
+    pub(super) fn may_take_for_call(&self, alone: bool) -> bool {
+        self.credits.available() > if alone { 0 } else { KEPT }
     }
 
     /// Takes a credit. False if there is none.
