@@ -248,6 +248,7 @@ def forms(cell: Cell) -> None:
 
 def forms_2(cell: Cell) -> None:
     """Every header type of version 2 is in a capture, in which the referee finds nothing wrong."""
+    cell.load_modules()
     with cell.tunable("rdma_max_inline_write", LEAST_INLINE), cell.captured() as path, \
             cell.mounted(prepare=f"{MAKE_NAMES} && touch a b && {SET_ACL} a"):
         # Past the page cache, which would read whole pages.
@@ -358,7 +359,7 @@ def tunables(cell: Cell) -> None:
     directory = "cd /proc/sys/sunrpc/svc_rdma"
     least = f"echo {LEAST_REQUESTS} > max_requests && echo 4096 > max_req_size"
     usual = cell.server(f"{directory} && cat max_requests max_req_size").split()
-    more = ("'reliable_reply 2' 'reliable_reply_timeout 0' 'reliable_reply_timeout 3601' 'reliable_reply_bytes 65535' 'reliable_reply_bytes 1073741825'"
+    more = ("'max_version 0' 'max_version 3' 'reliable_reply 2' 'reliable_reply_timeout 0' 'reliable_reply_timeout 3601' 'reliable_reply_bytes 65535' 'reliable_reply_bytes 1073741825'"
             if cell.server_module == OURS else "")
     with progress.undoing(lambda: cell.server(f"{directory} && echo {usual[0]} > max_requests && "
                                          f"echo {usual[1]} > max_req_size")):
