@@ -199,8 +199,8 @@ fn room(connection: &Connection, rqst: &Rqst<'_, Call>, state: &mut CallState) -
     if room <= connection.thresholds().receive {
         return room;
     }
-    let longest = connection.longest_message(Direction::Reply, connection.inline().receive);
-    if room > longest && !requester.pulls_replies() {
+    let (pulls, receive) = (requester.pulls_replies(), connection.inline().receive);
+    if !pulls && room > connection.longest_message(Direction::Reply, receive) {
         return room;
     }
     choose_room(requester, rqst, state, room)

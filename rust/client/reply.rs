@@ -436,7 +436,8 @@ fn not_sent_here(
 }
 
 /// Notes the length of the Reply for RPCs of its kind. Returns whether the Reply is accepted: an
-/// RPC that relied on a provided Reply, and was refused, is sent once more with a Reply chunk.
+/// RPC that relied on a provided Reply, or on a continued one, and was refused, is sent once more
+/// with a Reply chunk.
 fn learn(
     connection: &Connection,
     state: &mut CallState,

@@ -51,7 +51,7 @@ pub(super) fn called(
         // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
         // on when the session was made is as little use.
         CallPayload::Inline(part)
-            if !chunks && part.bytes.len() + before <= requester.max_reverse =>
+            if !chunks && part.bytes.len().saturating_add(before) <= requester.max_reverse =>
         {
             part
         }
@@ -156,9 +156,7 @@ pub(super) fn send_reply(connection: &Connection, rqst: &RpcRqst, came_by: u64) 
     let reply = rqst.send_buf();
     let len = reply.len();
     let copy = |at, to: &mut [u8]| reply.copy_to(at, to);
-    let written = buffer.message(Direction::Reply, rqst.xid(), len, copy);
-    // Nobody is woken for more than one buffer.
-    let behind = written.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
+    let behind = buffer.message(Direction::Reply, rqst.xid(), len, copy)?;
     // The Receive of a Call that had to wait is not posted again yet.
     requester.provide_receives(connection)?;
     rqst.note_sent();

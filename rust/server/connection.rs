@@ -80,8 +80,7 @@ use kernel::{
 use xdr::{
     peek_done,
     v2::Bounds,
-    Role,
-    Version, //
+    Role, //
 };
 
 /// The responder's part of a connection.
@@ -308,10 +307,8 @@ impl Handler for Responder {
         self.called(item);
     }
 
-    fn negotiated(&self, qp: &Endpoint<Self>, xid: u32) {
-        if qp.version() == Version::Two {
-            self.arrived(RecvItem::Negotiated(xid));
-        }
+    fn negotiated(&self, _: &Endpoint<Self>, xid: u32) {
+        self.arrived(RecvItem::Negotiated(xid));
     }
 
     fn broken(&self, _: &Endpoint<Self>) {

@@ -119,13 +119,11 @@ fn put_credit(connection: &Connection, xid: u32, grant: Option<u32>) -> bool {
 
 fn send(connection: &Connection, message: &RpcRqst) -> Result {
     let body = message.send_buf();
-    // A task that waits for space waits for a credit.
-    let later = |e| if e == EAGAIN { ENOBUFS } else { e };
     let buffer = connection.qp.send_buffer(Purpose::Message);
-    let mut buffer = buffer.map_err(later)?;
+    // A task that waits for space waits for a credit.
+    let mut buffer = buffer.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
     let copy = |at, to: &mut [u8]| body.copy_to(at, to);
-    let written = buffer.message(Direction::Call, message.xid(), body.len(), copy);
-    let behind = written.map_err(later)?;
+    let behind = buffer.message(Direction::Call, message.xid(), body.len(), copy)?;
     message.note_sent();
     buffer
         .send(behind)

@@ -62,7 +62,7 @@ pub(crate) enum RecvItem {
     Continued(KBox<Continued>),
     /// One that was refused as it arrived, and why.
     Refused(RecvBuf, DecodeError),
-    /// Nothing: the version of the connection is known by a message with this XID.
+    /// Nothing: a message with this XID has begun version 2, and is to be answered.
     Negotiated(u32),
     /// A Call, with the contents of its Read chunks. In a box, since few have any, and every item
     /// has the size of the largest.

@@ -82,7 +82,7 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     /// Handles a received message.
     fn received(&self, endpoint: &Endpoint<Self>, arrival: Arrival<'_>);
     /// Notes that the version of the connection is known, by a message with this XID; not called
-    /// where it was from the beginning.
+    /// where it was from the beginning. A responder is told of version 2 alone, which it answers.
     fn negotiated(&self, endpoint: &Endpoint<Self>, xid: u32) {
         let _ = (endpoint, xid);
     }

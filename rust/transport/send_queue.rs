@@ -63,8 +63,10 @@ impl<C> SendQueue<C> {
     pub(super) fn new(plan: &Plan, flow: Flow) -> Result<Self> {
         let limit = plan.send_buffers;
         // Whatever waits has a message that is being read for, or a buffer, or takes a Reply back.
-        let pending = plan.qp.max_reads.saturating_add(limit);
-        let pending = pending.saturating_add(plan.provided) as usize;
+        let pending = match plan.qp.max_reads {
+            0 if !flow.counts_messages() => 0,
+            reads => reads.saturating_add(limit).saturating_add(plan.provided) as usize,
+        };
         Ok(Self {
             flow,
             last_id: 0,

@@ -29,17 +29,12 @@ use xdr::{
 };
 
 impl<H: Handler> Endpoint<H> {
-    /// Returns whether RPC messages may be continued over several messages.
-    pub(crate) fn may_continue(&self) -> bool {
-        self.fragment_rooms(0).is_some()
-    }
-
     /// Returns the bytes of the longest Payload stream of a message without chunks, in as many
     /// messages of a threshold as there may be.
     pub(crate) fn longest_message(&self, direction: Direction, threshold: u32) -> usize {
-        let fragments = match self.may_continue() {
-            true => MOST_FRAGMENTS * (threshold as usize).saturating_sub(FRAGMENT_HEADER),
-            false => 0,
+        let fragments = match self.fragment_rooms(0) {
+            Some(_) => MOST_FRAGMENTS * (threshold as usize).saturating_sub(FRAGMENT_HEADER),
+            None => 0,
         };
         fragments + self.longest_inline(direction, threshold)
     }
@@ -109,7 +104,8 @@ impl<H: Handler> SendBuffer<'_, H> {
     /// the bytes from an offset of the stream on. Returns the number of bytes behind the header.
     /// May sleep where a buffer for a [`Purpose::Message`] does.
     ///
-    /// `EAGAIN` when there are too few credits for a Call, or buffers.
+    /// `ENOBUFS` when there are too few credits for a Call, or buffers: nobody is woken for
+    /// several.
     pub(crate) fn continued(
         &mut self,
         direction: Direction,
@@ -122,7 +118,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         // Its sender has the credit of one message.
         let taken = direction == Direction::Call;
         if taken && !endpoint.lock().flow.get_more(more) {
-            return Err(EAGAIN);
+            return Err(ENOBUFS);
         }
         // As in `Endpoint::transfer`: tasks that free memory may wait for what a requester sends.
         let flags = match H::ROLE {
@@ -134,7 +130,8 @@ impl<H: Handler> SendBuffer<'_, H> {
             let mut at = 0;
             for (length, remaining) in fragments.by_ref() {
                 let length = length as usize;
-                let mut fragment = endpoint.send_buffer(Purpose::Message)?;
+                let fragment = endpoint.send_buffer(Purpose::Message);
+                let mut fragment = fragment.map_err(|e| if e == EAGAIN { ENOBUFS } else { e })?;
                 let room = fragment.fragment(direction, xid, remaining)?;
                 copy(at, room.get_mut(..length).ok_or(EMSGSIZE)?)?;
                 at += length;

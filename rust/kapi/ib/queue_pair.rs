@@ -246,7 +246,7 @@ impl<C: Consumer> QueuePair<C> {
         consumer: impl PinInit<C>,
     ) -> Result<Arc<Self>, NotMade<C::Cm>> {
         let slots = sizes.max_send_wr.checked_sub(1).ok_or(EINVAL)?;
-        // Behind the registrations there is a Send.
+        // Behind the registrations there is a Send, or several.
         let chain = sizes
             .max_regs
             .saturating_add(sizes.more_sends)
