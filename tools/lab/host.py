@@ -31,8 +31,8 @@ TARGET = repository.BUILD / "host-xdr/target"
 MACHINES = repository.TESTS / "machines"
 MACHINES_TARGET = repository.BUILD / "host-machines/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
-PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw",
-            "tools/responder": "tools/raw", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest",
+PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw:tools/referee",
+            "tools/responder": "tools/raw:tools/referee", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest",
             "tools/referee": "tools/referee", "tools/wireshark": "tools/wireshark:tools/referee:tools/lab"}
 # The one place of the module that may name what the safe layers are made of. What runs on the host or in user mode, as
 # tools/bench does, is no part of the module.

@@ -10,7 +10,7 @@ from conversation import EXTERNAL, LAST, LONG, NULL, PROPERTIES, READ, TOO_MANY,
 from ends import CREDITS
 from link import Sent
 from message import Message, Prefix
-from rpc import Call, call_payload, segment
+from conveyed import Call, call_payload, segment
 
 # An XID, a handle and a number that the conversation does not have.
 UNUSED = 0x7777

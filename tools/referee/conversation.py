@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 
 import protocol
-import rpc
+import conveyed
 from ends import End, exchange
 from link import Sent
 from message import Message
 from receiver import octets_of
-from rpc import Call, Reply, call_payload, reply_payload, segment
+from conveyed import Call, Reply, call_payload, reply_payload, segment
 
 SIZE = 4096
 CLIENT_TELLS = {protocol.SBSIZ: SIZE, protocol.RBSIZ: SIZE, protocol.RSSIZ: 1 << 20, protocol.RCSIZ: 16,
@@ -76,10 +76,10 @@ def _calls() -> list[Call]:
 def _answer(call: Message) -> Reply:
     """Writes results into what the Call offers; the Reply of what came in fragments is long."""
     xid = call.prefix.xid
-    writes = [rpc.filled(chunk, 5000) for chunk in call.writes]
+    writes = [conveyed.filled(chunk, 5000) for chunk in call.writes]
     invalidates = call.body["rdma_inv_handle"] or None
     if call.reply_chunk is not None:
-        reply = rpc.filled(call.reply_chunk, min(LONG_LENGTH, octets_of(call.reply_chunk)))
+        reply = conveyed.filled(call.reply_chunk, min(LONG_LENGTH, octets_of(call.reply_chunk)))
         return Reply(xid, b"", writes, reply, invalidates)
     is_long = xid in (LONG, LONG_REVERSE)
     return Reply(xid, reply_payload(xid, bytes(LONG_LENGTH if is_long else 4)), writes, invalidates=invalidates)

@@ -13,7 +13,7 @@ import protocol
 from link import Sent
 from message import Message, Prefix
 from receiver import Accepted, Limits, Receiver, Refused
-from rpc import Call, Reply
+from conveyed import Call, Reply
 from side import DEFAULTS
 
 CREDITS = 16

@@ -11,19 +11,19 @@ import connections
 import drops
 import errors
 import forged_keys
+import nfs_2
 import pulls
 import read_chunks
 import reply_chunks
 import reverse_calls
 import sessions
-import version_2
 import write_chunks
 from bench import IN_TREE, OURS, Bench
 from case import Case
 from failure import Failure
 
 PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Reply chunks": reply_chunks.CASES,
-         "errors": errors.CASES, "NFS 2": version_2.CASES, "sessions": sessions.CASES,
+         "errors": errors.CASES, "NFS 2": nfs_2.CASES, "sessions": sessions.CASES,
          "reverse Calls": reverse_calls.CASES, "given-up Calls": reverse_calls.GIVEN_UP,
          "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
          "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED,

@@ -32,7 +32,7 @@ DISK_MEGABYTES = 1024
 # Of the link. It gives rxe its largest MTU, 4096, and siw fewer packets to emulate.
 MTU = 16000
 # The programs on raw verbs, and what they share.
-RAW = ("raw", "requester", "responder")
+RAW = ("raw", "referee", "requester", "responder")
 MARK = re.compile(r"end of test \d+")
 # The slab allocator gives back what it can.
 DROP_CACHES = ("sync; { for cache in /sys/kernel/slab/*; do echo 1 > $cache/shrink; done; } 2> /dev/null; "

@@ -50,7 +50,7 @@ LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
 NFSD = "/proc/fs/nfsd"
 
 
-COMMAND = "PYTHONPATH=/lab/raw python3 -B /lab/requester 192.0.2.1 {} '{}' 2>&1"
+COMMAND = "PYTHONPATH=/lab/raw:/lab/referee python3 -B /lab/requester 192.0.2.1 {} '{}' 2>&1"
 
 
 def part(name: str, cell: Cell) -> None:

@@ -10,7 +10,7 @@ import protocol
 from conversation import Conversation
 from ends import CREDITS, End, exchange
 from message import Message, Prefix
-from rpc import Call, Reply, call_payload, reply_payload
+from conveyed import Call, Reply, call_payload, reply_payload
 
 
 class Talking(unittest.TestCase):

@@ -12,7 +12,7 @@ from conversation import Conversation
 from judge import judge
 from link import Sent
 from message import Message, Prefix, error
-from rpc import Call, Reply, call_payload, reply_payload, segment
+from conveyed import Call, Reply, call_payload, reply_payload, segment
 from rules import RULES
 
 CREDITS = 100

@@ -9,7 +9,7 @@ import protocol
 from generator import AMPLE
 from message import Message, Prefix, error
 from receiver import Accepted, Discarded, Limits, Receiver, Refused
-from rpc import Call, Reply, call_payload, reply_payload, segment
+from conveyed import Call, Reply, call_payload, reply_payload, segment
 
 XID = 0x11
 ONE = segment(1, 4, 0)
