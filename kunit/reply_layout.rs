@@ -4,7 +4,10 @@
 //! both, padding leaves with it, and nothing is written that the client has not offered.
 
 use super::{
-    super::request::only_key,
+    super::request::{
+        only_key,
+        Invalidates, //
+    },
     *, //
 };
 use crate::kunit::{
@@ -72,7 +75,7 @@ fn decode<'b>(bytes: &'b [u8]) -> Result<Call<'b>> {
 
 fn offered<'b>(bytes: &'b [u8]) -> Result<(ReplyCtx, Offer<'b>)> {
     let call = decode(bytes)?;
-    Ok((ReplyCtx::new(&call, true), call.offer()))
+    Ok((ReplyCtx::new(&call, Invalidates::Any), call.offer()))
 }
 
 fn payload(offset: usize, length: usize) -> Payload {
@@ -84,7 +87,11 @@ fn layout<'a>(
     payloads: &'a mut [Payload],
     len: usize,
 ) -> Result<ReplyLayout<'a>> {
-    ReplyLayout::new(CompletionId::default, ctx, offer, payloads, len)
+    let layout = ReplyLayout::new(CompletionId::default, ctx, offer, payloads, len);
+    layout.map_err(|unsent| match unsent {
+        Unsent::Room(_) => EMSGSIZE,
+        Unsent::Failed(e) => e,
+    })
 }
 
 /// What stays in the Payload stream: offsets and lengths.
@@ -253,6 +260,34 @@ mod suite {
         let (chunks, _) = returned(&layout, None)?;
         same("empty", chunks[0].len(), 0)?;
         same("filled", &chunks[1][..], &[100])
+    }
+
+    #[test]
+    fn what_is_missing_is_told() -> Result {
+        let mut buffer = [0; ROOM];
+        let (ctx, offer) = offered(encode(&mut buffer, &[&[100], &[60, 40]], Some(500))?)?;
+        let mut payloads = [payload(40, 100), payload(200, 101)];
+        let short = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut payloads, 400);
+        let told = matches!(
+            short.err(),
+            Some(Unsent::Room(Reason::WriteRoom {
+                index: 2,
+                needed: 101
+            }))
+        );
+        claim(told, "the second chunk")?;
+        for (len, expected) in [(501, 501), (500, 0)] {
+            let layout = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut [], len);
+            let layout = layout.map_err(|_| EINVAL)?;
+            let told = match layout.unsent(EMSGSIZE) {
+                Unsent::Room(Reason::ReplyRoom { needed }) => needed,
+                _ => return Err(EINVAL),
+            };
+            same("Reply chunk", told, expected)?;
+        }
+        let other = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut [], 501);
+        let other = other.map_err(|_| EINVAL)?.unsent(ENOMEM);
+        claim(matches!(other, Unsent::Failed(ENOMEM)), "another error")
     }
 
     #[test]

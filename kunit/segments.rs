@@ -12,6 +12,7 @@ use crate::kunit::{
 use kernel::prelude::*;
 use xdr::{
     lists_size,
+    v2::Properties,
     MIN_HEADER, //
 };
 
@@ -48,6 +49,57 @@ fn where_bounced(pages: u32, allowed: u32) -> Result<RegionCounts, Unsupported> 
 #[kunit_tests(rpcrdma_segments)]
 mod suite {
     use super::*;
+
+    /// What a responder says of segments.
+    fn limits_of(segments: u32, segment_bytes: u32) -> ChunkLimits {
+        let mut limits = ChunkLimits::NONE;
+        limits.apply(&Properties {
+            segments,
+            segment_bytes,
+            ..Properties::default()
+        });
+        limits
+    }
+
+    #[test]
+    fn payloads_within_what_the_responder_takes() -> Result {
+        // Pages of a region, segments of a header, bytes of one; the payload.
+        for (pages, segments, bytes, expected) in [
+            (512, 16, 1 << 20, 1 << 20),
+            (256, 16, 1 << 20, 257 << 12),
+            (16, 16, 1 << 20, 14 << 16),
+            (16, 18, 1 << 20, 1 << 20),
+            // There is one region for it.
+            (512, 16, 8192, 8192),
+            (16, 16, 8192, 14 << 13),
+            (512, 2, 1 << 20, 4096),
+            (512, 0, 1, 4096),
+        ] {
+            let most = counts(pages, 0)?.payload_within(&limits_of(segments, bytes));
+            same("payload", most, expected)?;
+        }
+        let all = counts(16, 0)?.payload_within(&ChunkLimits::NONE);
+        same("without limits", all, 257 << 12)
+    }
+
+    #[test]
+    fn chunks_that_cannot_be_within_limits() -> Result {
+        let regions = counts(16, 0)?;
+        for (len, segments, bytes, may) in [
+            (65536, 1, 1 << 20, true),
+            (65537, 1, 1 << 20, false),
+            (8192, 1, 4096, false),
+            (8192, 2, 4096, true),
+            (1, 0, 4096, false),
+            (0, 0, 1, true),
+        ] {
+            let found = regions.may_cover(len, &limits_of(segments, bytes));
+            same("may cover", found, may)?;
+        }
+        let message = |len| regions.may_cover_message(len, &limits_of(4, 1 << 20));
+        same("with a head and a tail", message(131_072), true)?;
+        same("longer", message(131_073), false)
+    }
 
     #[test]
     fn as_many_pages_as_the_device_has() -> Result {

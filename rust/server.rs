@@ -19,6 +19,7 @@ mod request;
 mod reverse;
 mod sizes;
 mod trace;
+mod unsent;
 mod waiting;
 
 pub(crate) use self::listener::Listener;

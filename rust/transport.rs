@@ -3,6 +3,7 @@
 //! RPC-over-RDMA as both ends do it.
 
 pub(crate) mod bring_up;
+pub(crate) mod chunk_limits;
 mod completions;
 pub(crate) mod continued;
 pub(crate) mod endpoint;

@@ -21,7 +21,10 @@ use crate::{
             REVERSE_SLOTS, //
         },
         stats::Stat,
-        trace::negotiated,
+        trace::{
+            negotiated,
+            version, //
+        },
         xprt_state::XprtState, //
     },
     kapi::{
@@ -187,6 +190,9 @@ fn attempt(
         loss.connected();
         let begun = begin(&connection, version_2, pulls);
         negotiated(&connection, own, peer);
+        if begun.is_ok() {
+            version(&connection, version_2);
+        }
         begun
     });
     if let Err(e) = up {

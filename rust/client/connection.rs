@@ -211,10 +211,9 @@ impl Connection {
     /// Returns the longest messages without chunks.
     #[inline]
     pub(crate) fn thresholds(&self) -> Thresholds {
-        let inline = self.inline();
         Thresholds {
-            send: self.longest_inline(Direction::Call, inline.send),
-            receive: self.longest_inline(Direction::Reply, inline.receive),
+            send: self.longest_inline(Direction::Call, self.longest_send()),
+            receive: self.longest_inline(Direction::Reply, self.longest_receive()),
             segments: self.handler().regions.segments(),
         }
     }

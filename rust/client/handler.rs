@@ -22,7 +22,8 @@ use crate::{
     },
     kapi::{
         ib::{
-            Invalidated, //
+            Invalidated,
+            Received, //
         },
         page::TransferMemory,
         sys::memalloc::MemoryScope,
@@ -46,6 +47,19 @@ use xdr::{
     Role, //
 };
 
+impl Requester {
+    /// Notes that a message was received. Returns the number of Receives that should be posted, if
+    /// there are too few.
+    #[inline]
+    fn hear(&self, connection: &Connection) -> Option<u32> {
+        self.watch.heard();
+        let mut queue = connection.lock();
+        let credits = &mut queue.flow.credits;
+        credits.received();
+        credits.wanted_receives()
+    }
+}
+
 impl Handler for Requester {
     type Cookie = Arc<Call>;
     type Cm = CmState<Arc<LossNotifier>>;
@@ -62,26 +76,10 @@ impl Handler for Requester {
     }
 
     #[inline]
-    fn received(&self, connection: &Connection, arrival: Arrival<'_>) {
-        self.watch.heard();
-        let wanted = {
-            let mut queue = connection.lock();
-            let credits = &mut queue.flow.credits;
-            credits.received();
-            credits.wanted_receives()
-        };
-        match arrival {
-            Arrival::Message(message, undecoded) => {
-                reply::received(connection, message, undecoded, None);
-            }
-            Arrival::End(message, undecoded, front) => {
-                reply::received(connection, message, undecoded, Some(front));
-            }
-            Arrival::Refused(message, rejected) => {
-                reply::refused_on_arrival(connection, message, &rejected);
-            }
-            Arrival::Taken(message) => drop(message),
-            Arrival::Kept => (),
+    fn received(&self, connection: &Connection, message: Received<'_>, arrival: Arrival) {
+        let wanted = self.hear(connection);
+        if let Arrival::Message(taken, front) = arrival {
+            reply::received(connection, message, taken, front);
         }
         // Idle Receives only: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {
@@ -89,9 +87,17 @@ impl Handler for Requester {
         }
     }
 
+    fn kept(&self, connection: &Connection) {
+        if let Some(wanted) = self.hear(connection) {
+            self.post_receives(connection, wanted);
+        }
+    }
+
     fn negotiated(&self, connection: &Connection, _: u32) {
         let changed = connection.lock().flow.credits.changed();
         self.set_window(changed);
+        let most = self.regions.payload_within(&connection.chunk_limits());
+        self.shared.xprt.set_max_payload(most);
         self.loss.version_known();
     }
 

@@ -66,8 +66,6 @@ pub(crate) enum LossReason {
     NoReceives,
     /// The server sent a message that breaks the protocol.
     BadMessage,
-    /// The server has no room to provide a Reply, for which no chunk was offered.
-    NotProvided,
     /// The server has more Calls of its own outstanding than it was granted.
     TooManyCalls,
     /// The callback service has dropped a Call of the server, which would wait for the Reply in
@@ -93,7 +91,6 @@ impl fmt::Display for LossReason {
             Self::NotPulled => "a reply cannot be pulled",
             Self::NoReceives => "receives cannot be posted",
             Self::BadMessage => "the server breaks the protocol",
-            Self::NotProvided => "the server has no room for a reply",
             Self::TooManyCalls => "the server makes too many calls at once",
             Self::Unanswered => "a call of the server was dropped",
         })

@@ -12,7 +12,8 @@ use crate::{
             self,
             Arguments,
             Results,
-            Shape, //
+            Shape,
+            Thresholds, //
         },
         connection::{
             Connection,
@@ -44,11 +45,13 @@ use crate::{
         trace, //
     },
     transport::{
+        chunk_limits::ChunkLimits,
         flow::credits::Credit,
         header::{
             CallChunks,
             Direction, //
         },
+        plan::RegionCounts,
         send_buffer::{
             Purpose,
             SendBuffer, //
@@ -65,9 +68,9 @@ use xdr::{
 ///
 /// Errors as [`crate::kapi::sunrpc::Transport::send`].
 pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
-    // A Call is sent once on a connection: a second one would upset the credits, and the server
-    // might execute it twice (RFC 8166, section 3.3.1).
-    if rqst.connect_cookie() == xprt.connect_cookie() {
+    // A Call that is not refused is sent once on a connection: a second one would upset the
+    // credits, and the server might execute it twice (RFC 8166, section 3.3.1).
+    if rqst.connect_cookie() == xprt.connect_cookie() && !rqst.call().state.lock().again {
         return Err(ENOTCONN);
     }
     // The server may be slow with this Call again: others go first.
@@ -116,8 +119,9 @@ fn send_with_credit(
     let call = rqst.call();
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
-    let (call_len, room) = (rqst.send_buf().len(), room(connection, &rqst, &mut state));
-    if chunks::fit_inline(call_len, room, &connection.thresholds()) {
+    let thresholds = connection.thresholds();
+    let room = room(connection, &rqst, &mut state, &thresholds);
+    if chunks::fit_inline(rqst.send_buf().len(), room, &thresholds) {
         let len = encode(requester, &rqst, &mut buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for this lock.
@@ -139,8 +143,9 @@ fn send_with_credit(
         buffer: &mut buffer,
         poster: &poster,
         offer: &mut offer,
+        limits: connection.chunk_limits(),
     }
-    .encode(room);
+    .encode(room, &thresholds);
     let mut state = call.state.lock();
     let sent = match encoded {
         Ok(len) => {
@@ -193,27 +198,39 @@ fn encode(
 
 /// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled, or
 /// continued.
-fn room(connection: &Connection, rqst: &Rqst<'_, Call>, state: &mut CallState) -> usize {
+fn room(
+    connection: &Connection,
+    rqst: &Rqst<'_, Call>,
+    state: &mut CallState,
+    thresholds: &Thresholds,
+) -> usize {
     let requester = connection.handler();
     let room = rqst.receive_buf().buflen();
-    if room <= connection.thresholds().receive {
+    if room <= thresholds.receive {
         return room;
     }
-    let (pulls, receive) = (requester.pulls_replies(), connection.inline().receive);
-    if !pulls && room > connection.longest_message(Direction::Reply, receive) {
+    let longest = || connection.longest_message(Direction::Reply, connection.longest_receive());
+    if !requester.pulls_replies() && room > longest() {
         return room;
     }
-    choose_room(requester, rqst, state, room)
+    choose_room(connection, rqst, state, room)
 }
 
 /// Returns the same as [`room`] for a Reply that may be too long to come inline.
 fn choose_room(
-    requester: &Requester,
+    connection: &Connection,
     rqst: &Rqst<'_, Call>,
     state: &mut CallState,
     room: usize,
 ) -> usize {
-    let placed = rqst.receive_buf().is_read_target() && rqst.may_place_directly();
+    let requester = connection.handler();
+    let limits = connection.chunk_limits();
+    // Then there is no other way.
+    if !requester.regions.may_cover_message(room, &limits) {
+        return 0;
+    }
+    let target = rqst.receive_buf().is_read_target() && limits.write_chunks != 0;
+    let placed = target && rqst.may_place_directly();
     let Some(procedure) = rqst.counted_procedure().filter(|_| !placed) else {
         return room;
     };
@@ -237,16 +254,22 @@ fn choose_room(
 }
 
 /// Returns what the choice of chunks depends on.
-fn shape(rqst: &Rqst<'_, Call>, room: usize) -> Shape {
+fn shape(
+    rqst: &Rqst<'_, Call>,
+    room: usize,
+    regions: &RegionCounts,
+    limits: &ChunkLimits,
+) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
+    let reads = limits.read_chunks != 0 && regions.may_cover(call.page_len(), limits);
     Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
-        call_is_write: call.is_write_source(),
+        call_is_write: call.is_write_source() && reads,
         reply: room,
         reply_pages: reply.page_len(),
-        reply_is_read: reply.is_read_target(),
+        reply_is_read: reply.is_read_target() && limits.write_chunks != 0,
         may_place_directly: rqst.may_place_directly(),
     }
 }
@@ -291,6 +314,7 @@ struct Marshal<'a, 'r, 'b> {
     buffer: &'a mut SendBuffer<'b, Requester>,
     poster: &'a Poster<'b>,
     offer: &'a mut Offer,
+    limits: ChunkLimits,
 }
 
 impl Marshal<'_, '_, '_> {
@@ -299,16 +323,15 @@ impl Marshal<'_, '_, '_> {
     ///
     /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs
     /// more of either than there can be.
-    fn encode(mut self, room: usize) -> Result<usize> {
-        let thresholds = self.connection.thresholds();
+    fn encode(mut self, room: usize, thresholds: &Thresholds) -> Result<usize> {
         // What it has may be from a connection of larger regions. Without memory for that many as
         // this one may need, fewer may do.
         let _ = self.offer.reserve(self.requester.regions.rpc() as usize);
-        let shape = shape(self.rqst, room);
-        let results = chunks::results(&shape, &thresholds);
+        let shape = shape(self.rqst, room, &self.requester.regions, &self.limits);
+        let results = chunks::results(&shape, thresholds);
         self.map_results(results)?;
         let (write, reply) = (self.offer.write.len(), self.offer.reply.len());
-        let arguments = chunks::arguments(&shape, &thresholds, write, reply);
+        let arguments = chunks::arguments(&shape, thresholds, write, reply);
         let fragments = self.fragments(arguments, &shape, write, reply);
         if fragments.is_none() {
             self.map_arguments(arguments)?;
@@ -337,7 +360,7 @@ impl Marshal<'_, '_, '_> {
         };
         let header = self.buffer.header_len();
         // Chunks of more segments than were planned for may leave it too little room.
-        if header + copied > self.connection.inline().send as usize {
+        if header + copied > self.connection.longest_send() {
             return Err(EMSGSIZE);
         }
         encoded(self.rqst, header, arguments, results);
@@ -407,12 +430,27 @@ impl Marshal<'_, '_, '_> {
     fn add_chunk(&mut self, pieces: &mut ExtentIter<'_>, chunk: Chunk) -> Result {
         let (access, xid) = (chunk.access(), self.rqst.xid());
         let task = || self.rqst.task().id();
+        let (used, longest) = (self.offer.all_segments(), self.limits.segment_bytes);
         while pieces.remaining() != 0 {
             let regions = &mut self.offer.regions;
-            let segment = self
-                .buffer
-                .map(self.poster, regions, pieces, access, xid, task)?;
+            let segment = match pieces.remaining() <= longest {
+                true => self
+                    .buffer
+                    .map(self.poster, regions, pieces, access, xid, task)?,
+                false => {
+                    let mut part = pieces.first(longest);
+                    let poster = self.poster;
+                    let segment = self
+                        .buffer
+                        .map(poster, regions, &mut part, access, xid, task)?;
+                    pieces.skip(segment.length as usize);
+                    segment
+                }
+            };
             let segments = self.offer.segments(chunk);
+            if segments.len() >= self.limits.left(used) {
+                return Err(EIO);
+            }
             segments
                 .push_within_capacity(segment)
                 .map_err(|_| ENOBUFS)?;

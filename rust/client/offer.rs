@@ -65,6 +65,11 @@ impl Offer {
         }
     }
 
+    /// Returns the number of segments of all its chunks.
+    pub(super) fn all_segments(&self) -> usize {
+        self.read.len() + self.write.len() + self.reply.len()
+    }
+
     /// Makes room for `n` regions, and as many segments in each chunk. Does not sleep.
     pub(crate) fn reserve(&mut self, n: usize) -> Result {
         // The list that is grown last tells whether all were grown.

@@ -74,18 +74,21 @@ enum Fate {
     Reply(PinnedRqst<Call>, Answer, bool),
 }
 
-/// Dispatches a received message. `front` has the messages in front of it, if it is the last of a
-/// Call or a Reply in several.
+/// Dispatches a received message, which may be one that was refused as it arrived. `front` has the
+/// messages in front of it, if it is the last of a Call or a Reply in several.
 #[inline]
 pub(crate) fn received(
     connection: &Connection,
     message: Received<'_>,
-    undecoded: Undecoded,
+    taken: Result<Undecoded, Rejected>,
     front: Option<KBox<Kept>>,
 ) {
     let before = front.as_ref().map_or(0, |front| front.len());
     let requester = connection.handler();
-    let decoded = connection.decode(message.bytes(), undecoded);
+    let decoded = match taken {
+        Ok(undecoded) => connection.decode(message.bytes(), undecoded),
+        Err(rejected) => Err(rejected),
+    };
     let fate = match &decoded {
         Ok(Message::Reply(reply)) => {
             let content = Content::Reply(reply, before);
@@ -121,23 +124,13 @@ pub(crate) fn received(
     }
 }
 
-/// Handles a message of version 2 that was refused as it arrived.
-pub(super) fn refused_on_arrival(
-    connection: &Connection,
-    message: Received<'_>,
-    rejected: &Rejected,
-) {
+/// Handles a malformed message.
+#[cold]
+fn malformed(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Fate {
     // What its message began with was refused already.
     if rejected.reason == DecodeError::Discarded {
-        return;
+        return Fate::Done;
     }
-    if let Fate::Reply(rqst, answer, fenced) = malformed(connection, &message, rejected) {
-        deliver(connection, message, None, rqst, answer, fenced);
-    }
-}
-
-/// Handles a malformed message.
-fn malformed(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Fate {
     match refuse(connection, message, rejected) {
         Some(xid) => answered(
             connection,
@@ -388,8 +381,13 @@ fn handle_locked(
     }
     let well_formed = checked.is_ok();
     let accepted = match checked {
-        Ok(answer) if learn(connection, state, &answer, content) => Some(answer),
-        Ok(_) => None,
+        Ok(answer) => {
+            state.again = learn(connection, state, &answer, content);
+            Some(match state.again {
+                true => Answer::failed(EAGAIN),
+                false => answer,
+            })
+        }
         Err(reason) => {
             // A message malformed in itself was traced already.
             if content.credits().is_some() {
@@ -435,17 +433,22 @@ fn not_sent_here(
     }
 }
 
-/// Notes the length of the Reply for RPCs of its kind. Returns whether the Reply is accepted: an
-/// RPC that relied on a provided Reply, or on a continued one, and was refused, is sent once more
-/// with a Reply chunk.
+/// Notes the length of the Reply for RPCs of its kind, and what an error says of chunks. Returns
+/// whether the RPC is sent once more: it relied on a provided Reply, or on a continued one, and was
+/// refused, or the server takes other chunks.
 fn learn(
     connection: &Connection,
     state: &mut CallState,
     answer: &Answer,
     content: &Content<'_>,
 ) -> bool {
+    if let Content::Error(error) = content {
+        if connection.lock().flow.refuse_chunks(&error.error) {
+            return !core::mem::replace(&mut state.limited, true);
+        }
+    }
     let Some(kind) = state.kind.take() else {
-        return true;
+        return false;
     };
     let requester = connection.handler();
     let offered = state
@@ -457,13 +460,10 @@ fn learn(
     let is_long = answer.is_long(connection.thresholds().receive);
     let long = is_long.map(|long| long || continued);
     let long = match long {
-        None if !refused => return true,
+        None if !refused => return false,
         long => long.unwrap_or(true),
     };
     requester.shared.history.lock().replied(&kind, long);
-    if refused {
-        state.refused = true;
-        requester.loss.report(LossReason::NotProvided);
-    }
-    !refused
+    state.refused |= refused;
+    refused
 }

@@ -62,6 +62,10 @@ pub(super) fn called(
         }
     };
     if !requester.shared.reverse_enabled() {
+        if connection.answers_unserved() {
+            let (xid, reason) = (call.xid, Reason::NoService);
+            refuse(requester, connection, &Refusal { xid, reason });
+        }
         return None;
     }
     if !requester.reverse.lock().came() {

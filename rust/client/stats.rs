@@ -82,8 +82,9 @@ impl Stats {
 
     /// Prints the line that nfs-utils reads: 27 numbers, in the order of the in-tree module. The
     /// local port, registrations of buffers, recycled and orphaned regions and the last number have
-    /// nothing to count here and are 0.
-    pub(crate) fn print(&self, xprt: &Xprt, seq: &SeqFile) {
+    /// nothing to count here and are 0. The version of the protocol that the connection speaks
+    /// follows them, 0 without a connection.
+    pub(crate) fn print(&self, xprt: &Xprt, version: u32, seq: &SeqFile) {
         seq_print!(seq, "\txprt:\trdma 0 ");
         xprt.print_counts(seq);
         seq_print!(
@@ -102,10 +103,11 @@ impl Stats {
         );
         seq_print!(
             seq,
-            "0 0 {} {} {} 0\n",
+            "0 0 {} {} {} 0 {}\n",
             self.get(Stat::RegionsMade),
             self.get(Stat::LocalInvalidations),
             self.get(Stat::NoSendBuffer),
+            version,
         );
     }
 }

@@ -25,14 +25,16 @@ use crate::{
             PinnedRqst,
             Rqst, //
         },
-        sys::address::SocketAddress,
+        sys::{
+            address::SocketAddress,
+            sysctl::Tunable, //
+        },
         trace::{
             self,
             Carriage, //
         },
     },
     transport::{
-        negotiated::Inline,
         registration::last_mapped, //
     },
 };
@@ -42,18 +44,47 @@ use xdr::{
     ErrorMessage,
     FixedHeader,
     RdmaError,
-    Reply, //
+    Reply,
+    Version, //
 };
+
+/// Why a connection speaks its version.
+#[derive(Clone, Copy)]
+enum Why {
+    /// No other is allowed.
+    Allowed,
+    /// The server speaks version 2, too.
+    Agreed,
+    /// It has refused version 2.
+    Refused,
+    /// It has not answered version 2 before.
+    NotAnswered,
+}
+
+/// Reports the version of a connection, which has begun with version 2 or not.
+pub(super) fn version(connection: &Connection, began_with_2: bool) {
+    trace::xprtrdma_version(|| {
+        let version = connection.version();
+        let why = match (version, began_with_2) {
+            (Version::Two, _) => Why::Agreed,
+            (Version::One, true) => Why::Refused,
+            (Version::One, false) if Tunable::MaxVersion.get() > 1 => Why::NotAnswered,
+            (Version::One, false) => Why::Allowed,
+        };
+        let server = *connection.handler().loss.address();
+        (server, version.number(), why as u32)
+    });
+}
 
 /// Reports that a connection between two addresses is up.
 pub(super) fn negotiated(connection: &Connection, own: SocketAddress, server: SocketAddress) {
     trace::xprtrdma_inline_thresh(|| {
-        let Inline { send, receive, .. } = connection.inline();
+        let (send, receive) = (connection.longest_send(), connection.longest_receive());
         // Chunks reduce it by their length in the header.
         let longest = connection.thresholds();
         (
-            send,
-            receive,
+            send as u32,
+            receive as u32,
             longest.send as u32,
             longest.receive as u32,
             own,

@@ -41,10 +41,7 @@ use crate::{
             },
         },
     },
-    transport::{
-        negotiated::Inline,
-        plan::PAYLOAD_PAGES, //
-    },
+    transport::plan::PAYLOAD_PAGES,
 };
 use core::ffi::{
     c_int,
@@ -226,9 +223,9 @@ impl Transport for ClientXprt {
         match self.slot.get() {
             Some(connection) => {
                 let requester = connection.handler();
-                let Inline { send, receive, .. } = connection.inline();
                 let most = requester.max_reverse;
-                let inline = (send.min(receive)).min(most as u32);
+                let inline = connection.longest_send().min(connection.longest_receive());
+                let inline = inline.min(most);
                 connection
                     .longest_message(Direction::Call, inline)
                     .min(most)
@@ -238,6 +235,8 @@ impl Transport for ClientXprt {
     }
 
     fn print_stats(&self, xprt: &Xprt, seq: &SeqFile) {
-        self.state.stats.print(xprt, seq);
+        let connection = self.slot.get();
+        let version = connection.map_or(0, |connection| connection.version().number());
+        self.state.stats.print(xprt, version, seq);
     }
 }

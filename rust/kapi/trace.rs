@@ -70,6 +70,7 @@ macro_rules! events {
 mod arguments;
 mod requester;
 mod responder;
+mod version_2;
 
 pub(in crate::kapi) use self::arguments::Argument;
 pub(crate) use self::{
@@ -80,7 +81,8 @@ pub(crate) use self::{
         TaskId, //
     },
     requester::*,
-    responder::*, //
+    responder::*,
+    version_2::*, //
 };
 
 /// Whether an event is on, for what takes more than one call to say.

@@ -36,6 +36,7 @@ use crate::{
             Shared, //
         },
         pulls::Pulls,
+        request::Invalidates,
         sizes::{
             self,
             CHUNKS,
@@ -238,7 +239,11 @@ impl Connection {
             drops,
             qp,
             addresses,
-            invalidate: own.remote_invalidation && theirs.remote_invalidation,
+            invalidates: match (own.remote_invalidation, theirs.remote_invalidation) {
+                (false, _) => Invalidates::None,
+                (true, false) => Invalidates::Named,
+                (true, true) => Invalidates::Any,
+            },
         })
     }
 }

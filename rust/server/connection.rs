@@ -30,6 +30,7 @@ use crate::{
         },
         poison::Poison,
         pulls::Pulls,
+        request::Invalidates,
         waiting::{
             Continued,
             PendingRead,
@@ -175,9 +176,10 @@ impl Responder {
         result
     }
 
-    /// Handles a message of version 1, or a single one of version 2.
+    /// Takes a message of version 1, or a single one of version 2. Returns what a service thread
+    /// gets of it.
     #[inline]
-    fn message(&self, endpoint: &Endpoint<Self>, message: Received<'_>) {
+    fn message(&self, endpoint: &Endpoint<Self>, message: Received<'_>) -> Option<RecvItem> {
         if endpoint.plan().provided != 0 && endpoint.may_pull() {
             let done = match peek_done(message.bytes()) {
                 Some(xid) => Some(self.pulled(endpoint, &message, xid)),
@@ -185,20 +187,15 @@ impl Responder {
                 None => message.has_invalidated().then_some(Err(EINVAL)),
             };
             match done {
-                Some(Ok(())) => return,
-                Some(Err(_)) => return self.handle.close(),
+                Some(Ok(())) => return None,
+                Some(Err(_)) => {
+                    self.handle.close();
+                    return None;
+                }
                 None => (),
             }
         }
-        self.called(RecvItem::Message(message.keep()));
-    }
-
-    /// Counts a message, and queues it for a service thread.
-    #[inline]
-    fn called(&self, item: RecvItem) {
-        // One completion handler at a time.
-        self.calls.store(self.calls().saturating_add(1), Relaxed);
-        self.arrived(item);
+        Some(RecvItem::Message(message.keep()))
     }
 
     /// Returns the next item for a service thread, and whether more follow.
@@ -276,11 +273,14 @@ impl Handler for Responder {
     }
 
     #[inline]
-    fn received(&self, endpoint: &Endpoint<Self>, arrival: Arrival<'_>) {
+    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
         count(Counter::Receive);
         let item = match arrival {
-            Arrival::Message(message, _) => return self.message(endpoint, message),
-            Arrival::End(message, undecoded, front) => {
+            Arrival::Message(Ok(_), None) => match self.message(endpoint, message) {
+                Some(item) => item,
+                None => return,
+            },
+            Arrival::Message(Ok(undecoded), Some(front)) => {
                 let continued = Continued {
                     message: message.keep(),
                     undecoded,
@@ -292,23 +292,29 @@ impl Handler for Responder {
                     Err(_) => return self.handle.close(),
                 }
             }
-            Arrival::Refused(message, rejected) => {
+            Arrival::Message(Err(rejected), _) => {
                 RecvItem::Refused(message.keep(), rejected.reason)
             }
-            Arrival::Taken(message) => {
+            Arrival::Taken => {
                 drop(message);
                 if endpoint.post_receive_batch(BATCH as usize).is_err() {
                     self.handle.close();
                 }
                 return;
             }
-            Arrival::Kept => return,
         };
-        self.called(item);
+        // One completion handler at a time.
+        self.calls.store(self.calls().saturating_add(1), Relaxed);
+        self.arrived(item);
+    }
+
+    fn kept(&self, _: &Endpoint<Self>) {
+        count(Counter::Receive);
     }
 
     fn negotiated(&self, _: &Endpoint<Self>, xid: u32) {
-        self.arrived(RecvItem::Negotiated(xid));
+        let rest = self.waiting.lock().arrived(RecvItem::Negotiated(xid));
+        self.announce(rest.is_ok());
     }
 
     fn broken(&self, _: &Endpoint<Self>) {
@@ -393,8 +399,7 @@ impl Handler for Responder {
 pub(crate) struct Connection {
     pub(super) qp: Arc<Endpoint<Responder>>,
     pub(super) addresses: (SocketAddress, SocketAddress),
-    /// The peer wants keys to be invalidated.
-    pub(super) invalidate: bool,
+    pub(super) invalidates: Invalidates,
     /// The state of the pulled Replies, if the peer may pull any.
     pub(super) pulls: Option<Pulls<Responder>>,
     /// The work item that ends the connection when dropped Calls have all credits.
@@ -407,11 +412,9 @@ impl Connection {
     /// send it.
     #[inline]
     pub(super) fn longest_inline(&self, offers: bool) -> usize {
-        let inline = self.qp.inline();
-        let threshold = if offers {
-            inline.send
-        } else {
-            inline.unoffered
+        let threshold = match offers {
+            true => self.qp.longest_send(),
+            false => self.qp.longest_unoffered(),
         };
         self.qp.longest_inline(Direction::Reply, threshold)
     }
@@ -476,7 +479,7 @@ impl Connection {
     /// Posts a Reply or an error message, `len` bytes behind its header. May sleep.
     #[inline]
     fn post(&self, mut answer: SendBuffer<'_, Responder>, len: usize) -> Result {
-        if answer.header_len().saturating_add(len) > self.qp.inline().send as usize {
+        if answer.header_len().saturating_add(len) > self.qp.longest_send() {
             answer.may_be_refused();
         }
         let writes = answer.written_pieces();

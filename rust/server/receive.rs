@@ -212,7 +212,7 @@ fn dispose<'c>(
             if connection.qp.handler().is_poisonous(call.xid) {
                 return Disposition::Refuse(refusal(call.xid, Reason::Poisonous));
             }
-            let ctx = ReplyCtx::new(call, connection.invalidate);
+            let ctx = ReplyCtx::new(call, connection.invalidates);
             match (&call.payload, front) {
                 (CallPayload::Inline(inline), None) if call.reads.is_empty() => {
                     Disposition::Execute(ctx, inline.offset)
@@ -316,7 +316,7 @@ fn dispose_reply<'c>(
 /// a Call of this end awaits a Reply with its XID. Then it is taken for a bad Reply, which is
 /// discarded silently (RFC 8166, sections 4.2.4 and 4.5).
 fn refuse_call<'c>(connection: &Connection, refusal: Refusal) -> Disposition<'c> {
-    if reverse::awaits(connection, refusal.xid) {
+    if connection.qp.tells_direction() || reverse::awaits(connection, refusal.xid) {
         Disposition::Done
     } else {
         Disposition::Refuse(refusal)

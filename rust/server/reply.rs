@@ -21,12 +21,10 @@ use crate::{
             ReplyCtx,
             Request, //
         },
+        unsent::Unsent, //
     },
     transport::{
-        header::{
-            Reason,
-            Refusal, //
-        },
+        header::Refusal,
         send_buffer::{
             Purpose,
             SendBuffer, //
@@ -46,12 +44,11 @@ impl SvcMessage<Connection> for Request {
     ) -> Result {
         let (message, ctx) = self;
         match send(connection, message, &ctx, payloads, rqst) {
-            // The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-            Err(e) if e == EMSGSIZE => connection.refuse(Refusal {
+            Err(Unsent::Room(reason)) => connection.refuse(Refusal {
                 xid: ctx.xid,
-                reason: Reason::ReplyRoom,
+                reason,
             }),
-            Err(e) => {
+            Err(Unsent::Failed(e)) => {
                 connection.close();
                 return Err(e);
             }
@@ -61,8 +58,7 @@ impl SvcMessage<Connection> for Request {
     }
 }
 
-/// Sends the Reply to a Call that was received as `message`. `EMSGSIZE` if there is not enough room
-/// for it.
+/// Sends the Reply to a Call that was received as `message`.
 #[inline]
 fn send(
     connection: &Connection,
@@ -70,12 +66,13 @@ fn send(
     ctx: &ReplyCtx,
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
-) -> Result {
+) -> Result<(), Unsent> {
     let mut buffer = connection.qp.send_buffer(Purpose::Message)?;
     let prepared = prepare(connection, &mut buffer, &message, ctx, payloads, rqst);
     // The Receive goes back before the Reply that lets the client use it again.
     let used = connection.put(message);
-    connection.reply(buffer, prepared?, used, rqst.threads())
+    let len = prepared?;
+    Ok(connection.reply(buffer, len, used, rqst.threads())?)
 }
 
 /// Fills a buffer with the Reply, and prepares the RDMA Writes. Returns the number of bytes behind
@@ -87,7 +84,7 @@ fn prepare<'c>(
     ctx: &ReplyCtx,
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
-) -> Result<usize> {
+) -> Result<usize, Unsent> {
     let offer = ctx.offer(message)?;
     let payloads = match offer.is_empty() {
         true => &mut [],
@@ -95,7 +92,8 @@ fn prepare<'c>(
     };
     let (received, len) = (|| message.into(), rqst.result().len());
     let layout = ReplyLayout::new(received, ctx, &offer, payloads, len)?;
-    layout.prepare(connection, buffer, received, rqst)
+    let prepared = layout.prepare(connection, buffer, received, rqst);
+    prepared.map_err(|e| layout.unsent(e))
 }
 
 /// Returns the payloads of the result that may be placed in Write chunks.

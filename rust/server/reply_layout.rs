@@ -34,11 +34,13 @@ use crate::{
         },
         pulls::Pulls,
         request::ReplyCtx,
-        trace::returned, //
+        trace::returned,
+        unsent::Unsent, //
     },
     transport::{
         header::{
             Direction,
+            Reason,
             ReplyPlace, //
         },
         provided::Provided,
@@ -80,8 +82,8 @@ pub(super) struct ReplyLayout<'a> {
 
 impl<'a> ReplyLayout<'a> {
     /// Pairs the payloads of a result of `len` bytes with the Write chunks, and sets the length of
-    /// payloads that are not placed to zero. `EMSGSIZE` if a chunk is too short. `received` names
-    /// the Receive of the Call in trace events.
+    /// payloads that are not placed to zero. Fails if a chunk is too short. `received` names the
+    /// Receive of the Call in trace events.
     #[inline]
     pub(super) fn new(
         received: impl Fn() -> CompletionId + Copy,
@@ -89,12 +91,15 @@ impl<'a> ReplyLayout<'a> {
         offer: &'a Offer<'a>,
         payloads: &'a mut [Payload],
         len: usize,
-    ) -> Result<Self> {
+    ) -> Result<Self, Unsent> {
         let with_chunk = payloads.len().min(offer.writes.chunk_count());
         let mut end = 0;
         let (mut at, mut stream_len) = (0, 0usize);
         // A payload keeps the place of its chunk, used or not (RFC 8267, section 6.4.1).
-        for (payload, chunk) in payloads.iter_mut().zip(offer.writes.chunks()) {
+        for (number, chunk) in (1..).zip(offer.writes.chunks()) {
+            let Some(payload) = payloads.get_mut(number - 1) else {
+                break;
+            };
             let last = payload.offset.checked_add(payload.length).ok_or(EMSGSIZE)?;
             // The service may take encoded data back, when it finds no room for the rest; and an
             // empty chunk asks for its payload inline (RFC 8166, section 4.3.2.3).
@@ -105,10 +110,14 @@ impl<'a> ReplyLayout<'a> {
                 continue;
             }
             if payload.offset < end {
-                return Err(EINVAL);
+                return Err(EINVAL.into());
             }
             end = last;
-            must_fit(received, payload.length, &chunk)?;
+            let needed = payload.length as u32;
+            must_fit(received, payload.length, &chunk).map_err(|_| {
+                let index = number as u32;
+                Unsent::Room(Reason::WriteRoom { index, needed })
+            })?;
             stream_len = stream_len.saturating_add(payload.offset.saturating_sub(at));
             at = payload.behind(len);
         }
@@ -119,6 +128,17 @@ impl<'a> ReplyLayout<'a> {
             payloads: payloads.get(..with_chunk).unwrap_or(&[]),
             stream_len: stream_len.saturating_add(len.saturating_sub(at)),
         })
+    }
+
+    /// Returns why a Reply is not sent that [`Self::prepare`] has failed to make.
+    #[cold]
+    pub(super) fn unsent(&self, error: Error) -> Unsent {
+        let offered = self.offer.reply_chunk.map_or(0, |chunk| chunk.length());
+        let needed = self.stream_len as u32;
+        match error {
+            EMSGSIZE if needed > offered => Unsent::Room(Reason::ReplyRoom { needed }),
+            _ => error.into(),
+        }
     }
 
     /// Returns the payloads, each with its chunk.
@@ -207,7 +227,7 @@ impl<'a> ReplyLayout<'a> {
                 must_fit(received, self.stream_len, &chunk.ok_or(EMSGSIZE)?)?;
             }
             self.header(buffer, ReplyPlace::ReplyChunk(self.stream_len as u32))?;
-            if buffer.header_len() > connection.qp.inline().send as usize {
+            if buffer.header_len() > connection.qp.longest_send() {
                 return Err(EMSGSIZE);
             }
             chunk
@@ -360,7 +380,7 @@ impl<'a> ReplyLayout<'a> {
             provided.add(&mut part)
         })?;
         self.header(buffer, ReplyPlace::Provided(provided.segments()))?;
-        if buffer.header_len() > connection.qp.inline().send as usize {
+        if buffer.header_len() > connection.qp.longest_send() {
             return Err(EMSGSIZE);
         }
         if !self.places_nothing() {

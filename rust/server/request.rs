@@ -20,15 +20,28 @@ pub(crate) struct ReplyCtx {
     offers_nothing: bool,
 }
 
+/// The keys of a client that Replies invalidate.
+#[derive(Clone, Copy)]
+pub(super) enum Invalidates {
+    /// None: the device does not look at them.
+    None,
+    /// Those that a Call names, which is said in version 2 alone.
+    Named,
+    /// Of other Calls as well: the client has said when it connected that it wants that (RFC 8797,
+    /// section 4.1).
+    Any,
+}
+
 impl ReplyCtx {
-    /// Creates the context of a decoded Call, of a client that wants keys to be invalidated or not.
-    pub(super) fn new(call: &Call<'_>, invalidates: bool) -> Self {
+    /// Creates the context of a decoded Call.
+    pub(super) fn new(call: &Call<'_>, keys: Invalidates) -> Self {
         Self {
             xid: call.xid,
-            key: match call.inv_handle {
-                _ if !invalidates || call.has_no_chunks() => None,
-                None => only_key(call),
-                named => named.filter(|handle| *handle != 0),
+            key: match (call.inv_handle, keys) {
+                _ if call.has_no_chunks() => None,
+                (_, Invalidates::None) | (None, Invalidates::Named) => None,
+                (None, Invalidates::Any) => only_key(call),
+                (named, _) => named.filter(|handle| *handle != 0),
             },
             offers_nothing: call.offer().is_empty(),
         }

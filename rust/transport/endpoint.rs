@@ -45,18 +45,13 @@ use xdr::{
     Version, //
 };
 
-/// A received message, as what it is to its end.
-pub(crate) enum Arrival<'a> {
-    /// A Call, a Reply or an error, which is still to be decoded.
-    Message(Received<'a>, Undecoded),
-    /// The last message of a Call or a Reply that came in several, with the others.
-    End(Received<'a>, Undecoded, KBox<Kept>),
-    /// A message of version 2 that is malformed, or may not come there.
-    Refused(Received<'a>, Rejected),
+/// What a received message is to its end.
+pub(crate) enum Arrival {
+    /// A Call, a Reply or an error, which is still to be decoded, unless it is malformed or may not
+    /// come there; and the messages in front of it, if it is the last of several.
+    Message(Result<Undecoded, Rejected>, Option<KBox<Kept>>),
     /// A message for the transport alone, which has taken it in.
-    Taken(Received<'a>),
-    /// A message of a Call or a Reply whose last is still to come, which the transport keeps.
-    Kept,
+    Taken,
 }
 
 /// Receives the events of an endpoint. Unless said otherwise, each function is called in process
@@ -80,7 +75,12 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
         None
     }
     /// Handles a received message.
-    fn received(&self, endpoint: &Endpoint<Self>, arrival: Arrival<'_>);
+    fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>, arrival: Arrival);
+    /// Notes that a message was received which the transport keeps: the last of its Call or Reply
+    /// is still to come.
+    fn kept(&self, endpoint: &Endpoint<Self>) {
+        let _ = endpoint;
+    }
     /// Notes that the version of the connection is known, by a message with this XID; not called
     /// where it was from the beginning. A responder is told of version 2 alone, which it answers.
     fn negotiated(&self, endpoint: &Endpoint<Self>, xid: u32) {

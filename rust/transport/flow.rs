@@ -22,9 +22,12 @@ use self::{
 };
 use crate::{
     kapi::ib::RecvBuf,
-    transport::continued::{
-        Kept,
-        MOST_MESSAGES, //
+    transport::{
+        chunk_limits::ChunkLimits,
+        continued::{
+            Kept,
+            MOST_MESSAGES, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -37,6 +40,7 @@ use xdr::{
         Received,
         Undecoded, //
     },
+    RdmaError,
     Rejected,
     Version, //
 };
@@ -97,6 +101,18 @@ impl Flow {
     pub(super) fn learn(&mut self, set: &PropertySet<'_>) -> Properties {
         let messages = self.messages.as_mut();
         messages.map_or_else(Properties::default, |messages| messages.learn(set))
+    }
+
+    /// Returns what the peer takes of the chunks of a Call.
+    pub(super) fn chunk_limits(&mut self) -> ChunkLimits {
+        let messages = self.messages.as_mut();
+        messages.map_or(ChunkLimits::NONE, |messages| *messages.chunks())
+    }
+
+    /// Notes what an error says of that, as [`ChunkLimits::refuse`].
+    pub(crate) fn refuse_chunks(&mut self, error: &RdmaError) -> bool {
+        let messages = self.messages.as_mut();
+        messages.is_some_and(|messages| messages.chunks().refuse(error))
     }
 
     /// Returns whether an RPC message in that number of messages may be posted now.
@@ -237,6 +253,12 @@ impl Flow {
     pub(super) fn begin_grant(&mut self, posted: u32) -> bool {
         let messages = self.messages.as_mut();
         messages.is_some_and(|messages| messages.begin_grant(posted))
+    }
+
+    /// Returns the credit word that the peer was told last; zero in version 1.
+    pub(super) fn told(&self) -> u32 {
+        let messages = self.messages.as_ref();
+        messages.map_or(0, |messages| messages.told())
     }
 
     /// Notes that the GRANT cannot be sent.

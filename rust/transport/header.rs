@@ -68,8 +68,13 @@ pub(crate) enum Reason {
     NotEligible,
     /// Its chunks cannot be served.
     Chunks,
-    /// It has no room for its Reply.
-    ReplyRoom,
+    /// Nobody serves it.
+    NoService,
+    /// A Write chunk has no room for its result, which is so long: the first such chunk, by its
+    /// number from one on.
+    WriteRoom { index: u32, needed: u32 },
+    /// It has no room for its Reply, which is so long; zero if that is not why.
+    ReplyRoom { needed: u32 },
     /// Its chunks have broken a connection before.
     Poisonous,
 }
@@ -99,8 +104,13 @@ impl Refusal {
             (_, Reason::Malformed(message)) => return message,
             (Version::One, _) => RdmaError::Chunk,
             (Version::Two, Reason::NotEligible) => RdmaError::BadXdr,
-            (Version::Two, Reason::ReplyRoom) => RdmaError::ReplyResource { needed: 0 },
-            (Version::Two, Reason::Chunks | Reason::Poisonous) => RdmaError::System,
+            (Version::Two, Reason::WriteRoom { index, needed }) => {
+                RdmaError::WriteResource { index, needed }
+            }
+            (Version::Two, Reason::ReplyRoom { needed }) => RdmaError::ReplyResource { needed },
+            (Version::Two, Reason::Chunks | Reason::NoService | Reason::Poisonous) => {
+                RdmaError::System
+            }
         };
         ErrorMessage {
             xid: self.xid,
@@ -124,7 +134,7 @@ impl<H: Handler> Endpoint<H> {
     /// Returns the rooms for the Payload stream of a message that is split: of its last message,
     /// which has a header of `header` bytes, and of each of the others. None in version 1.
     pub(super) fn fragment_rooms(&self, header: usize) -> Option<(usize, usize)> {
-        let send = self.inline().send as usize;
+        let send = self.longest_send();
         match self.version() {
             Version::One => None,
             Version::Two => {

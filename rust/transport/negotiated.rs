@@ -112,14 +112,20 @@ impl Negotiated {
         });
     }
 
-    /// Returns the inline thresholds.
+    /// Returns the inline thresholds, one by one, since each load is a call.
     #[inline]
-    pub(super) fn inline(&self) -> Inline {
-        Inline {
-            send: self.send.load(Relaxed),
-            receive: self.receive.load(Relaxed),
-            unoffered: self.unoffered.load(Relaxed),
-        }
+    pub(super) fn send(&self) -> u32 {
+        self.send.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn receive(&self) -> u32 {
+        self.receive.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn unoffered(&self) -> u32 {
+        self.unoffered.load(Relaxed)
     }
 
     pub(super) fn set_inline(&self, inline: &Inline) {

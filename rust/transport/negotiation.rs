@@ -8,6 +8,7 @@
 use crate::{
     kapi::ib::Received,
     transport::{
+        chunk_limits::ChunkLimits,
         continued::Kept,
         endpoint::{
             Arrival,
@@ -19,7 +20,8 @@ use crate::{
             first,
             Inline, //
         },
-        send_buffer::Purpose, //
+        send_buffer::Purpose,
+        trace, //
     },
 };
 use kernel::prelude::*;
@@ -35,6 +37,9 @@ use xdr::{
     Role,
     Version, //
 };
+
+/// A peer that breaks the protocol.
+struct Broken;
 
 /// Returns the XID of a message; zero if it is too short for one.
 fn xid(message: &[u8]) -> u32 {
@@ -61,23 +66,56 @@ impl<H: Handler> Endpoint<H> {
         self.version() == Version::One
     }
 
+    /// Returns whether a header says if its message is a Call or a Reply, whatever is in it. In
+    /// version 1 the RPC message says it, if there is one.
+    pub(crate) fn tells_direction(&self) -> bool {
+        self.version() == Version::Two
+    }
+
+    /// Returns whether a Call that nobody can serve is answered. In version 1 it is dropped, since
+    /// the peer may still find a way to its service.
+    pub(crate) fn answers_unserved(&self) -> bool {
+        self.version() == Version::Two
+    }
+
     /// Sets the inline thresholds, when the connection is up.
     pub(crate) fn set_inline(&self, inline: &Inline) {
         self.negotiated().set_inline(inline);
     }
 
-    /// Returns the inline thresholds.
+    /// Returns the bytes of the longest message that this end sends.
     #[inline]
-    pub(crate) fn inline(&self) -> Inline {
-        self.negotiated().inline()
+    pub(crate) fn longest_send(&self) -> usize {
+        self.negotiated().send() as usize
+    }
+
+    /// Returns the bytes of the longest message that it receives.
+    #[inline]
+    pub(crate) fn longest_receive(&self) -> usize {
+        self.negotiated().receive() as usize
+    }
+
+    /// Returns the bytes of the longest Reply that it sends if no Reply chunk was offered.
+    #[inline]
+    pub(crate) fn longest_unoffered(&self) -> usize {
+        self.negotiated().unoffered() as usize
     }
 
     /// Returns the bytes of the longest Payload stream without chunks, of a message in that
     /// direction, within a threshold.
     #[inline]
-    pub(crate) fn longest_inline(&self, direction: Direction, threshold: u32) -> usize {
+    pub(crate) fn longest_inline(&self, direction: Direction, threshold: usize) -> usize {
         let header = self.version().plain_size(direction);
-        (threshold as usize).saturating_sub(header)
+        threshold.saturating_sub(header)
+    }
+
+    /// Returns what the peer takes of the chunks of a Call.
+    #[inline]
+    pub(crate) fn chunk_limits(&self) -> ChunkLimits {
+        match self.version() {
+            Version::One => ChunkLimits::NONE,
+            Version::Two => self.lock().flow.chunk_limits(),
+        }
     }
 
     /// Sets the range of versions in an error that tells it.
@@ -92,17 +130,29 @@ impl<H: Handler> Endpoint<H> {
     /// Takes a received message in.
     #[inline]
     pub(super) fn take_in(&self, message: Received<'_>) {
-        match self.negotiated().version() {
-            Some(Version::One) => {
-                let arrival = Arrival::Message(message, Undecoded::default());
-                self.handler().received(self, arrival);
-            }
-            version => self.take_in_2(version, message),
+        let version = self.negotiated().version();
+        let (arrival, grants) = match version {
+            Some(Version::One) => (Arrival::Message(Ok(Undecoded::default()), None), false),
+            _ => match self.take_in_2(version, &message) {
+                Ok(Some(taken)) => taken,
+                Ok(None) => return self.keep(message),
+                Err(Broken) => return self.handler().broken(self),
+            },
+        };
+        self.handler().received(self, message, arrival);
+        if grants {
+            self.grant_if_owed();
         }
     }
 
-    /// Takes a message in on a connection that speaks version 2, or may come to that.
-    fn take_in_2(&self, version: Option<Version>, message: Received<'_>) {
+    /// Takes a message in on a connection that speaks version 2, or may come to that. Returns what
+    /// it is, and whether a GRANT may be owed for it; none for a fragment, which is to be kept.
+    #[inline(never)]
+    fn take_in_2(
+        &self,
+        version: Option<Version>,
+        message: &Received<'_>,
+    ) -> Result<Option<(Arrival, bool)>, Broken> {
         let first = version.is_none().then(|| xid(message.bytes()));
         let version = version.or_else(|| self.settle(message.bytes()));
         match (version, H::ROLE) {
@@ -110,65 +160,71 @@ impl<H: Handler> Endpoint<H> {
             // Its ERR_VERS has said what it has to say.
             (Some(Version::One), Role::Requester) => {
                 self.handler().negotiated(self, xid(message.bytes()));
-                return self.handler().received(self, Arrival::Taken(message));
+                return Ok(Some((Arrival::Taken, false)));
             }
-            (None, Role::Requester) => return self.handler().broken(self),
+            (None, Role::Requester) => return Err(Broken),
             (Some(Version::One) | None, Role::Responder) => {
-                let arrival = Arrival::Message(message, Undecoded::default());
-                return self.handler().received(self, arrival);
+                return Ok(Some((
+                    Arrival::Message(Ok(Undecoded::default()), None),
+                    false,
+                )));
             }
         }
         let arrived = self.lock().flow.arrive(message.bytes());
-        let Ok(arrived) = arrived else {
-            return self.handler().broken(self);
-        };
-        // No answer to them tells the credits that are left.
-        let unanswered = matches!(
-            arrived,
-            Ok(v2::Received::Grant(_) | v2::Received::Fragment(_))
-        );
+        let arrived = arrived.map_err(|_| Broken)?;
+        // No answer to one tells the credits that are left; a responder answers most others.
+        let grants = H::ROLE == Role::Requester || matches!(arrived, Ok(v2::Received::Grant(_)));
         let arrival = match arrived {
             Err(rejected) => {
                 // Outside of the lock.
                 drop(self.take_kept(true));
-                Arrival::Refused(message, rejected)
+                Arrival::Message(Err(rejected), None)
             }
             Ok(v2::Received::Message {
                 message: whole,
                 before: 0,
-            }) => Arrival::Message(message, whole),
+            }) => Arrival::Message(Ok(whole), None),
             Ok(v2::Received::Message { message: end, .. }) => {
                 match KBox::new(self.take_kept(false), GFP_NOWAIT) {
-                    Ok(kept) => Arrival::End(message, end, kept),
+                    Ok(kept) => Arrival::Message(Ok(end), Some(kept)),
                     // There is no memory for a list of them.
-                    Err(_) => return self.handler().broken(self),
+                    Err(_) => return Err(Broken),
                 }
             }
             Ok(v2::Received::Properties { set, .. }) => {
                 let theirs = self.lock().flow.learn(&set);
                 self.negotiated().apply(&self.properties(), &theirs);
-                Arrival::Taken(message)
+                trace::properties(H::ROLE, self.cqs().1, &theirs);
+                Arrival::Taken
             }
-            Ok(v2::Received::Grant(_)) => Arrival::Taken(message),
-            Ok(v2::Received::Fragment(_)) => {
-                let kept = self.lock().flow.keep(message.keep());
-                if kept.is_err() {
-                    return self.handler().broken(self);
-                }
-                Arrival::Kept
+            Ok(v2::Received::Grant(credits)) => {
+                trace::grant(H::ROLE, || (self.cqs().1, credits, false));
+                Arrival::Taken
+            }
+            Ok(v2::Received::Fragment(part)) => {
+                trace::fragment(H::ROLE, || (self.cqs().1, part.xid, part.remaining));
+                self.make_room();
+                return Ok(None);
             }
         };
         // Not before the sizes are known.
         if let Some(xid) = first {
             self.handler().negotiated(self, xid);
         }
-        self.handler().received(self, arrival);
         // It may have brought credits.
         self.make_room();
-        // A responder answers most messages.
-        if unanswered || H::ROLE == Role::Requester {
-            self.grant_if_owed();
+        Ok(Some((arrival, grants)))
+    }
+
+    /// Keeps a fragment.
+    #[cold]
+    fn keep(&self, fragment: Received<'_>) {
+        let kept = self.lock().flow.keep(fragment.keep());
+        if kept.is_err() {
+            return self.handler().broken(self);
         }
+        self.handler().kept(self);
+        self.grant_if_owed();
     }
 
     /// Takes the fragments of the message that the peer has begun; if that is `stale`, only where
@@ -221,6 +277,10 @@ impl<H: Handler> Endpoint<H> {
     /// Sends a GRANT, if the peer is owed one that no other message tells. Does not sleep; without
     /// a buffer it is sent when the next message comes.
     pub(crate) fn grant_if_owed(&self) {
+        // Nothing of version 2 is sent before it is agreed on (section 4.3.3).
+        if self.negotiated().version().is_none() {
+            return;
+        }
         let begun = self.lock().flow.begin_grant(self.posted_receives());
         if !begun {
             return;
@@ -229,8 +289,11 @@ impl<H: Handler> Endpoint<H> {
             buffer.grant()?;
             buffer.send(0)
         });
-        if sent.is_err() {
-            self.lock().flow.not_granted();
+        match sent {
+            Ok(()) => {
+                trace::grant(H::ROLE, || (self.cqs().1, self.lock().flow.told(), true));
+            }
+            Err(_) => self.lock().flow.not_granted(),
         }
     }
 }

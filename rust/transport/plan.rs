@@ -16,7 +16,10 @@ use crate::{
         Part,
         QpSizes, //
     },
-    transport::unsupported::Unsupported, //
+    transport::{
+        chunk_limits::ChunkLimits,
+        unsupported::Unsupported, //
+    },
 };
 use core::num::NonZero;
 use kernel::{
@@ -190,6 +193,36 @@ impl RegionCounts {
     /// Returns the segments of a chunk that is one payload: its regions, and one for XDR padding.
     pub(crate) fn segments(&self) -> usize {
         (self.payload + self.breaks) as usize + 1
+    }
+
+    /// Returns the bytes of the longest payload that has a chunk within limits: its pieces may
+    /// begin and end within a segment, and the padding may have one. A page at least.
+    pub(crate) fn payload_within(&self, limits: &ChunkLimits) -> usize {
+        let others = 2 + self.breaks as usize;
+        let segments = self.most_segments(limits).saturating_sub(others);
+        let most = segments.saturating_mul(self.longest_segment(limits));
+        most.clamp(PAGE_SIZE, PAYLOAD_PAGES as usize * PAGE_SIZE)
+    }
+
+    /// Returns whether a payload of `len` bytes may have a chunk within limits.
+    pub(crate) fn may_cover(&self, len: usize, limits: &ChunkLimits) -> bool {
+        len.div_ceil(self.longest_segment(limits)) <= self.most_segments(limits)
+    }
+
+    /// Returns the same of a message, whose head and tail may be elsewhere.
+    pub(crate) fn may_cover_message(&self, len: usize, limits: &ChunkLimits) -> bool {
+        let segments = len.div_ceil(self.longest_segment(limits));
+        segments.saturating_add(2) <= self.most_segments(limits)
+    }
+
+    /// Returns the most segments of a chunk: an RPC has regions for so many.
+    fn most_segments(&self, limits: &ChunkLimits) -> usize {
+        limits.left(0).min(self.message() as usize)
+    }
+
+    fn longest_segment(&self, limits: &ChunkLimits) -> usize {
+        let most = self.pages as usize * PAGE_SIZE;
+        limits.segment_bytes.clamp(1, most)
     }
 
     /// Returns the regions of a whole message: its head and its tail may need one each, or two

@@ -117,19 +117,22 @@ impl<H: Handler> Sending<'_, H> {
         signaled: bool,
         task: impl Fn() -> TaskId,
     ) -> Result {
+        let sends = message.sends();
         let Some(buffer) = &mut message.buffer else {
             return Err(EINVAL);
         };
         // A buffer that holds memory of others comes back soon.
         let mut in_place = buffer.is_sent_in_place(message.len);
-        let (qp, sends) = (self.qp(), message.fragments.len() + 1);
+        let qp = self.qp();
         if let Some(charge) = message.charge {
             let flow = &mut self.flow;
             let word = flow.stamp(charge, sends as u32, || qp.posted_receives());
             FixedHeader::set_credits(buffer.as_mut_slice(), word);
-            for (fragment, len) in &mut message.fragments {
-                FixedHeader::set_credits(fragment.as_mut_slice(), word);
-                in_place |= fragment.is_sent_in_place(*len);
+            if let Some(front) = &mut message.fragments {
+                for (fragment, len) in front.iter_mut() {
+                    FixedHeader::set_credits(fragment.as_mut_slice(), word);
+                    in_place |= fragment.is_sent_in_place(*len);
+                }
             }
         }
         let writes = message.writes();
@@ -164,9 +167,11 @@ impl<H: Handler> Sending<'_, H> {
                 })
             });
         }
-        for (fragment, len) in core::mem::take(&mut message.fragments) {
-            let owned = Owned::Send { xid: message.xid };
-            chain.send(fragment, len, None, Some(owned));
+        if let Some(front) = message.fragments.take() {
+            for (fragment, len) in KBox::into_inner(front) {
+                let owned = Owned::Send { xid: message.xid };
+                chain.send(fragment, len, None, Some(owned));
+            }
         }
         if let Some(buffer) = message.buffer.take() {
             let owned = Owned::Send { xid: message.xid };

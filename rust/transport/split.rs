@@ -17,6 +17,7 @@ use crate::transport::{
         Purpose,
         SendBuffer, //
     },
+    trace, //
 };
 use kernel::prelude::*;
 use xdr::{
@@ -31,9 +32,9 @@ use xdr::{
 impl<H: Handler> Endpoint<H> {
     /// Returns the bytes of the longest Payload stream of a message without chunks, in as many
     /// messages of a threshold as there may be.
-    pub(crate) fn longest_message(&self, direction: Direction, threshold: u32) -> usize {
+    pub(crate) fn longest_message(&self, direction: Direction, threshold: usize) -> usize {
         let fragments = match self.fragment_rooms(0) {
-            Some(_) => MOST_FRAGMENTS * (threshold as usize).saturating_sub(FRAGMENT_HEADER),
+            Some(_) => MOST_FRAGMENTS * threshold.saturating_sub(FRAGMENT_HEADER),
             None => 0,
         };
         fragments + self.longest_inline(direction, threshold)
@@ -42,7 +43,7 @@ impl<H: Handler> Endpoint<H> {
     /// Returns the bytes of the longest Call that the peer takes in the reverse direction (section
     /// 5.2.5 of the draft).
     pub(crate) fn longest_reverse_call(&self) -> usize {
-        let send = self.inline().send;
+        let send = self.longest_send();
         let most = self.lock().flow.most_messages();
         match self.negotiated().reverse() {
             ReverseSupport::None => 0,
@@ -92,7 +93,7 @@ impl<H: Handler> SendBuffer<'_, H> {
     ) -> Result<usize> {
         let endpoint = self.endpoint();
         let room = self.plain(direction, xid)?;
-        if len <= endpoint.longest_inline(direction, endpoint.inline().send) {
+        if len <= endpoint.longest_inline(direction, endpoint.longest_send()) {
             copy(0, room.get_mut(..len).ok_or(EMSGSIZE)?)?;
             return Ok(len);
         }
@@ -113,8 +114,9 @@ impl<H: Handler> SendBuffer<'_, H> {
         mut fragments: Fragments,
         mut copy: impl FnMut(usize, &mut [u8]) -> Result,
     ) -> Result<usize> {
-        let more = fragments.messages().saturating_sub(1);
         let endpoint = self.endpoint();
+        let messages = fragments.messages();
+        let more = messages.saturating_sub(1);
         // Its sender has the credit of one message.
         let taken = direction == Direction::Call;
         if taken && !endpoint.lock().flow.get_more(more) {
@@ -126,7 +128,8 @@ impl<H: Handler> SendBuffer<'_, H> {
             Role::Responder => GFP_KERNEL,
         };
         let mut fill = || {
-            self.message.fragments.reserve(more as usize, flags)?;
+            let front = KVec::with_capacity(more as usize, flags)?;
+            let front = self.message.fragments.insert(KBox::new(front, flags)?);
             let mut at = 0;
             for (length, remaining) in fragments.by_ref() {
                 let length = length as usize;
@@ -136,10 +139,13 @@ impl<H: Handler> SendBuffer<'_, H> {
                 copy(at, room.get_mut(..length).ok_or(EMSGSIZE)?)?;
                 at += length;
                 let fragment = fragment.into_fragment(length).ok_or(EINVAL)?;
-                self.message.fragments.push(fragment, flags)?;
+                front.push(fragment, flags)?;
             }
             let left = fragments.left() as usize;
             copy(at, self.room().get_mut(..left).ok_or(EMSGSIZE)?)?;
+            trace::continued(H::ROLE, || {
+                (endpoint.cqs().1, xid, (at + left) as u32, messages)
+            });
             Ok(left)
         };
         fill().inspect_err(|_| {

@@ -30,6 +30,7 @@ use kernel::{
     },
 };
 use xdr::{
+    v2::Properties,
     Role,
     Segment, //
 };
@@ -80,6 +81,43 @@ pub(super) fn deregistered(covered: Covered, result: Result) {
 /// Reports that memory was unmapped.
 pub(super) fn unmapped(covered: Covered) {
     trace::xprtrdma_mr_unmap(|| covered.into());
+}
+
+/// Reports the properties of the peer, on the connection with that queue.
+pub(super) fn properties(role: Role, queue: u32, theirs: &Properties) {
+    let all = || {
+        let (send, receive) = (theirs.max_send, theirs.min_receive);
+        let (bytes, segments) = (theirs.segment_bytes, theirs.segments);
+        (queue, send, receive, bytes, segments, theirs.reverse as u32)
+    };
+    match role {
+        Role::Responder => trace::svcrdma_properties(all),
+        Role::Requester => trace::xprtrdma_properties(all),
+    }
+}
+
+/// Reports a GRANT that was sent or received.
+pub(super) fn grant(role: Role, grant: impl FnOnce() -> (u32, u32, bool)) {
+    match role {
+        Role::Responder => trace::svcrdma_grant(grant),
+        Role::Requester => trace::xprtrdma_grant(grant),
+    }
+}
+
+/// Reports a message that goes out in several.
+pub(super) fn continued(role: Role, message: impl FnOnce() -> (u32, u32, u32, u32)) {
+    match role {
+        Role::Responder => trace::svcrdma_continued(message),
+        Role::Requester => trace::xprtrdma_continued(message),
+    }
+}
+
+/// Reports a fragment that was received.
+pub(super) fn fragment(role: Role, fragment: impl FnOnce() -> (u32, u32, u32)) {
+    match role {
+        Role::Responder => trace::svcrdma_fragment(fragment),
+        Role::Requester => trace::xprtrdma_fragment(fragment),
+    }
 }
 
 /// Reports a message about to be posted, with the key that it invalidates, for a task or none, and

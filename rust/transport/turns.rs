@@ -283,7 +283,8 @@ impl<H: Handler> Endpoint<H> {
         }
         // Outside the lock.
         drop(message.writes);
-        let fragments = message.fragments.into_iter().map(|(buffer, _)| buffer);
+        let fragments = message.fragments.into_iter().flat_map(KBox::into_inner);
+        let fragments = fragments.map(|(buffer, _)| buffer);
         for buffer in Iterator::chain(fragments, message.buffer) {
             self.lock().put_buffer(buffer);
         }

@@ -86,8 +86,9 @@ pub(super) struct Writes {
 pub(super) struct Message {
     pub(super) buffer: Option<DmaBuffer>,
     pub(super) len: usize,
-    /// The messages in front of it that have the front of its Payload stream.
-    pub(super) fragments: KVec<Fragment>,
+    /// The messages in front of it that have the front of its Payload stream. In a box, since few
+    /// messages have any, and every message is moved.
+    pub(super) fragments: Option<KBox<KVec<Fragment>>>,
     /// How it uses credits; none only before its header is written.
     pub(super) charge: Option<Charge>,
     /// The task that it is for, in trace events.
@@ -117,7 +118,7 @@ impl Message {
     /// Returns the number of its Sends.
     #[inline]
     pub(super) fn sends(&self) -> usize {
-        self.fragments.len() + 1
+        self.fragments.as_ref().map_or(0, |front| front.len()) + 1
     }
 
     /// Returns the number of its RDMA Writes.

@@ -85,8 +85,12 @@ def _plans() -> list[Plan]:
 
     emulated = [Plan(device, version, OURS, OURS, [*mount_tests.SMOKE[version], *OF_ARM64], arm64=ends)
                 for ends, mounted in ARM64.items() for device, version in mounted if device in kinds]
+    second = [Plan(device, version, OURS, OURS, tests, protocol=2)
+              for device in kinds for version, tests in mount_tests.SECOND.items()]
+    second_secured = [Plan(kinds[0], "4.2", OURS, OURS, mount_tests.secured(mount_tests.SECOND["4.2"], "4.2"), security, protocol=2)
+                      for security in mount_tests.SECURITIES]
     on_disk = [Plan(kinds[0], version, OURS, OURS, tests, disk=True) for version, tests in reports.WITH_DISK.items()]
-    return plain + emulated + on_disk + [
+    return plain + second + emulated + on_disk + second_secured + [
         Plan(device, version, server, client, fit_secured(version, server, client, security), security)
         for device, version, server, client in secured for security in mount_tests.SECURITIES]
 

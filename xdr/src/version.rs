@@ -30,6 +30,7 @@ impl Version {
     }
 
     /// Returns the octets of a header without chunks, which a Payload stream follows.
+    #[inline]
     pub const fn plain_size(self, direction: Direction) -> usize {
         match (self, direction) {
             (Self::One, _) => MIN_HEADER,
@@ -44,6 +45,7 @@ impl Version {
 impl Offer<'_> {
     /// Returns the octets of the chunks that an inline Reply returns at most: all that are offered,
     /// but in version 2 the Reply chunk.
+    #[inline]
     pub fn returned_size(&self, version: Version) -> usize {
         let writes = self.writes.chunks().map(|chunk| chunk.segment_count());
         let reply = self.reply_chunk.map(|chunk| chunk.segment_count());

@@ -93,6 +93,7 @@ DECLARE_EVENT_CLASS(rpcrdma_completion_class,
 #include "trace_requester.h"
 #include "trace_registration.h"
 #include "trace_pulls.h"
+#include "trace_version_2.h"
 
 #endif /* RPCRDMA_RS_TRACE_H */
 

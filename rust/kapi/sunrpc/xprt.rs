@@ -194,6 +194,15 @@ impl Xprt {
         });
     }
 
+    /// Sets the bytes of the longest payload, which mounts ask for as they begin.
+    pub(crate) fn set_max_payload(&self, bytes: usize) {
+        self.with_transport_lock(|xprt| {
+            // SAFETY: The transport is valid while it is borrowed. Nobody else writes this, and
+            // those who read it take any value.
+            unsafe { (&raw mut (*xprt).max_payload).write_volatile(bytes) };
+        });
+    }
+
     /// Lets a request go on that has a unit of the congestion window, as a reverse Reply has, after
     /// one that has none was told to wait.
     ///

@@ -9,6 +9,7 @@ mod tests;
 use crate::{
     kapi::ib::RecvBuf,
     transport::{
+        chunk_limits::ChunkLimits,
         continued::{
             Kept,
             MOST_MESSAGES, //
@@ -40,6 +41,8 @@ pub(super) struct Messages {
     credits: Credits,
     receiver: Receiver,
     peer: Properties,
+    /// What the peer takes of the chunks of a Call.
+    chunks: ChunkLimits,
     /// The fragments of the message that the peer has begun.
     kept: Kept,
     /// A GRANT is being made.
@@ -59,6 +62,7 @@ impl Messages {
             credits: Credits::new(),
             receiver: Receiver::new(bounds),
             peer: Properties::default(),
+            chunks: ChunkLimits::NONE,
             kept: Kept::default(),
             is_granting: false,
         }
@@ -76,7 +80,13 @@ impl Messages {
     /// Applies properties that the peer has sent. Returns all of them.
     pub(super) fn learn(&mut self, set: &PropertySet<'_>) -> Properties {
         self.peer.apply(set);
+        self.chunks.apply(&self.peer);
         self.peer
+    }
+
+    /// Returns what the peer takes of the chunks of a Call.
+    pub(super) fn chunks(&mut self) -> &mut ChunkLimits {
+        &mut self.chunks
     }
 
     pub(super) fn may_post(&self, charge: Charge, messages: u32) -> bool {
@@ -155,6 +165,11 @@ impl Messages {
         let begins = owed && self.credits.may_grant() && !self.is_granting;
         self.is_granting |= begins;
         begins
+    }
+
+    /// Returns the credit word that the peer was told last.
+    pub(super) fn told(&self) -> u32 {
+        self.credits.told()
     }
 
     pub(super) fn not_granted(&mut self) {

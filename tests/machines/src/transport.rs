@@ -2,6 +2,8 @@
 
 //! Of `rust/transport`.
 
+#[path = "../../../rust/transport/chunk_limits.rs"]
+pub(crate) mod chunk_limits;
 pub(crate) mod flow;
 #[path = "../../../rust/transport/plan.rs"]
 pub(crate) mod plan;

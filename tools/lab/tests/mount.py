@@ -247,9 +247,10 @@ def forms(cell: Cell) -> None:
 
 
 def forms_2(cell: Cell) -> None:
-    """Every header type of version 2 is in a capture, in which the referee finds nothing wrong."""
+    """Every header type of version 2 is in a capture, in which the referee finds nothing wrong; the trace events of version 2
+    tell of what is in no header of version 1."""
     cell.load_modules()
-    with cell.tunable("rdma_max_inline_write", LEAST_INLINE), cell.captured() as path, \
+    with cell.tunable("rdma_max_inline_write", LEAST_INLINE), cell.captured() as path, version_tests.traced(cell), \
             cell.mounted(prepare=f"{MAKE_NAMES} && touch a b && {SET_ACL} a"):
         # Past the page cache, which would read whole pages.
         cell.written("out", f"100 5000 {ODD_SIZE}", "--direct")
@@ -346,11 +347,13 @@ def encryption_types(cell: Cell) -> None:
 
 
 def statistics(cell: Cell) -> None:
-    """The line that nfs-utils reads: the word rdma and 27 numbers."""
+    """The line that nfs-utils reads: the word rdma and 27 numbers, and the version behind them if it is ours."""
     with cell.mounted():
         cell.client("/lab/files.py make /mnt/t/some 100000")
         line = cell.client("grep 'xprt:' /proc/self/mountstats").split()
-        if line[:2] != ["xprt:", "rdma"] or len(line) != 29 or not all(word.isdigit() for word in line[2:]):
+        version = [str(cell.protocol)] if cell.client_module == OURS else []
+        whole = len(line) == 29 + len(version) and line[29:] == version
+        if line[:2] != ["xprt:", "rdma"] or not whole or not all(word.isdigit() for word in line[2:]):
             raise progress.Failure(f"mountstats has: {' '.join(line)}")
 
 
@@ -502,7 +505,8 @@ PAYLOADS = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligne
 CUT_SHORT = [Test("kill -9 under load", killed, CANCELS), Test("connection broken under load", disconnected, (LOST,))]
 SILENT = Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING))
 # What is hard on connections, memory and life times.
-HARD = [*PAYLOADS, *CUT_SHORT, Test("umount -l under load", lazy, CANCELS), FORCED, SILENT, REMOUNTED]
+LAZY = Test("umount -l under load", lazy, CANCELS)
+HARD = [*PAYLOADS, *CUT_SHORT, LAZY, FORCED, SILENT, REMOUNTED]
 CALLBACKS = Test("callback channel", callbacks)
 ENCRYPTION_TYPES = Test("several encryption types", encryption_types)
 REMOVED = Test("module removed, nothing left", removed)
@@ -545,7 +549,11 @@ FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), 
 # What version 2 has otherwise, or has not.
 FORMS_2 = Test("every header type in a capture", forms_2)
 OF_1 = [VERSIONS, FORMS, TRACED, TRACED_CLIENT, pull_tests.PULLED, pull_tests.AGREED, pull_tests.LIMITED]
-SECOND = {"4.2": [*(test for test in FULL["4.2"] if test not in OF_1), FORMS_2], "3": [SMALL, *PAYLOADS, REMOVED]}
+SECOND = {version: [*(test for test in tests if test not in OF_1), *([FORMS_2] if version == "4.2" else [])]
+          for version, tests in FULL.items()}
+# For every check: the others wait for minutes, as in version 1.
+SECOND_CHECK = {"4.2": [test for test in SECOND["4.2"] if test not in (LAZY, REMOUNTED, FORCED, SILENT, WATCHED)],
+                "3": [SMALL, *PAYLOADS, REMOVED]}
 SECOND_SHORT = {"4.2": [SMALL, CALLBACKS, UNALIGNED, FORMS_2]}
 # What waits for a server that says nothing, longer than most tests take.
 WAITING = [FORCED, SILENT, WATCHED]
@@ -569,6 +577,6 @@ def secured(tests: list[Test], version: str) -> list[Test]:
     `umount -f` ends nothing. The last put of an open file lets go of its mount before its credential, which then uses the mount's RPC
     client (__put_nfs_open_context() of Linux 7.3): many mounts in a row end in memory that was freed.
     """
-    without = [FORMS, TRACED, TRACED_CLIENT, TUNABLES, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
+    without = [FORMS, FORMS_2, TRACED, TRACED_CLIENT, TUNABLES, ACLS, GUESSED, OVER_IPV6, NAMESPACE, REMOUNTED,
                *([] if version == "3" else [FORCED])]
     return [Test("protected in a capture", secure), *(test for test in tests if test not in without)]

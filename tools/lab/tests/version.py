@@ -2,10 +2,13 @@
 
 import itertools
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import progress
 from guests.cell import FEW_SIZES, Cell
+from guests.machine import Machine
 from guests.pair import OURS
 from judges import referee
 
@@ -15,6 +18,11 @@ MESSAGE = re.compile(r"(?:client|server): (?:RDMA2_(?P<name>\w+)|version 1), ")
 REFUSED = ["CONNPROP_FINAL", "ERROR"]
 # A mount, a file, and an end make more than these.
 LEAST_MESSAGES = 20
+# The trace events of version 2, with what they say at each end. A mount has always something better to send than a GRANT.
+EVENTS = {"properties": ["recv="], "continued": ["messages="], "fragment": ["remaining="]}
+GRANTS = {"grant": ["sent", "received"]}
+# A ring of their own.
+TRACE = "/sys/kernel/tracing/instances/version"
 
 
 def agreed(cell: Cell) -> None:
@@ -27,6 +35,29 @@ def agreed(cell: Cell) -> None:
             with cell.captured() as path, cell.mounted():
                 cell.written("version", FEW_SIZES)
             _must_speak(path, server, client)
+
+
+@contextmanager
+def traced(cell: Cell) -> Iterator[None]:
+    """Fail unless the trace events of version 2 fire at both ends in a block, that of the version with a reason."""
+    with fired(cell.guests.server, "svcrdma", EVENTS), \
+            fired(cell.guests.client, "xprtrdma", EVENTS | {"version": ["version=2: agreed"]}):
+        yield
+
+
+@contextmanager
+def fired(machine: Machine, end: str, events: Mapping[str, list[str]]) -> Iterator[None]:
+    """Fail unless these events of an end fire in a block, and say all that they are to say."""
+    with progress.undoing(lambda: machine.must(f"rmdir {TRACE}")):
+        # A test that hung may have left it.
+        machine.must(f"rmdir {TRACE} 2> /dev/null; mkdir {TRACE} && cd {TRACE}/events/rpcrdma && "
+                     f"for event in {' '.join(events)}; do echo 1 > {end}_$event/enable || exit 1; done")
+        yield
+        text = machine.must(f"cat {TRACE}/trace")
+    absent = [f"{name} ({says})" for name, all_said in events.items() for says in all_said
+              if not re.search(f": {end}_{name}: .*{re.escape(says)}", text)]
+    if absent:
+        raise progress.Failure(f"events of {end} that did not fire: {', '.join(absent)}")
 
 
 def _must_speak(path: Path, server: int, client: int) -> None:

@@ -5,7 +5,8 @@
 use crate::{
     kapi::{
         ib::{
-            QpSizes, //
+            QpSizes,
+            Received, //
         },
         page::ExtentIter,
         sys::memalloc::MemoryScope,
@@ -141,8 +142,8 @@ impl Handler for Listener {
 
     fn broken(&self, _: &Endpoint<Self>) {}
 
-    fn received(&self, qp: &Endpoint<Self>, arrival: Arrival<'_>) {
-        let Arrival::Message(message, _) = arrival else {
+    fn received(&self, qp: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
+        let Arrival::Message(..) = arrival else {
             return;
         };
         let key = message.take_invalidated().map(|key| key.rkey());

@@ -8,6 +8,7 @@ use crate::{
             fake::Pages,
             Invalidated,
             QpSizes,
+            Received,
             TransferKind, //
         },
         trace::TaskId, //
@@ -57,7 +58,7 @@ impl Handler for Keeper {
 
     fn broken(&self, _: &Endpoint<Self>) {}
 
-    fn received(&self, _: &Endpoint<Self>, _: Arrival<'_>) {}
+    fn received(&self, _: &Endpoint<Self>, _: Received<'_>, _: Arrival) {}
 
     fn invalidated(&self, _: &Endpoint<Self>, cookie: u32, _: Option<Invalidated>) {
         let _ = self.cookies.lock().push(cookie, GFP_ATOMIC);

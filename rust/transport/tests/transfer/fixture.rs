@@ -2,12 +2,15 @@
 
 //! A responder over a device without hardware, and what it tells its user.
 
-use crate::transport::{
-    endpoint::Arrival,
-    tests::{
-        flow,
-        transfer::*,
-        NOTHING, //
+use crate::{
+    kapi::ib::Received,
+    transport::{
+        endpoint::Arrival,
+        tests::{
+            flow,
+            transfer::*,
+            NOTHING, //
+        },
     },
 };
 use xdr::v2::Bounds;
@@ -80,8 +83,8 @@ impl Handler for Keeper {
 
     fn broken(&self, _: &Endpoint<Self>) {}
 
-    fn received(&self, _: &Endpoint<Self>, arrival: Arrival<'_>) {
-        let Arrival::Message(message, _) = arrival else {
+    fn received(&self, _: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
+        let Arrival::Message(..) = arrival else {
             return;
         };
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
