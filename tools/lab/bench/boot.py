@@ -8,7 +8,7 @@ import progress
 from bench import guest as bench_guest, memory as bench_memory, plan as bench_plan
 from bench.costs import Costs
 from bench.guest import RDMA, Guest
-from bench.measured import TCP, Measured, parts_of
+from bench.measured import OURS_2, TCP, Measured, parts_of
 from bench.memory import Memory
 from bench.plan import CONNECTED, CONNECTIONS, CONNECTS, Part, Workload
 from bench.tools import Programs
@@ -87,7 +87,7 @@ class _Work:
             guest.stop()
 
     def _part(self, guest: Guest, part: Part, column: str, transport: str) -> None:
-        with guest.inline(part.inline):
+        with guest.inline(part.inline), guest.speaks(part.protocol):
             for workload in part.workloads:
                 self._measure(part, workload, column, functools.partial(
                     guest.measure, workload, transport, self.boot.repetitions, guest.on_mount(part, transport)))
@@ -106,15 +106,17 @@ class _Work:
             memories.append(memory)
             return costs
 
-        def nconnect() -> None:
-            self.measured.nconnect[boot.device, column] = bench_memory.of_nconnect(guest, transport)
+        def nconnect(protocol: int, name: str) -> None:
+            with guest.speaks(protocol):
+                self.measured.nconnect[boot.device, name] = bench_memory.of_nconnect(guest, transport)
 
         for connections in CONNECTIONS:
             self._measure(CONNECTION_PART, bench_memory.growth_workload(connections), column,
                           functools.partial(mounts, connections))
         if not boot.is_second:
             self.measured.memory[boot.device, column] = memories
-            self.results.test(f"{column}: memory of the connections of one mount", nconnect)
+            for protocol, name in ((1, column), *([(2, OURS_2)] if column == OURS else [])):
+                self.results.test(f"{name}: memory of the connections of one mount", functools.partial(nconnect, protocol, name))
 
     def _measure(self, part: Part, workload: Workload, column: str, measure: Callable[[], list[Costs]]) -> None:
         self.results.test(f"{column}: {part.name}, {workload.name}", lambda: self.measured.note(

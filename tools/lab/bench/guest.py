@@ -28,6 +28,7 @@ VERSIONS = ("3", "4.2")
 PORTS = {RDMA: 20049, TCP: 2049}
 INLINE = ("/proc/sys/sunrpc/rdma_max_inline_read", "/proc/sys/sunrpc/rdma_max_inline_write",
           "/proc/sys/sunrpc/svc_rdma/max_req_size")
+HIGHEST = ("/proc/sys/sunrpc/rdma_max_version", "/proc/sys/sunrpc/svc_rdma/max_version")
 # An operation that reaches the server is an RPC at least; with many at once some end a moment later.
 LEAST_RPCS = 0.95
 # An instruction is a nanosecond. A block that an exception ends counts whole.
@@ -107,6 +108,17 @@ class Guest:
         usual = self.must(f"cat {' '.join(INLINE)}").split()
         with progress.undoing(lambda: self.must("; ".join(f"echo {value} > {path}" for value, path in zip(usual, INLINE)))):
             self.must(" && ".join(f"echo {size} > {path}" for path in INLINE))
+            yield
+
+    @contextlib.contextmanager
+    def speaks(self, protocol: int) -> Iterator[None]:
+        """The version of RPC-over-RDMA that connections come to speak which are made in a block."""
+        if protocol == 1:
+            yield
+            return
+        say = " && ".join(f"echo {{0}} > {path}" for path in HIGHEST)
+        with progress.undoing(lambda: self.must(say.format(1))):
+            self.must(say.format(protocol))
             yield
 
     @staticmethod

@@ -13,6 +13,8 @@ from guests.pair import IN_TREE, OURS
 
 TCP = "tcp"
 COLUMNS = (OURS, IN_TREE, TCP)
+# Of connections that speak version 2 of RPC-over-RDMA.
+OURS_2 = "ours, version 2"
 
 
 @dataclass(frozen=True, order=True)

@@ -87,6 +87,8 @@ class Part:
     options: str = ""
     # The inline size of both ends, where it is not each one's own.
     inline: int | None = None
+    # The version of RPC-over-RDMA that both ends come to speak.
+    protocol: int = 1
     # What the in-tree module is measured with instead, where only ours is set up so.
     reference: str = ""
 
@@ -134,12 +136,19 @@ IN_FLIGHT = tuple(transfers(4 * KIB, depth)[0] for depth in IN_FLIGHT_COUNTS[1:]
 INLINE_4096 = Part("NFS 4.2, inline size 4096", "4.2",
                    tuple(replace(workload, goal=PAGE_4096) for workload in transfers(4 * KIB)), inline=4096,
                    reference=NFS42)
+# Continued messages take the place of Replies that are pulled.
+CONTINUED = replace(PULLED, total=0.75)
+VERSION_2 = Part("NFS 4.2, RPC-over-RDMA version 2", "4.2",
+                 (GETATTR, replace(READDIR, goal=replace(READDIR.goal, total=0.98)),
+                  *(replace(workload, goal=CONTINUED) for workload in (READDIR_SHORT, LISTXATTR, GETACL)), *QUICK_SIZES),
+                 protocol=2, reference=NFS42)
 
 QUICK = (Part(NFS42, "4.2", QUICK_SIZES),)
 DEFAULT = (
     Part(NFS42, "4.2", (GETATTR, CREATE, READDIR, READDIR_SHORT, READLINK, LISTXATTR, GETACL,
                         *sizes(4 * KIB, 64 * KIB, 256 * KIB, MIB, 65533), *transfers(4 * KIB, GOAL_DEPTH))),
     INLINE_4096,
+    VERSION_2,
     # A session of NFS 4.2 has 64 slots, and so no more at once.
     Part(NFS3, "3", (*QUICK_SIZES, *IN_FLIGHT)),
 )

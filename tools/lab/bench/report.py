@@ -86,9 +86,9 @@ def _memory(measured: Measured) -> list[str]:
         return []
     lines = ["", "bytes of a connection, both ends together: idle, right after many messages at once, idle again",
              f"{'':<{NAME_WIDTH}}{'idle':>12}{'busy':>12}{'again':>12}{'left':>12}"]
-    for (device, column), found in measured.memory.items():
+    for device, column in dict.fromkeys((*measured.memory, *measured.nconnect)):
         alone = measured.nconnect.get((device, column))
-        rows = [(f"with its mount, {memory.connections}", memory) for memory in found]
+        rows = [(f"with its mount, {memory.connections}", memory) for memory in measured.memory.get((device, column), [])]
         rows += [(f"without, of {alone.connections}", alone)] if alone is not None else []
         lines += [f"{f'{device}, {column}, {name}':<{NAME_WIDTH}}{memory.idle:>12,.0f}{memory.busy:>12,.0f}"
                   f"{memory.again:>12,.0f}{memory.left:>12,}" for name, memory in rows]
