@@ -17,6 +17,7 @@ import read_chunks
 import reply_chunks
 import reverse_calls
 import sessions
+import version_2
 import write_chunks
 from bench import IN_TREE, OURS, Bench
 from case import Case
@@ -27,7 +28,8 @@ PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Re
          "reverse Calls": reverse_calls.CASES, "given-up Calls": reverse_calls.GIVEN_UP,
          "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
          "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED,
-         "forged keys": forged_keys.CASES}
+         "forged keys": forged_keys.CASES, "version 2": version_2.CASES,
+         "version 2 back": version_2.REVERSE}
 
 
 def main() -> int:

@@ -92,6 +92,22 @@ class Session:
         self.connection.send(message)
         return self.connection.receive()
 
+    def answer_to(self, xid: int, call: bytes) -> bytes:
+        """Make a Call; the RPC message that answers it."""
+        header = Header(xid).encode()
+        found = self.ask(header + call).message
+        # The third word is the grant.
+        same("header of the Reply", found[:8] + header[8:12] + found[12:len(header)], header)
+        return found[len(header):]
+
+    def next_call(self) -> tuple[int, bytes]:
+        """Fail unless the next message to come is a Call; its XID, and the RPC message."""
+        found = self.connection.receive().message
+        xid = int.from_bytes(found[:4])
+        header = Header(xid, credits=CALLS).encode()
+        same("header of a Call of the server", found[:len(header)], header)
+        return xid, found[len(header):]
+
     def compound(self, *operations: Operation) -> nfs.Message:
         """With a SEQUENCE in front, the next of its slot. What is the server's to choose is left at 0."""
         self._number += 1
@@ -128,8 +144,8 @@ class Session:
 
         operations, xid = (nfs.put(handle), Operation(LOCK, arguments)), self._bench.xid()
         message = self.compound(*operations)
-        found = self.ask(Header(xid).encode() + message.call(xid).bytes).message
-        known = len(Header(xid).encode()) + len(message.reply(xid).bytes)
+        found = self.answer_to(xid, bytes(message.call(xid).bytes))
+        known = len(message.reply(xid).bytes)
         status = int.from_bytes(found[known - 4:known])
         require(status in (nfs.OK, DENIED), f"LOCK has status {status}")
         return Lock(handle, found[known:known + STATE_BYTES]) if status == nfs.OK else None
@@ -144,23 +160,25 @@ class Session:
     def recalled(self, delegation: Delegation) -> Recall:
         """Fail unless the next message to come is, to the byte, a Call that wants this back, with the number to which the
         answers before have brought its slot."""
-        found = self.connection.receive().message
-        xid = int.from_bytes(found[:4])
+        xid, found = self.next_call()
         stream = Stream(xid, rpc.CALL, 2, CALLBACK_PROGRAM, 1, CB_COMPOUND, rpc.AUTH_NONE, 0, rpc.AUTH_NONE, 0)
         stream.words(0, self._minor, 0, 2, CB_SEQUENCE)
-        header = Header(xid, credits=CALLS).encode()
-        chosen = len(header) + len(self._named(stream).bytes)
+        chosen = len(self._named(stream).bytes)
         # The server's to choose.
         slot, highest = struct.unpack_from(">2I", found.ljust(chosen + 12, b"\0"), chosen + 4)
         recall = Recall(xid, self._session, self._numbers.setdefault(slot, 1), slot, highest)
         stream.words(recall.number, slot, highest, 0, 0, CB_RECALL)
         stream.bytes += delegation.state
-        same("Call of the server", found, header + bytes(stream.words(0).opaque(delegation.handle).bytes))
+        same("Call of the server", found, bytes(stream.words(0).opaque(delegation.handle).bytes))
         return recall
 
     def answer(self, recall: Recall, credits: int = CALLS) -> None:
         """As a client does that is about to give the file back."""
         self.connection.send(Header(recall.xid, credits=credits).encode() + recall.reply())
+        self.answered(recall)
+
+    def answered(self, recall: Recall) -> None:
+        """The server's next Call with this slot has the next number."""
         self._numbers[recall.slot] = recall.number + 1
 
     def _owner(self, stream: Stream) -> None:
@@ -182,9 +200,9 @@ class Session:
 
     def _last_results(self, message: nfs.Message, last: Operation) -> bytes:
         xid = self._bench.xid()
-        found = self.ask(Header(xid).encode() + message.call(xid).bytes).message
-        status = len(Header(xid).encode()) + len(rpc.accepted(xid).bytes)
-        known = len(Header(xid).encode()) + len(message.reply(xid).bytes)
+        found = self.answer_to(xid, bytes(message.call(xid).bytes))
+        status = len(rpc.accepted(xid).bytes)
+        known = len(message.reply(xid).bytes)
         same(f"status and results of operation {last.number}", found[status:status + 4] + found[known - 8:known],
              words(nfs.OK, last.number, nfs.OK))
         return found[known:]

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import re
+from collections.abc import Iterator
 
 import progress
 from guests.agent import Result
@@ -12,7 +13,7 @@ from guests.kernels import Kernel
 from guests.pair import OURS
 from judges import trace_events, trace_responder
 from judges.messages import Expected
-from tests import callback as callback_tests
+from tests import callback as callback_tests, version as version_tests
 from tests.mount import MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
@@ -31,7 +32,8 @@ REGIONS = "rdma resource show mr | wc -l"
 WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
          "sleep 1; done; exit 1")
 REVERSE, LOUD, DROPS, FORGED = "reverse Calls", "connections", "dropped Calls", "forged keys"
-GIVEN_UP, UNANSWERED = "given-up Calls", "never answered"
+GIVEN_UP, UNANSWERED, SECOND = "given-up Calls", "never answered", "version 2"
+REVERSE_2 = "version 2 back"
 # A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
 SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
@@ -40,6 +42,7 @@ GIVEN_UP_LEASE, UNANSWERED_LEASE, CALL_ENDED, LEAST_ENDED, MOST_ENDED = 60, 120,
 LOST = Expected(60, re.compile(r"rpcrdma: (connection from \S+ lost: .*|\d+ callbacks suppressed)"),
                 "the requester breaks connections")
 SILENT = Expected(1, re.compile(r"rpcrdma: connection from \S+ closed: the client answers no calls"), "the requester does not")
+BROKEN = Expected(10, re.compile(r"rpcrdma: connection from \S+ closed: the client breaks the protocol"), "the requester does")
 CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
                   "the requester has one credit")
 REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+"), LOST.reason)
@@ -70,12 +73,36 @@ def judge(result: Result) -> None:
         raise progress.Failure(f"{why}{more}")
 
 
-def version_2(cell: Cell) -> None:
+def nfs_2(cell: Cell) -> None:
     """The part for NFS 2, which rpc.nfsd does not know any more."""
     with progress.undoing(lambda: cell.server(f"cd {NFSD} && echo 0 > threads && echo -2 > versions && /lab/nfs-server")):
         cell.server(f"cd {NFSD} && echo 0 > threads && echo +2 > versions && "
                     "echo rdma 20049 > portlist && echo 4 > threads")
         part("NFS 2", cell)
+
+
+def version_2(cell: Cell) -> None:
+    """The part for version 2 of RPC-over-RDMA, which our module alone speaks. The in-tree one refuses it as any other version does
+    ("errors")."""
+    if cell.server_module == OURS:
+        with _speaking_2(cell), version_tests.fired(cell.guests.server, "svcrdma", version_tests.GRANTS):
+            part(SECOND, cell)
+
+
+def reverse_2(cell: Cell) -> None:
+    """The same for Calls of nfsd, as in `reverse`."""
+    if cell.server_module == OURS:
+        with callback_tests.patient(cell), _speaking_2(cell):
+            cell.server(callback_tests.NO_GRACE)
+            part(REVERSE_2, cell)
+
+
+@contextlib.contextmanager
+def _speaking_2(cell: Cell) -> Iterator[None]:
+    """For the length of a block the server may speak version 2."""
+    with progress.undoing(lambda: cell.guests.speak(cell.protocol, cell.protocol)):
+        cell.guests.speak(2, cell.protocol)
+        yield
 
 
 def reverse(cell: Cell) -> None:
@@ -204,9 +231,11 @@ def long_tests() -> list[Test]:
 def tests(kernel: Kernel) -> list[Test]:
     """All of them, for a server with that kernel."""
     # Debian's has no NFS 2.
-    old = [] if kernel.flavour == "stock" else [Test("NFS 2", version_2, (LEFT, MOVED))]
+    old = [] if kernel.flavour == "stock" else [Test("NFS 2", nfs_2, (LEFT, MOVED))]
     return [*(Test(name, functools.partial(part, name), (LEFT,)) for name in QUIET), *old,
             Test(REVERSE, reverse, (LEFT, callback_tests.RESTARTED)),
             Test(GIVEN_UP, functools.partial(given_up, GIVEN_UP, GIVEN_UP_LEASE), (LEFT, callback_tests.RESTARTED)),
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
+            Test(SECOND, version_2, (BROKEN, LOST, REFUSED, TERMINATED, LEFT)),
+            Test(REVERSE_2, reverse_2, (LEFT, callback_tests.RESTARTED)),
             Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]

@@ -37,6 +37,18 @@ class Talking(unittest.TestCase):
         messages = [Message.decode(sent.message) for sent in exchange((client, server)) if not sent.by_client]
         self.assertEqual(b"".join(each.payload for each in messages), reply_payload(5, bytes(range(256)) * 40))
 
+    def test_a_service_has_the_whole_call(self) -> None:
+        payload = call_payload(5, 1, bytes(range(256)) * 40)
+        calls = list[Message]()
+        server = End(False, {}, calls.append)
+        for message in Call(5, payload).messages(1024):
+            server.receive(message.encode())
+        self.assertEqual([call.payload for call in calls], [payload])
+
+    def test_keeps_to_its_own_size(self) -> None:
+        self.assertEqual(End(True, {protocol.SBSIZ: 1024}, _answer).size, 1024)
+        self.assertEqual(End(True, {protocol.SBSIZ: 8192}, _answer).size, protocol.DEFAULT_SIZE)
+
     def test_waits_for_credits(self) -> None:
         client = End(True, {}, _answer)
         client.tell_properties(1)
