@@ -24,7 +24,7 @@ from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
                    client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, load as load_tests,
                    memory as memory_tests, mount as mount_tests, payload as payload_tests, provider, pull as pull_tests,
-                   requester, responder, slow_server, storm as storm_tests)
+                   requester, responder, responder_2, slow_server, storm as storm_tests)
 from totals import TOTALS
 
 SOAK_MINUTES = 30
@@ -161,6 +161,9 @@ def rounds(minutes: int) -> list[Round]:
                                             Plan("rxe", responder.VERSION, OURS, OURS,
                                                  [mount_tests.DEAD, client_tests.BESIDE_TCP,
                                                   client_tests.MANY_CONNECTIONS, *responder.TESTS]),
+                                            Plan("rxe", responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
+                                            Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS,
+                                                 protocol=2),
                                             Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]),
                    Worker(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
                                             Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])]),
@@ -184,13 +187,15 @@ def cells() -> list[Worker]:
     smoke = mount_tests.SMOKE
     client = Worker(client_debugged(), [
         Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
-        Plan("rxe", "4.2", OURS, OURS, mount_tests.SECOND["4.2"], protocol=2),
-        Plan("rxe", "3", OURS, OURS, mount_tests.SECOND["3"], protocol=2),
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.SECOND_CHECK["4.2"], protocol=2),
+        Plan("rxe", "3", OURS, OURS, mount_tests.SECOND_CHECK["3"], protocol=2),
         *(Plan("rxe", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
         Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK,
              *dropped_calls.QUICK, *provider.QUICK]),
+        Plan("rxe", responder.VERSION, OURS, OURS, responder_2.QUICK, protocol=2),
+        Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS, protocol=2),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])

@@ -9,7 +9,7 @@ from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
 from results import Results
 from tests import (client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, memory as memory_tests, provider,
-                   requester, responder, storm as storm_tests)
+                   requester, responder, responder_2, storm as storm_tests)
 from totals import TOTALS
 
 
@@ -38,7 +38,9 @@ def run_responder() -> int:
     forged = [forged_keys.TEST] if devices.named(device).kind == "siw" else []
     plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
     if whose == OURS:
-        plans = [Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
+        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS, protocol=2),
+                 Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
+                 Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
                  Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]
     return _run(Setup("responder", server, client), *plans)
 

@@ -1,6 +1,6 @@
 """A responder of RPC-over-RDMA on raw verbs, in front of an NFS server's TCP port: does what no server should do.
 
-Usage: python3 responder ADDRESS PORT BEHAVIOUR [NUMBER]
+Usage: python3 responder ADDRESS PORT BEHAVIOUR [NUMBER...]
 
 Prints a line for each connection and for what it does with it, until it is killed.
 """
@@ -13,15 +13,20 @@ from typing import NoReturn
 
 import bad_calls
 import behaviours
+import behaviours_2
 import drops
+import errors_2
+import faults_2
 import iwarp
 import provides
 import returns
+import reverse_2
 import verbs
 from events import Events
 from failure import Failure
 from forger import Forger
 from proxy import Proxy
+from proxy_2 import Proxy2
 
 HERE = "127.0.0.1", 2049
 # The only one that has no device.
@@ -32,7 +37,8 @@ def main() -> None:
     address, port, name, *numbers = sys.argv[1:]
     if name == FORGES:
         forge(address, int(port))
-    by_name = behaviours.BY_NAME | bad_calls.BY_NAME | drops.BY_NAME | provides.BY_NAME | returns.BY_NAME
+    by_name = (behaviours.BY_NAME | bad_calls.BY_NAME | drops.BY_NAME | provides.BY_NAME | returns.BY_NAME
+               | behaviours_2.BY_NAME | errors_2.BY_NAME | faults_2.BY_NAME | reverse_2.BY_NAME)
     behaviour = by_name[name](*map(int, numbers))
     listener = Events()
     listener.listen(address, int(port))
@@ -65,7 +71,8 @@ def serve(requested, private: bytes, behaviour: behaviours.Behaviour) -> None:
         events.reject()
         events.close()
         return
-    proxy = Proxy(events, private, behaviour, HERE)
+    make = Proxy2 if isinstance(behaviour, behaviours_2.Behaviour2) else Proxy
+    proxy = make(events, private, behaviour, HERE)
     events.accept(behaviour.private)
     say(f"accepted at {time.monotonic():.1f}")
     try:

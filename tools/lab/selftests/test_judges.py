@@ -13,7 +13,7 @@ from guests import cell
 from judges import documents, messages, trace_events
 from results import Results
 from tests import (callback as callback_tests, keep_alive as keep_alive_tests, memory as memory_tests, objects,
-                   responder, storm as storm_tests)
+                   responder, responder_2, storm as storm_tests)
 from tests.keep_alive import Heard
 
 EVENT = "    kworker/u4:1-33      [000] .....   123.456789: nfsd_{}: addr=192.0.2.2:0 client 6921a7f3:4c1b6d4e {}"
@@ -198,6 +198,23 @@ class Refusals(unittest.TestCase):
     def test_when_a_client_came(self) -> None:
         text = "listening\naccepted at 10.5\nended: lost\naccepted at 15.6\nrejected at 20.0\n"
         self.assertEqual(responder.attempts(text, "accepted"), [10.5, 15.6])
+
+
+class Versions(unittest.TestCase):
+    def test_by_connection(self) -> None:
+        lines = ["listening", "accepted at 1.0", "spoken to in version 2", "spoken to in version 1", "accepted at 2.0"]
+        self.assertEqual(responder_2.spoken(lines), [[2, 1], []])
+
+    def test_answers(self) -> None:
+        lines = ["called a", "refused 4 a", "called a", "called b", "answered b"]
+        self.assertEqual(responder_2.unanswered(lines, {"a": "refused 4", "b": "answered"}), [])
+
+    def test_other_answers_or_none(self) -> None:
+        wanted = {"a": "refused 4"}
+        for said in ([], ["called a", "called a"], ["called a", "refused 5 a"],
+                     ["called a", "refused 4 a", "called b"]):
+            with self.subTest(said):
+                self.assertEqual(len(responder_2.unanswered(said, wanted)), 1)
 
 
 class Mutants(unittest.TestCase):

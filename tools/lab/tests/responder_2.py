@@ -1,0 +1,280 @@
+"""Our responder on raw verbs (tools/responder), which speaks version 2 with the referee's ends, against a client that may."""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import progress
+from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
+from tests import acl as acl_tests
+from tests.keep_alive import KEEPALIVE, KEEPALIVE_SECONDS
+from tests.mount import NOT_RESPONDING
+from tests.responder import ANSWERED_SECONDS, BAD, BAD_MESSAGES, LARGE, LOST, SMALL, mounting, responding, switch
+
+# Some that are inline, and one that is not.
+SIZES = "100 5000"
+# In small pieces, with fewer files: so many Calls that a server promises nothing so often.
+MANY_CALLS, TIMES = "250000", 2
+# The same in the smallest pieces, for which no Call has chunks.
+LEAST, LEAST_SIZE = 1024, "60000"
+IDLE_SECONDS = 4
+# Packets that a client has sent over RoCE.
+SENT_PACKETS = "cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
+
+ENTRIES = "getfacl -n {} | grep -c '^user:[12]...:'"
+# Of an ACL that is set with a Call of more than 1024 octets. nfsd takes and sends none of more than a page.
+CUT = 200
+# FSSTAT so often, and how each ended.
+ASK = """import errno, os, sys
+for count in range(int(sys.argv[1])):
+    try:
+        os.statvfs("/mnt")
+        print("well")
+    except OSError as error:
+        print(errno.errorcode[error.errno])"""
+# Calls that a client has under way at a time.
+MOST_REFUSED = 32
+# The codes of errors that end an RPC at once, and of those after which a Call comes once more (section 7).
+ENDS, RETRIED = [1, 2, 3, 4, 5, 9, 10, 11, 100], [6, 7, 8]
+# What is answered to what is no answer, by its name: wherever it comes, and between fragments.
+BABBLED = {"unknown type": "refused 4", "a type of version 1": "refused 4", "version 3": "refused 11", "version 1": "refused 11",
+           "properties": "refused 5", "more properties": "refused 5"}
+BETWEEN = BABBLED | {"another Reply": "refused 5", "another fragment": "refused 5", "another Call": "refused 5",
+                     "a long Reply": "refused 5"}
+NOISES: dict[str, dict[str, str]] = {"errs-unknown": {}, "babbles-2": BABBLED, "splits-2": BETWEEN}
+# The same for Calls of the server.
+CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in small fragments": "answered", "Read chunk": "refused 6 0",
+         "Call chunk": "refused 6 0", "Read chunk and Reply chunk": "refused 6 0", "Write chunk": "refused 7 0",
+         "empty Write chunk": "refused 7 0", "Reply chunk": "refused 7 0", "two XIDs": "refused 2",
+         "Reply in a Call": "refused 2", "half a word": "refused 2", "a handle of nothing": "refused 2",
+         "unknown type": "refused 4", "nothing remains": "refused 5", "too much remains": "refused 5",
+         "an end too early": "refused 5"}
+# How many faults tools/responder/faults_2.py has.
+FAULTS = 13
+# The versions in which a client comes to version 1 over another connection.
+AGAIN = [[2], [1]]
+
+
+def said(cell: Cell) -> list[str]:
+    """What the responder has printed."""
+    return cell.server("cat /tmp/responder").splitlines()
+
+
+def spoken(lines: list[str]) -> list[list[int]]:
+    """By connection, the versions in which a client has spoken to the responder while it was open which one it is."""
+    connections: list[list[int]] = []
+    for line in lines:
+        if line.startswith("accepted"):
+            connections.append([])
+        elif line.startswith("spoken to in version "):
+            connections[-1].append(int(line.split()[-1]))
+    return connections
+
+
+def must_speak(cell: Cell, *connections: list[int]) -> None:
+    """Fail unless there were these connections, with these versions."""
+    found = spoken(said(cell))
+    if found != list(connections):
+        raise progress.Failure(f"by connection, the client spoke in the versions {found}, and not {list(connections)}")
+
+
+def must_be_one(cell: Cell, bad_messages: int = 0) -> None:
+    """Fail unless one connection was made, which speaks version 2, with so many bad messages counted."""
+    must_speak(cell, [2])
+    connects, bad = cell.connects(), cell.counter(BAD_MESSAGES)
+    if connects != 1 or bad != bad_messages:
+        raise progress.Failure(f"{connects} connections were made, {bad} bad messages counted")
+
+
+def honest(size: int, cell: Cell) -> None:
+    """Files are right over one connection of version 2, and the referee finds nothing wrong in a capture of it."""
+    cell.load_modules()
+    with responding(cell, "honest-2"), cell.captured(), cell.mounted(mounting(cell, size)):
+        cell.written("some", FEW_SIZES, "--direct")
+        must_be_one(cell)
+
+
+def fallen_back(behaviour: str, first: list[list[int]], after: int, cell: Cell) -> None:
+    """A client that wanted version 2 comes to version 1 over these connections, or not, and begins the next one so."""
+    cell.load_modules()
+    with cell.tunable(KEEPALIVE, KEEPALIVE_SECONDS), responding(cell, behaviour), cell.mounted(mounting(cell, SMALL)):
+        cell.client("touch /mnt/t/a")
+        must_speak(cell, *first)
+        switch(cell, "honest-2")
+        cell.written("after", SIZES, "--direct")
+        must_speak(cell, [after])
+
+
+def promised_nothing(cell: Cell) -> None:
+    """A client waits for a server that promises nothing, and goes on with its GRANT; both are silent with nothing to do."""
+    cell.load_modules()
+    with responding(cell, "promises-nothing"), cell.mounted(mounting(cell, SMALL)):
+        cell.written("some", MANY_CALLS, "--direct")
+        must_be_one(cell)
+        count = said(cell).count("promised nothing")
+        if count != TIMES:
+            raise progress.Failure(f"{count} times the server promised nothing")
+        before = cell.client(f"sleep 1; {SENT_PACKETS}")
+        after = cell.client(f"sleep {IDLE_SECONDS}; {SENT_PACKETS}")
+        if before != after:
+            raise progress.Failure(f"an idle client has sent {int(after) - int(before)} packets")
+
+
+def small(behaviour: str, kinds: Sequence[str], size: int, entries: Sequence[int], cell: Cell) -> None:
+    """A client keeps to what a server tells of itself, which ends a connection where it does not; messages of these types come.
+    Files are right, and ACLs of so many entries, that no chunk of data moves: the Calls that set them are long."""
+    cell.load_modules()
+    with responding(cell, behaviour), cell.captured(), cell.mounted(mounting(cell, size), prepare="touch a"):
+        cell.written("some", FEW_SIZES, "--direct")
+        for count in entries:
+            cell.client(f"{acl_tests.set_acl(count)} /mnt/t/a && echo 3 > /proc/sys/vm/drop_caches")
+            for found in cell.guests.together(ENTRIES.format("/export/t/a"), ENTRIES.format("/mnt/t/a"), LONG_SECONDS):
+                if int(found) != count:
+                    raise progress.Failure(f"{int(found)} of {count} entries are in the ACL")
+        must_be_one(cell)
+        absent = [kind for kind in kinds if f"came RDMA2_{kind}" not in said(cell)]
+        if absent:
+            raise progress.Failure(f"no message came of {', '.join(absent)}")
+
+
+def erring(codes: list[int], times: int, cell: Cell) -> None:
+    """Each error is the end of its RPC, after the Call has come so often, and of nothing else."""
+    cell.load_modules()
+    numbers = " ".join(map(str, codes))
+    with responding(cell, f"refuses-fsstats {numbers}"), cell.mounted(mounting(cell, SMALL)):
+        ended = cell.client(f"python3 -c '{ASK}' {len(codes) + 1}").split()
+        if ended != ["EIO"] * len(codes) + ["well"]:
+            raise progress.Failure(f"the RPCs end so: {' '.join(ended)}")
+        _must_refuse(cell, {str(code): times for code in codes})
+        cell.written("some", SIZES, "--direct")
+        must_be_one(cell, times * len(codes))
+
+
+def _must_refuse(cell: Cell, wanted: dict[str, int]) -> None:
+    """Fail unless the responder has sent these errors so often."""
+    found = Counter(line.removeprefix("refused ") for line in said(cell) if line.startswith("refused "))
+    if found != wanted:
+        raise progress.Failure(f"errors by code: {dict(found)}, and not {wanted}")
+
+
+def takes_few(limits: str, code: int, size: int, cell: Cell) -> None:
+    """A Call that is refused for its chunks comes once more within what the error says, as do all after it (sections 7.3.1
+    to 7.3.3)."""
+    cell.load_modules()
+    with responding(cell, f"takes-few {limits}"), cell.mounted(mounting(cell, size)):
+        cell.written("some", FEW_SIZES, "--direct")
+        must_speak(cell, [2])
+        refused = Counter(line for line in said(cell) if line.startswith("refused "))
+        # Those that were under way when the first error came.
+        if list(refused) != [f"refused {code}"] or refused.total() > MOST_REFUSED or cell.connects() != 1:
+            raise progress.Failure(f"refused: {dict(refused)}; {cell.connects()} connections were made")
+
+
+def without_room(cell: Cell) -> None:
+    """A Call whose Reply has no room is made once more with a Reply chunk, where the client may (section 7.3.5)."""
+    cell.load_modules()
+    prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
+    with responding(cell, "has-no-room 2000"), cell.mounted(mounting(cell, SMALL), prepare=prepare):
+        cell.lists_the_same()
+        must_speak(cell, [2])
+        if "refused 10" not in said(cell) or cell.connects() != 1:
+            raise progress.Failure("no Call was refused, or the connection was lost")
+
+
+def borne(behaviour: str, cell: Cell) -> None:
+    """What a server sends beside its Replies, or between their parts, costs nothing; what is to be answered is, with the error
+    for that."""
+    cell.load_modules()
+    with responding(cell, behaviour), cell.mounted(mounting(cell, LEAST)):
+        cell.written("some", LEAST_SIZE, "--direct")
+        must_speak(cell, [2])
+        wrong = unanswered(said(cell), NOISES[behaviour])
+        if wrong or cell.connects() != 1:
+            raise progress.Failure("; ".join([*wrong, f"{cell.connects()} connections were made"]))
+
+
+def unanswered(lines: list[str], wanted: dict[str, str]) -> list[str]:
+    """What is wrong with the answers to messages of the responder, by what it printed: each of them may be on its way."""
+    found = Counter(lines)
+    wrong = []
+    for name, answer in wanted.items():
+        called, answered = found[f"called {name}"], found[f"{answer} {name}"]
+        others = sorted(line for line in found if re.fullmatch(rf"(answered|refused [0-9 ]+) {name}", line)
+                        and line != f"{answer} {name}")
+        if not called or answered < called - 1 or others:
+            wrong.append(f"{name}: {called} sent, {answered} {answer}{''.join(f', {found[line]} {line}' for line in others)}")
+    strange = sorted({line.removeprefix("called ") for line in lines if line.startswith("called ")} - set(wanted))
+    return [*wrong, *(f"{name}: no answer is known" for name in strange)]
+
+
+def garbled(numbers: list[int], cell: Cell) -> None:
+    """A Reply that is wrong, or a promise, costs the connection; the RPC is made again on the next, and no byte is wrong."""
+    cell.load_modules()
+    with responding(cell, f"garbles-2 {' '.join(map(str, numbers))}"), cell.mounted(mounting(cell, SMALL)):
+        with cell.load():
+            cell.await_connects(1 + len(numbers), LONG_SECONDS)
+        cell.written("some", SIZES, "--direct")
+        must_speak(cell, *[[2]] * (1 + len(numbers)))
+        count = len([line for line in said(cell) if line.startswith("garbled: ")])
+        if count != len(numbers) or cell.connects() != 1 + count:
+            raise progress.Failure(f"{count} Replies were garbled, {cell.connects()} connections made")
+
+
+def called_back(cell: Cell) -> None:
+    """Calls of the server are answered, also in fragments; those with chunks, and those that are wrong, are refused with the
+    error for that (sections 4.6.4 and 7)."""
+    cell.load_modules()
+    with responding(cell, "calls-back-2"), cell.mounted(mounting(cell, SMALL)):
+        cell.written("some", FEW_SIZES, "--direct")
+        deadline = cell.guests.clock.now() + ANSWERED_SECONDS
+        while (wrong := unanswered(said(cell), CALLS)) and cell.guests.clock.now() < deadline:
+            cell.written("more", FEW_SIZES, "--direct")
+        if wrong or cell.connects() != 1:
+            raise progress.Failure("; ".join([*wrong, f"{cell.connects()} connections were made"]))
+
+
+def _falls_back(what: str, behaviour: str, first: list[list[int]], after: int) -> Test:
+    return Test(f"a server that {what}", functools.partial(fallen_back, behaviour, first, after), (LOST, BAD, NOT_RESPONDING))
+
+
+def _small(what: str, behaviour: str, kinds: Sequence[str] = (), size: int = SMALL, entries: Sequence[int] = ()) -> Test:
+    return Test(f"a server with {what}", functools.partial(small, behaviour, kinds, size, entries))
+
+
+FEW_SEGMENTS = [_small("small segments", "small 3 8192", (), LARGE), _small("few segments", "small 3 4096 4 2"),
+                _small("few segments and small messages", "small 1 1024 2 1024 3 4096 4 2", ["CALL_MIDDLE"], SMALL, [CUT]),
+                _small("one segment", "small 4 1", (), LARGE)]
+ERRS = Test("a server that errs in version 2", functools.partial(erring, ENDS, 1))
+ERRS_AGAIN = Test("a server that errs again in version 2", functools.partial(erring, RETRIED, 2))
+ERRS_UNKNOWN = Test("a server that errs with a code that nobody knows", functools.partial(borne, "errs-unknown"), (BAD,))
+TAKES_FEW = [Test("a server that takes no Read chunks", functools.partial(takes_few, "0 16 16", 6, SMALL)),
+             Test("a server that takes no Write chunks", functools.partial(takes_few, "16 0 16", 7, SMALL)),
+             Test("a server that takes no segments", functools.partial(takes_few, "16 16 0", 8, SMALL))]
+# For every check.
+QUICK = [Test("a server that uses Write chunks in version 2", functools.partial(honest, LARGE)),
+         _falls_back("hangs up on version 2", "hangs-up-2", AGAIN, 1),
+         _small("small messages", "small 1 1024 2 1024", ["CALL_MIDDLE"], entries=[CUT]),
+         ERRS,
+         Test("a server that says something between fragments", functools.partial(borne, "splits-2"), (BAD,))]
+TESTS = [Test("a server that makes no mistake in version 2", functools.partial(honest, SMALL)),
+         *QUICK, *FEW_SEGMENTS, *TAKES_FEW, ERRS_AGAIN, ERRS_UNKNOWN,
+         Test("a server that promises nothing for a while", promised_nothing),
+         # A Call in fragments would wait for ever.
+         _small("small messages and few credits", "promises-few 2 1 1024 2 1024", ["CALL_EXTERNAL"], entries=[CUT]),
+         _small("support for any reverse Call", "small 5 3"),
+         Test("a server that has no room for Replies of version 2", without_room),
+         Test("a server that babbles in version 2", functools.partial(borne, "babbles-2"), (BAD,)),
+         Test("a server that garbles Replies of version 2", functools.partial(garbled, list(range(FAULTS))),
+              (LOST, BAD, NOT_RESPONDING)),
+         _falls_back("says nothing to version 2", "ignores-2", AGAIN, 1),
+         _falls_back("does not know version 2", "errs-version-2 1 1", [[2, 1]], 2),
+         _falls_back("speaks versions that nobody knows", "errs-version-2 3 4", AGAIN, 1),
+         _falls_back("answers version 2 with too little", "answers-otherwise 0", AGAIN, 1),
+         _falls_back("answers version 2 with a Reply of version 1", "answers-otherwise 1", AGAIN, 1),
+         _falls_back("answers version 2 with version 3", "answers-otherwise 2", AGAIN, 1),
+         _falls_back("answers version 2 with an unknown header type", "answers-oddly 0", [[2]], 2),
+         _falls_back("answers version 2 with a Reply of version 2", "answers-oddly 1", [[2]], 2),
+         _falls_back("answers version 2 with RDMA2_GRANT", "answers-oddly 2", [[2]], 2)]
+# With a session, over which the server may call.
+QUICK_SESSIONS = [Test("a server that calls back in version 2", called_back, (BAD,))]
