@@ -243,7 +243,6 @@ def _small(what: str, behaviour: str, kinds: Sequence[str] = (), size: int = SMA
 
 
 FEW_SEGMENTS = [_small("small segments", "small 3 8192", (), LARGE), _small("few segments", "small 3 4096 4 2"),
-                _small("few segments and small messages", "small 1 1024 2 1024 3 4096 4 2", ["CALL_MIDDLE"], SMALL, [CUT]),
                 _small("one segment", "small 4 1", (), LARGE)]
 ERRS = Test("a server that errs in version 2", functools.partial(erring, ENDS, 1))
 ERRS_AGAIN = Test("a server that errs again in version 2", functools.partial(erring, RETRIED, 2))
