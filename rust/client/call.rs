@@ -203,11 +203,8 @@ pub(crate) struct CallState {
     pub(super) kind: Option<Kind>,
     /// The server had no room to provide the Reply, so the next Call has to offer a Reply chunk.
     pub(super) refused: bool,
-    /// The server has refused the Call, which is sent once more on the connection: with a Reply
-    /// chunk, or within what the server takes.
-    pub(super) again: bool,
-    /// The server has refused the chunks of its Call.
-    pub(super) limited: bool,
+    /// The connection on which the server has refused the chunks of its Call.
+    pub(super) limited: Option<ConnectionId>,
     /// The credit of its Call, until that is answered and the Receive of the Reply is free again.
     pub(super) credit: Option<Credit>,
 }
@@ -237,7 +234,7 @@ impl CallState {
             self.phase = Phase::Idle;
             self.bad_replies = 0;
             self.refused = false;
-            self.limited = false;
+            self.limited = None;
         }
         fenced
     }
@@ -267,7 +264,6 @@ impl CallState {
     #[inline]
     pub(super) fn sent(&mut self, id: ConnectionId, credit: Option<Credit>) {
         self.phase = Phase::Sent(id);
-        self.again = false;
         self.credit = credit;
     }
 
@@ -317,8 +313,7 @@ impl Call {
             bad_replies: 0,
             kind: None,
             refused: false,
-            again: false,
-            limited: false,
+            limited: None,
             credit: None,
         };
         Arc::pin_init(

@@ -78,8 +78,9 @@ impl Handler for Requester {
     #[inline]
     fn received(&self, connection: &Connection, message: Received<'_>, arrival: Arrival) {
         let wanted = self.hear(connection);
-        if let Arrival::Message(taken, front) = arrival {
-            reply::received(connection, message, taken, front);
+        match arrival {
+            Arrival::Message(taken, front) => reply::received(connection, message, taken, front),
+            Arrival::Taken => drop(message),
         }
         // Idle Receives only: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {

@@ -70,7 +70,7 @@ use xdr::{
 pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -> Result {
     // A Call that is not refused is sent once on a connection: a second one would upset the
     // credits, and the server might execute it twice (RFC 8166, section 3.3.1).
-    if rqst.connect_cookie() == xprt.connect_cookie() && !rqst.call().state.lock().again {
+    if rqst.connect_cookie() == xprt.connect_cookie() {
         return Err(ENOTCONN);
     }
     // The server may be slow with this Call again: others go first.
@@ -225,13 +225,17 @@ fn choose_room(
 ) -> usize {
     let requester = connection.handler();
     let limits = connection.chunk_limits();
+    let reply = rqst.receive_buf();
+    let target = reply.is_read_target() && limits.write_chunks != 0;
+    let fits = requester.regions.may_cover(reply.page_len(), &limits);
+    if target && fits && rqst.may_place_directly() {
+        return room;
+    }
     // Then there is no other way.
     if !requester.regions.may_cover_message(room, &limits) {
         return 0;
     }
-    let target = rqst.receive_buf().is_read_target() && limits.write_chunks != 0;
-    let placed = target && rqst.may_place_directly();
-    let Some(procedure) = rqst.counted_procedure().filter(|_| !placed) else {
+    let Some(procedure) = rqst.counted_procedure() else {
         return room;
     };
     let (program, version) = rqst.program();

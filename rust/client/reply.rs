@@ -381,13 +381,11 @@ fn handle_locked(
     }
     let well_formed = checked.is_ok();
     let accepted = match checked {
-        Ok(answer) => {
-            state.again = learn(connection, state, &answer, content);
-            Some(match state.again {
-                true => Answer::failed(EAGAIN),
-                false => answer,
-            })
-        }
+        Ok(answer) => Some(match learn(connection, state, &answer, content) {
+            // The RPC layer sends it again.
+            true => Answer::failed(EAGAIN),
+            false => answer,
+        }),
         Err(reason) => {
             // A message malformed in itself was traced already.
             if content.credits().is_some() {
@@ -444,7 +442,8 @@ fn learn(
 ) -> bool {
     if let Content::Error(error) = content {
         if connection.lock().flow.refuse_chunks(&error.error) {
-            return !core::mem::replace(&mut state.limited, true);
+            let id = connection.handler().id;
+            return state.limited.replace(id) != Some(id);
         }
     }
     let Some(kind) = state.kind.take() else {

@@ -203,6 +203,9 @@ impl<H: Handler> Endpoint<H> {
             }
             Ok(v2::Received::Fragment(part)) => {
                 trace::fragment(H::ROLE, || (self.cqs().1, part.xid, part.remaining));
+                if let Some(xid) = first {
+                    self.handler().negotiated(self, xid);
+                }
                 self.make_room();
                 return Ok(None);
             }

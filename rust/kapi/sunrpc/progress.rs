@@ -109,12 +109,24 @@ impl Progress {
     }
 }
 
-/// Ends the RPC of a task with an error.
+/// Ends the RPC of a task with an error. After `EAGAIN` the RPC layer sends it once more.
 ///
 /// # Safety
 ///
-/// The request of the task must be in the receive queue, the lock of which must be held.
+/// The request of the task, which must have been sent, must be in the receive queue, the lock of
+/// which must be held; the task must wait.
 unsafe fn end(task: *mut bindings::rpc_task, error: c_int) {
+    if error == EAGAIN.to_errno() {
+        // One that does not time out would not be encoded again on the connection that it was sent
+        // on (rpc_task_need_encode()).
+        // SAFETY: A task stays, with its request and the transport of that, as long as the request
+        // is in the queue. Who sends it has noted its connection, and waits now.
+        unsafe {
+            let rqst = (*task).tk_rqstp;
+            let cookie = (&raw const (*(*rqst).rq_xprt).connect_cookie).read_volatile();
+            (*rqst).rq_connect_cookie = cookie.wrapping_sub(1);
+        }
+    }
     // SAFETY: A task stays as long as its request is in the queue.
     unsafe {
         (*task).tk_status = error;
