@@ -197,7 +197,7 @@ def cells() -> list[Worker]:
         Plan("rxe", responder.VERSION, OURS, OURS, responder_2.QUICK, protocol=2),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS, protocol=2),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
-        Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS]),
+        Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS, provider.NOTHING]),
         Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
     server = Worker(server_debugged(), [
         Plan("siw", "3", OURS, OURS, [test for test in mount_tests.FULL["3"] if test not in mount_tests.WAITING]),

@@ -173,12 +173,13 @@ def never_read(cell: Cell) -> None:
 
 
 IN_PIECES = Test("a server that provides Replies in many pieces", in_pieces, (LOST, NOT_RESPONDING))
+NOTHING = Test("a server that provides nothing", refused)
 NEVER_READ = Test("a server that goes silent while it is read", never_read, (LOST, NOT_RESPONDING))
 QUICK = [Test("a server that provides Replies", functools.partial(pulled, "provides")), IN_PIECES,
          Test("a server that provides Replies twice", twice, (LOST, NOT_RESPONDING)),
          Test("a server that provides Replies beside Write chunks", beside),
          Test("a server that provides too much", functools.partial(pulled, "provides-too-much")),
-         Test("a server that provides nothing", refused),
+         NOTHING,
          Test("a server that provides Replies nowhere", nowhere, (BAD, LOST)),
          Test("a server that provides Replies unasked", unasked, (BAD,))]
 # What costs a connection: the next one comes later each time.
