@@ -72,8 +72,7 @@ impl<H: Handler> Endpoint<H> {
         self.version() == Version::Two
     }
 
-    /// Returns whether a Call that nobody can serve is answered. In version 1 it is dropped, since
-    /// the peer may still find a way to its service.
+    /// Returns whether a Call that nobody can serve is answered. In version 1 it is dropped.
     pub(crate) fn answers_unserved(&self) -> bool {
         self.version() == Version::Two
     }

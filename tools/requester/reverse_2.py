@@ -13,7 +13,7 @@ from failure import require, same
 from header import Chunk, words
 from message import Message, Prefix, error
 from reverse_calls import called, delegated, give_back, provoke
-from session import Recall, Session
+from session import Delegation, Recall, Session
 from write_chunks import chunk
 
 # Seconds in which nfsd would have called.
@@ -68,9 +68,7 @@ def recalled(bench: Bench) -> None:
     # The server has seen the answer: it is done with the number.
     delegation = delegated(bench, session)
     session.answer(called(bench, session, delegation))
-    give_back(bench, session, delegation)
-    one.works()
-    session.close()
+    finish(bench, session, delegation)
 
 
 def bad_ones(bench: Bench, recall: Recall) -> Iterator[tuple[str, Message | bytes]]:
@@ -110,9 +108,7 @@ def continued(bench: Bench) -> None:
     give_back(bench, session, delegation)
     delegation = delegated(bench, session)
     session.answer(called(bench, session, delegation))
-    give_back(bench, session, delegation)
-    one.works()
-    session.close()
+    finish(bench, session, delegation)
 
 
 def errors(bench: Bench) -> None:
@@ -125,9 +121,7 @@ def errors(bench: Bench) -> None:
         before, recall = recall, session.recalled(delegation)
         require(recall.xid != before.xid, "after an RDMA2_ERROR the same Call")
     session.answer(recall)
-    give_back(bench, session, delegation)
-    one.works()
-    session.close()
+    finish(bench, session, delegation)
 
 
 def no_credits(bench: Bench) -> None:
@@ -141,9 +135,7 @@ def no_credits(bench: Bench) -> None:
     one.end.advertises = 16
     one.send(GRANT)
     session.answer(session.recalled(delegation))
-    give_back(bench, session, delegation)
-    one.works()
-    session.close()
+    finish(bench, session, delegation)
 
 
 def not_supported(bench: Bench) -> None:
@@ -158,6 +150,11 @@ def not_supported(bench: Bench) -> None:
     session = Session2(bench, protocol.NUMBER["RDMA2_RVRSDIR_SIMPLE"])
     delegation = delegated(bench, session)
     session.answer(called(bench, session, delegation))
+    finish(bench, session, delegation)
+
+
+def finish(bench: Bench, session: Session2, delegation: Delegation) -> None:
+    """Give the file back; the connection works as before, and is closed."""
     give_back(bench, session, delegation)
     session.one.works()
     session.close()

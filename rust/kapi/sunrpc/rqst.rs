@@ -202,7 +202,8 @@ impl<'a, C> Rqst<'a, C> {
 
     /// Returns the cookie of the connection on which this request was last sent.
     pub(crate) fn connect_cookie(&self) -> u32 {
-        // SAFETY: Valid by the type invariant; it is changed by who sends the request.
+        // SAFETY: Valid by the type invariant; it is changed by who sends the request, and by who
+        // ends it, while its task waits.
         unsafe { (*self.raw()).rq_connect_cookie }
     }
 
