@@ -27,7 +27,6 @@ use crate::{
         xprt_state::XprtState, //
     },
     kapi::{
-        sunrpc::MAX_REVERSE,
         sys::{
             time,
             workqueue::Hasten, //
@@ -80,8 +79,6 @@ pub(crate) struct Requester {
     /// The most RPCs outstanding at once: the credits that we ask for.
     pub(crate) max_calls: u32,
     pub(crate) regions: RegionCounts,
-    /// Bytes of the longest Call of the server, and of its Reply.
-    pub(super) max_reverse: usize,
     #[pin]
     pub(crate) reverse: SpinLock<ReverseCalls>,
     #[pin]
@@ -128,7 +125,6 @@ impl Requester {
             cm,
             max_calls,
             regions,
-            max_reverse: MAX_REVERSE,
             reverse <- new_spinlock!(reverse, "rpcrdma_reverse"),
             pulls <- new_spinlock!(pulls, "rpcrdma_pulls"),
             pins <- new_spinlock!(pins, "rpcrdma_pins"),

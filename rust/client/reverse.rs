@@ -51,7 +51,9 @@ pub(super) fn called(
         // Reverse Calls use no chunks (RFC 8167, section 5.3). One that is longer than was agreed
         // on when the session was made is as little use.
         CallPayload::Inline(part)
-            if !chunks && part.bytes.len().saturating_add(before) <= requester.max_reverse =>
+            if !chunks
+                && part.bytes.len().saturating_add(before)
+                    <= requester.shared.xprt.longest_reverse_call() =>
         {
             part
         }
@@ -99,12 +101,12 @@ fn hand_over(requester: &Requester, reverse: &mut ReverseCalls, call: &WaitingCa
     let parts = Iterator::chain(front, [last]);
     match xprt.receive_reverse_call(call.xid, parts, requester.id.0) {
         Ok(true) => true,
-        // There is no callback service, or not any more.
-        Ok(false) => {
+        Err(e) if e == ENOBUFS => false,
+        // There is no callback service, or not any more, or it takes no Calls so long any more.
+        Ok(false) | Err(_) => {
             reverse.answered();
             true
         }
-        Err(_) => false,
     }
 }
 

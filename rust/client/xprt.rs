@@ -29,7 +29,9 @@ use crate::{
             Task,
             Transport,
             Xprt,
-            XprtHandle, //
+            XprtHandle,
+            MAX_REVERSE,
+            SHORT_REVERSE, //
         },
         sys::{
             address::SocketAddress,
@@ -120,6 +122,14 @@ impl Transport for ClientXprt {
 
     fn slots() -> u32 {
         Tunable::SlotTableEntries.get()
+    }
+
+    fn longest_reverse() -> usize {
+        // No connection that is made now or later uses several messages, unless the knob changes.
+        match Tunable::MaxVersion.get() {
+            1 => SHORT_REVERSE,
+            _ => MAX_REVERSE,
+        }
     }
 
     fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting) {
@@ -223,7 +233,7 @@ impl Transport for ClientXprt {
         match self.slot.get() {
             Some(connection) => {
                 let requester = connection.handler();
-                let most = requester.max_reverse;
+                let most = requester.shared.xprt.longest_reverse_call();
                 let inline = connection.longest_send().min(connection.longest_receive());
                 let inline = inline.min(most);
                 connection

@@ -27,7 +27,10 @@ mod xprt_handle;
 mod xprt_ops;
 
 pub(crate) use self::{
-    backchannel::MAX_REVERSE,
+    backchannel::{
+        MAX_REVERSE,
+        SHORT_REVERSE, //
+    },
     buffer::{
         NotFound,
         RpcBuffer, //

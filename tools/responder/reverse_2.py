@@ -15,8 +15,8 @@ from rpc import CALL, REPLY
 # NULL of the callback program; a service does not look at what follows it.
 HEADER = struct.Struct(">10I")
 PROGRAM = 0x40000000
-# More than one message has, and no more than a client takes, which is a page.
-LONG = 4096 - HEADER.size
+# A page, which is more than one message has; and nearly what the messages have together that a client takes for one.
+LONG, LONGEST = 4096 - HEADER.size, 40_000
 HUGE = 1 << 30
 
 
@@ -52,6 +52,7 @@ def _forms(xid: int) -> list[tuple[str, Sequence[Message]]]:
 
     return [("NULL", [inline]),
             ("NULL in fragments", replace(call, payload=payload + bytes(LONG)).messages(4096)),
+            ("NULL in ten messages", replace(call, payload=payload + bytes(LONGEST)).messages(4096)),
             ("NULL in small fragments", call.messages(72)),
             ("Read chunk", one(replace(call, reads=[(40, target)]))),
             ("Write chunk", one(replace(call, writes=[[target]]))),

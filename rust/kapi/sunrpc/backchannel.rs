@@ -22,8 +22,10 @@ use kernel::{
 };
 
 /// Bytes of the longest Call or Reply in the reverse direction that has memory here: no chunks
-/// carry one (RFC 8167, section 5.3).
-pub(crate) const MAX_REVERSE: usize = PAGE_SIZE;
+/// carry one (RFC 8167, section 5.3), but several messages may.
+pub(crate) const MAX_REVERSE: usize = 40 << 10;
+/// Bytes of one that is not long, as almost all are.
+pub(crate) const SHORT_REVERSE: usize = PAGE_SIZE;
 
 /// A reverse request with its memory.
 #[repr(C)]
@@ -44,21 +46,25 @@ struct Slot {
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Allocates a slot. May sleep.
-    fn new() -> Result<KBox<Self>> {
+    /// Allocates a slot for a Call and a Reply of at most `len` bytes. May sleep.
+    fn new(len: usize) -> Result<KBox<Self>> {
         let slot = Self {
             // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
             rqst: unsafe { core::mem::zeroed() },
-            call: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
-            reply: KVVec::zeroed(MAX_REVERSE, GFP_KERNEL)?,
+            call: KVVec::zeroed(len, GFP_KERNEL)?,
+            reply: KVVec::zeroed(len, GFP_KERNEL)?,
             connection: 0,
             answered: false,
         };
         Ok(KBox::new(slot, GFP_KERNEL)?)
     }
 
-    /// Makes the request one of that transport, with a Call of at most [`MAX_REVERSE`] bytes, as
-    /// received.
+    /// Returns whether it is for long Calls.
+    fn is_long(&self) -> bool {
+        self.call.len() > SHORT_REVERSE
+    }
+
+    /// Makes the request one of that transport, with a Call that it has room for, as received.
     fn fill<'m>(
         &mut self,
         xprt: &Xprt,
@@ -91,8 +97,50 @@ impl Slot {
         rqst.rq_rcv_buf.buflen = len as u32;
         rqst.rq_private_buf.len = len as u32;
         rqst.rq_snd_buf.head[0].iov_base = self.reply.as_mut_ptr().cast();
-        rqst.rq_snd_buf.head[0].iov_len = MAX_REVERSE;
-        rqst.rq_snd_buf.buflen = MAX_REVERSE as u32;
+        rqst.rq_snd_buf.head[0].iov_len = self.reply.len();
+        rqst.rq_snd_buf.buflen = self.reply.len() as u32;
+    }
+}
+
+/// The requests that are not in use.
+struct Free {
+    short: KVec<KBox<Slot>>,
+    /// That for long Calls, which take their turns.
+    long: Option<KBox<Slot>>,
+    /// Bytes of the longest Call that there is a request for.
+    longest: usize,
+}
+
+impl Free {
+    /// Makes `n` requests, and one for Calls of `longest` bytes if others are too short. May sleep.
+    fn new(n: usize, longest: usize) -> Result<Self> {
+        let mut short = KVec::with_capacity(n, GFP_KERNEL)?;
+        for _ in 0..n {
+            short.push(Slot::new(SHORT_REVERSE)?, GFP_KERNEL)?;
+        }
+        let long = (longest > SHORT_REVERSE).then(|| Slot::new(longest));
+        Ok(Self {
+            short,
+            long: long.transpose()?,
+            longest: longest.max(SHORT_REVERSE),
+        })
+    }
+
+    /// Takes a request for a Call of `len` bytes; none if all of these are in use.
+    fn take(&mut self, len: usize) -> Option<KBox<Slot>> {
+        match len > SHORT_REVERSE {
+            true => self.long.take(),
+            false => self.short.pop(),
+        }
+    }
+
+    /// Takes a request back. Does not sleep: without memory to keep it, it is freed, and there will
+    /// be one fewer.
+    fn put(&mut self, slot: KBox<Slot>) {
+        match slot.is_long() {
+            true => self.long = Some(slot),
+            false => drop(self.short.push(slot, GFP_ATOMIC)),
+        }
     }
 }
 
@@ -102,7 +150,7 @@ pub(super) struct Backchannel {
     /// Those that are not in use, between setup and destruction. The callback service need not be
     /// there otherwise.
     #[pin]
-    free: SpinLock<Option<KVec<KBox<Slot>>>>,
+    free: SpinLock<Option<Free>>,
 }
 
 impl Backchannel {
@@ -123,15 +171,18 @@ impl Backchannel {
         unsafe { test_bit(bindings::RPC_BC_PA_IN_USE, state) }
     }
 
-    /// Makes `n` requests, and lets Calls come. May sleep.
-    pub(super) fn setup(&self, n: usize) -> Result {
-        let mut free = KVec::with_capacity(n, GFP_KERNEL)?;
-        for _ in 0..n {
-            free.push(Slot::new()?, GFP_KERNEL)?;
-        }
+    /// Makes `n` requests, and lets Calls come, of at most `longest` bytes. May sleep.
+    pub(super) fn setup(&self, n: usize, longest: usize) -> Result {
+        let free = Free::new(n, longest)?;
         let before = self.free.lock().replace(free);
         drop(before);
         Ok(())
+    }
+
+    /// Returns the bytes of the longest Call that there is a request for.
+    pub(super) fn longest(&self) -> usize {
+        let free = self.free.lock();
+        free.as_ref().map_or(SHORT_REVERSE, |free| free.longest)
     }
 
     /// Frees the requests that are not in use. No more are handed to the callback service when this
@@ -144,8 +195,8 @@ impl Backchannel {
     /// Hands a Call, which is in these parts, to the callback service; false if there is none. Does
     /// not sleep.
     ///
-    /// `ENOBUFS` when all requests are in use, `EMSGSIZE` when the Call is longer than
-    /// [`MAX_REVERSE`].
+    /// `ENOBUFS` when all requests for it are in use, `EMSGSIZE` when there are none for so long a
+    /// Call.
     pub(super) fn receive<'m>(
         &self,
         xprt: &Xprt,
@@ -154,15 +205,16 @@ impl Backchannel {
         connection: u64,
     ) -> Result<bool> {
         let call = call.into_iter();
-        if call.clone().map(<[u8]>::len).sum::<usize>() > MAX_REVERSE {
-            return Err(EMSGSIZE);
-        }
+        let len = call.clone().map(<[u8]>::len).sum();
         // Held until the service has it, so that none is handed over after `destroy`.
         let mut free = self.free.lock();
         let Some(free) = &mut *free else {
             return Ok(false);
         };
-        let mut slot = free.pop().ok_or(ENOBUFS)?;
+        if len > free.longest {
+            return Err(EMSGSIZE);
+        }
+        let mut slot = free.take(len).ok_or(ENOBUFS)?;
         slot.fill(xprt, xid, call, connection);
         let slot = KBox::into_raw(slot);
         // SAFETY: The request is one of this transport, and is the service's alone if it takes it.
@@ -172,9 +224,7 @@ impl Backchannel {
         let taken = unsafe { xprt.enqueue_reverse_request(slot.cast()) };
         if !taken {
             // SAFETY: Of the box above, and nobody's: the service has not taken it.
-            let slot = unsafe { KBox::from_raw(slot) };
-            // It was there before.
-            let _ = free.push_within_capacity(slot);
+            free.put(unsafe { KBox::from_raw(slot) });
         }
         Ok(taken)
     }
@@ -215,8 +265,7 @@ impl Backchannel {
         let end = (slot.connection, slot.answered);
         let mut free = self.free.lock();
         if let Some(free) = &mut *free {
-            // Without memory to keep it, it is freed: there will be one fewer.
-            let _ = free.push(slot, GFP_ATOMIC);
+            free.put(slot);
         }
         end
     }

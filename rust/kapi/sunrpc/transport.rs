@@ -70,6 +70,9 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Returns the number of RPCs that the transport may have under way.
     fn slots() -> u32;
 
+    /// Returns the greatest length of a reverse Call or Reply on any connection.
+    fn longest_reverse() -> usize;
+
     /// Starts to connect to `address` after `delay`; the outcome is reported with `connecting`. May
     /// not sleep long: called from an RPC task.
     fn connect(&self, delay: Jiffies, address: SocketAddress, connecting: Connecting);
@@ -113,7 +116,7 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     /// Ends a Call that came by that connection: the RPC layer may have room for another.
     /// `unanswered` if no Reply was sent. May sleep.
     fn reverse_ended(&self, connection: u64, unanswered: bool);
-    /// Returns the greatest length of a reverse Call or Reply.
+    /// Returns the greatest length of a reverse Call or Reply on its connection.
     fn reverse_payload(&self) -> usize;
 
     /// Writes the transport's part of a mount's statistics.

@@ -98,6 +98,11 @@ impl<C> XprtHandle<C> {
         }
     }
 
+    /// Returns the bytes of the longest reverse Call that the callback service takes.
+    pub(crate) fn longest_reverse_call(&self) -> usize {
+        self.0.beside().backchannel.longest()
+    }
+
     /// Hands a reverse Call to the callback service; see [`Backchannel::receive`].
     pub(crate) fn receive_reverse_call<'m>(
         &self,

@@ -415,7 +415,12 @@ impl<T: Transport> XprtOps<T> {
         // Twice as many: a request comes back after its Reply is out, and the server may send the
         // next Call as soon as it has that.
         let slots = 2 * T::REVERSE_SLOTS as usize;
-        if let Err(e) = data.shared.beside.backchannel.setup(slots) {
+        if let Err(e) = data
+            .shared
+            .beside
+            .backchannel
+            .setup(slots, T::longest_reverse())
+        {
             return e.to_errno();
         }
         // SAFETY: The RPC layer calls this with a transport that it holds.

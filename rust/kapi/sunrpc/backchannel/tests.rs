@@ -51,16 +51,15 @@ fn come_back(backchannel: &Backchannel, slot: KBox<Slot>) {
 }
 
 fn free(backchannel: &Backchannel) -> usize {
-    backchannel
-        .free
-        .lock()
-        .as_ref()
-        .map_or(0, |free| free.len())
+    backchannel.free.lock().as_ref().map_or(0, |free| {
+        free.short.len() + usize::from(free.long.is_some())
+    })
 }
 
-fn take_one(backchannel: &Backchannel) -> Result<KBox<Slot>> {
+/// Takes a request for a Call of `len` bytes.
+fn take_one(backchannel: &Backchannel, len: usize) -> Result<KBox<Slot>> {
     match &mut *backchannel.free.lock() {
-        Some(free) => free.pop().ok_or(ENOENT),
+        Some(free) => free.take(len).ok_or(ENOENT),
         None => Err(ENOENT),
     }
 }
@@ -77,22 +76,59 @@ mod suite {
         let receive = || backchannel.receive(xprt, 1, [&[0; 4][..]], 0);
         claim(receive() == Ok(false), "closed before setup")?;
 
-        backchannel.setup(SLOTS)?;
+        backchannel.setup(SLOTS, 0)?;
         // There is no service, and the request stays.
         claim(receive() == Ok(false), "no service")?;
         same("free", free(&backchannel), SLOTS)?;
 
-        let out = take_one(&backchannel)?;
+        let out = take_one(&backchannel, 4)?;
         backchannel.destroy();
         come_back(&backchannel, out);
         same("kept after the end", free(&backchannel), 0)?;
         // With requests it would say that all are in use.
         claim(receive() == Ok(false), "closed")?;
 
-        backchannel.setup(SLOTS)?;
-        let out = take_one(&backchannel)?;
+        backchannel.setup(SLOTS, 0)?;
+        let out = take_one(&backchannel, 4)?;
         come_back(&backchannel, out);
         same("kept in use", free(&backchannel), SLOTS)?;
+        backchannel.destroy();
+        Ok(())
+    }
+
+    #[test]
+    fn long_calls_take_turns() -> Result {
+        const LONG: usize = SHORT_REVERSE + 4;
+        let bare = Bare::new()?;
+        let backchannel = KBox::pin_init(Backchannel::new(), GFP_KERNEL)?;
+        let zeroes = KVec::from_elem(0, LONG + 1, GFP_KERNEL)?;
+        let receive = |len: usize| {
+            let (front, rest) = zeroes.split_at_checked(len / 2).ok_or(EINVAL)?;
+            let parts = [front, rest.get(..len - front.len()).ok_or(EINVAL)?];
+            backchannel.receive(bare.xprt(), 1, parts, 0)
+        };
+        backchannel.setup(SLOTS, 0)?;
+        same("short", backchannel.longest(), SHORT_REVERSE)?;
+        claim(receive(SHORT_REVERSE) == Ok(false), "no service")?;
+        claim(receive(LONG) == Err(EMSGSIZE), "no request for it")?;
+
+        backchannel.setup(SLOTS, LONG)?;
+        same("long", backchannel.longest(), LONG)?;
+        claim(receive(LONG) == Ok(false), "a request for it")?;
+        same("free", free(&backchannel), SLOTS + 1)?;
+        claim(receive(LONG + 1) == Err(EMSGSIZE), "too long")?;
+        let out = take_one(&backchannel, LONG)?;
+        claim(receive(LONG) == Err(ENOBUFS), "in use")?;
+        claim(receive(SHORT_REVERSE) == Ok(false), "a short one beside it")?;
+        come_back(&backchannel, out);
+        claim(receive(LONG) == Ok(false), "its turn")?;
+        for _ in 0..SLOTS {
+            drop(take_one(&backchannel, 4)?);
+        }
+        claim(
+            receive(4) == Err(ENOBUFS),
+            "the long one is kept for long Calls",
+        )?;
         backchannel.destroy();
         Ok(())
     }
