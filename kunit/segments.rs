@@ -85,20 +85,53 @@ mod suite {
     #[test]
     fn chunks_that_cannot_be_within_limits() -> Result {
         let regions = counts(16, 0)?;
-        for (len, segments, bytes, may) in [
-            (65536, 1, 1 << 20, true),
-            (65537, 1, 1 << 20, false),
-            (8192, 1, 4096, false),
-            (8192, 2, 4096, true),
-            (1, 0, 4096, false),
-            (0, 0, 1, true),
+        for (offset, len, segments, bytes, may) in [
+            (0, 65536, 1, 1 << 20, true),
+            (0, 65540, 1, 1 << 20, false),
+            (4, 65536, 1, 1 << 20, false),
+            (4, 65536, 2, 1 << 20, true),
+            (4, 65532, 1, 1 << 20, true),
+            // Padding may have a segment.
+            (0, 65533, 1, 1 << 20, false),
+            (0, 65533, 2, 1 << 20, true),
+            // A region that begins at the end of a page has fewer bytes than the responder takes.
+            (0, 122_880, 2, 65532, true),
+            (0, 122_884, 2, 65532, false),
+            (0, 8192, 1, 4096, false),
+            (0, 8192, 2, 4096, true),
+            (0, 4, 0, 4096, false),
+            (0, 0, 0, 1, true),
         ] {
-            let found = regions.may_cover(len, &limits_of(segments, bytes));
+            let found = regions.may_cover(offset, len, &limits_of(segments, bytes));
             same("may cover", found, may)?;
         }
-        let message = |len| regions.may_cover_message(len, &limits_of(4, 1 << 20));
-        same("with a head and a tail", message(131_072), true)?;
-        same("longer", message(131_073), false)
+        // Pieces that do not join may need a region more at each end.
+        let broken = where_bounced(16, 0)?;
+        let payload = |segments| broken.may_cover(0, 65536, &limits_of(segments, 1 << 20));
+        same("joined", payload(2), false)?;
+        same("not joined", payload(3), true)?;
+        for (head, pages, tail, may) in [
+            (100, 131_072, 100, true),
+            (100, 131_073, 100, false),
+            (100, 131_073, 0, true),
+            (0, 262_144, 0, true),
+            (65537, 131_072, 0, true),
+            (65537, 131_072, 4, false),
+        ] {
+            let found = regions.may_cover_message(head, pages, tail, &limits_of(4, 1 << 20));
+            same("message", found, may)?;
+        }
+        // Where nothing is limited, every message has a chunk that an RPC has regions for.
+        for pages in [16, 64, 257] {
+            for regions in [counts(pages, 0)?, where_bounced(pages, 0)?] {
+                let all = 257 << 12;
+                let found = regions.may_cover_message(4096, all, 4096, &ChunkLimits::NONE);
+                same("the longest", found, true)?;
+                let found = regions.may_cover(4095, all - 4095, &ChunkLimits::NONE);
+                same("the longest payload", found, true)?;
+            }
+        }
+        Ok(())
     }
 
     #[test]

@@ -191,6 +191,9 @@ fn attempt(
         let begun = begin(&connection, version_2, pulls);
         negotiated(&connection, own, peer);
         if begun.is_ok() {
+            let regions = &connection.handler().regions;
+            let most = regions.payload_within(&connection.chunk_limits());
+            xprt.set_max_payload(most);
             version(&connection, version_2);
         }
         begun

@@ -97,8 +97,6 @@ impl Handler for Requester {
     fn negotiated(&self, connection: &Connection, _: u32) {
         let changed = connection.lock().flow.credits.changed();
         self.set_window(changed);
-        let most = self.regions.payload_within(&connection.chunk_limits());
-        self.shared.xprt.set_max_payload(most);
         self.loss.version_known();
     }
 

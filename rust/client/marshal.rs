@@ -120,7 +120,12 @@ fn send_with_credit(
     let mut state = call.state.lock();
     state.begin(rqst.xid())?;
     let thresholds = connection.thresholds();
-    let room = room(connection, &rqst, &mut state, &thresholds);
+    let mut limits = None;
+    let mut room = rqst.receive_buf().buflen();
+    if room > thresholds.receive {
+        let limits = limits.insert(connection.chunk_limits());
+        room = offered_room(connection, &rqst, &mut state, limits);
+    }
     if chunks::fit_inline(rqst.send_buf().len(), room, &thresholds) {
         let len = encode(requester, &rqst, &mut buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
@@ -143,7 +148,7 @@ fn send_with_credit(
         buffer: &mut buffer,
         poster: &poster,
         offer: &mut offer,
-        limits: connection.chunk_limits(),
+        limits: limits.unwrap_or_else(|| connection.chunk_limits()),
     }
     .encode(room, &thresholds);
     let mut state = call.state.lock();
@@ -196,44 +201,38 @@ fn encode(
     Ok(copied)
 }
 
-/// Returns the bytes that the Call must offer for its Reply: none if a long one would be pulled, or
-/// continued.
-fn room(
+/// Returns whether the server takes a Write chunk for the pages of the Reply.
+fn takes_write_chunk(rqst: &Rqst<'_, Call>, regions: &RegionCounts, limits: &ChunkLimits) -> bool {
+    let reply = rqst.receive_buf();
+    let fits = || regions.may_cover(reply.page_offset(), reply.page_len(), limits);
+    reply.is_read_target() && limits.write_chunks != 0 && fits()
+}
+
+/// Returns whether a whole message may have a chunk within limits.
+fn may_cover_message(message: &XdrBuf, regions: &RegionCounts, limits: &ChunkLimits) -> bool {
+    let pages = message.page_offset().saturating_add(message.page_len());
+    regions.may_cover_message(message.head_len(), pages, message.tail_len(), limits)
+}
+
+/// Returns the bytes that the Call must offer for a Reply that may be too long to come inline: none
+/// if a long one would be pulled, or continued, or has no other way to come.
+fn offered_room(
     connection: &Connection,
     rqst: &Rqst<'_, Call>,
     state: &mut CallState,
-    thresholds: &Thresholds,
+    limits: &ChunkLimits,
 ) -> usize {
     let requester = connection.handler();
     let room = rqst.receive_buf().buflen();
-    if room <= thresholds.receive {
+    if rqst.may_place_directly() && takes_write_chunk(rqst, &requester.regions, limits) {
         return room;
+    }
+    if !may_cover_message(&rqst.receive_buf(), &requester.regions, limits) {
+        return 0;
     }
     let longest = || connection.longest_message(Direction::Reply, connection.longest_receive());
     if !requester.pulls_replies() && room > longest() {
         return room;
-    }
-    choose_room(connection, rqst, state, room)
-}
-
-/// Returns the same as [`room`] for a Reply that may be too long to come inline.
-fn choose_room(
-    connection: &Connection,
-    rqst: &Rqst<'_, Call>,
-    state: &mut CallState,
-    room: usize,
-) -> usize {
-    let requester = connection.handler();
-    let limits = connection.chunk_limits();
-    let reply = rqst.receive_buf();
-    let target = reply.is_read_target() && limits.write_chunks != 0;
-    let fits = requester.regions.may_cover(reply.page_len(), &limits);
-    if target && fits && rqst.may_place_directly() {
-        return room;
-    }
-    // Then there is no other way.
-    if !requester.regions.may_cover_message(room, &limits) {
-        return 0;
     }
     let Some(procedure) = rqst.counted_procedure() else {
         return room;
@@ -265,15 +264,15 @@ fn shape(
     limits: &ChunkLimits,
 ) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
-    let reads = limits.read_chunks != 0 && regions.may_cover(call.page_len(), limits);
+    let fits = regions.may_cover(call.page_offset(), call.page_len(), limits);
     Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
-        call_is_write: call.is_write_source() && reads,
+        call_is_write: call.is_write_source() && limits.read_chunks != 0 && fits,
         reply: room,
         reply_pages: reply.page_len(),
-        reply_is_read: reply.is_read_target() && limits.write_chunks != 0,
+        reply_is_read: takes_write_chunk(rqst, regions, limits),
         may_place_directly: rqst.may_place_directly(),
     }
 }
@@ -325,8 +324,9 @@ impl Marshal<'_, '_, '_> {
     /// Chooses the chunks, maps their regions and writes the message, for a Reply of at most `room`
     /// bytes. Returns the number of bytes after the header. May sleep.
     ///
-    /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, `EMSGSIZE` when the RPC needs
-    /// more of either than there can be.
+    /// `EAGAIN` when regions are short, `ENOBUFS` when memory is, or the credits for several
+    /// messages, `EMSGSIZE` when the RPC needs more of either than there can be, `EIO` when the
+    /// server takes no chunk that would do.
     fn encode(mut self, room: usize, thresholds: &Thresholds) -> Result<usize> {
         // What it has may be from a connection of larger regions. Without memory for that many as
         // this one may need, fewer may do.
@@ -336,7 +336,7 @@ impl Marshal<'_, '_, '_> {
         self.map_results(results)?;
         let (write, reply) = (self.offer.write.len(), self.offer.reply.len());
         let arguments = chunks::arguments(&shape, thresholds, write, reply);
-        let fragments = self.fragments(arguments, &shape, write, reply);
+        let fragments = self.fragments(arguments, &shape, write, reply)?;
         if fragments.is_none() {
             self.map_arguments(arguments)?;
         }
@@ -371,23 +371,30 @@ impl Marshal<'_, '_, '_> {
         Ok(copied)
     }
 
-    /// Returns how the Call is split, if it would go through a chunk as a whole otherwise.
+    /// Returns how the Call is split, if it would go through a chunk as a whole otherwise; without
+    /// the credits for that it goes so, or has to wait where the server takes no such chunk.
     fn fragments(
         &self,
         arguments: Arguments,
         shape: &Shape,
         write: usize,
         reply: usize,
-    ) -> Option<Fragments> {
+    ) -> Result<Option<Fragments>> {
         if arguments != Arguments::PositionZero {
-            return None;
+            return Ok(None);
         }
         let writes = (write != 0).then_some(write);
         let lists = lists_size(0, writes, (reply != 0).then_some(reply));
         let header = self.buffer.plain_size(Direction::Call) + lists;
-        let fragments = self.connection.split(header, shape.call)?;
-        let now = self.connection.may_send_now(&fragments);
-        now.then_some(fragments)
+        let Some(fragments) = self.connection.split(header, shape.call) else {
+            return Ok(None);
+        };
+        if self.connection.may_send_now(&fragments) {
+            return Ok(Some(fragments));
+        }
+        let (call, regions) = (self.rqst.send_buf(), &self.requester.regions);
+        let chunk = self.limits.read_chunks != 0 && may_cover_message(&call, regions, &self.limits);
+        chunk.then_some(None).ok_or(ENOBUFS)
     }
 
     /// Maps the regions of the results' chunk, if there is one.

@@ -204,15 +204,31 @@ impl RegionCounts {
         most.clamp(PAGE_SIZE, PAYLOAD_PAGES as usize * PAGE_SIZE)
     }
 
-    /// Returns whether a payload of `len` bytes may have a chunk within limits.
-    pub(crate) fn may_cover(&self, len: usize, limits: &ChunkLimits) -> bool {
-        len.div_ceil(self.longest_segment(limits)) <= self.most_segments(limits)
+    /// Returns whether a payload of `len` bytes, which begins at `offset` of a page, has a chunk
+    /// within limits; its padding may need a segment.
+    pub(crate) fn may_cover(&self, offset: usize, len: usize, limits: &ChunkLimits) -> bool {
+        let segments = self.segments_within(offset.saturating_add(len), limits);
+        let others = self.breaks as usize + usize::from(len % 4 != 0);
+        segments.saturating_add(others) <= self.most_segments(limits)
     }
 
-    /// Returns the same of a message, whose head and tail may be elsewhere.
-    pub(crate) fn may_cover_message(&self, len: usize, limits: &ChunkLimits) -> bool {
-        let segments = len.div_ceil(self.longest_segment(limits));
-        segments.saturating_add(2) <= self.most_segments(limits)
+    /// Returns the same of a message: of its head, of its pages from the beginning of the first on,
+    /// and of its tail, in bytes.
+    pub(crate) fn may_cover_message(
+        &self,
+        head: usize,
+        pages: usize,
+        tail: usize,
+        limits: &ChunkLimits,
+    ) -> bool {
+        let parts = [head, pages, tail].map(|len| self.segments_within(len, limits));
+        let others = 2 * self.breaks as usize;
+        parts.into_iter().fold(others, usize::saturating_add) <= self.most_segments(limits)
+    }
+
+    /// Returns the segments of `len` bytes from the beginning of a page on.
+    fn segments_within(&self, len: usize, limits: &ChunkLimits) -> usize {
+        len.div_ceil(self.longest_segment(limits))
     }
 
     /// Returns the most segments of a chunk: an RPC has regions for so many.
@@ -220,9 +236,14 @@ impl RegionCounts {
         limits.left(0).min(self.message() as usize)
     }
 
+    /// Returns the bytes of all segments but the last at least, where the first begins with a page.
     fn longest_segment(&self, limits: &ChunkLimits) -> usize {
         let most = self.pages as usize * PAGE_SIZE;
-        limits.segment_bytes.clamp(1, most)
+        match limits.segment_bytes {
+            bytes if bytes >= most => most,
+            // Of a region that begins within a page, a part of a page is lost.
+            bytes => bytes.clamp(1, most - PAGE_SIZE),
+        }
     }
 
     /// Returns the regions of a whole message: its head and its tail may need one each, or two

@@ -13,6 +13,7 @@ use crate::kapi::{
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc,
     types::Opaque, //
@@ -68,6 +69,11 @@ impl XdrBuf {
     /// Returns the length of the pages.
     pub(crate) fn page_len(&self) -> usize {
         self.fields().page_len as usize
+    }
+
+    /// Returns the offset of the pages' first byte in its page.
+    pub(crate) fn page_offset(&self) -> usize {
+        self.fields().page_base as usize % PAGE_SIZE
     }
 
     /// Returns the length of the tail.

@@ -35,6 +35,8 @@ for count in range(int(sys.argv[1])):
         print(errno.errorcode[error.errno])"""
 # Calls that a client has under way at a time.
 MOST_REFUSED = 32
+# Processes side by side, and the octets that each writes and reads.
+TOGETHER = "20 60000"
 # The codes of errors that end an RPC at once, and of those after which a Call comes once more (section 7).
 ENDS, RETRIED = [1, 2, 3, 4, 5, 9, 10, 11, 100], [6, 7, 8]
 # What is answered to what is no answer, by its name: wherever it comes, and between fragments.
@@ -44,8 +46,8 @@ BETWEEN = BABBLED | {"another Reply": "refused 5", "another fragment": "refused 
                      "a long Reply": "refused 5"}
 NOISES: dict[str, dict[str, str]] = {"errs-unknown": {}, "babbles-2": BABBLED, "splits-2": BETWEEN}
 # The same for Calls of the server.
-CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in small fragments": "answered", "Read chunk": "refused 6 0",
-         "Call chunk": "refused 6 0", "Read chunk and Reply chunk": "refused 6 0", "Write chunk": "refused 7 0",
+CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in ten messages": "answered",
+         "NULL in small fragments": "answered", "Read chunk": "refused 6 0", "Call chunk": "refused 6 0", "Read chunk and Reply chunk": "refused 6 0", "Write chunk": "refused 7 0",
          "empty Write chunk": "refused 7 0", "Reply chunk": "refused 7 0", "two XIDs": "refused 2",
          "Reply in a Call": "refused 2", "half a word": "refused 2", "a handle of nothing": "refused 2",
          "unknown type": "refused 4", "nothing remains": "refused 5", "too much remains": "refused 5",
@@ -164,6 +166,8 @@ def takes_few(limits: str, code: int, size: int, cell: Cell) -> None:
     cell.load_modules()
     with responding(cell, f"takes-few {limits}"), cell.mounted(mounting(cell, size)):
         cell.written("some", FEW_SIZES, "--direct")
+        # What is continued in place of a chunk waits for credits where many want some.
+        cell.client(f"/lab/files.py workers /mnt/t/workers {TOGETHER}", LONG_SECONDS)
         must_speak(cell, [2])
         refused = Counter(line for line in said(cell) if line.startswith("refused "))
         # Those that were under way when the first error came.
@@ -243,6 +247,8 @@ def _small(what: str, behaviour: str, kinds: Sequence[str] = (), size: int = SMA
 
 
 FEW_SEGMENTS = [_small("small segments", "small 3 8192", (), LARGE), _small("few segments", "small 3 4096 4 2"),
+                # So that no chunk has room for the longest ACL, nor have several messages.
+                _small("few segments and small messages", "small 1 1024 2 1024 3 4096 4 2", ["CALL_MIDDLE"], entries=[CUT]),
                 _small("one segment", "small 4 1", (), LARGE)]
 ERRS = Test("a server that errs in version 2", functools.partial(erring, ENDS, 1))
 ERRS_AGAIN = Test("a server that errs again in version 2", functools.partial(erring, RETRIED, 2))
