@@ -13,6 +13,8 @@ from rules import Finding
 WORD = 1 << 32
 # "credit limit values MUST be less than 2^31 - 1" (section 4.2.1).
 LIMIT = (1 << 31) - 1
+# Two ends that each give so many for one RDMA2_GRANT of the other come to rest (interpretation 13).
+LEAST_IN_ANSWER = 2
 
 
 @dataclass
@@ -28,8 +30,9 @@ class Flow:
     def send(self, other: "Flow", is_grant: bool, value: int) -> Iterator[Finding]:
         """Account for a message of this end to the other end."""
         yield from self._use(other, is_grant)
-        if is_grant and self.heard_grants and not self.heard_others:
-            yield Finding("grant-answer", f"nothing but {self.heard_grants} RDMA2_GRANT came")
+        more = _signed(value - self.credits)
+        if is_grant and self.heard_grants and not self.heard_others and more < LEAST_IN_ANSWER:
+            yield Finding("grant-answer", f"nothing but {self.heard_grants} RDMA2_GRANT came, and {more} more are given")
         self.heard_grants = self.heard_others = 0
         other.heard_grants += is_grant
         other.heard_others += not is_grant

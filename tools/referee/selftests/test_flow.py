@@ -59,12 +59,20 @@ class Flows(unittest.TestCase):
         self.assertEqual(self.other_sends((1 << 31) + 1), ["credit-backward"])
 
     def test_grant_that_answers_a_grant(self) -> None:
+        self.other_sends(9)
         self.one_sends(9, is_grant=True)
-        self.assertEqual(self.other_sends(9, is_grant=True), ["grant-answer"])
+        self.assertEqual(self.other_sends(10, is_grant=True), ["grant-answer"])
         self.one_sends(9, is_grant=True)
         self.one_sends(9)
-        self.assertEqual(self.other_sends(9, is_grant=True), [])
-        self.assertEqual(self.other_sends(9, is_grant=True), [])
+        self.assertEqual(self.other_sends(10, is_grant=True), [])
+        self.assertEqual(self.other_sends(10, is_grant=True), [])
+
+    def test_grant_that_answers_a_grant_with_more(self) -> None:
+        self.other_sends(9)
+        self.one_sends(9, is_grant=True)
+        self.assertEqual(self.other_sends(11, is_grant=True), [])
+        self.one_sends(9, is_grant=True)
+        self.assertEqual(self.other_sends(12, is_grant=True), ["grant-answer"])
 
 
 if __name__ == "__main__":
