@@ -73,6 +73,10 @@ impl Negotiated {
     /// Returns the version; none if it is not known yet.
     #[inline]
     pub(super) fn version(&self) -> Option<Version> {
+        // There is no other. Most ask here, and each load is a call.
+        if self.highest == Version::One {
+            return Some(Version::One);
+        }
         match self.version.load(Relaxed) {
             OPEN => None,
             number if number == Version::Two.number() => Some(Version::Two),
