@@ -109,7 +109,8 @@ def check() -> int:
 
 def build_module(options: argparse.Namespace) -> int:
     """Build and say where the module is."""
-    progress.line(f"built {module.build(kernels.by_name(options.kernel), options.kunit)}")
+    built = module.build(kernels.by_name(options.kernel), module.KUNIT if options.kunit else "")
+    progress.line(f"built {built}")
     return 0
 
 

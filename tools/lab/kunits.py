@@ -36,7 +36,7 @@ def check(results: Results) -> None:
 
 def on(kernel: Kernel, results: Results, build: Build = Build()) -> None:
     """Insert the module with its suites, which runs them, and judge what the kernel said."""
-    built = module.build(kernel, kunit=True)
+    built = module.build(kernel, module.KUNIT)
     directory = repository.BUILD / "run/kunit"
     with pair.alone():
         shutil.rmtree(directory, ignore_errors=True)

@@ -31,6 +31,7 @@ OF_ARM64 = (mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.TRACED, mo
 def run() -> int:
     """Every cell that CELLS chooses, with the tests that TESTS does, the table, and the last line."""
     chosen = _chosen(_plans())
+    usual = [plan for plan in chosen if not plan.arm64 and not plan.disk and not plan.near_wrap]
     results, outcomes, lock = Results(), list[Outcome](), threading.Lock()
 
     def tell(outcome: Outcome) -> None:
@@ -42,12 +43,14 @@ def run() -> int:
 
     workers = []
     for setup, client in ((mounts.client_debugged, True), (mounts.server_debugged, False)):
-        plans = [plan for plan in chosen if not plan.arm64 and not plan.disk and _debugs_client(plan) == client]
+        plans = [plan for plan in usual if _debugs_client(plan) == client]
         if plans:
             # With all debugging options it would take twice as long; those are what `make check` is for.
             workers.append(Worker(setup(kernels.light()), plans))
     if plans := [plan for plan in chosen if plan.disk]:
         workers.append(Worker(mounts.server_with_disk(kernels.light()), plans))
+    if plans := [plan for plan in chosen if plan.near_wrap]:
+        workers.append(Worker(mounts.near_wrap(kernels.light()), plans))
     for ends in ARM64:
         if plans := [plan for plan in chosen if plan.arm64 == ends]:
             workers.append(Worker(mounts.arm64(ends), plans))
@@ -90,7 +93,8 @@ def _plans() -> list[Plan]:
     second_secured = [Plan(kinds[0], "4.2", OURS, OURS, mount_tests.secured(mount_tests.SECOND["4.2"], "4.2"), security, protocol=2)
                       for security in mount_tests.SECURITIES]
     on_disk = [Plan(kinds[0], version, OURS, OURS, tests, disk=True) for version, tests in reports.WITH_DISK.items()]
-    return plain + second + emulated + on_disk + second_secured + [
+    wraps = [Plan(kinds[0], "4.2", OURS, OURS, mount_tests.WRAPPED, protocol=2, near_wrap=True)]
+    return plain + second + wraps + emulated + on_disk + second_secured + [
         Plan(device, version, server, client, fit_secured(version, server, client, security), security)
         for device, version, server, client in secured for security in mount_tests.SECURITIES]
 

@@ -60,6 +60,8 @@ class Plan:
     disk: bool = False
     # The highest version of RPC-over-RDMA that our modules speak.
     protocol: int = 1
+    # Whether they count messages from near the end of the counts on.
+    near_wrap: bool = False
 
     @property
     def name(self) -> str:
@@ -73,7 +75,8 @@ class Plan:
             machines += f" {self.arm64[0]}"
         disk = " disk" if self.disk else ""
         protocol = " version 2" if self.protocol == 2 else ""
-        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}{protocol}"
+        wraps = " near the wrap" if self.near_wrap else ""
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}{protocol}{wraps}"
 
 
 @dataclass(frozen=True)
@@ -282,6 +285,12 @@ def server_with_disk(kernel: Kernel) -> Setup:
 
 def nothing_debugged() -> Setup:
     return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
+def near_wrap(kernel: Kernel) -> Setup:
+    """Where the counts of version 2 wrap soon."""
+    server, client = (End(each, module.build(each, module.NEAR_WRAP), Build(MEMORY)) for each in (kernels.stock(), kernel))
+    return Setup("near-wrap", server, client, counted_before=module.COUNTED_BEFORE)
+
+
 
 
 def arm64(ends: tuple[str, ...]) -> Setup:

@@ -27,7 +27,7 @@ def main() -> int:
             for case in Generator(chosen.seed).cases(chosen.count):
                 print(differential.compact(case))
         case "judge":
-            return _judge(chosen.file)
+            return _judge(chosen.file, chosen.before)
         case "converse":
             messages = broken(chosen.rule) if chosen.rule else Conversation().run()
             link.write(chosen.file, chosen.kind, messages)
@@ -43,6 +43,7 @@ def _arguments() -> argparse.Namespace:
     generate.add_argument("seed", type=int, help="the same messages for the same seed")
     judged = commands.add_parser("judge", help="say what a capture holds and which rules its senders break")
     judged.add_argument("file", type=Path, help="a capture")
+    judged.add_argument("--before", type=int, default=0, metavar="N", help="messages that each end has counted before the first")
     converse = commands.add_parser("converse", help="write a capture of a raw requester and a raw responder")
     converse.add_argument("kind", choices=("roce", "iwarp"), help="what carries it")
     converse.add_argument("file", type=Path, help="the capture")
@@ -50,7 +51,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _judge(path: Path) -> int:
+def _judge(path: Path, before: int) -> int:
     try:
         connections = link.read(path)
     except link.Incomplete as fault:
@@ -61,7 +62,7 @@ def _judge(path: Path) -> int:
     is_good = True
     for connection in connections:
         print(connection.name)
-        for judged in judge(connection.messages):
+        for judged in judge(connection.messages, before):
             print(judged)
             is_good = is_good and not judged.findings
     return 0 if is_good else 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import protocol
 import returned
+from flow import Flow
 from link import Sent
 from message import Message, Prefix
 from receiver import MOST_PROPERTIES, Stream, fault_of_chunks, fault_of_positions, is_good_property, octets_of
@@ -27,17 +28,17 @@ class Judged:
         return "\n".join((self.text, *(f"    {finding}" for finding in self.findings)))
 
 
-def judge(messages: Iterable[Sent]) -> list[Judged]:
-    """Judge all messages of one connection."""
-    bench = Judge()
+def judge(messages: Iterable[Sent], before: int = 0) -> list[Judged]:
+    """Judge all messages of one connection, whose ends have counted some before the first."""
+    bench = Judge(before)
     return [bench.judge(message) for message in messages]
 
 
 class Judge:
     """Judges the messages of one connection one after another."""
 
-    def __init__(self) -> None:
-        self._client, self._server = Side(True), Side(False)
+    def __init__(self, before: int) -> None:
+        self._client, self._server = (Side(is_client, Flow(before, before + 1)) for is_client in (True, False))
         self._count = 0
         # None until the first message is answered.
         self._version: int | None = None

@@ -28,7 +28,7 @@ class Side:
     """One end."""
 
     is_client: bool
-    flow: Flow = field(default_factory=Flow)
+    flow: Flow
     unfinished: Unfinished | None = None
     # The Calls that are not answered: the message that ended each.
     calls: dict[int, Message] = field(default_factory=dict)

@@ -190,7 +190,7 @@ class Cell:
         with Monitor(self.guests.server.directory / "monitor") as monitor, monitor.capture(path):
             yield path
         if self.protocol == 2:
-            referee.text_of(path)
+            referee.text_of(path, self.guests.counted_before)
 
     @property
     def debugged(self) -> list[Machine]:

@@ -13,20 +13,25 @@ from guests.arch import AMD64
 from guests.kernels import JOBS, Kernel
 
 
+# What is built otherwise, and the option of the Kbuild file for it.
+KUNIT, NEAR_WRAP = "kunit", "near-wrap"
+# Messages of version 2 that the last of these counts before the first: xdr/src/v2/credits.rs says so.
+COUNTED_BEFORE = 0xffffffff - 100
+OPTIONS = {"": [], KUNIT: ["RPCRDMA_KUNIT=1"], NEAR_WRAP: ["RPCRDMA_NEAR_WRAP=1"]}
+
+
 @functools.cache
-def build(kernel: Kernel, kunit: bool = False) -> Path:
+def build(kernel: Kernel, variant: str = "") -> Path:
     """Build rpcrdma.ko for a kernel with the tools of the tool root, once; objects stay between runs."""
-    out = objects(kernel, kunit)
-    log = build_log(kernel, kunit)
+    out = objects(kernel, variant)
+    log = build_log(kernel, variant)
     log.parent.mkdir(parents=True, exist_ok=True)
-    options = []
+    options = list(OPTIONS[variant])
     if kernel.flavour in kernels.OWN:
         options.append("RPCRDMA_DEBUG=1")
-    if kunit:
-        options.append("RPCRDMA_KUNIT=1")
     if kernel.arch != AMD64:
         options.append(f"ARCH={kernel.arch.name}")
-    with lock(kernel, kunit):
+    with lock(kernel, variant):
         log.unlink(missing_ok=True)
         with progress.step(f"building rpcrdma.ko ({out.name})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
@@ -34,20 +39,20 @@ def build(kernel: Kernel, kunit: bool = False) -> Path:
     return out / "rpcrdma.ko"
 
 
-def lock(kernel: Kernel, kunit: bool = False) -> AbstractContextManager[None]:
+def lock(kernel: Kernel, variant: str = "") -> AbstractContextManager[None]:
     """Whoever builds it, or removes what was built, has this meanwhile."""
-    name = objects(kernel, kunit).name
+    name = objects(kernel, variant).name
     return cache.lock(f"module-{name}", f"builds rpcrdma.ko ({name})")
 
 
-def objects(kernel: Kernel, kunit: bool = False) -> Path:
+def objects(kernel: Kernel, variant: str = "") -> Path:
     """Where it is built."""
-    return repository.BUILD / (kernel.name + ("-kunit" if kunit else ""))
+    return repository.BUILD / "-".join(filter(None, (kernel.name, variant)))
 
 
-def build_log(kernel: Kernel, kunit: bool = False) -> Path:
+def build_log(kernel: Kernel, variant: str = "") -> Path:
     """What the last build said."""
-    return repository.BUILD / "logs" / f"module-{objects(kernel, kunit).name}.log"
+    return repository.BUILD / "logs" / f"module-{objects(kernel, variant).name}.log"
 
 
 def clippy(kernel: Kernel) -> None:

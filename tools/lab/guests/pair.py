@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import cache
@@ -71,6 +71,8 @@ class Setup:
     name: str
     server: End
     client: End
+    # Messages of version 2 that its modules count before the first.
+    counted_before: int = field(default=0, kw_only=True)
 
 
 class Pair:
@@ -78,6 +80,7 @@ class Pair:
 
     def __init__(self, setup: Setup, run: Path) -> None:
         self.run = run
+        self.counted_before = setup.counted_before
         self.machines: list[Machine] = []
         self.clock = Clock()
         # By the name of an end.

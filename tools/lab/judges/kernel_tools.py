@@ -30,7 +30,7 @@ def checkpatch() -> None:
 
 def rustdoc() -> None:
     """Fail if rustdoc, called as the compiler was, warns of anything."""
-    out = module.build(kernels.debug(), kunit=True).parent
+    out = module.build(kernels.debug(), module.KUNIT).parent
     log = repository.fresh_log("rustdoc")
     with progress.step("host: rustdoc", log):
         for crate in CRATES:

@@ -8,9 +8,9 @@ import progress
 import repository
 
 
-def judge(path: Path, least: int) -> None:
+def judge(path: Path, least: int, before: int = 0) -> None:
     """Fail unless the connections of a capture speak version 2, with so many messages, and break no rule of it."""
-    text = text_of(path)
+    text = text_of(path, before)
     lines = text.splitlines()
     kinds = [word for line in lines if not line.startswith("    ") for word in line.replace(",", " ").split()
              if word.startswith("RDMA2_")]
@@ -32,10 +32,11 @@ def must_have(path: Path, invalidates: bool) -> None:
         raise progress.Failure(f"keys are {'not ' if invalidates else ''}made invalid in {path}")
 
 
-def text_of(path: Path) -> str:
-    """What the referee says of a capture, which is kept beside it; fails if it finds that a rule is broken."""
+def text_of(path: Path, before: int = 0) -> str:
+    """What the referee says of a capture, which is kept beside it; fails if it finds that a rule is broken. Each end has counted
+    some messages before the first."""
     log = _log(path)
-    argv = [sys.executable, "-B", str(repository.ROOT / "tools/referee"), "judge", str(path)]
+    argv = [sys.executable, "-B", str(repository.ROOT / "tools/referee"), "judge", f"--before={before}", str(path)]
     with log.open("w") as out:
         status = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     text = log.read_text()

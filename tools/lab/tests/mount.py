@@ -555,6 +555,8 @@ SECOND = {version: [*(test for test in tests if test not in OF_1), *([FORMS_2] i
 SECOND_CHECK = {"4.2": [test for test in SECOND["4.2"] if test not in (LAZY, REMOUNTED, FORCED, SILENT, WATCHED)],
                 "3": [SMALL, *PAYLOADS, REMOVED]}
 SECOND_SHORT = {"4.2": [SMALL, CALLBACKS, UNALIGNED, FORMS_2]}
+# Where the counts of messages begin near their end.
+WRAPPED = [Test("counts wrap", version_tests.wrapped), SMALL, CALLBACKS]
 # What waits for a server that says nothing, longer than most tests take.
 WAITING = [FORCED, SILENT, WATCHED]
 # What touches memory that a device maps.

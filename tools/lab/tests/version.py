@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import progress
-from guests.cell import FEW_SIZES, Cell
+from guests.cell import FEW_SIZES, LONG_SECONDS, Cell
 from guests.machine import Machine
 from guests.pair import OURS
 from judges import referee
@@ -18,6 +18,10 @@ MESSAGE = re.compile(r"(?:client|server): (?:RDMA2_(?P<name>\w+)|version 1), ")
 REFUSED = ["CONNPROP_FINAL", "ERROR"]
 # A mount, a file, and an end make more than these.
 LEAST_MESSAGES = 20
+# Processes side by side, and the octets that each writes and reads.
+WRAPPING = "20 60000"
+# A count that has wrapped, and some messages more.
+LEAST_WRAPPED = (1 << 32) + 20
 # The trace events of version 2, with what they say at each end. A mount has always something better to send than a GRANT.
 EVENTS = {"properties": ["recv="], "continued": ["messages="], "fragment": ["remaining="]}
 GRANTS = {"grant": ["sent", "received"]}
@@ -35,6 +39,18 @@ def agreed(cell: Cell) -> None:
             with cell.captured() as path, cell.mounted():
                 cell.written("version", FEW_SIZES)
             _must_speak(path, server, client)
+
+
+def wrapped(cell: Cell) -> None:
+    """The counts of messages wrap, at both ends, on a connection that goes on."""
+    with cell.captured() as path, cell.mounted():
+        cell.client(f"/lab/files.py workers /mnt/t/workers {WRAPPING}", LONG_SECONDS)
+        cell.written("on", FEW_SIZES)
+    text = referee.text_of(path, cell.guests.counted_before)
+    for end in ("client", "server"):
+        count = len(re.findall(f"^{end}: RDMA2_", text, re.MULTILINE))
+        if cell.guests.counted_before + count < LEAST_WRAPPED:
+            raise progress.Failure(f"the counts have not wrapped: the {end} has sent only {count} messages in {path}")
 
 
 @contextmanager
