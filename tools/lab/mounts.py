@@ -189,21 +189,23 @@ def cells() -> list[Worker]:
     """
     smoke = mount_tests.SMOKE
     client = Worker(client_debugged(), [
-        Plan("rxe", "4.2", OURS, OURS, [*mount_tests.FULL["4.2"], mount_tests.ADDRESS_MOVES]),
-        Plan("rxe", "4.2", OURS, OURS, mount_tests.SECOND_CHECK["4.2"], protocol=2),
-        Plan("rxe", "3", OURS, OURS, mount_tests.SECOND_CHECK["3"], protocol=2),
+        Plan("rxe", "4.2", OURS, OURS, [*mount_tests.checked(mount_tests.FULL["4.2"]), mount_tests.ADDRESS_MOVES]),
         *(Plan("rxe", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         Plan("rxe", client_tests.VERSION, OURS, OURS,
              client_tests.QUICK + payload_tests.TESTS + adapter_tests.TESTS),
+        Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
+    # Three workers take about as long, where there is room for two.
+    responders = Worker(replace(client_debugged(), name="responders"), [
+        Plan("rxe", "4.2", OURS, OURS, mount_tests.SECOND_CHECK["4.2"], protocol=2),
+        Plan("rxe", "3", OURS, OURS, mount_tests.SECOND_CHECK["3"], protocol=2),
         Plan("rxe", responder.VERSION, OURS, OURS, [mount_tests.DEAD, client_tests.BESIDE_TCP, *responder.QUICK,
              *dropped_calls.QUICK, *provider.QUICK]),
         Plan("rxe", responder.VERSION, OURS, OURS, responder_2.QUICK, protocol=2),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS, protocol=2),
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
-        Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS, provider.NOTHING]),
-        Plan("rxe", LIFE_VERSION, OURS, OURS, memory_tests.QUICK + client_life_tests.tests(client_life_tests.CHECK))])
+        Plan("rxe", "4.0", OURS, OURS, [mount_tests.GUESSED, responder.REFUSING_ACLS, provider.NOTHING])])
     server = Worker(server_debugged(), [
-        Plan("siw", "3", OURS, OURS, [test for test in mount_tests.FULL["3"] if test not in mount_tests.WAITING]),
+        Plan("siw", "3", OURS, OURS, mount_tests.checked(mount_tests.FULL["3"], *mount_tests.ASIDE)),
         Plan("siw", None, OURS, OURS, [requester.FORGING]),
         Plan("siw", "4.2", OURS, OURS, mount_tests.SECOND_SHORT["4.2"], protocol=2),
         *(Plan(device, version, OURS, IN_TREE, smoke[version]) for device in reversed(devices.KINDS) for version in smoke),
@@ -213,19 +215,20 @@ def cells() -> list[Worker]:
         Plan("rxe", "4.2", OURS, OURS, mount_tests.secured([*smoke["4.2"], pull_tests.PULLED], "4.2"), "krb5p"),
         # With the others nothing is placed.
         Plan("rxe", "4.2", OURS, OURS, [mount_tests.ENCRYPTION_TYPES], "krb5")])
-    # Beside what is left of the longer one of the first two.
     others = Worker(replace(client_debugged(), name="other-devices"), [
         *(Plan("siw", version, IN_TREE, OURS, smoke[version]) for version in smoke),
         *(Plan("siw", version, OURS, OURS, smoke[version]) for version in ("4.0", "4.1", "4.2")),
         Plan("siw", responder.VERSION, OURS, OURS,
              [responder.SAYS_LITTLE, provider.IN_PIECES, provider.NEVER_READ, forged_keys.TEST]),
-        Plan("dma", "4.2", OURS, OURS, [*mount_tests.MAPPING, *adapter_tests.PLAYED]),
+        Plan("dma", "4.2", OURS, OURS, [*mount_tests.checked(mount_tests.MAPPING), *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS,
              [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),
         Plan(adapter_tests.INVALIDATES_NOTHING, "4.2", OURS, OURS, [adapter_tests.ALONE]),
         Plan("boastful", "4.2", OURS, OURS, [mount_tests.SMALL, adapter_tests.MAPPED])])
     forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
-    return [client, server, others, forced, slow()]
+    waiting = Worker(replace(client_debugged(), name="waiting"),
+                     [Plan("rxe", "4.2", OURS, OURS, mount_tests.WAITING)], idle=True)
+    return [client, server, responders, others, forced, waiting, slow()]
 
 
 def slow() -> Worker:
@@ -283,14 +286,14 @@ def server_with_disk(kernel: Kernel) -> Setup:
     return Setup("mount-disk", _end(kernel, Build(MEMORY, disk=True)), _end(kernels.stock()))
 
 
-def nothing_debugged() -> Setup:
-    return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 def near_wrap(kernel: Kernel) -> Setup:
     """Where the counts of version 2 wrap soon."""
     server, client = (End(each, module.build(each, module.NEAR_WRAP), Build(MEMORY)) for each in (kernels.stock(), kernel))
     return Setup("near-wrap", server, client, counted_before=module.COUNTED_BEFORE)
 
 
+def nothing_debugged() -> Setup:
+    return Setup("mount-load", _end(kernels.stock()), _end(kernels.stock()))
 
 
 def arm64(ends: tuple[str, ...]) -> Setup:

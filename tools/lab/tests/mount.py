@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import re
 import time
 
@@ -16,7 +17,9 @@ from tests import (acl as acl_tests, callback as callback_tests, keep_alive as k
 from tests.keep_alive import LOSES_CONNECTION
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"
-ALL_SIZES = f"{SMALL_SIZES} {64 << 20}"
+# Of the largest file, in MB, and how many read and write at the same time: for every check, and else.
+QUICK_LARGEST, LARGEST = 8, 64
+FEW, CROWD = 30, 100
 ODD_SIZE = 200_001
 # One memory region with either client; the in-tree one has more for what is large, or has padding.
 EVEN_SIZE = 65_536
@@ -111,14 +114,14 @@ def small_files(cell: Cell) -> None:
             raise progress.Failure("the server has other targets than the client gave its links")
 
 
-def buffered(cell: Cell) -> None:
+def buffered(largest: int, cell: Cell) -> None:
     with cell.mounted():
-        cell.written("buffered", ALL_SIZES)
+        cell.written("buffered", f"{SMALL_SIZES} {largest << 20}")
 
 
-def direct(cell: Cell) -> None:
+def direct(largest: int, cell: Cell) -> None:
     with cell.mounted():
-        cell.written("direct", ALL_SIZES, "--direct")
+        cell.written("direct", f"{SMALL_SIZES} {largest << 20}", "--direct")
 
 
 def direct_odd(cell: Cell) -> None:
@@ -151,10 +154,10 @@ def large_acls(cell: Cell) -> None:
             raise progress.Failure(f"the server got {there} of {ACL_ENTRIES} entries")
 
 
-def workers(cell: Cell) -> None:
-    """100 processes write, read back and compare at the same time."""
+def workers(count: int, cell: Cell) -> None:
+    """Processes write, read back and compare at the same time."""
     with cell.mounted():
-        cell.client("/lab/files.py workers /mnt/t/workers 100 60000 then forget then check /mnt/t/workers",
+        cell.client(f"/lab/files.py workers /mnt/t/workers {count} 60000 then forget then check /mnt/t/workers",
                     LONG_SECONDS)
         cell.judge("workers", cell.server(SUMS.format("workers")))
 
@@ -499,8 +502,14 @@ SMALL = Test("small files and links each way", small_files)
 FORCED = Test("umount -f, silent server", forced, (*CANCELS, NOT_RESPONDING))
 REMOUNTED = Test(f"{MOUNTS} mounts", remount)
 UNALIGNED = Test("O_DIRECT, not aligned", direct_odd)
-PAYLOADS = [Test("buffered, 0 bytes to 64 MB", buffered), Test("O_DIRECT, aligned", direct),
-            UNALIGNED, Test("100 readers and writers", workers)]
+def payloads(largest: int, crowd: int) -> list[Test]:
+    """Files of up to so many MB, through the page cache and past it, and of so many processes."""
+    return [Test(f"buffered, 0 bytes to {largest} MB", functools.partial(buffered, largest)),
+            Test(f"O_DIRECT, aligned, 0 bytes to {largest} MB", functools.partial(direct, largest)),
+            Test(f"{crowd} readers and writers", functools.partial(workers, crowd)), UNALIGNED]
+
+
+PAYLOADS = payloads(LARGEST, CROWD)
 # RPCs end that have memory registered.
 CUT_SHORT = [Test("kill -9 under load", killed, CANCELS), Test("connection broken under load", disconnected, (LOST,))]
 SILENT = Test("server silent for a while", silent, (*CANCELS, NOT_RESPONDING))
@@ -535,10 +544,11 @@ TUNABLES = Test("server's tunables", tunables)
 # There are READs side by side in these.
 SIDE_BY_SIDE = [*HARD, WATCHED, FROM_SERVER]
 FORMS, ACLS = Test("every form in a capture", forms), Test("large ACLs", large_acls)
+LOADED = Test("loaded by mount", loaded_by_mount)
 # Of all that the versions have in common.
 COMMON = [FROM_SERVER, pull_tests.PULLED, DIRECTORY, OVER_IPV6,
           WATCHED, Test("mountstats", statistics), TRACED, TRACED_CLIENT, TUNABLES,
-          NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, Test("loaded by mount", loaded_by_mount), NO_LEAK]
+          NAMED, TOLD, DESCRIBED, LISTENERS, *HARD, REMOVED, LOADED, NO_LEAK]
 # What the server's Calls are for.
 CALLS_OF_SERVER = {"4.1": callback_tests.SESSIONS, "4.2": [*callback_tests.SESSIONS, callback_tests.COPYING]}
 # nfsd cannot encode an ACL of more than a page for NFS 3.
@@ -551,14 +561,24 @@ FORMS_2 = Test("every header type in a capture", forms_2)
 OF_1 = [VERSIONS, FORMS, TRACED, TRACED_CLIENT, pull_tests.PULLED, pull_tests.AGREED, pull_tests.LIMITED]
 SECOND = {version: [*(test for test in tests if test not in OF_1), *([FORMS_2] if version == "4.2" else [])]
           for version, tests in FULL.items()}
-# For every check: the others wait for minutes, as in version 1.
-SECOND_CHECK = {"4.2": [test for test in SECOND["4.2"] if test not in (LAZY, REMOUNTED, FORCED, SILENT, WATCHED)],
-                "3": [SMALL, *PAYLOADS, REMOVED]}
+# What waits for a server that says nothing, longer than most tests take.
+WAITING = [FORCED, SILENT, WATCHED]
+# With smaller files.
+QUICKER = dict(zip(PAYLOADS, payloads(QUICK_LARGEST, FEW)))
+
+
+def checked(tests: list[Test], *others: Test) -> list[Test]:
+    """What of tests is for every check: what does not wait, nor is one of the others."""
+    return [QUICKER.get(test, test) for test in tests if test not in (*WAITING, *others)]
+
+
+# What is about the module more than about messages: once in a check.
+ASIDE = [LOADED, NAMESPACE, OVER_IPV6, NAMED, TOLD, DESCRIBED, TUNABLES]
+SECOND_CHECK = {"4.2": checked(SECOND["4.2"], *ASIDE, LAZY, REMOUNTED, LISTENERS, callback_tests.COPYING),
+                "3": [SMALL, *QUICKER.values(), REMOVED]}
 SECOND_SHORT = {"4.2": [SMALL, CALLBACKS, UNALIGNED, FORMS_2]}
 # Where the counts of messages begin near their end.
 WRAPPED = [Test("counts wrap", version_tests.wrapped), SMALL, CALLBACKS]
-# What waits for a server that says nothing, longer than most tests take.
-WAITING = [FORCED, SILENT, WATCHED]
 # What touches memory that a device maps.
 MAPPING = [SMALL, CALLBACKS, FORMS, ACLS, FROM_SERVER, pull_tests.PULLED, DIRECTORY, TRACED_CLIENT, *PAYLOADS, *CUT_SHORT,
            REMOVED, NO_LEAK]
