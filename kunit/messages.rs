@@ -88,6 +88,7 @@ mod suite {
         claim(!state.take_for_more(3), "too few for the rest")?;
         claim(state.take_for_more(2), "enough")?;
         claim(!state.take_for_call(false), "the last is not for Calls")?;
+        same("messages of a Call", state.most_of_call(), 3)?;
         claim(state.may_post(Charge::AtPost, 1), "a Reply has it")?;
         claim(state.take_for_call(true), "or a Call beside none")?;
         state.put(2);

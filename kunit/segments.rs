@@ -61,6 +61,11 @@ mod suite {
         limits
     }
 
+    /// The parts of a payload: itself, and its padding.
+    fn payload(offset: usize, len: usize) -> [(usize, usize); 2] {
+        [(offset, len), (0, len.wrapping_neg() & 3)]
+    }
+
     #[test]
     fn payloads_within_what_the_responder_takes() -> Result {
         // Pages of a region, segments of a header, bytes of one; the payload.
@@ -94,6 +99,9 @@ mod suite {
             // Padding may have a segment.
             (0, 65533, 1, 1 << 20, false),
             (0, 65533, 2, 1 << 20, true),
+            // Shorter segments begin anywhere in a page.
+            (4092, 16384, 16, 1024, true),
+            (4092, 16388, 16, 1024, false),
             // A region that begins at the end of a page has fewer bytes than the responder takes.
             (0, 122_880, 2, 65532, true),
             (0, 122_884, 2, 65532, false),
@@ -102,14 +110,17 @@ mod suite {
             (0, 4, 0, 4096, false),
             (0, 0, 0, 1, true),
         ] {
-            let found = regions.may_cover(offset, len, &limits_of(segments, bytes));
+            let found = regions.may_cover(&payload(offset, len), &limits_of(segments, bytes), 0);
             same("may cover", found, may)?;
         }
         // Pieces that do not join may need a region more at each end.
         let broken = where_bounced(16, 0)?;
-        let payload = |segments| broken.may_cover(0, 65536, &limits_of(segments, 1 << 20));
-        same("joined", payload(2), false)?;
-        same("not joined", payload(3), true)?;
+        let fits = |n| broken.may_cover(&payload(0, 65536), &limits_of(n, 1 << 20), 0);
+        same("joined", fits(2), false)?;
+        same("not joined", fits(3), true)?;
+        let fits = |used| regions.may_cover(&payload(0, 65536), &limits_of(3, 1 << 20), used);
+        same("beside two segments", fits(2), true)?;
+        same("beside three", fits(3), false)?;
         for (head, pages, tail, may) in [
             (100, 131_072, 100, true),
             (100, 131_073, 100, false),
@@ -118,16 +129,19 @@ mod suite {
             (65537, 131_072, 0, true),
             (65537, 131_072, 4, false),
         ] {
-            let found = regions.may_cover_message(head, pages, tail, &limits_of(4, 1 << 20));
+            let message = [(0, head), (0, pages), (0, tail)];
+            let found = regions.may_cover(&message, &limits_of(4, 1 << 20), 0);
             same("message", found, may)?;
         }
         // Where nothing is limited, every message has a chunk that an RPC has regions for.
         for pages in [16, 64, 257] {
             for regions in [counts(pages, 0)?, where_bounced(pages, 0)?] {
                 let all = 257 << 12;
-                let found = regions.may_cover_message(4096, all, 4096, &ChunkLimits::NONE);
+                let message = [(0, 4096), (0, all), (0, 4096)];
+                let found = regions.may_cover(&message, &ChunkLimits::NONE, 0);
                 same("the longest", found, true)?;
-                let found = regions.may_cover(4095, all - 4095, &ChunkLimits::NONE);
+                let payload = payload(4095, all - 4095);
+                let found = regions.may_cover(&payload, &ChunkLimits::NONE, 0);
                 same("the longest payload", found, true)?;
             }
         }

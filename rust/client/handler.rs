@@ -78,10 +78,7 @@ impl Handler for Requester {
     #[inline]
     fn received(&self, connection: &Connection, message: Received<'_>, arrival: Arrival) {
         let wanted = self.hear(connection);
-        match arrival {
-            Arrival::Message(taken, front) => reply::received(connection, message, taken, front),
-            Arrival::Taken => drop(message),
-        }
+        reply::received(connection, message, arrival);
         // Idle Receives only: the sender makes more, since it may sleep.
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);

@@ -201,17 +201,23 @@ fn encode(
     Ok(copied)
 }
 
+/// Returns the payload of a message and its padding, as parts for [`RegionCounts::may_cover`].
+fn payload_parts(message: &XdrBuf) -> [(usize, usize); 2] {
+    let len = message.page_len();
+    [(message.page_offset(), len), (0, chunks::pad(len))]
+}
+
+/// Returns the same of the whole message.
+fn message_parts(message: &XdrBuf) -> [(usize, usize); 3] {
+    let pages = (message.page_offset(), message.page_len());
+    [(0, message.head_len()), pages, (0, message.tail_len())]
+}
+
 /// Returns whether the server takes a Write chunk for the pages of the Reply.
 fn takes_write_chunk(rqst: &Rqst<'_, Call>, regions: &RegionCounts, limits: &ChunkLimits) -> bool {
     let reply = rqst.receive_buf();
-    let fits = || regions.may_cover(reply.page_offset(), reply.page_len(), limits);
+    let fits = || regions.may_cover(&payload_parts(&reply), limits, 0);
     reply.is_read_target() && limits.write_chunks != 0 && fits()
-}
-
-/// Returns whether a whole message may have a chunk within limits.
-fn may_cover_message(message: &XdrBuf, regions: &RegionCounts, limits: &ChunkLimits) -> bool {
-    let pages = message.page_offset().saturating_add(message.page_len());
-    regions.may_cover_message(message.head_len(), pages, message.tail_len(), limits)
 }
 
 /// Returns the bytes that the Call must offer for a Reply that may be too long to come inline: none
@@ -227,7 +233,8 @@ fn offered_room(
     if rqst.may_place_directly() && takes_write_chunk(rqst, &requester.regions, limits) {
         return room;
     }
-    if !may_cover_message(&rqst.receive_buf(), &requester.regions, limits) {
+    let whole = message_parts(&rqst.receive_buf());
+    if !requester.regions.may_cover(&whole, limits, 0) {
         return 0;
     }
     let longest = || connection.longest_message(Direction::Reply, connection.longest_receive());
@@ -264,7 +271,7 @@ fn shape(
     limits: &ChunkLimits,
 ) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
-    let fits = regions.may_cover(call.page_offset(), call.page_len(), limits);
+    let fits = regions.may_cover(&payload_parts(&call), limits, 0);
     Shape {
         call: call.len(),
         call_head: call.head_len(),
@@ -372,7 +379,8 @@ impl Marshal<'_, '_, '_> {
     }
 
     /// Returns how the Call is split, if it would go through a chunk as a whole otherwise; without
-    /// the credits for that it goes so, or has to wait where the server takes no such chunk.
+    /// the credits for that it goes so. If the server takes no such chunk, which it may count as a
+    /// Read chunk (section 4.5.1.2 of the draft), it waits with `ENOBUFS` for credits.
     fn fragments(
         &self,
         arguments: Arguments,
@@ -392,9 +400,13 @@ impl Marshal<'_, '_, '_> {
         if self.connection.may_send_now(&fragments) {
             return Ok(Some(fragments));
         }
-        let (call, regions) = (self.rqst.send_buf(), &self.requester.regions);
-        let chunk = self.limits.read_chunks != 0 && may_cover_message(&call, regions, &self.limits);
-        chunk.then_some(None).ok_or(ENOBUFS)
+        let whole = message_parts(&self.rqst.send_buf());
+        let (limits, used) = (&self.limits, self.offer.all_segments());
+        let fits = self.requester.regions.may_cover(&whole, limits, used);
+        let chunk = limits.read_chunks != 0 && fits;
+        // Credits that the server never gives are not waited for.
+        let waits = !chunk && self.connection.may_ever_send(&fragments);
+        (!waits).then_some(None).ok_or(ENOBUFS)
     }
 
     /// Maps the regions of the results' chunk, if there is one.

@@ -48,11 +48,17 @@ use crate::{
         ib::Received,
         sunrpc::PinnedRqst, //
     },
-    transport::continued::Kept, //
+    transport::{
+        continued::Kept,
+        endpoint::Arrival, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
-    v2::Undecoded,
+    v2::{
+        rejected_on_arrival,
+        Undecoded, //
+    },
     DecodeError,
     Direction,
     ErrorMessage,
@@ -74,31 +80,56 @@ enum Fate {
     Reply(PinnedRqst<Call>, Answer, bool),
 }
 
-/// Dispatches a received message, which may be one that was refused as it arrived. `front` has the
-/// messages in front of it, if it is the last of a Call or a Reply in several.
+/// Dispatches a received message.
 #[inline]
-pub(crate) fn received(
-    connection: &Connection,
-    message: Received<'_>,
-    taken: Result<Undecoded, Rejected>,
-    front: Option<KBox<Kept>>,
-) {
-    let before = front.as_ref().map_or(0, |front| front.len());
-    let requester = connection.handler();
-    let decoded = match taken {
-        Ok(undecoded) => connection.decode(message.bytes(), undecoded),
-        Err(rejected) => Err(rejected),
+pub(crate) fn received(connection: &Connection, message: Received<'_>, arrival: Arrival) {
+    let (undecoded, front) = match arrival {
+        Arrival::Message => (Ok(Undecoded::default()), None),
+        Arrival::Last(undecoded, front) => (Ok(undecoded), Some(front)),
+        Arrival::Refused(reason) => (Err(reason), None),
+        Arrival::Taken => return drop(message),
     };
-    let fate = match &decoded {
+    let before = front.as_ref().map_or(0, |front| front.len());
+    let fate = match undecoded {
+        Ok(undecoded) => decide(connection, &message, undecoded, before),
+        Err(reason) => {
+            let rejected = rejected_on_arrival(message.bytes(), reason);
+            malformed(connection, &message, &rejected)
+        }
+    };
+    match fate {
+        Fate::Done => (),
+        Fate::ReverseCall { xid, offset } => {
+            let (requester, message) = (connection.handler(), message.keep());
+            reverse::wait(requester, xid, WaitingMessage { front, message }, offset);
+        }
+        Fate::Reply(rqst, answer, fenced) => {
+            deliver(connection, message, front, rqst, answer, fenced);
+        }
+    }
+}
+
+/// Decides the further use of a message that is not decoded yet, with `before` bytes of its Payload
+/// stream in those in front of it.
+#[inline]
+fn decide(
+    connection: &Connection,
+    message: &Received<'_>,
+    undecoded: Undecoded,
+    before: usize,
+) -> Fate {
+    let requester = connection.handler();
+    let decoded = connection.decode(message.bytes(), undecoded);
+    match &decoded {
         Ok(Message::Reply(reply)) => {
             let content = Content::Reply(reply, before);
-            answered(connection, &message, reply.xid, content)
+            answered(connection, message, reply.xid, content)
         }
         Ok(Message::Error(error)) => {
-            answered(connection, &message, error.xid, Content::Error(error))
+            answered(connection, message, error.xid, Content::Error(error))
         }
         Ok(Message::Call(call)) if requester.is_provided(connection, call) => {
-            provided(connection, &message, call)
+            provided(connection, message, call)
         }
         Ok(Message::Call(call)) => {
             if message.has_invalidated() {
@@ -110,17 +141,7 @@ pub(crate) fn received(
                 offset,
             })
         }
-        Err(rejected) => malformed(connection, &message, rejected),
-    };
-    match fate {
-        Fate::Done => (),
-        Fate::ReverseCall { xid, offset } => {
-            let message = message.keep();
-            reverse::wait(requester, xid, WaitingMessage { front, message }, offset);
-        }
-        Fate::Reply(rqst, answer, fenced) => {
-            deliver(connection, message, front, rqst, answer, fenced);
-        }
+        Err(rejected) => malformed(connection, message, rejected),
     }
 }
 

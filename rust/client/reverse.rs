@@ -53,7 +53,7 @@ pub(super) fn called(
         CallPayload::Inline(part)
             if !chunks
                 && part.bytes.len().saturating_add(before)
-                    <= requester.shared.xprt.longest_reverse_call() =>
+                    <= requester.shared.xprt.longest_callback() =>
         {
             part
         }

@@ -59,7 +59,11 @@ impl ReverseCalls {
 
     /// Returns the number of Receives that hold waiting Calls.
     pub(super) fn kept(&self) -> u32 {
-        self.waiting.len() as u32
+        let held = |call: &WaitingCall| match &call.message.front {
+            Some(front) => 1 + front.iter().count(),
+            None => 1,
+        };
+        self.waiting.iter().map(held).sum::<usize>() as u32
     }
 
     /// Returns whether there are Calls whose Reply was not posted yet.

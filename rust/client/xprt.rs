@@ -233,7 +233,7 @@ impl Transport for ClientXprt {
         match self.slot.get() {
             Some(connection) => {
                 let requester = connection.handler();
-                let most = requester.shared.xprt.longest_reverse_call();
+                let most = requester.shared.xprt.longest_callback();
                 let inline = connection.longest_send().min(connection.longest_receive());
                 let inline = inline.min(most);
                 connection

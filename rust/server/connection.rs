@@ -276,11 +276,11 @@ impl Handler for Responder {
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
         count(Counter::Receive);
         let item = match arrival {
-            Arrival::Message(Ok(_), None) => match self.message(endpoint, message) {
+            Arrival::Message => match self.message(endpoint, message) {
                 Some(item) => item,
                 None => return,
             },
-            Arrival::Message(Ok(undecoded), Some(front)) => {
+            Arrival::Last(undecoded, front) => {
                 let continued = Continued {
                     message: message.keep(),
                     undecoded,
@@ -292,9 +292,7 @@ impl Handler for Responder {
                     Err(_) => return self.handle.close(),
                 }
             }
-            Arrival::Message(Err(rejected), _) => {
-                RecvItem::Refused(message.keep(), rejected.reason)
-            }
+            Arrival::Refused(reason) => RecvItem::Refused(message.keep(), reason),
             Arrival::Taken => {
                 drop(message);
                 if endpoint.post_receive_batch(BATCH as usize).is_err() {

@@ -40,16 +40,19 @@ use xdr::{
         ReverseSupport,
         Undecoded, //
     },
-    Rejected,
+    DecodeError,
     Role,
     Version, //
 };
 
 /// What a received message is to its end.
 pub(crate) enum Arrival {
-    /// A Call, a Reply or an error, which is still to be decoded, unless it is malformed or may not
-    /// come there; and the messages in front of it, if it is the last of several.
-    Message(Result<Undecoded, Rejected>, Option<KBox<Kept>>),
+    /// A Call, a Reply or an error, which is still to be decoded.
+    Message,
+    /// The last message of a Call or a Reply, and those in front of it.
+    Last(Undecoded, KBox<Kept>),
+    /// A message that is malformed, or may not come there, and why.
+    Refused(DecodeError),
     /// A message for the transport alone, which has taken it in.
     Taken,
 }

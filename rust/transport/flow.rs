@@ -220,6 +220,12 @@ impl Flow {
         self.messages.as_ref().map_or(1, |messages| messages.most())
     }
 
+    /// Returns the most messages that a Call can ever be in.
+    pub(super) fn most_of_call(&self) -> u32 {
+        let state = self.messages.as_ref();
+        state.map_or(1, |messages| messages.most_of_call())
+    }
+
     /// Keeps a fragment, which has arrived. Gives it back if there are too many.
     pub(super) fn keep(&mut self, fragment: RecvBuf) -> Result<(), RecvBuf> {
         match &mut self.messages {
@@ -253,12 +259,6 @@ impl Flow {
     pub(super) fn begin_grant(&mut self, posted: u32) -> bool {
         let messages = self.messages.as_mut();
         messages.is_some_and(|messages| messages.begin_grant(posted))
-    }
-
-    /// Returns the credit word that the peer was told last; zero in version 1.
-    pub(super) fn told(&self) -> u32 {
-        let messages = self.messages.as_ref();
-        messages.map_or(0, |messages| messages.told())
     }
 
     /// Notes that the GRANT cannot be sent.

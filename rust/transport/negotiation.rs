@@ -28,8 +28,7 @@ use kernel::prelude::*;
 use xdr::{
     v2::{
         self,
-        Properties,
-        Undecoded, //
+        Properties, //
     },
     Direction,
     FixedHeader,
@@ -129,14 +128,19 @@ impl<H: Handler> Endpoint<H> {
     /// Takes a received message in.
     #[inline]
     pub(super) fn take_in(&self, message: Received<'_>) {
-        let version = self.negotiated().version();
-        let (arrival, grants) = match version {
-            Some(Version::One) => (Arrival::Message(Ok(Undecoded::default()), None), false),
-            _ => match self.take_in_2(version, &message) {
-                Ok(Some(taken)) => taken,
-                Ok(None) => return self.keep(message),
-                Err(Broken) => return self.handler().broken(self),
-            },
+        match self.negotiated().version() {
+            Some(Version::One) => self.handler().received(self, message, Arrival::Message),
+            version => self.take_in_2(version, message),
+        }
+    }
+
+    /// Takes a message in on a connection that speaks version 2, or may come to that.
+    #[inline(never)]
+    fn take_in_2(&self, version: Option<Version>, message: Received<'_>) {
+        let (arrival, grants) = match self.arrive(version, &message) {
+            Ok(Some(arrived)) => arrived,
+            Ok(None) => return self.keep(message),
+            Err(Broken) => return self.handler().broken(self),
         };
         self.handler().received(self, message, arrival);
         if grants {
@@ -144,10 +148,9 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Takes a message in on a connection that speaks version 2, or may come to that. Returns what
-    /// it is, and whether a GRANT may be owed for it; none for a fragment, which is to be kept.
-    #[inline(never)]
-    fn take_in_2(
+    /// Takes note of such a message. Returns what it is, and whether a GRANT may be owed for it;
+    /// none for a fragment, which is to be kept.
+    fn arrive(
         &self,
         version: Option<Version>,
         message: &Received<'_>,
@@ -163,10 +166,7 @@ impl<H: Handler> Endpoint<H> {
             }
             (None, Role::Requester) => return Err(Broken),
             (Some(Version::One) | None, Role::Responder) => {
-                return Ok(Some((
-                    Arrival::Message(Ok(Undecoded::default()), None),
-                    false,
-                )));
+                return Ok(Some((Arrival::Message, false)));
             }
         }
         let arrived = self.lock().flow.arrive(message.bytes());
@@ -177,15 +177,12 @@ impl<H: Handler> Endpoint<H> {
             Err(rejected) => {
                 // Outside of the lock.
                 drop(self.take_kept(true));
-                Arrival::Message(Err(rejected), None)
+                Arrival::Refused(rejected.reason)
             }
-            Ok(v2::Received::Message {
-                message: whole,
-                before: 0,
-            }) => Arrival::Message(Ok(whole), None),
-            Ok(v2::Received::Message { message: end, .. }) => {
+            Ok(v2::Received::Message { before: 0, .. }) => Arrival::Message,
+            Ok(v2::Received::Message { message: last, .. }) => {
                 match KBox::new(self.take_kept(false), GFP_NOWAIT) {
-                    Ok(kept) => Arrival::Message(Ok(end), Some(kept)),
+                    Ok(kept) => Arrival::Last(last, kept),
                     // There is no memory for a list of them.
                     Err(_) => return Err(Broken),
                 }
@@ -291,11 +288,8 @@ impl<H: Handler> Endpoint<H> {
             buffer.grant()?;
             buffer.send(0)
         });
-        match sent {
-            Ok(()) => {
-                trace::grant(H::ROLE, || (self.cqs().1, self.lock().flow.told(), true));
-            }
-            Err(_) => self.lock().flow.not_granted(),
+        if sent.is_err() {
+            self.lock().flow.not_granted();
         }
     }
 }

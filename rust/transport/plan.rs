@@ -199,50 +199,34 @@ impl RegionCounts {
     /// begin and end within a segment, and the padding may have one. A page at least.
     pub(crate) fn payload_within(&self, limits: &ChunkLimits) -> usize {
         let others = 2 + self.breaks as usize;
-        let segments = self.most_segments(limits).saturating_sub(others);
-        let most = segments.saturating_mul(self.longest_segment(limits));
+        let segments = limits.left(0).min(self.message() as usize);
+        let region = self.pages as usize * PAGE_SIZE;
+        let longest = limits.segment_bytes.min(region);
+        let most = segments.saturating_sub(others).saturating_mul(longest);
         most.clamp(PAGE_SIZE, PAYLOAD_PAGES as usize * PAGE_SIZE)
     }
 
-    /// Returns whether a payload of `len` bytes, which begins at `offset` of a page, has a chunk
-    /// within limits; its padding may need a segment.
-    pub(crate) fn may_cover(&self, offset: usize, len: usize, limits: &ChunkLimits) -> bool {
-        let segments = self.segments_within(offset.saturating_add(len), limits);
-        let others = self.breaks as usize + usize::from(len % 4 != 0);
-        segments.saturating_add(others) <= self.most_segments(limits)
-    }
-
-    /// Returns the same of a message: of its head, of its pages from the beginning of the first on,
-    /// and of its tail, in bytes.
-    pub(crate) fn may_cover_message(
+    /// Returns whether parts of a message that follow each other have one chunk within limits,
+    /// beside others of `used` segments. A part is an offset in a page and a length in bytes.
+    pub(crate) fn may_cover(
         &self,
-        head: usize,
-        pages: usize,
-        tail: usize,
+        parts: &[(usize, usize)],
         limits: &ChunkLimits,
+        used: usize,
     ) -> bool {
-        let parts = [head, pages, tail].map(|len| self.segments_within(len, limits));
-        let others = 2 * self.breaks as usize;
-        parts.into_iter().fold(others, usize::saturating_add) <= self.most_segments(limits)
+        let segments = parts.iter().map(|part| self.segments_of(*part, limits));
+        let breaks = self.breaks as usize * parts.len().saturating_sub(1);
+        let most = limits.left(used).min(self.message() as usize);
+        segments.fold(breaks, usize::saturating_add) <= most
     }
 
-    /// Returns the segments of `len` bytes from the beginning of a page on.
-    fn segments_within(&self, len: usize, limits: &ChunkLimits) -> usize {
-        len.div_ceil(self.longest_segment(limits))
-    }
-
-    /// Returns the most segments of a chunk: an RPC has regions for so many.
-    fn most_segments(&self, limits: &ChunkLimits) -> usize {
-        limits.left(0).min(self.message() as usize)
-    }
-
-    /// Returns the bytes of all segments but the last at least, where the first begins with a page.
-    fn longest_segment(&self, limits: &ChunkLimits) -> usize {
-        let most = self.pages as usize * PAGE_SIZE;
-        match limits.segment_bytes {
-            bytes if bytes >= most => most,
+    /// Returns the most segments of a part within limits.
+    fn segments_of(&self, (offset, len): (usize, usize), limits: &ChunkLimits) -> usize {
+        let region = self.pages as usize * PAGE_SIZE;
+        match limits.segment_bytes >= region {
+            true => offset.saturating_add(len).div_ceil(region),
             // Of a region that begins within a page, a part of a page is lost.
-            bytes => bytes.clamp(1, most - PAGE_SIZE),
+            false => len.div_ceil(limits.segment_bytes.clamp(1, region - PAGE_SIZE)),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
             Handler,
             Sending, //
         },
+        flow::charge::Charge,
         plan::UNSIGNALED_RUN,
         provided::Withdrawal,
         trace,
@@ -127,6 +128,9 @@ impl<H: Handler> Sending<'_, H> {
         if let Some(charge) = message.charge {
             let flow = &mut self.flow;
             let word = flow.stamp(charge, sends as u32, || qp.posted_receives());
+            if charge == Charge::Beside {
+                trace::grant(H::ROLE, || (qp.cqs().1, word, true));
+            }
             FixedHeader::set_credits(buffer.as_mut_slice(), word);
             if let Some(front) = &mut message.fragments {
                 for (fragment, len) in front.iter_mut() {

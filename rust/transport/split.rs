@@ -72,6 +72,11 @@ impl<H: Handler> Endpoint<H> {
         self.lock().free_buffers() >= needed
     }
 
+    /// Returns whether the peer has ever given the credits for a Call that is split so.
+    pub(crate) fn may_ever_send(&self, fragments: &Fragments) -> bool {
+        fragments.messages() <= self.lock().flow.most_of_call()
+    }
+
     /// Returns whether there are the credits now for a Call that is split so.
     pub(crate) fn may_send_now(&self, fragments: &Fragments) -> bool {
         let more = fragments.messages().saturating_sub(1);

@@ -42,10 +42,16 @@ class ErrsUnknown(Behaviour2):
 
 
 class TakesFew(Behaviour2):
-    """Takes no Call of more Read chunks, Write chunks, and segments in a chunk than these, and says how many it takes."""
+    """Takes no Call of more Read chunks, Write chunks, and segments in a chunk than these, and says how many it takes; and no
+    more messages at a time than it may say."""
 
-    def __init__(self, reads: int, writes: int, segments: int) -> None:
-        self._reads, self._writes, self._segments = reads, writes, segments
+    def __init__(self, reads: int, writes: int, segments: int, messages: int | None = None) -> None:
+        self._reads, self._writes, self._segments, self._messages = reads, writes, segments, messages
+
+    def meets(self, proxy, message: bytes) -> bool:
+        if self._messages is not None:
+            proxy.end.advertises = self._messages
+        return True
 
     def admits(self, proxy, call: Message) -> bool:
         # A Call chunk is a Read chunk, too (section 4.5.1.2).

@@ -15,6 +15,7 @@ use crate::kapi::{
 };
 use core::mem::offset_of;
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     new_spinlock,
     page::PAGE_SIZE,
     prelude::*,
@@ -31,10 +32,10 @@ pub(crate) const SHORT_REVERSE: usize = PAGE_SIZE;
 #[repr(C)]
 struct Slot {
     rqst: bindings::rpc_rqst,
-    /// The Call as received.
-    call: KVVec<u8>,
-    /// Room for the Reply.
-    reply: KVVec<u8>,
+    /// The Call as received. In the direct map, as the RPC layer wants it.
+    call: KVec<u8>,
+    /// Room for the Reply, of which the RPC layer uses no more than a page.
+    reply: KVec<u8>,
     /// The connection that the Call came by, as the transport counts them.
     connection: u64,
     /// Its Reply was sent.
@@ -46,13 +47,13 @@ struct Slot {
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Allocates a slot for a Call and a Reply of at most `len` bytes. May sleep.
+    /// Allocates a slot for a Call of at most `len` bytes. May sleep.
     fn new(len: usize) -> Result<KBox<Self>> {
         let slot = Self {
             // SAFETY: All zeroes is what the RPC layer makes of a fresh request.
             rqst: unsafe { core::mem::zeroed() },
-            call: KVVec::zeroed(len, GFP_KERNEL)?,
-            reply: KVVec::zeroed(len, GFP_KERNEL)?,
+            call: KVec::zeroed(len, GFP_KERNEL | __GFP_NOWARN)?,
+            reply: KVec::zeroed(SHORT_REVERSE, GFP_KERNEL)?,
             connection: 0,
             answered: false,
         };
@@ -112,17 +113,20 @@ struct Free {
 }
 
 impl Free {
-    /// Makes `n` requests, and one for Calls of `longest` bytes if others are too short. May sleep.
+    /// Makes `n` requests, and one for Calls of `longest` bytes if the others are too short for
+    /// that, and there is memory for it. May sleep.
     fn new(n: usize, longest: usize) -> Result<Self> {
         let mut short = KVec::with_capacity(n, GFP_KERNEL)?;
         for _ in 0..n {
             short.push(Slot::new(SHORT_REVERSE)?, GFP_KERNEL)?;
         }
         let long = (longest > SHORT_REVERSE).then(|| Slot::new(longest));
+        let long = long.and_then(Result::ok);
+        let longest = long.as_ref().map_or(SHORT_REVERSE, |slot| slot.call.len());
         Ok(Self {
             short,
-            long: long.transpose()?,
-            longest: longest.max(SHORT_REVERSE),
+            long,
+            longest,
         })
     }
 

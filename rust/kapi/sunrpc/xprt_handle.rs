@@ -99,7 +99,7 @@ impl<C> XprtHandle<C> {
     }
 
     /// Returns the bytes of the longest reverse Call that the callback service takes.
-    pub(crate) fn longest_reverse_call(&self) -> usize {
+    pub(crate) fn longest_callback(&self) -> usize {
         self.0.beside().backchannel.longest()
     }
 

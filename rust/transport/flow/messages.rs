@@ -133,6 +133,11 @@ impl Messages {
         self.credits.most()
     }
 
+    /// Returns the most messages that a Call can ever be in.
+    pub(super) fn most_of_call(&self) -> u32 {
+        self.most().saturating_sub(KEPT)
+    }
+
     /// Keeps a fragment. Gives it back if there are too many.
     pub(super) fn keep(&mut self, fragment: RecvBuf) -> Result<(), RecvBuf> {
         self.kept.push(fragment)
@@ -165,11 +170,6 @@ impl Messages {
         let begins = owed && self.credits.may_grant() && !self.is_granting;
         self.is_granting |= begins;
         begins
-    }
-
-    /// Returns the credit word that the peer was told last.
-    pub(super) fn told(&self) -> u32 {
-        self.credits.told()
     }
 
     pub(super) fn not_granted(&mut self) {

@@ -114,14 +114,9 @@ def small_files(cell: Cell) -> None:
             raise progress.Failure("the server has other targets than the client gave its links")
 
 
-def buffered(largest: int, cell: Cell) -> None:
+def all_sizes(largest: int, how: str, cell: Cell) -> None:
     with cell.mounted():
-        cell.written("buffered", f"{SMALL_SIZES} {largest << 20}")
-
-
-def direct(largest: int, cell: Cell) -> None:
-    with cell.mounted():
-        cell.written("direct", f"{SMALL_SIZES} {largest << 20}", "--direct")
+        cell.written("sizes", f"{SMALL_SIZES} {largest << 20}", how)
 
 
 def direct_odd(cell: Cell) -> None:
@@ -504,8 +499,8 @@ REMOUNTED = Test(f"{MOUNTS} mounts", remount)
 UNALIGNED = Test("O_DIRECT, not aligned", direct_odd)
 def payloads(largest: int, crowd: int) -> list[Test]:
     """Files of up to so many MB, through the page cache and past it, and of so many processes."""
-    return [Test(f"buffered, 0 bytes to {largest} MB", functools.partial(buffered, largest)),
-            Test(f"O_DIRECT, aligned, 0 bytes to {largest} MB", functools.partial(direct, largest)),
+    return [Test(f"buffered, 0 bytes to {largest} MB", functools.partial(all_sizes, largest, "")),
+            Test(f"O_DIRECT, aligned, 0 bytes to {largest} MB", functools.partial(all_sizes, largest, "--direct")),
             Test(f"{crowd} readers and writers", functools.partial(workers, crowd)), UNALIGNED]
 
 

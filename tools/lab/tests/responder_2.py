@@ -35,6 +35,8 @@ for count in range(int(sys.argv[1])):
         print(errno.errorcode[error.errno])"""
 # Calls that a client has under way at a time.
 MOST_REFUSED = 32
+# Messages, and the octets of a WRITE that takes so many; and of one that takes fewer.
+IN_FOUR, EVEN_FEWER = (4, 12288), "100 5000"
 # Processes side by side, and the octets that each writes and reads.
 TOGETHER = "20 60000"
 # The codes of errors that end an RPC at once, and of those after which a Call comes once more (section 7).
@@ -175,6 +177,17 @@ def takes_few(limits: str, code: int, size: int, cell: Cell) -> None:
             raise progress.Failure(f"refused: {dict(refused)}; {cell.connects()} connections were made")
 
 
+def in_no_way(cell: Cell) -> None:
+    """A Call of as many messages as the server ever takes leaves no credit for another: it does not wait for that in front of
+    all others, but fails where the server takes no chunk either (section 5.4.2 of the binding)."""
+    cell.load_modules()
+    with responding(cell, f"takes-few 0 16 16 {IN_FOUR[0]}"), cell.mounted(mounting(cell, IN_FOUR[1])):
+        cell.client(f"! dd if=/dev/zero of=/mnt/t/a bs={IN_FOUR[1]} count=1 oflag=direct 2> /tmp/dd && "
+                    "grep -q 'Input/output error' /tmp/dd", LONG_SECONDS)
+        cell.written("some", EVEN_FEWER, "--direct")
+        must_speak(cell, [2])
+
+
 def without_room(cell: Cell) -> None:
     """A Call whose Reply has no room is made once more with a Reply chunk, where the client may (section 7.3.5)."""
     cell.load_modules()
@@ -255,7 +268,8 @@ ERRS_AGAIN = Test("a server that errs again in version 2", functools.partial(err
 ERRS_UNKNOWN = Test("a server that errs with a code that nobody knows", functools.partial(borne, "errs-unknown"), (BAD,))
 TAKES_FEW = [Test("a server that takes no Read chunks", functools.partial(takes_few, "0 16 16", 6, SMALL)),
              Test("a server that takes no Write chunks", functools.partial(takes_few, "16 0 16", 7, SMALL)),
-             Test("a server that takes no segments", functools.partial(takes_few, "16 16 0", 8, SMALL))]
+             Test("a server that takes no segments", functools.partial(takes_few, "16 16 0", 8, SMALL)),
+             Test("a server that takes neither Read chunks nor many messages", in_no_way)]
 # For every check.
 QUICK = [Test("a server that uses Write chunks in version 2", functools.partial(honest, LARGE)),
          _falls_back("hangs up on version 2", "hangs-up-2", AGAIN, 1),

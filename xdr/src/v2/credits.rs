@@ -117,11 +117,6 @@ impl Credits {
         self.told
     }
 
-    /// Returns the `rdma_credit` that the peer was told last.
-    pub const fn told(&self) -> u32 {
-        self.told
-    }
-
     /// Returns the number of messages that the peer may still send.
     fn left(&self) -> u32 {
         // None, too, when one more has come than was told.

@@ -143,7 +143,7 @@ impl Handler for Listener {
     fn broken(&self, _: &Endpoint<Self>) {}
 
     fn received(&self, qp: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
-        let Arrival::Message(..) = arrival else {
+        let Arrival::Message = arrival else {
             return;
         };
         let key = message.take_invalidated().map(|key| key.rkey());

@@ -84,7 +84,7 @@ impl Handler for Keeper {
     fn broken(&self, _: &Endpoint<Self>) {}
 
     fn received(&self, _: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
-        let Arrival::Message(..) = arrival else {
+        let Arrival::Message = arrival else {
             return;
         };
         let _ = self.told.lock().kept.push(message.keep(), GFP_ATOMIC);
