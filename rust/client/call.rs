@@ -110,6 +110,14 @@ pub(crate) struct WaitingMessage {
     pub(super) message: RecvBuf,
 }
 
+impl WaitingMessage {
+    /// Returns the number of Receives that it holds.
+    pub(super) fn receives(&self) -> u32 {
+        let front = self.front.as_ref();
+        1 + front.map_or(0, |front| front.iter().count()) as u32
+    }
+}
+
 /// The message of a Reply that has to wait.
 pub(crate) enum ReplyMessage {
     Received(WaitingMessage),

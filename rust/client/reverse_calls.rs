@@ -59,11 +59,8 @@ impl ReverseCalls {
 
     /// Returns the number of Receives that hold waiting Calls.
     pub(super) fn kept(&self) -> u32 {
-        let held = |call: &WaitingCall| match &call.message.front {
-            Some(front) => 1 + front.iter().count(),
-            None => 1,
-        };
-        self.waiting.iter().map(held).sum::<usize>() as u32
+        let held = |call: &WaitingCall| call.message.receives();
+        self.waiting.iter().map(held).sum()
     }
 
     /// Returns whether there are Calls whose Reply was not posted yet.

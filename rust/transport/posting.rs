@@ -109,6 +109,30 @@ impl<H: Handler> Sending<'_, H> {
         posted
     }
 
+    /// Writes the credit word of a message that is about to be posted. Returns whether a buffer of
+    /// it holds memory of others, and is to come back soon. `EINVAL` without a buffer.
+    #[inline]
+    fn stamp(&mut self, message: &mut Message) -> Result<bool> {
+        let (qp, sends) = (self.qp(), message.sends() as u32);
+        let buffer = message.buffer.as_mut().ok_or(EINVAL)?;
+        let mut in_place = buffer.is_sent_in_place(message.len);
+        let Some(charge) = message.charge else {
+            return Ok(in_place);
+        };
+        let word = self.flow.stamp(charge, sends, || qp.posted_receives());
+        if charge == Charge::Beside {
+            trace::grant(H::ROLE, || (qp.cqs().1, word, true));
+        }
+        FixedHeader::set_credits(buffer.as_mut_slice(), word);
+        if let Some(front) = &mut message.fragments {
+            for (fragment, len) in front.iter_mut() {
+                FixedHeader::set_credits(fragment.as_mut_slice(), word);
+                in_place |= fragment.is_sent_in_place(*len);
+            }
+        }
+        Ok(in_place)
+    }
+
     /// Posts RDMA Writes, registrations and the Send of a message in one chain.
     #[inline]
     fn post_chain(
@@ -118,28 +142,8 @@ impl<H: Handler> Sending<'_, H> {
         signaled: bool,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        let sends = message.sends();
-        let Some(buffer) = &mut message.buffer else {
-            return Err(EINVAL);
-        };
-        // A buffer that holds memory of others comes back soon.
-        let mut in_place = buffer.is_sent_in_place(message.len);
-        let qp = self.qp();
-        if let Some(charge) = message.charge {
-            let flow = &mut self.flow;
-            let word = flow.stamp(charge, sends as u32, || qp.posted_receives());
-            if charge == Charge::Beside {
-                trace::grant(H::ROLE, || (qp.cqs().1, word, true));
-            }
-            FixedHeader::set_credits(buffer.as_mut_slice(), word);
-            if let Some(front) = &mut message.fragments {
-                for (fragment, len) in front.iter_mut() {
-                    FixedHeader::set_credits(fragment.as_mut_slice(), word);
-                    in_place |= fragment.is_sent_in_place(*len);
-                }
-            }
-        }
-        let writes = message.writes();
+        let in_place = self.stamp(message)?;
+        let (sends, writes) = (message.sends(), message.writes());
         let n = regions
             .as_deref()
             .map_or(0, |regions| regions.mapped().len())

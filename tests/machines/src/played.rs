@@ -15,6 +15,12 @@ pub(crate) mod call {
 
     pub(crate) struct WaitingMessage;
 
+    impl WaitingMessage {
+        pub(crate) fn receives(&self) -> u32 {
+            1
+        }
+    }
+
     impl Call {
         pub(crate) fn new(_: Flags) -> Result<Arc<Self>> {
             Ok(Arc::new(Self))
