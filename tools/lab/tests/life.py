@@ -70,9 +70,9 @@ class Amounts:
     crowd: int
 
 
-# The check has a twentieth of what the soak has.
+# The check has a tenth of what the soak has at most.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
-CHECK = Amounts(connections=50, restarts=10, removals=1, crowd=50)
+CHECK = Amounts(connections=50, restarts=10, removals=1, crowd=100)
 
 
 def tests(amounts: Amounts, device: str) -> list[Test]:
