@@ -220,6 +220,13 @@ fn takes_write_chunk(rqst: &Rqst<'_, Call>, regions: &RegionCounts, limits: &Chu
     reply.is_read_target() && limits.write_chunks != 0 && fits()
 }
 
+/// Returns whether the server takes a Read chunk for the pages of the Call.
+fn takes_read_chunk(rqst: &Rqst<'_, Call>, regions: &RegionCounts, limits: &ChunkLimits) -> bool {
+    let call = rqst.send_buf();
+    let fits = || regions.may_cover(&payload_parts(&call), limits, 0);
+    call.is_write_source() && limits.read_chunks != 0 && fits()
+}
+
 /// Returns the bytes that the Call must offer for a Reply that may be too long to come inline: none
 /// if a long one would be pulled, or continued, or has no other way to come.
 fn offered_room(
@@ -271,12 +278,11 @@ fn shape(
     limits: &ChunkLimits,
 ) -> Shape {
     let (call, reply) = (rqst.send_buf(), rqst.receive_buf());
-    let fits = regions.may_cover(&payload_parts(&call), limits, 0);
     Shape {
         call: call.len(),
         call_head: call.head_len(),
         call_pages: call.page_len(),
-        call_is_write: call.is_write_source() && limits.read_chunks != 0 && fits,
+        call_is_write: takes_read_chunk(rqst, regions, limits),
         reply: room,
         reply_pages: reply.page_len(),
         reply_is_read: takes_write_chunk(rqst, regions, limits),

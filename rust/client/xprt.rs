@@ -125,7 +125,7 @@ impl Transport for ClientXprt {
     }
 
     fn longest_reverse() -> usize {
-        // No connection that is made now or later uses several messages, unless the knob changes.
+        // In version 1 a Call is one message.
         match Tunable::MaxVersion.get() {
             1 => SHORT_REVERSE,
             _ => MAX_REVERSE,

@@ -22,7 +22,7 @@ RULES = {
     "grant-credit": "RDMA2_GRANT goes beyond the credits by one at most",
     "credit-backward": "a credit value goes back by no more than what is not used of it",
     "credit-advance": "the credits that are not used are less than 2^31 - 1",
-    "grant-answer": "RDMA2_GRANT alone is not answered with RDMA2_GRANT that gives less than two more",
+    "grant-answer": "RDMA2_GRANT alone is not answered with RDMA2_GRANT that gives fewer than two more",
     "grant-xid": "the XID of RDMA2_GRANT is 0 (section 6.3.2)",
     # Continuation (sections 6.3.6, 6.3.9).
     "interleaved": "only RDMA2_GRANT and RDMA2_ERROR come between fragments",
