@@ -402,10 +402,11 @@ impl Requester {
         connection: &'a Connection,
         purpose: Purpose,
     ) -> Result<SendBuffer<'a, Self>> {
-        match connection.send_buffer(purpose) {
-            Err(e) if e == EAGAIN => self.wait_for_buffer(connection, purpose),
-            other => other,
+        let mut buffer = connection.send_buffer(purpose);
+        if buffer.as_ref().is_err_and(|e| *e == EAGAIN) {
+            buffer = self.wait_for_buffer(connection, purpose);
         }
+        buffer
     }
 
     /// Makes the sender wait for a send buffer, unless one has come back before it was marked as

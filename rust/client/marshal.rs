@@ -110,11 +110,12 @@ fn send_with_credit(
     credit: &mut Option<Credit>,
 ) -> Result {
     let requester = connection.handler();
-    let mut buffer = requester
-        .buffer(connection, Purpose::Call)
-        .inspect_err(|e| {
-            trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
-        })?;
+    // Not moved: it is large.
+    let mut buffer = requester.buffer(connection, Purpose::Call);
+    let buffer = buffer.as_mut().map_err(|e| {
+        trace::xprtrdma_prepsend_failed(|| (rqst.task().id(), rqst.xid(), *e));
+        *e
+    })?;
 
     let call = rqst.call();
     let mut state = call.state.lock();
@@ -127,7 +128,7 @@ fn send_with_credit(
         room = offered_room(connection, &rqst, &mut state, limits);
     }
     if chunks::fit_inline(rqst.send_buf().len(), room, &thresholds) {
-        let len = encode(requester, &rqst, &mut buffer)
+        let len = encode(requester, &rqst, buffer)
             .inspect_err(|e| not_encoded(requester, xprt, &rqst, *e))?;
         // A Reply that comes at once waits for this lock.
         let task = rqst.sent();
@@ -145,7 +146,7 @@ fn send_with_credit(
         connection,
         requester,
         rqst: &rqst,
-        buffer: &mut buffer,
+        buffer: &mut *buffer,
         poster: &poster,
         offer: &mut offer,
         limits: limits.unwrap_or_else(|| connection.chunk_limits()),

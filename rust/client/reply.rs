@@ -48,10 +48,7 @@ use crate::{
         ib::Received,
         sunrpc::PinnedRqst, //
     },
-    transport::{
-        continued::Kept,
-        endpoint::Arrival, //
-    },
+    transport::endpoint::Arrival,
 };
 use kernel::prelude::*;
 use xdr::{
@@ -84,52 +81,25 @@ enum Fate {
 #[inline]
 pub(crate) fn received(connection: &Connection, message: Received<'_>, arrival: Arrival) {
     let (undecoded, front) = match arrival {
-        Arrival::Message => (Ok(Undecoded::default()), None),
-        Arrival::Last(undecoded, front) => (Ok(undecoded), Some(front)),
-        Arrival::Refused(reason) => (Err(reason), None),
+        Arrival::Message => (Undecoded::default(), None),
+        Arrival::Last(undecoded, front) => (undecoded, Some(front)),
+        Arrival::Refused(reason) => return refused_on_arrival(connection, message, reason),
         Arrival::Taken => return drop(message),
     };
-    let before = front.as_ref().map_or(0, |front| front.len());
-    let fate = match undecoded {
-        Ok(undecoded) => decide(connection, &message, undecoded, before),
-        Err(reason) => {
-            let rejected = rejected_on_arrival(message.bytes(), reason);
-            malformed(connection, &message, &rejected)
-        }
-    };
-    match fate {
-        Fate::Done => (),
-        Fate::ReverseCall { xid, offset } => {
-            let (requester, message) = (connection.handler(), message.keep());
-            reverse::wait(requester, xid, WaitingMessage { front, message }, offset);
-        }
-        Fate::Reply(rqst, answer, fenced) => {
-            deliver(connection, message, front, rqst, answer, fenced);
-        }
-    }
-}
-
-/// Decides the further use of a message that is not decoded yet, with `before` bytes of its Payload
-/// stream in those in front of it.
-#[inline]
-fn decide(
-    connection: &Connection,
-    message: &Received<'_>,
-    undecoded: Undecoded,
-    before: usize,
-) -> Fate {
     let requester = connection.handler();
+    // Of its Payload stream, in the messages in front of it.
+    let before = front.as_ref().map_or(0, |front| front.len());
     let decoded = connection.decode(message.bytes(), undecoded);
-    match &decoded {
+    let fate = match &decoded {
         Ok(Message::Reply(reply)) => {
             let content = Content::Reply(reply, before);
-            answered(connection, message, reply.xid, content)
+            answered(connection, &message, reply.xid, content)
         }
         Ok(Message::Error(error)) => {
-            answered(connection, message, error.xid, Content::Error(error))
+            answered(connection, &message, error.xid, Content::Error(error))
         }
         Ok(Message::Call(call)) if requester.is_provided(connection, call) => {
-            provided(connection, message, call)
+            provided(connection, &message, call)
         }
         Ok(Message::Call(call)) => {
             if message.has_invalidated() {
@@ -141,7 +111,34 @@ fn decide(
                 offset,
             })
         }
-        Err(rejected) => malformed(connection, message, rejected),
+        Err(rejected) => malformed(connection, &message, rejected),
+    };
+    match fate {
+        Fate::Done => (),
+        Fate::ReverseCall { xid, offset } => {
+            let message = message.keep();
+            reverse::wait(requester, xid, WaitingMessage { front, message }, offset);
+        }
+        Fate::Reply(rqst, mut answer, fenced) => {
+            let message = if answer.waits(fenced) {
+                let message = message.keep();
+                Some(ReplyMessage::Received(WaitingMessage { front, message }))
+            } else {
+                answer = answer.place(requester, &rqst, front.as_deref(), message.bytes());
+                None
+            };
+            deliver(connection, rqst, answer, message, fenced);
+        }
+    }
+}
+
+/// Handles a message that is malformed, or may not come there.
+#[cold]
+fn refused_on_arrival(connection: &Connection, message: Received<'_>, reason: DecodeError) {
+    let rejected = rejected_on_arrival(message.bytes(), reason);
+    if let Fate::Reply(rqst, answer, fenced) = malformed(connection, &message, &rejected) {
+        // It is an error, for which the message is not needed.
+        deliver(connection, rqst, answer, None, fenced);
     }
 }
 
@@ -163,26 +160,18 @@ fn malformed(connection: &Connection, message: &Received<'_>, rejected: &Rejecte
     }
 }
 
-/// Completes an RPC with its Reply, or has it wait for a fence or a pull.
+/// Completes an RPC with its Reply, or has it wait for a fence or a pull; with the message, if that
+/// is needed then.
 #[inline]
 fn deliver(
     connection: &Connection,
-    message: Received<'_>,
-    front: Option<KBox<Kept>>,
     rqst: PinnedRqst<Call>,
-    mut answer: Answer,
+    answer: Answer,
+    message: Option<ReplyMessage>,
     fenced: bool,
 ) {
-    let requester = connection.handler();
-    let message = if answer.waits(fenced) {
-        let message = message.keep();
-        Some(ReplyMessage::Received(WaitingMessage { front, message }))
-    } else {
-        answer = answer.place(requester, &rqst, front.as_deref(), message.bytes());
-        None
-    };
     if fenced && message.is_none() {
-        return complete(requester, rqst, answer);
+        return complete(connection.handler(), rqst, answer);
     }
     let reply = WaitingReply {
         rqst,

@@ -176,26 +176,23 @@ impl Responder {
         result
     }
 
-    /// Takes a message of version 1, or a single one of version 2. Returns what a service thread
-    /// gets of it.
+    /// Returns whether no service thread gets the message, which is one of version 1, or a single
+    /// one of version 2.
     #[inline]
-    fn message(&self, endpoint: &Endpoint<Self>, message: Received<'_>) -> Option<RecvItem> {
-        if endpoint.plan().provided != 0 && endpoint.may_pull() {
-            let done = match peek_done(message.bytes()) {
-                Some(xid) => Some(self.pulled(endpoint, &message, xid)),
-                // No other message may invalidate a key (section 4.1.4 of the draft).
-                None => message.has_invalidated().then_some(Err(EINVAL)),
-            };
-            match done {
-                Some(Ok(())) => return None,
-                Some(Err(_)) => {
-                    self.handle.close();
-                    return None;
-                }
-                None => (),
-            }
+    fn is_done(&self, endpoint: &Endpoint<Self>, message: &Received<'_>) -> bool {
+        if endpoint.plan().provided == 0 || !endpoint.may_pull() {
+            return false;
         }
-        Some(RecvItem::Message(message.keep()))
+        let done = match peek_done(message.bytes()) {
+            Some(xid) => self.pulled(endpoint, message, xid),
+            // No other message may invalidate a key (section 4.1.4 of the draft).
+            None if message.has_invalidated() => Err(EINVAL),
+            None => return false,
+        };
+        if done.is_err() {
+            self.handle.close();
+        }
+        true
     }
 
     /// Returns the next item for a service thread, and whether more follow.
@@ -276,10 +273,8 @@ impl Handler for Responder {
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
         count(Counter::Receive);
         let item = match arrival {
-            Arrival::Message => match self.message(endpoint, message) {
-                Some(item) => item,
-                None => return,
-            },
+            Arrival::Message if self.is_done(endpoint, &message) => return,
+            Arrival::Message => RecvItem::Message(message.keep()),
             Arrival::Last(undecoded, front) => {
                 let continued = Continued {
                     message: message.keep(),
@@ -461,7 +456,7 @@ impl Connection {
     #[inline]
     pub(super) fn reply(
         &self,
-        reply: SendBuffer<'_, Responder>,
+        reply: &mut SendBuffer<'_, Responder>,
         len: usize,
         used: u32,
         threads: u32,
@@ -476,7 +471,7 @@ impl Connection {
 
     /// Posts a Reply or an error message, `len` bytes behind its header. May sleep.
     #[inline]
-    fn post(&self, mut answer: SendBuffer<'_, Responder>, len: usize) -> Result {
+    fn post(&self, answer: &mut SendBuffer<'_, Responder>, len: usize) -> Result {
         if answer.header_len().saturating_add(len) > self.qp.longest_send() {
             answer.may_be_refused();
         }
@@ -565,7 +560,7 @@ impl Connection {
             .send_buffer(Purpose::Message)
             .and_then(|mut buffer| {
                 buffer.refuse(&refusal)?;
-                self.post(buffer, 0)
+                self.post(&mut buffer, 0)
             });
         if sent.is_err() {
             self.close();

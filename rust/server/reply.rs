@@ -67,8 +67,10 @@ fn send(
     payloads: &mut [Payload],
     rqst: &mut SvcReply<'_>,
 ) -> Result<(), Unsent> {
-    let mut buffer = connection.qp.send_buffer(Purpose::Message)?;
-    let prepared = prepare(connection, &mut buffer, &message, ctx, payloads, rqst);
+    // Not moved: it is large.
+    let mut buffer = connection.qp.send_buffer(Purpose::Message);
+    let buffer = buffer.as_mut().map_err(|e| *e)?;
+    let prepared = prepare(connection, buffer, &message, ctx, payloads, rqst);
     // The Receive goes back before the Reply that lets the client use it again.
     let used = connection.put(message);
     let len = prepared?;

@@ -144,10 +144,18 @@ impl Flow {
     /// Takes what the Call with this XID needs. None if it has to wait.
     #[inline]
     pub(crate) fn get(&mut self, xid: u32) -> Option<Credit> {
-        if let Some(messages) = &mut self.messages {
-            if !messages.take_for_call(!self.credits.is_any()) {
-                return None;
-            }
+        match self.messages {
+            None => self.credits.get(xid),
+            Some(_) => self.get_counted(xid),
+        }
+    }
+
+    /// Takes the same where messages are counted, with the credit of one.
+    #[inline(never)]
+    fn get_counted(&mut self, xid: u32) -> Option<Credit> {
+        let alone = !self.credits.is_any();
+        if !self.messages.as_mut()?.take_for_call(alone) {
+            return None;
         }
         let credit = self.credits.get(xid);
         if credit.is_none() {

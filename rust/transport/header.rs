@@ -201,17 +201,12 @@ impl<H: Handler> Endpoint<H> {
 /// Writers of headers: each returns the room behind its header. `EMSGSIZE` if there is none.
 impl<H: Handler> SendBuffer<'_, H> {
     /// Writes the header of a message without chunks.
+    #[inline]
     pub(crate) fn plain(&mut self, direction: Direction, xid: u32) -> Result<&mut [u8]> {
         let version = self.version();
-        self.write_header(direction.into(), |to| match (version, direction) {
-            (Version::One, _) => encode_plain(to, xid, UNSTAMPED),
-            (Version::Two, Direction::Call) => Encoder::call_inline(to, xid, UNSTAMPED, 0)
-                .end_reads()
-                .end_writes()
-                .no_reply_chunk(),
-            (Version::Two, Direction::Reply) => {
-                v2::encode_reply(to, xid, UNSTAMPED, &Offer::default(), [], None)
-            }
+        self.write_header(direction.into(), |to| match version {
+            Version::One => encode_plain(to, xid, UNSTAMPED),
+            Version::Two => encode_plain_2(to, direction, xid),
         })
     }
 
@@ -316,6 +311,18 @@ impl<H: Handler> SendBuffer<'_, H> {
         let header = encode(self.bytes()).map_err(|_| EMSGSIZE)?;
         self.begin(charge, header);
         self.bytes().get_mut(header..).ok_or(EMSGSIZE)
+    }
+}
+
+/// Writes the header of a message of version 2 without chunks.
+#[inline(never)]
+fn encode_plain_2(to: &mut [u8], direction: Direction, xid: u32) -> Result<usize, EncodeError> {
+    match direction {
+        Direction::Call => Encoder::call_inline(to, xid, UNSTAMPED, 0)
+            .end_reads()
+            .end_writes()
+            .no_reply_chunk(),
+        Direction::Reply => v2::encode_reply(to, xid, UNSTAMPED, &Offer::default(), [], None),
     }
 }
 

@@ -128,16 +128,11 @@ impl<H: Handler> Endpoint<H> {
     /// Takes a received message in.
     #[inline]
     pub(super) fn take_in(&self, message: Received<'_>) {
-        match self.negotiated().version() {
-            Some(Version::One) => self.handler().received(self, message, Arrival::Message),
-            version => self.take_in_2(version, message),
-        }
-    }
-
-    /// Takes a message in on a connection that speaks version 2, or may come to that.
-    #[inline(never)]
-    fn take_in_2(&self, version: Option<Version>, message: Received<'_>) {
-        let (arrival, grants) = match self.arrive(version, &message) {
+        let arrived = match self.negotiated().version() {
+            Some(Version::One) => Ok(Some((Arrival::Message, false))),
+            version => self.arrive(version, &message),
+        };
+        let (arrival, grants) = match arrived {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return self.keep(message),
             Err(Broken) => return self.handler().broken(self),
@@ -148,8 +143,10 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Takes note of such a message. Returns what it is, and whether a GRANT may be owed for it;
-    /// none for a fragment, which is to be kept.
+    /// Takes note of a message on a connection that speaks version 2, or may come to that. Returns
+    /// what it is, and whether a GRANT may be owed for it; none for a fragment, which is to be
+    /// kept.
+    #[inline(never)]
     fn arrive(
         &self,
         version: Option<Version>,

@@ -32,7 +32,6 @@ use crate::{
         },
         provided_total::ProvidedShare,
         trace::segment,
-        work::Work, //
     },
 };
 use kernel::{
@@ -154,7 +153,7 @@ impl<H: Handler> Endpoint<H> {
         let number = provided.number;
         let registered = provided.regions.registered().len();
         self.lock().provided.add(provided);
-        self.post_or_queue(Work::Withdrawal(Withdrawal { number, registered }))
+        self.post_or_queue(&mut Withdrawal { number, registered })
     }
 
     /// Withdraws the Replies that have expired at `now`. Returns their number, and the time when
@@ -203,9 +202,9 @@ impl<H: Handler> Endpoint<H> {
         chosen: impl Fn(&Provided) -> bool,
         tell: impl FnOnce(u32),
     ) -> Option<usize> {
-        let (withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
+        let (mut withdrawal, xid, bytes) = self.lock().provided.withdraw(chosen)?;
         tell(xid);
-        match self.post_or_queue(Work::Withdrawal(withdrawal)) {
+        match self.post_or_queue(&mut withdrawal) {
             // If the connection ends, all regions go with it.
             Ok(()) | Err(ENOTCONN) => (),
             // Otherwise it has to end, or the peer could read the Reply as long as it lasts.

@@ -28,10 +28,7 @@ use crate::{
         provided::Provided,
         providing::Providing,
         transfer::RwBuilder,
-        work::{
-            Message,
-            Work, //
-        },
+        work::Message, //
     },
 };
 use kernel::{
@@ -285,10 +282,9 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection
     /// ends. If the device refuses it, [`Handler::failed`] is called.
     #[inline]
-    pub(crate) fn send(mut self, len: usize) -> Result {
+    pub(crate) fn send(&mut self, len: usize) -> Result {
         self.end(len);
-        let message = core::mem::take(&mut self.message);
-        self.endpoint.post_or_queue(Work::Message(message))
+        self.endpoint.post_or_queue(&mut self.message)
     }
 
     /// Posts the registration of the mapped regions, if there are any, and the Send of the header
@@ -300,7 +296,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     /// queue pair's.
     #[inline]
     pub(crate) fn post(
-        mut self,
+        &mut self,
         len: usize,
         regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,

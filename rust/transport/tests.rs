@@ -6,10 +6,20 @@ mod endpoint;
 mod posting;
 mod transfer;
 
-use crate::transport::flow::{
-    credits::Credits,
-    grant::Grant,
-    Flow, //
+use crate::{
+    kapi::{
+        ib::Regions,
+        trace::TaskId, //
+    },
+    transport::{
+        endpoint::Handler,
+        flow::{
+            credits::Credits,
+            grant::Grant,
+            Flow, //
+        },
+        send_buffer::SendBuffer, //
+    },
 };
 use kernel::prelude::*;
 use xdr::{
@@ -20,6 +30,25 @@ use xdr::{
 /// Credits that no test is about.
 fn flow() -> Result<Flow> {
     Flow::new(Credits::new(0, 8, false)?, Grant::new(8), None)
+}
+
+/// For whom it is.
+fn nobody() -> TaskId {
+    TaskId::NONE
+}
+
+/// Posts a Call for no task.
+fn post<H: Handler>(
+    mut buffer: SendBuffer<'_, H>,
+    len: usize,
+    regions: Option<&mut Regions>,
+) -> Result {
+    buffer.post(len, regions, nobody)
+}
+
+/// Sends another message, or lets it wait for its turn.
+fn send<H: Handler>(mut buffer: SendBuffer<'_, H>, len: usize) -> Result {
+    buffer.send(len)
 }
 
 /// Bounds on what is received, of which no test here makes use.

@@ -21,7 +21,6 @@ use crate::{
         trace,
         work::{
             Read,
-            Work,
             Writes, //
         },
     },
@@ -141,8 +140,8 @@ impl<H: Handler> RwBuilder<'_, H> {
             posted: None,
         };
         let transfer = self.transfer;
-        let reading = Reading { transfer, owned };
-        self.endpoint.post_or_queue(Work::Reads(Some(reading)))
+        let mut reading = Some(Reading { transfer, owned });
+        self.endpoint.post_or_queue(&mut reading)
     }
 
     /// Returns the RDMA Writes, if there are any.

@@ -27,6 +27,7 @@ use crate::{
             WcError, //
         },
         plan::UNSIGNALED_RUN,
+        provided::Withdrawal,
         trace::{
             self,
             Waiting, //
@@ -40,6 +41,119 @@ use crate::{
 };
 use kernel::prelude::*;
 use xdr::Role;
+
+/// Work that is posted at once, when it is its turn. What is left in it was not posted.
+pub(super) trait Post<H: Handler> {
+    /// Returns the number of its buffer or transfer, by which trace events name it.
+    fn number(&self) -> u32;
+
+    /// Returns the number of its work requests; none if it is posted, or may be.
+    fn requests(&self) -> usize;
+
+    /// Returns whether all that it needs beside room is free.
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool;
+
+    /// Posts it. After an error, what is not left of it counts as posted, since its state is
+    /// unknown: the tear-down flushes it.
+    fn post(&mut self, queue: &mut Sending<'_, H>) -> Result;
+
+    /// Takes it, to let it wait for its turn.
+    fn take(&mut self) -> Work<H::Cookie>;
+}
+
+impl<H: Handler> Post<H> for Message {
+    fn number(&self) -> u32 {
+        self.number()
+    }
+
+    #[inline]
+    fn requests(&self) -> usize {
+        if self.is_posted() {
+            return 0;
+        }
+        let provided = self.provided.as_ref();
+        self.writes() + provided.map_or(0, |p| p.registrations()) + self.sends()
+    }
+
+    #[inline]
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool {
+        let may_post = |charge| queue.flow.may_post(charge, self.sends() as u32);
+        self.charge.is_none_or(may_post)
+    }
+
+    #[inline]
+    fn post(&mut self, queue: &mut Sending<'_, H>) -> Result {
+        queue.post_message(self)
+    }
+
+    fn take(&mut self) -> Work<H::Cookie> {
+        Work::Message(core::mem::take(self))
+    }
+}
+
+impl<H: Handler> Post<H> for Option<Reading<Read<H::Cookie>>> {
+    fn number(&self) -> u32 {
+        self.as_ref().map_or(0, |reading| reading.owned.number)
+    }
+
+    fn requests(&self) -> usize {
+        self.as_ref().map_or(0, |r| r.transfer.requests())
+    }
+
+    fn is_ready(&self, queue: &Sending<'_, H>) -> bool {
+        !queue.ring().reads().is_full()
+    }
+
+    fn post(&mut self, queue: &mut Sending<'_, H>) -> Result {
+        queue.post_reads(self)
+    }
+
+    fn take(&mut self) -> Work<H::Cookie> {
+        Work::Reads(Option::take(self))
+    }
+}
+
+impl<H: Handler> Post<H> for Withdrawal {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn requests(&self) -> usize {
+        self.registered
+    }
+
+    fn is_ready(&self, _: &Sending<'_, H>) -> bool {
+        true
+    }
+
+    fn post(&mut self, queue: &mut Sending<'_, H>) -> Result {
+        queue.post_withdrawal(self)
+    }
+
+    fn take(&mut self) -> Work<H::Cookie> {
+        Work::Withdrawal(*self)
+    }
+}
+
+impl<C> Work<C> {
+    /// Returns what is to be posted.
+    pub(super) fn as_post<H: Handler<Cookie = C>>(&self) -> &dyn Post<H> {
+        match self {
+            Self::Message(message) => message,
+            Self::Reads(reading) => reading,
+            Self::Withdrawal(withdrawal) => withdrawal,
+        }
+    }
+
+    /// Returns the same, to post it.
+    pub(super) fn as_post_mut<H: Handler<Cookie = C>>(&mut self) -> &mut dyn Post<H> {
+        match self {
+            Self::Message(message) => message,
+            Self::Reads(reading) => reading,
+            Self::Withdrawal(withdrawal) => withdrawal,
+        }
+    }
+}
 
 /// The outcome of a request to post.
 enum Turn {
@@ -75,39 +189,25 @@ impl<H: Handler> Sending<'_, H> {
         }
     }
 
-    /// Returns whether all that `work` needs beside room is free.
-    #[inline]
-    fn is_ready(&self, work: &Work<H::Cookie>) -> bool {
-        match work {
-            Work::Message(message) => {
-                let (charge, sends) = (message.charge, message.sends() as u32);
-                charge.is_none_or(|charge| self.flow.may_post(charge, sends))
-            }
-            Work::Reads(_) => !self.ring().reads().is_full(),
-            Work::Withdrawal(_) => true,
-        }
-    }
-
     /// Returns the place of the work whose turn it is.
     #[inline]
     fn first_ready(&self) -> Option<usize> {
         let mut places = 0..self.pending.len();
         places.find(|place| {
             let work = self.pending.get(*place);
-            work.is_some_and(|work| self.is_ready(work))
+            work.is_some_and(|work| work.as_post().is_ready(self))
         })
     }
 
     #[inline]
-    fn has_room(&self, work: &Work<H::Cookie>) -> bool {
-        work.requests() + self.reserved_for_call() <= self.sq_avail()
+    fn has_room(&self, requests: usize) -> bool {
+        requests + self.reserved_for_call() <= self.sq_avail()
     }
 
     /// Posts the work, or takes it to let it wait for its turn. `EMSGSIZE` if it is too much for
     /// the queue. What is left of it was not posted. Does not sleep.
     #[inline]
-    fn post_or_queue(&mut self, given: &mut Option<Work<H::Cookie>>) -> Result<Turn> {
-        let work = given.as_mut().ok_or(EINVAL)?;
+    fn post_or_queue(&mut self, work: &mut impl Post<H>) -> Result<Turn> {
         if !self.ring().is_open() {
             return Err(ENOTCONN);
         }
@@ -119,27 +219,31 @@ impl<H: Handler> Sending<'_, H> {
             return Err(EMSGSIZE);
         }
         let first = self.first_ready().is_none();
-        if !first || !self.is_ready(work) || !self.has_room(work) {
-            return self.queue(given);
+        if !first || !work.is_ready(self) || !self.has_room(requests) {
+            return self.queue(work);
         }
-        match self.post(work) {
-            Err(_) if work.is_posted() => Ok(Turn::Failed),
-            posted => posted.map(|()| Turn::Posted),
+        let number = work.number();
+        match work.post(self) {
+            Ok(()) => Ok(Turn::Posted),
+            Err(e) => {
+                self.trace_not_posted(number, e);
+                match work.requests() {
+                    0 => Ok(Turn::Failed),
+                    _ => Err(e),
+                }
+            }
         }
     }
 
     /// Lets the work wait for its turn.
     #[cold]
-    fn queue(&mut self, given: &mut Option<Work<H::Cookie>>) -> Result<Turn> {
-        let work = given.take().ok_or(EINVAL)?;
-        trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
-        match self.pending.push(work) {
-            Ok(_) => Ok(Turn::Waits),
-            Err(work) => {
-                *given = Some(work);
-                Err(ENOBUFS)
-            }
+    fn queue(&mut self, work: &mut impl Post<H>) -> Result<Turn> {
+        if self.pending.is_full() {
+            return Err(ENOBUFS);
         }
+        trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
+        let _ = self.pending.push(work.take());
+        Ok(Turn::Waits)
     }
 
     /// Posts waiting work in turn, as far as there is room. Returns whether some waited and none is
@@ -151,8 +255,10 @@ impl<H: Handler> Sending<'_, H> {
             let Some(mut work) = self.take_next() else {
                 break;
             };
-            trace::waiting(H::ROLE, Waiting::Ends, || self.trace_sq(work.number()));
-            if self.post(&mut work).is_err() {
+            let number = work.as_post::<H>().number();
+            trace::waiting(H::ROLE, Waiting::Ends, || self.trace_sq(number));
+            if let Err(e) = work.as_post_mut().post(self) {
+                self.trace_not_posted(number, e);
                 return Err(work);
             }
         }
@@ -162,25 +268,16 @@ impl<H: Handler> Sending<'_, H> {
     /// Takes the work whose turn it is, if there is room for it.
     fn take_next(&mut self) -> Option<Work<H::Cookie>> {
         let place = self.first_ready()?;
-        if !self.has_room(self.pending.get(place)?) {
+        if !self.has_room(self.pending.get(place)?.as_post::<H>().requests()) {
             return None;
         }
         self.pending.remove(place)
     }
 
-    /// Posts the work. After an error, what is not left of it counts as posted, since its state is
-    /// unknown: the tear-down flushes it.
-    #[inline]
-    fn post(&mut self, work: &mut Work<H::Cookie>) -> Result {
-        let number = work.number();
-        let posted = match work {
-            Work::Message(message) => self.post_message(message),
-            Work::Reads(reading) => self.post_reads(reading),
-            Work::Withdrawal(withdrawal) => self.post_withdrawal(withdrawal),
-        };
-        posted.inspect_err(|e| {
-            trace::waiting(H::ROLE, Waiting::NotPosted(*e), || self.trace_sq(number));
-        })
+    /// Traces that the work with this number was not posted.
+    #[cold]
+    fn trace_not_posted(&self, number: u32, error: Error) {
+        trace::waiting(H::ROLE, Waiting::NotPosted(error), || self.trace_sq(number));
     }
 
     /// Posts waiting work, since there is room; or reports that the connection is lost.
@@ -215,27 +312,15 @@ impl<H: Handler> Endpoint<H> {
 
     /// Posts the work, now or when its turn comes. After an error it was not, and will not be.
     #[inline]
-    pub(super) fn post_or_queue(&self, work: Work<H::Cookie>) -> Result {
-        let mut given = Some(work);
-        let posted = self.lock().post_or_queue(&mut given);
-        match posted {
-            Ok(Turn::Posted) => Ok(()),
-            Ok(Turn::Waits) => {
-                self.handler().sq_full();
-                Ok(())
-            }
+    pub(super) fn post_or_queue(&self, work: &mut impl Post<H>) -> Result {
+        let turn = self.lock().post_or_queue(work)?;
+        match turn {
+            Turn::Posted => (),
+            Turn::Waits => self.handler().sq_full(),
             // It is unknown how much of it the device has: it comes back with the tear-down.
-            Ok(Turn::Failed) => {
-                self.post_failed();
-                Ok(())
-            }
-            Err(e) => {
-                if let Some(Work::Message(message)) = given {
-                    self.not_posted(message);
-                }
-                Err(e)
-            }
+            Turn::Failed => self.post_failed(),
         }
+        Ok(())
     }
 
     /// Posts waiting work, since there is room in the send queue; or reports that the connection is

@@ -128,42 +128,9 @@ impl Message {
     }
 }
 
-/// The work that is posted at once, when it is its turn. What is left in it was not posted.
+/// Work that waits for its turn.
 pub(super) enum Work<C> {
     Message(Message),
     Reads(Option<Reading<Read<C>>>),
     Withdrawal(Withdrawal),
-}
-
-impl<C> Work<C> {
-    /// Returns the number of its buffer or transfer, by which trace events name it.
-    pub(super) fn number(&self) -> u32 {
-        match self {
-            Self::Message(message) => message.number(),
-            Self::Reads(reading) => reading.as_ref().map_or(0, |reading| reading.owned.number),
-            Self::Withdrawal(withdrawal) => withdrawal.number,
-        }
-    }
-
-    /// Returns the number of its work requests.
-    #[inline]
-    pub(super) fn requests(&self) -> usize {
-        match self {
-            Self::Message(message) => {
-                let provided = message.provided.as_ref();
-                message.writes() + provided.map_or(0, |p| p.registrations()) + message.sends()
-            }
-            Self::Reads(reading) => reading.as_ref().map_or(0, |r| r.transfer.requests()),
-            Self::Withdrawal(withdrawal) => withdrawal.registered,
-        }
-    }
-
-    /// Returns whether it is posted, or may be.
-    pub(super) fn is_posted(&self) -> bool {
-        match self {
-            Self::Message(message) => message.is_posted(),
-            Self::Reads(reading) => reading.is_none(),
-            Self::Withdrawal(withdrawal) => withdrawal.registered == 0,
-        }
-    }
 }

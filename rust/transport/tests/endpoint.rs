@@ -43,6 +43,7 @@ use crate::{
         bring_up,
         endpoint::*,
         send_buffer::Purpose,
+        tests::*,
         work::Waiter, //
     },
 };
@@ -359,7 +360,7 @@ mod suite {
             let mut regions = bench.map(2)?;
             bench.device.refuse_post(Refusal::After(taken));
             let buffer = bench.qp.send_buffer(Purpose::Message)?;
-            let posted = buffer.post(100, Some(&mut regions), nobody);
+            let posted = post(buffer, 100, Some(&mut regions));
             same("error", posted.err(), Some(ENOMEM))?;
             // Nobody knows what the peer can reach.
             regions.drop_dead();
@@ -382,7 +383,7 @@ mod suite {
         let mut regions = bench.map(2)?;
         bench.device.refuse_post(Refusal::Nameless);
         let buffer = bench.qp.send_buffer(Purpose::Message)?;
-        let posted = buffer.post(100, Some(&mut regions), nobody);
+        let posted = post(buffer, 100, Some(&mut regions));
         same("error", posted.err(), Some(EIO))?;
         bench.shut_down(2)?;
         bench.told(&[], &[FLUSHED; 4 + 3])?;
@@ -471,7 +472,7 @@ mod suite {
             same("error", mapped.err(), refused)?;
         }
         let buffer = bench.qp.send_buffer(Purpose::Message)?;
-        buffer.post(100, Some(&mut regions), nobody)?;
+        post(buffer, 100, Some(&mut regions))?;
         same("requests", bench.device.sends(), 3 + 1)?;
         bench.shut_down(8)?;
         regions.drop_dead();
@@ -540,7 +541,7 @@ mod suite {
 
         // What is posted now is too late.
         let posts = bench.device.posts();
-        let posted = buffer.post(100, Some(&mut regions), nobody);
+        let posted = post(buffer, 100, Some(&mut regions));
         same("too late", posted.err(), Some(ENOTCONN))?;
         same("posts", bench.device.posts(), posts)?;
         // The RPC is sent again on another connection, and has none of this one's then.

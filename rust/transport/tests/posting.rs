@@ -38,6 +38,7 @@ use crate::{
             UNSIGNALED_RUN, //
         },
         send_buffer::Purpose,
+        tests::*,
         trace::WrKind,
         work::{
             Message,
@@ -256,9 +257,9 @@ mod suite {
             bench.endpoint.send_buffer(Purpose::Message)?,
         ];
         for other in others {
-            other.post(100, None, nobody)?;
+            post(other, 100, None)?;
         }
-        let posted = call.post(100, Some(&mut regions), nobody);
+        let posted = post(call, 100, Some(&mut regions));
         bench.endpoint.unmap(&mut regions);
         bench.calls.push(regions, GFP_KERNEL)?;
         same("Call", posted, Ok(()))?;
@@ -454,7 +455,7 @@ mod suite {
         let mut bench = Bench::new(25, 1, 8)?;
         let mut regions = bench.mapped(1)?;
         let call = bench.endpoint.send_buffer(Purpose::Call)?;
-        call.post(100, Some(&mut regions), nobody)?;
+        post(call, 100, Some(&mut regions))?;
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
         let rkey = regions.registered().first().ok_or(EINVAL)?.rkey();
@@ -495,7 +496,7 @@ mod suite {
         // It has seen that there is room, and is being made.
         let call = bench.endpoint.send_buffer(Purpose::Call)?;
         bench.read_until_one_waits()?;
-        let posted = call.post(100, Some(&mut regions), nobody);
+        let posted = post(call, 100, Some(&mut regions));
         bench.calls.push(regions, GFP_KERNEL)?;
         same("Call", posted, Ok(()))?;
         bench.end()
@@ -507,7 +508,7 @@ mod suite {
         bench.read_until_one_waits()?;
         let posted = bench.device.sends();
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16)?;
+        send(word, 16)?;
         same("posted in front", bench.device.sends(), posted)?;
         let call = bench.endpoint.send_buffer(Purpose::Call).map(|_| ());
         same("Call", call, Err(EAGAIN))?;
@@ -525,7 +526,7 @@ mod suite {
         let bench = Bench::new(24, 1, 8)?;
         bench.read_until_one_waits()?;
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16)?;
+        send(word, 16)?;
         // The RDMA Reads have ended, and nobody has looked yet at what waits.
         while bench.device.sends() != 0 {
             let posted = bench.device.take_send()?;
@@ -556,7 +557,7 @@ mod suite {
                     break;
                 }
             };
-            call.post(100, Some(&mut regions), nobody)?;
+            post(call, 100, Some(&mut regions))?;
             bench.calls.push(regions, GFP_KERNEL)?;
         }
         claim(bench.calls.len() > 1, "there are some")?;
@@ -566,7 +567,7 @@ mod suite {
         claim(posted < after, "a Reply is pulled")?;
         bench.device.complete_sends(after)?;
         let word = bench.endpoint.send_buffer(Purpose::Queued)?;
-        word.send(16)?;
+        send(word, 16)?;
         same("a word", bench.device.sends(), 1)?;
         drop(bench.endpoint.send_buffer(Purpose::Message)?);
         bench.end()

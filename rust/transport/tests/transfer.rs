@@ -34,6 +34,7 @@ use crate::{
         endpoint::*,
         plan::Plan,
         send_buffer::Purpose,
+        tests::*,
         transfer::*, //
     },
 };
@@ -121,7 +122,7 @@ mod suite {
         let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
         buffer.set_xid(TAG);
         buffer.invalidate(Some(9));
-        buffer.send(50)?;
+        send(buffer, 50)?;
         let posted = bench.device.send(0)?;
         same("opcode", posted.opcode, SEND_WITH_INV)?;
         same("key", posted.key, 9)?;
@@ -234,7 +235,7 @@ mod suite {
             let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
             buffer.set_xid(TAG);
             buffer.may_be_refused();
-            buffer.send(50)?;
+            send(buffer, 50)?;
             bench.device.complete_sends(1)?;
             bench.reply(0)
         };
@@ -342,7 +343,7 @@ mod suite {
         claim(transfer.is_empty(), "empty")?;
         let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
         buffer.write(transfer);
-        buffer.send(50)?;
+        send(buffer, 50)?;
         same("posted", bench.device.sends(), 1)?;
         same("references", bench.pages.references(), 0)?;
         let transfer = bench.transfer(TransferKind::Read, 0)?;

@@ -10,7 +10,6 @@ use crate::{
         },
         page::ExtentIter,
         sys::memalloc::MemoryScope,
-        trace::TaskId, //
     },
     transport::{
         endpoint::Arrival,
@@ -26,11 +25,6 @@ use xdr::{
     v2::Bounds,
     Role, //
 };
-
-/// For whom it is.
-pub(super) fn nobody() -> TaskId {
-    TaskId::NONE
-}
 
 /// An invalidation that is posted by the handler of a Receive.
 pub(super) const LATE: u32 = 99;
@@ -279,7 +273,7 @@ impl Bench {
         let mut regions = self.map(n)?;
         let mut buffer = self.qp.send_buffer(Purpose::Message)?;
         buffer.bytes().fill(0x55);
-        buffer.post(100, Some(&mut regions), nobody)?;
+        post(buffer, 100, Some(&mut regions))?;
         Ok(regions)
     }
 

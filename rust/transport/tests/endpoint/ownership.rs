@@ -95,10 +95,8 @@ mod suite {
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mapped = other.map_more(&mut regions, &mut pieces);
         same("arming", mapped.err(), Some(EINVAL))?;
-        let posted = other
-            .qp
-            .send_buffer(Purpose::Message)?
-            .post(100, Some(&mut regions), nobody);
+        let buffer = other.qp.send_buffer(Purpose::Message)?;
+        let posted = post(buffer, 100, Some(&mut regions));
         same("posting", posted.err(), Some(EINVAL))?;
         same("requests", other.device.sends(), 0)?;
         claim(regions.is_fenced(), "they are mapped no more")?;
@@ -121,7 +119,7 @@ mod suite {
         let bench = Bench::new()?;
         let buffer = bench.qp.send_buffer(Purpose::Message)?;
         // No more than the buffer has is sent.
-        buffer.post(usize::MAX, None, nobody)?;
+        post(buffer, usize::MAX, None)?;
         same("length", bench.device.send(0)?.sge.1, 1024)?;
         bench.shut_down(0)?;
         bench.told(&[], &[FLUSHED])?;

@@ -3,15 +3,12 @@
 //! A requester over a device without hardware, whose completions are those that a test makes up.
 
 use crate::{
-    kapi::{
-        ib::{
-            fake::Pages,
-            Invalidated,
-            QpSizes,
-            Received,
-            TransferKind, //
-        },
-        trace::TaskId, //
+    kapi::ib::{
+        fake::Pages,
+        Invalidated,
+        QpSizes,
+        Received,
+        TransferKind, //
     },
     transport::{
         endpoint::Arrival,
@@ -27,11 +24,6 @@ use xdr::{
     Role,
     Segment, //
 };
-
-/// For whom it is.
-pub(super) fn nobody() -> TaskId {
-    TaskId::NONE
-}
 
 /// Of the connection manager nothing is expected.
 pub(super) struct Silent;
@@ -154,7 +146,7 @@ impl Bench {
                 return Err(e);
             }
         };
-        let posted = buffer.post(len, Some(&mut regions), nobody);
+        let posted = post(buffer, len, Some(&mut regions));
         self.endpoint.unmap(&mut regions);
         self.calls.push(regions, GFP_KERNEL)?;
         posted

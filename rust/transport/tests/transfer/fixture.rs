@@ -177,7 +177,7 @@ impl Bench {
         if let Some(transfer) = transfer {
             buffer.write(transfer);
         }
-        buffer.send(50)
+        send(buffer, 50)
     }
 
     pub(super) fn read(&self, parts: usize, cookie: u32) -> Result {
