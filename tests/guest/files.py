@@ -7,7 +7,8 @@ files.py link DIR [LONGEST]                     make symbolic links with short a
 files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
 files.py load DIR COUNT                         COUNT processes write and read, or list directories, until they are killed;
-                                                /tmp/load.verified says how many bytes each has compared
+                                                /tmp/load.verified says how many bytes each has compared, and there is
+                                                a /tmp/load.ready when all have begun
 files.py forget                                 write back and drop what the kernel has in its caches
 
 Several, with `then` between them, are done in turn: starting Python takes an emulated machine a second.
@@ -124,9 +125,8 @@ def follow(directory: str) -> int:
     return 1 if wrong else 0
 
 
-def each(count: int, function) -> int:
-    """Run `function(number)` in so many processes at the same time; how many of them failed."""
-    children = []
+def each(count: int, function, then: Callable[[], None] = lambda: None) -> int:
+    """Run `function(number)` in so many processes at the same time, and `then` when all are there; how many failed."""
     for number in range(count):
         child = os.fork()
         if child == 0:
@@ -138,8 +138,14 @@ def each(count: int, function) -> int:
                 print(f"process {number}: {error}", file=sys.stderr, flush=True)
             finally:
                 os._exit(status)
-        children.append(child)
-    return sum(os.waitpid(child, 0)[1] != 0 for child in children)
+    then()
+    failed = 0
+    for _ in range(count):
+        _, status = os.wait()
+        failed += status != 0
+        if os.WIFSIGNALED(status):
+            print(f"signal {os.WTERMSIG(status)} has ended a process", file=sys.stderr, flush=True)
+    return failed
 
 
 def workers(directory: str, count: int, size: int) -> int:
@@ -186,8 +192,12 @@ def load(directory: str, count: int) -> int:
         note(number, 0)
     lists = f"{directory}/lists"
     make_lists(lists)
+    beginning, begin = os.pipe()
 
     def work(number: int) -> None:
+        # The others are slow to start beside one that is busy.
+        os.close(begin)
+        os.read(beginning, 1)
         data = content(f"load-{number}", 256 * 1024)
         compared = 0
         while number < LISTERS:
@@ -199,7 +209,11 @@ def load(directory: str, count: int) -> int:
             compared += len(data)
             note(number, compared)
 
-    return each(count, work)
+    def ready() -> None:
+        os.close(begin)
+        os.close(os.open("/tmp/load.ready", os.O_WRONLY | os.O_CREAT, 0o644))
+
+    return each(count, work, ready)
 
 
 def forget() -> int:

@@ -150,18 +150,19 @@ class Cell:
         Fails if one of them has ended by then, unless it is meant to.
         """
         # A session of their own, so that one kill reaches all of them, also those just forked.
-        self.client(f"cd /mnt/t && {{ setsid /lab/files.py load load {LOAD} > /tmp/load 2>&1 < /dev/null & "
-                    "echo $! > /tmp/load.pid; }")
+        self.client(f"cd /mnt/t && rm -f /tmp/load.ready && {{ setsid /lab/files.py load load {LOAD} > /tmp/load 2>&1 "
+                    "< /dev/null & echo $! > /tmp/load.pid; }")
         # The signal is only asked for here: each process ends when it sees it.
         end = f"read -r group < /tmp/load.pid; kill -9 -$group; ({GONE.format('$group')}) && {VERIFIED}"
         with progress.undoing(lambda: TOTALS.add(Kind.BYTES, int(self.client(end)))):
             # The first of them makes a directory, and with that has to wait for the server, before there are others.
-            self.client(f"read -r group < /tmp/load.pid; for try in $(seq 300); do test $(pgrep -g $group | wc -l) = "
-                        f"{LOAD + 1} && exit 0; sleep 0.2; done; cat /tmp/load >&2; exit 1")
+            self.client("for try in $(seq 300); do test -e /tmp/load.ready && exit 0; sleep 0.2; done; cat /tmp/load >&2; "
+                        "exit 1")
             yield
             if not ends:
-                self.client(f"read -r group < /tmp/load.pid; test $(pgrep -g $group | wc -l) = {LOAD + 1} && "
-                            "! test -s /tmp/load || { cat /tmp/load >&2; exit 1; }")
+                # Whichever ends says so, or the first does.
+                self.client("read -r group < /tmp/load.pid; kill -0 $group && ! test -s /tmp/load || "
+                            "{ cat /tmp/load >&2; exit 1; }")
 
     @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
