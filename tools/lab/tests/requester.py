@@ -29,7 +29,7 @@ KNOBS = "cd /proc/sys/sunrpc/svc_rdma && echo {} > reliable_reply_timeout && ech
 # Memory regions of the server's device.
 REGIONS = "rdma resource show mr | wc -l"
 # The program says by this file that it waits.
-WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 -B /lab/requester' > /dev/null || exit 1; "
+WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f '^python3 /lab/requester' > /dev/null || exit 1; "
          "sleep 1; done; exit 1")
 REVERSE, LOUD, DROPS, FORGED = "reverse Calls", "connections", "dropped Calls", "forged keys"
 GIVEN_UP, UNANSWERED, SECOND = "given-up Calls", "never answered", "version 2"
@@ -53,7 +53,7 @@ LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
 NFSD = "/proc/fs/nfsd"
 
 
-COMMAND = "PYTHONPATH=/lab/raw:/lab/referee python3 -B /lab/requester 192.0.2.1 {} '{}' 2>&1"
+COMMAND = "PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONPATH=/lab/raw:/lab/referee python3 /lab/requester 192.0.2.1 {} '{}' 2>&1"
 
 
 def part(name: str, cell: Cell) -> None:
