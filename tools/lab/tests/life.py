@@ -70,9 +70,9 @@ class Amounts:
     crowd: int
 
 
-# The check has a tenth of what the soak has.
+# The check has a part of what the soak has: what goes on for long is for that.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
-CHECK = Amounts(connections=100, restarts=20, removals=2, crowd=100)
+CHECK = Amounts(connections=100, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=100)
 
 
 def tests(amounts: Amounts, device: str) -> list[Test]:
