@@ -70,7 +70,7 @@ help:
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo
 	@echo 'Further tests, of which none is a part of check as a whole:'
-	@echo '  make matrix      every mount test in every combination of devices, versions and modules'
+	@echo '  make matrix      the full list of mount tests in every combination of devices, versions and modules'
 	@echo '                   (hours); CELLS= takes the name of one, a pattern, or a part of names'
 	@echo '  make check-deb   the packages of make deb on machines of Debian: installed, upgraded, removed, each time started again;'
 	@echo '                   DKMS, with another kernel and with Secure Boot, too'

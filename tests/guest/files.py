@@ -8,7 +8,7 @@ files.py follow DIR                             read them and compare
 files.py workers DIR COUNT BYTES                COUNT processes write, read back and compare at the same time
 files.py load DIR COUNT                         COUNT processes write and read, or list directories, until they are killed;
                                                 /tmp/load.verified says how many bytes each has compared, and there is
-                                                a /tmp/load.ready when all have begun
+                                                a /tmp/load.ready when all are there
 files.py forget                                 write back and drop what the kernel has in its caches
 
 Several, with `then` between them, are done in turn: starting Python takes an emulated machine a second.
@@ -143,8 +143,9 @@ def each(count: int, function, then: Callable[[], None] = lambda: None) -> int:
     for _ in range(count):
         _, status = os.wait()
         failed += status != 0
-        if os.WIFSIGNALED(status):
-            print(f"signal {os.WTERMSIG(status)} has ended a process", file=sys.stderr, flush=True)
+        if status != 0:
+            code = os.waitstatus_to_exitcode(status)
+            print(f"a process has ended with status {code}", file=sys.stderr, flush=True)
     return failed
 
 

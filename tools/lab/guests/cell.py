@@ -48,6 +48,8 @@ CONNECTS, SENDS = 4, 7
 # What a mount has done, and how many of its transports are connected.
 DONE = (f"{{ {TRANSPORTS}; cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/xprt_state 2> /dev/null | "
         "grep -w CONNECTED; true; }")
+# A client may have to come back first, and get its state again, and nfsd to end its grace period.
+FURTHER_SECONDS = 120
 # How much a load has compared.
 VERIFIED = "awk '{n += $1} END {printf \"%.0f\", n}' /tmp/load.verified"
 # Waits, no longer than a moment, until a group of processes is no more; fails if it stays.
@@ -155,14 +157,20 @@ class Cell:
         # The signal is only asked for here: each process ends when it sees it.
         end = f"read -r group < /tmp/load.pid; kill -9 -$group; ({GONE.format('$group')}) && {VERIFIED}"
         with progress.undoing(lambda: TOTALS.add(Kind.BYTES, int(self.client(end)))):
-            # The first of them makes a directory, and with that has to wait for the server, before there are others.
-            self.client("for try in $(seq 300); do test -e /tmp/load.ready && exit 0; sleep 0.2; done; cat /tmp/load >&2; "
-                        "exit 1")
+            # The parent makes directories, for which it waits for the server, before it forks; then one has to have
+            # compared something.
+            self.client("for try in $(seq 1500); do test -e /tmp/load.ready && grep -q '[1-9]' /tmp/load.verified && exit 0; "
+                        "sleep 0.2; done; cat /tmp/load >&2; exit 1", LONG_SECONDS)
             yield
             if not ends:
-                # Whichever ends says so, or the first does.
+                # One that ends has said why, or its parent does.
                 self.client("read -r group < /tmp/load.pid; kill -0 $group && ! test -s /tmp/load || "
                             "{ cat /tmp/load >&2; exit 1; }")
+
+    def gets_further(self) -> None:
+        """Wait until the load has compared something more."""
+        self.client(f"before=$({VERIFIED}); for try in $(seq {5 * FURTHER_SECONDS}); do test $({VERIFIED}) -gt $before && "
+                    "exit 0; sleep 0.2; done; echo 'the load gets no further' >&2; exit 1", LONG_SECONDS)
 
     @contextlib.contextmanager
     def silence(self) -> Iterator[None]:

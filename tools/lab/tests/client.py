@@ -130,13 +130,13 @@ def in_namespace(cell: Cell) -> None:
     cell.client(f"/lab/namespace take {cell.device}")
     with progress.undoing(lambda: cell.client(f"/lab/namespace give {cell.device}")):
         # The mount is seen by those alone who share its mount namespace, and lives as long as they do.
-        cell.client(f"{{ setsid {INNER} sh -c 'mkdir -p /mnt && {cell.mount_command(SERVER.address4)} && "
-                    "/lab/files.py make /mnt/t/inner 4097 300001 && touch /tmp/mounted && "
+        cell.client(f"rm -f /tmp/load.ready; {{ setsid {INNER} sh -c 'mkdir -p /mnt && {cell.mount_command(SERVER.address4)} && "
+                    "/lab/files.py make /mnt/t/inner 4097 300001 && "
                     "/lab/files.py load /mnt/t/load 4' > /tmp/inside 2>&1 < /dev/null & echo $! > /tmp/inside.pid; }; "
-                    "for try in $(seq 300); do test -e /tmp/mounted && exit 0; sleep 0.2; done; cat /tmp/inside >&2; exit 1")
+                    "for try in $(seq 300); do test -e /tmp/load.ready && exit 0; sleep 0.2; done; cat /tmp/inside >&2; exit 1")
         cell.client("ip netns del inner; sleep 5; read -r group < /tmp/inside.pid; pgrep -g $group > /dev/null && "
                     "! test -s /tmp/inside || { cat /tmp/inside >&2; exit 1; }")
-        cell.client("read -r group < /tmp/inside.pid; kill -9 -$group; rm /tmp/mounted")
+        cell.client("read -r group < /tmp/inside.pid; kill -9 -$group")
     cell.judge("inner", cell.server("cd /export/t/inner && sha256sum *"))
     with cell.mounted():
         cell.still_works()

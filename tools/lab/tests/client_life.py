@@ -76,7 +76,7 @@ def broken(count: int, cell: Cell) -> None:
     with cell.mounted():
         there = objects.at_rest(cell, 1)
         before = cell.connects()
-        with pull.used(cell), cell.load(), cell.broken(cell.guests.client, INTERVAL):
+        with pull.loaded(cell), cell.broken(cell.guests.client, INTERVAL):
             cell.await_connects(before + count, SECONDS_EACH * count)
         cell.still_works()
         objects.judge(cell, 1, there)
@@ -105,7 +105,7 @@ def device_removed(count: int, cell: Cell) -> None:
     cell.load_modules()
     with cell.mounted():
         before = cell.connects()
-        with pull.used(cell), cell.load():
+        with pull.loaded(cell):
             for number in range(count):
                 way = f"{WAYS[number % len(WAYS)]} {cell.device}"
                 if number // len(WAYS) % 2:

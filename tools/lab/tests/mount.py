@@ -184,7 +184,7 @@ def lazy(cell: Cell) -> None:
         time.sleep(LOAD_SECONDS)
         cell.client("umount -l /mnt")
         time.sleep(LOAD_SECONDS)
-        cell.client("kill -0 $(cat /tmp/load.pid)")
+        cell.gets_further()
 
 
 def disconnected(cell: Cell) -> None:
@@ -556,7 +556,7 @@ FORMS_2 = Test("every header type in a capture", forms_2)
 OF_1 = [VERSIONS, FORMS, TRACED, TRACED_CLIENT, pull_tests.PULLED, pull_tests.AGREED, pull_tests.LIMITED]
 SECOND = {version: [*(test for test in tests if test not in OF_1), *([FORMS_2] if version == "4.2" else [])]
           for version, tests in FULL.items()}
-# What waits for a server longer than most tests take.
+# What mostly waits, and for long: in guests of its own.
 WAITING = [FORCED, SILENT, WATCHED, ADDRESS_MOVES]
 # With smaller files.
 QUICKER = dict(zip(PAYLOADS, payloads(QUICK_LARGEST, FEW)))
@@ -567,9 +567,9 @@ def checked(tests: list[Test], *others: Test) -> list[Test]:
     return [QUICKER.get(test, test) for test in tests if test not in (*WAITING, *others)]
 
 
-# Once in a check: what is about the module more than about messages, and what takes long and is much the same anywhere.
-ASIDE = [LOADED, NAMESPACE, OVER_IPV6, NAMED, TOLD, DESCRIBED, TUNABLES, LISTENERS, REMOUNTED, LAZY]
-ONCE = [pull_tests.PULLED, TRACED_CLIENT]
+# In one cell of a check: what is about the module more than about messages, and what takes long and is much the same
+# anywhere.
+ASIDE = [LOADED, NAMESPACE, OVER_IPV6, NAMED, TOLD, DESCRIBED, TUNABLES, LISTENERS, REMOUNTED, LAZY, pull_tests.PULLED]
 SECOND_CHECK = {"4.2": checked(SECOND["4.2"], *ASIDE, callback_tests.COPYING),
                 "3": [SMALL, *QUICKER.values(), REMOVED]}
 SECOND_SHORT = {"4.2": [SMALL, CALLBACKS, UNALIGNED, FORMS_2]}

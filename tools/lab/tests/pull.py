@@ -160,6 +160,14 @@ def used(cell: Cell) -> Iterator[None]:
         require(told > 0, "no Reply was pulled")
 
 
+@contextlib.contextmanager
+def loaded(cell: Cell) -> Iterator[None]:
+    """A load for the length of a block, for which Replies are pulled from the beginning on."""
+    with used(cell), cell.load():
+        await_one(cell)
+        yield
+
+
 def await_one(cell: Cell) -> None:
     """Wait until a Reply more was pulled, if both ends can, so that others are being pulled about now."""
     before, deadline = counters(cell), cell.guests.clock.now() + LONG_SECONDS
