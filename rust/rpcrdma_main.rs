@@ -24,7 +24,10 @@ use kapi::{
         register,
         Registered, //
     },
-    sys::sysctl::Sysctl, //
+    sys::{
+        listing::Listing,
+        sysctl::Sysctl, //
+    },
 };
 use kernel::prelude::*;
 
@@ -39,6 +42,7 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
+    _listing: Option<Listing>,
     _sysctl: Option<Sysctl>,
     _classes: Registered,
     _ledger: Ledger,
@@ -47,6 +51,8 @@ struct RpcRdma {
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open()?;
+        let warn = |e: &Error| pr_warn!("there is no list of connections in debugfs ({e:?})\n");
+        let _listing = Listing::open().inspect_err(warn).ok();
         // Where the in-tree module is built in, this is refused.
         let refused = |e: &Error| {
             pr_err!(
@@ -59,6 +65,7 @@ impl kernel::Module for RpcRdma {
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
         let _sysctl = Sysctl::register().inspect_err(warn).ok();
         Ok(Self {
+            _listing,
             _sysctl,
             _classes,
             _ledger,

@@ -194,7 +194,10 @@ fn attempt(
             let regions = &connection.handler().regions;
             let most = regions.payload_within(&connection.chunk_limits());
             xprt.set_max_payload(most);
-            version(&connection, version_2);
+            if !version_2 && Tunable::MaxVersion.get() > 1 {
+                connection.note_unanswered();
+            }
+            version(&connection);
         }
         begun
     });

@@ -25,10 +25,7 @@ use crate::{
             PinnedRqst,
             Rqst, //
         },
-        sys::{
-            address::SocketAddress,
-            sysctl::Tunable, //
-        },
+        sys::address::SocketAddress,
         trace::{
             self,
             Carriage, //
@@ -44,35 +41,14 @@ use xdr::{
     ErrorMessage,
     FixedHeader,
     RdmaError,
-    Reply,
-    Version, //
+    Reply, //
 };
 
-/// Why a connection speaks its version.
-#[derive(Clone, Copy)]
-enum Why {
-    /// No other is allowed.
-    Allowed,
-    /// The server speaks version 2, too.
-    Agreed,
-    /// It has refused version 2.
-    Refused,
-    /// It has not answered version 2 before.
-    NotAnswered,
-}
-
-/// Reports the version of a connection, which has begun with version 2 or not.
-pub(super) fn version(connection: &Connection, began_with_2: bool) {
+/// Reports the version of a connection.
+pub(super) fn version(connection: &Connection) {
     trace::xprtrdma_version(|| {
-        let version = connection.version();
-        let why = match (version, began_with_2) {
-            (Version::Two, _) => Why::Agreed,
-            (Version::One, true) => Why::Refused,
-            (Version::One, false) if Tunable::MaxVersion.get() > 1 => Why::NotAnswered,
-            (Version::One, false) => Why::Allowed,
-        };
-        let server = *connection.handler().loss.address();
-        (server, version.number(), why as u32)
+        let (version, why) = (connection.version().number(), connection.why());
+        (*connection.handler().loss.address(), version, why as u32)
     });
 }
 

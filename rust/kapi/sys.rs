@@ -7,6 +7,7 @@ pub(in crate::kapi) mod bit;
 pub(crate) mod completion;
 pub(crate) mod counters;
 pub(crate) mod fifo;
+pub(crate) mod listing;
 pub(crate) mod log;
 pub(crate) mod memalloc;
 pub(crate) mod module;

@@ -75,7 +75,7 @@ pub(super) fn as_planned<H: Handler>(
     let peer = id.addresses().1;
     let version = (!flow.counts_messages()).then_some(Version::One);
     let queue = SendQueue::new(&plan, flow)?;
-    let parts = Parts::new(plan, version, handler);
+    let parts = Parts::new(plan, peer, version, handler)?;
     QueuePair::new(id, plan.qp, queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
             trace::no_part(H::ROLE, *part, || (peer, *e));

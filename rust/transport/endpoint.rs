@@ -18,7 +18,11 @@ use crate::{
             Wc, //
         },
         page::TransferMemory,
-        sys::memalloc::MemoryScope,
+        sys::{
+            address::SocketAddress,
+            listing::Entry,
+            memalloc::MemoryScope, //
+        },
         trace::CompletionId, //
     },
     transport::{
@@ -32,7 +36,10 @@ use crate::{
 use kernel::{
     dma::DataDirection,
     prelude::*,
-    sync::SetOnce, //
+    sync::{
+        Arc,
+        SetOnce, //
+    },
 };
 use xdr::{
     v2::{
@@ -183,7 +190,9 @@ impl WcError {
 pub(crate) struct Parts<H: Handler> {
     /// Room for XDR padding, once it was provided.
     pub(super) padding: SetOnce<Padding>,
-    negotiated: Negotiated,
+    negotiated: Arc<Negotiated>,
+    /// Its line for an administrator.
+    _entry: Option<Entry>,
     plan: Plan,
     #[pin]
     handler: H,
@@ -212,19 +221,23 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 impl<H: Handler> Parts<H> {
-    /// Creates the parts of an endpoint of these sizes. `version` is none if it is to be
-    /// negotiated.
+    /// Creates the parts of an endpoint of these sizes, whose peer has that address. `version` is
+    /// none if it is to be negotiated. May sleep.
     pub(super) fn new(
         plan: Plan,
+        peer: SocketAddress,
         version: Option<Version>,
         handler: impl PinInit<H>,
-    ) -> impl PinInit<Self> {
-        pin_init!(Self {
+    ) -> Result<impl PinInit<Self>> {
+        let negotiated = Arc::new(Negotiated::new(H::ROLE, peer, version), GFP_KERNEL)?;
+        let _entry = Entry::new(negotiated.clone())?;
+        Ok(pin_init!(Self {
             padding: SetOnce::new(),
-            negotiated: Negotiated::new(version),
+            negotiated,
+            _entry,
             plan,
             handler <- handler,
-        })
+        }))
     }
 
     /// Returns its handler.

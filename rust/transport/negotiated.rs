@@ -7,9 +7,19 @@
 #[path = "../../kunit/negotiation.rs"]
 mod tests;
 
-use kernel::sync::atomic::{
-    Atomic,
-    Relaxed, //
+use crate::kapi::sys::{
+    address::SocketAddress,
+    listing::Listed, //
+};
+use kernel::{
+    fmt::{
+        self,
+        Formatter, //
+    },
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
 };
 use xdr::{
     peek_err_vers,
@@ -28,8 +38,43 @@ pub(crate) const PROPERTY_OCTETS: u32 = 16 << 10;
 /// The value of a version that is not known yet.
 const OPEN: u32 = 0;
 
+/// Why a connection speaks its version.
+#[derive(Clone, Copy)]
+pub(crate) enum Why {
+    /// No other is allowed.
+    Allowed,
+    /// The peer speaks version 2, too.
+    Agreed,
+    /// The server has refused version 2.
+    Refused,
+    /// It has not answered version 2 before.
+    NotAnswered,
+    /// The client began with it.
+    Clients,
+    /// It is not known yet.
+    Open,
+}
+
+impl Why {
+    /// Returns the words for it, which are those of the trace event.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Allowed => "no other is allowed",
+            Self::Agreed => "agreed",
+            Self::Refused => "refused",
+            Self::NotAnswered => "not answered before",
+            Self::Clients => "the client's",
+            Self::Open => "not known yet",
+        }
+    }
+}
+
 /// What the ends of a connection know of each other.
 pub(crate) struct Negotiated {
+    role: Role,
+    peer: SocketAddress,
+    /// The server has not answered version 2 before.
+    unanswered: Atomic<bool>,
     /// The highest version that this end may speak.
     highest: Version,
     /// The number of the version, or [`OPEN`].
@@ -55,11 +100,15 @@ pub(crate) struct Inline {
 }
 
 impl Negotiated {
-    /// Creates the state of a new connection of that version, or of one that is not known yet.
-    pub(super) fn new(version: Option<Version>) -> Self {
+    /// Creates the state of a new connection of that version, or of one that is not known yet, at
+    /// the end of that role.
+    pub(super) fn new(role: Role, peer: SocketAddress, version: Option<Version>) -> Self {
         // The default of RFC 8166, section 3.3.3.
         let least = || Atomic::new(1024);
         Self {
+            role,
+            peer,
+            unanswered: Atomic::new(false),
             highest: version.unwrap_or(Version::Two),
             version: Atomic::new(version.map_or(OPEN, Version::number)),
             send: least(),
@@ -87,6 +136,23 @@ impl Negotiated {
     /// Notes the version.
     pub(super) fn settle(&self, version: Version) {
         self.version.store(version.number(), Relaxed);
+    }
+
+    /// Notes that the server has not answered version 2 before.
+    pub(super) fn note_unanswered(&self) {
+        self.unanswered.store(true, Relaxed);
+    }
+
+    /// Returns why the connection speaks its version.
+    pub(super) fn why(&self) -> Why {
+        match (self.version(), self.highest, self.role) {
+            (None, ..) => Why::Open,
+            (Some(Version::Two), ..) => Why::Agreed,
+            (_, Version::Two, Role::Requester) => Why::Refused,
+            (_, Version::Two, Role::Responder) => Why::Clients,
+            (_, Version::One, _) if self.unanswered.load(Relaxed) => Why::NotAnswered,
+            (_, Version::One, _) => Why::Allowed,
+        }
     }
 
     /// Returns the highest version that this end may speak.
@@ -136,6 +202,20 @@ impl Negotiated {
         self.send.store(inline.send, Relaxed);
         self.receive.store(inline.receive, Relaxed);
         self.unoffered.store(inline.unoffered, Relaxed);
+    }
+}
+
+impl Listed for Negotiated {
+    fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let (peer, why) = (&self.peer, self.why().words());
+        let end = match self.role {
+            Role::Requester => "client",
+            Role::Responder => "server",
+        };
+        match self.version().map(Version::number) {
+            Some(number) => writeln!(to, "{end} of {peer}: version {number}, {why}"),
+            None => writeln!(to, "{end} of {peer}: version {why}"),
+        }
     }
 }
 

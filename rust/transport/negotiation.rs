@@ -18,7 +18,8 @@ use crate::{
         flow::charge::Charge,
         negotiated::{
             first,
-            Inline, //
+            Inline,
+            Why, //
         },
         send_buffer::Purpose,
         trace, //
@@ -50,6 +51,16 @@ impl<H: Handler> Endpoint<H> {
     #[inline]
     pub(crate) fn version(&self) -> Version {
         self.negotiated().version().unwrap_or_default()
+    }
+
+    /// Returns why it is that.
+    pub(crate) fn why(&self) -> Why {
+        self.negotiated().why()
+    }
+
+    /// Notes that the server has not answered version 2 before.
+    pub(crate) fn note_unanswered(&self) {
+        self.negotiated().note_unanswered();
     }
 
     /// Returns whether a Call of the transport is the first exchange of the connection. In version

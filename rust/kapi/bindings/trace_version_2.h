@@ -7,7 +7,7 @@
  * connection is named by its completion queue for Receives.
  */
 
-/* The numbers are those of client::trace. */
+/* Numbers and words are those of transport::negotiated. */
 #define show_version_reason(x)					\
 	__print_symbolic(x,					\
 			 { 0, "no other is allowed" },		\

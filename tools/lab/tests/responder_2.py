@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import progress
 from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
-from tests import acl as acl_tests
+from tests import acl as acl_tests, version
 from tests.keep_alive import KEEPALIVE, KEEPALIVE_SECONDS
 from tests.mount import NOT_RESPONDING
 from tests.responder import ANSWERED_SECONDS, BAD, BAD_MESSAGES, LARGE, LOST, SMALL, mounting, responding, switch
@@ -108,6 +108,8 @@ def fallen_back(behaviour: str, first: list[list[int]], after: int, cell: Cell) 
         switch(cell, "honest-2")
         cell.written("after", SIZES, "--direct")
         must_speak(cell, [after])
+        if after == 1:
+            cell.client(f"grep -q 'version 1, not answered before' {version.LIST} || {{ cat {version.LIST} >&2; exit 1; }}")
 
 
 def promised_nothing(cell: Cell) -> None:

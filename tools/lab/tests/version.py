@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import progress
-from guests.cell import FEW_SIZES, LONG_SECONDS, Cell
-from guests.machine import Machine
+from guests.cell import FEW_SIZES, LONG_SECONDS, PORT, Cell
+from guests.machine import CLIENT, SERVER, Machine
 from guests.pair import OURS
 from judges import referee
 
@@ -25,6 +25,10 @@ LEAST_WRAPPED = (1 << 32) + 20
 # The trace events of version 2, with what they say at each end. A mount has always something better to send than a GRANT.
 EVENTS = {"properties": ["recv="], "continued": ["messages="], "fragment": ["remaining="]}
 GRANTS = {"grant": ["sent", "received"]}
+# What both ends say of their connections.
+LIST = "/sys/kernel/debug/rpcrdma/connections"
+# The end of a transport comes after umount has returned.
+NOT_LISTED = f"for try in $(seq 250); do grep -q . {LIST} || exit 0; sleep 0.2; done; cat {LIST} >&2; exit 1"
 # A ring of their own.
 TRACE = "/sys/kernel/tracing/instances/version"
 
@@ -38,7 +42,10 @@ def agreed(cell: Cell) -> None:
             cell.guests.speak(server, client)
             with cell.captured() as path, cell.mounted():
                 cell.written("version", FEW_SIZES)
+                _must_say(cell, server, client)
             _must_speak(path, server, client)
+            for machine in _ours(cell):
+                machine.must(NOT_LISTED)
 
 
 def wrapped(cell: Cell) -> None:
@@ -74,6 +81,27 @@ def fired(machine: Machine, end: str, events: Mapping[str, list[str]]) -> Iterat
               if not re.search(f": {end}_{name}: .*{re.escape(says)}", text)]
     if absent:
         raise progress.Failure(f"events of {end} that did not fire: {', '.join(absent)}")
+
+
+def _ours(cell: Cell) -> list[Machine]:
+    """The machines with our module."""
+    guests = cell.guests
+    modules = (guests.server, cell.server_module), (guests.client, cell.client_module)
+    return [machine for machine, module in modules if module == OURS]
+
+
+def _must_say(cell: Cell, server: int, client: int) -> None:
+    """Our ends list the connection, with the reason for its version, which each knows as far as it can."""
+    lines = {SERVER.name: f"server of {CLIENT.address4}:[0-9]+: ", CLIENT.name: f"client of {SERVER.address4}:{PORT}: "}
+    if server == client == 2:
+        why = dict.fromkeys(lines, "version 2, agreed")
+    else:
+        alone = "version 1, no other is allowed"
+        why = {SERVER.name: "version 1, the client's" if server == 2 else alone,
+               CLIENT.name: "version 1, refused" if client == 2 else alone}
+    for machine in _ours(cell):
+        line = lines[machine.role.name] + why[machine.role.name]
+        machine.must(f"grep -qxE \"{line}\" {LIST} || {{ cat {LIST} >&2; exit 1; }}")
 
 
 def _must_speak(path: Path, server: int, client: int) -> None:
