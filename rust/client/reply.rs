@@ -247,13 +247,14 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Returns whether it is the error for a Reply without room; that of version 1 also stands for
-    /// chunks that the server cannot use.
+    /// Returns whether it is the error for a Reply that has no room, and would have some; that of
+    /// version 1 also stands for chunks that the server cannot use. In version 2 a length of zero
+    /// says that nobody knows (section 7.3.5 of the draft).
     fn is_room_error(&self) -> bool {
         match self {
             Self::Error(error) => matches!(
                 error.error,
-                RdmaError::Chunk | RdmaError::ReplyResource { .. }
+                RdmaError::Chunk | RdmaError::ReplyResource { needed: 1.. }
             ),
             _ => false,
         }

@@ -103,6 +103,18 @@ impl Flow {
         messages.map_or_else(Properties::default, |messages| messages.learn(set))
     }
 
+    /// Notes that the peer has not taken the properties of this end. Returns its own.
+    pub(super) fn refuse(&mut self) -> Properties {
+        let messages = self.messages.as_mut();
+        messages.map_or_else(Properties::default, |messages| messages.refuse())
+    }
+
+    /// Returns whether that is so.
+    pub(super) fn has_refused(&self) -> bool {
+        let messages = self.messages.as_ref();
+        messages.is_some_and(|messages| messages.has_refused())
+    }
+
     /// Returns what the peer takes of the chunks of a Call.
     pub(super) fn chunk_limits(&mut self) -> ChunkLimits {
         let messages = self.messages.as_mut();

@@ -187,7 +187,12 @@ impl<H: Handler> Endpoint<H> {
                 drop(self.take_kept(true));
                 Arrival::Refused(rejected.reason)
             }
-            Ok(v2::Received::Message { before: 0, .. }) => Arrival::Message,
+            Ok(v2::Received::Message { before: 0, .. }) => {
+                if v2::refuses_properties(message.bytes()) {
+                    self.count_as_not_sent()?;
+                }
+                Arrival::Message
+            }
             Ok(v2::Received::Message { message: last, .. }) => {
                 match KBox::new(self.take_kept(false), GFP_NOWAIT) {
                     Ok(kept) => Arrival::Last(last, kept),
@@ -197,7 +202,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Ok(v2::Received::Properties { set, .. }) => {
                 let theirs = self.lock().flow.learn(&set);
-                self.negotiated().apply(&self.properties(), &theirs);
+                self.apply(&theirs);
                 trace::properties(H::ROLE, self.cqs().1, &theirs);
                 Arrival::Taken
             }
@@ -246,10 +251,31 @@ impl<H: Handler> Endpoint<H> {
         self.lock().flow.settle(version);
         self.negotiated().settle(version);
         if version == Version::Two {
-            let theirs = Properties::default();
-            self.negotiated().apply(&self.properties(), &theirs);
+            self.apply(&Properties::default());
         }
         Some(version)
+    }
+
+    /// Applies the properties of both ends; of this one the defaults if the peer has refused its
+    /// own, which then count as not sent.
+    fn apply(&self, theirs: &Properties) {
+        let own = match self.lock().flow.has_refused() {
+            true => Properties::default(),
+            false => self.properties(),
+        };
+        self.negotiated().apply(&own, theirs);
+    }
+
+    /// Notes that the peer has refused the properties of this end (section 7.2.2 of the draft).
+    /// With the defaults it may send more than the Receives of this end may hold.
+    #[cold]
+    fn count_as_not_sent(&self) -> Result<(), Broken> {
+        let theirs = self.lock().flow.refuse();
+        self.apply(&theirs);
+        match self.plan().receive_size < Properties::default().min_receive as usize {
+            true => Err(Broken),
+            false => Ok(()),
+        }
     }
 
     /// Returns the properties of this end.
@@ -259,7 +285,11 @@ impl<H: Handler> Endpoint<H> {
             max_send: plan.send_size as u32,
             min_receive: plan.receive_size as u32,
             segment_bytes: calls.read_chunk_bytes,
-            segments: calls.chunk_segments as u32,
+            segments: match H::ROLE {
+                // In its own Calls, with a region for each: those of the peer have none.
+                Role::Requester => plan.qp.max_regs,
+                Role::Responder => calls.chunk_segments as u32,
+            },
             reverse: H::REVERSE,
         }
     }

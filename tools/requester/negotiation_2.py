@@ -16,6 +16,8 @@ ERR_VERS, OTHERS, UNKNOWN, HOSTAUTH = 1, (0, 3, 0xffffffff), 99, 6
 MOST_PROPERTIES, PART = 16 << 10, 4000
 # Of a Reply that fits into a message of the usual size, and not into one of the least.
 BETWEEN = 2000
+# Of one that fits into two messages of the default size, and one of 8192 octets.
+ABOVE = 6000
 
 
 def begins(bench: Bench) -> None:
@@ -49,6 +51,22 @@ def other_versions_first(bench: Bench) -> None:
             else:
                 one.begin()
                 one.close()
+
+
+def other_version_before(bench: Bench) -> None:
+    """The same where version 2 is agreed on before anybody has looked at the message: it is refused in either version."""
+    for version in OTHERS:
+        one, xid, own = Connection2(bench, begins=False), bench.xid(), bench.xid()
+        call = inline(xid, null(xid)).encode()
+        one.connection.send(call[:4] + words(version) + call[8:])
+        one.send(properties(own))
+        found = both(one)
+        one.take_properties(own, found[protocol.CONNPROP_FINAL])
+        refused = masked(found[protocol.ERROR])
+        require(refused in (words(xid, version, 0, RDMA_ERROR, ERR_VERS, 1, 2),
+                            words(xid, version, 0, RDMA_ERROR, protocol.VERS_MISMATCH)),
+                f"the answer to version {version} is {refused.hex(' ', 4)}")
+        one.close()
 
 
 def other_versions_later(bench: Bench) -> None:
@@ -150,6 +168,17 @@ def refused(bench: Bench, what: str, message: bytes, code: int) -> None:
     one.close()
 
 
+def own_refused(bench: Bench) -> None:
+    """Where a client refuses the properties of the server, they count as not sent: it sends no longer messages than by default
+    (section 7.2.2)."""
+    one = Connection2(bench, PROPERTIES | {protocol.RBSIZ: 8192})
+    one.exchange(nfs.compound(*read(bench, 0, ABOVE)))
+    one.send(error(Prefix(bench.xid(), protocol.VERSION, 0, 0), 0, protocol.BAD_PROPVAL))
+    one.size = protocol.DEFAULT_SIZE
+    one.exchange(nfs.compound(*read(bench, 0, ABOVE)))
+    one.close()
+
+
 def skipped(bench: Bench) -> None:
     """Properties that nobody knows, and those for authentication, which are ignored (sections 5.1 and 5.2.6, interpretation
     58); no octets are the default (interpretation 53), and of one that comes twice the last counts (interpretation 55)."""
@@ -203,9 +232,10 @@ def both(one: Connection2) -> dict[int, bytes]:
 
 
 CASES = [Case("properties first", begins), Case("Call first", begins_with_call),
-         Case("other versions first", other_versions_first), Case("other versions later", other_versions_later),
+         Case("other versions first", other_versions_first), Case("another version before", other_version_before),
+         Case("other versions later", other_versions_later),
          Case("version 2 on a connection of version 1", second_on_first), Case("shorter than the prefix", short),
          Case("silence before the version", nothing_before), Case("properties in several messages", in_several),
-         Case("bad properties", bad_values),
+         Case("bad properties", bad_values), Case("the server's own are refused", own_refused),
          Case("properties that are skipped", skipped), Case("properties after the last", second_final),
          Case("properties without end", too_many)]

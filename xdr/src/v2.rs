@@ -32,7 +32,8 @@ pub use self::encode::{
 };
 pub use self::error::{
     encode_error,
-    error_message, //
+    error_message,
+    refuses_properties, //
 };
 pub use self::header::{
     FRAGMENT_HEADER,

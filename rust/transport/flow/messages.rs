@@ -41,6 +41,8 @@ pub(super) struct Messages {
     credits: Credits,
     receiver: Receiver,
     peer: Properties,
+    /// It has not taken those of this end.
+    refused: bool,
     /// What the peer takes of the chunks of a Call.
     chunks: ChunkLimits,
     /// The fragments of the message that the peer has begun.
@@ -58,11 +60,15 @@ fn advertised(posted: u32) -> u32 {
 impl Messages {
     /// Creates the state of a new connection.
     pub(super) fn new(bounds: Bounds) -> Self {
+        let (peer, mut chunks) = (Properties::default(), ChunkLimits::NONE);
+        // As long as it tells no others (section 5.2 of the draft).
+        chunks.apply(&peer);
         Self {
             credits: Credits::new(),
             receiver: Receiver::new(bounds),
-            peer: Properties::default(),
-            chunks: ChunkLimits::NONE,
+            peer,
+            refused: false,
+            chunks,
             kept: Kept::default(),
             is_granting: false,
         }
@@ -82,6 +88,17 @@ impl Messages {
         self.peer.apply(set);
         self.chunks.apply(&self.peer);
         self.peer
+    }
+
+    /// Notes that the peer has not taken the properties of this end. Returns its own.
+    pub(super) fn refuse(&mut self) -> Properties {
+        self.refused = true;
+        self.peer
+    }
+
+    /// Returns whether that is so.
+    pub(super) fn has_refused(&self) -> bool {
+        self.refused
     }
 
     /// Returns what the peer takes of the chunks of a Call.

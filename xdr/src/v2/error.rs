@@ -110,6 +110,17 @@ impl ErrorMessage {
     }
 }
 
+/// Returns whether a message is an `RDMA2_ERR_BAD_PROPVAL`: the peer has not taken the properties
+/// of this end (the draft, section 7.2.2).
+pub fn refuses_properties(message: &[u8]) -> bool {
+    let mut reader = Reader::new(message);
+    FixedHeader::read(&mut reader).is_ok_and(|header| {
+        header.version == VERSION
+            && header.procedure == RDMA2_ERROR
+            && reader.word() == Ok(ERR_BAD_PROPVAL)
+    })
+}
+
 /// Returns the `RDMA2_ERROR` to send, if any: XID and version are those of the refused message (the
 /// draft, section 7). `bounds` are those of its receiver.
 pub fn error_message(rejected: &Rejected, bounds: &Bounds, credits: u32) -> Option<ErrorMessage> {

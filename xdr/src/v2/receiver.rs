@@ -235,7 +235,8 @@ fn rejected(header: FixedHeader, reason: DecodeError) -> Rejected {
 }
 
 impl Bounds {
-    /// Decodes a message that has arrived where it may, as [`Receiver::arrive`] said.
+    /// Decodes a message that has arrived where it may, as [`Receiver::arrive`] said, or before the
+    /// version of the connection was known.
     pub fn decode<'a>(
         &self,
         bytes: &'a [u8],
@@ -243,6 +244,10 @@ impl Bounds {
     ) -> Result<Message<'a>, Rejected> {
         let mut reader = Reader::new(bytes);
         let header = FixedHeader::read(&mut reader).map_err(|_| SHORT)?;
+        // One of a version that nobody knows may have come before this one was agreed on.
+        if header.version != VERSION && header.procedure != RDMA2_ERROR {
+            return Err(rejected(header, DecodeError::Version(header.version)));
+        }
         let decoded = match conveyed(header.procedure) {
             Some((direction, form)) => self
                 .decoder(bytes, &header, direction, undecoded.arrived)

@@ -17,9 +17,11 @@ use crate::{
         encode_error,
         error::answer,
         error_message,
+        refuses_properties,
         Bounds,
         Received,
-        Receiver, //
+        Receiver,
+        Undecoded, //
     },
     vectors::{
         v2 as vectors,
@@ -67,6 +69,10 @@ pub fn check_errors() -> Check {
         };
         require(found.error == error, "the error of its code")?;
         require(found.credits == 7, "the credits of an error")?;
+        require(
+            refuses_properties(bytes) == (error == RdmaError::BadPropertyValue),
+            "whether it is about properties",
+        )?;
         let header = FixedHeader::peek(bytes).ok_or("a prefix")?;
         let mut space = [0; 28];
         let length = reencode(&header, &received, &mut space);
@@ -91,6 +97,9 @@ fn check_errors_of_1() -> Check {
     let mut space = [0; 28];
     let bad_xdr = vectors::ERRORS.get(1).ok_or("a second error")?;
     for version in [0, 1, 3] {
+        let mut third = [0; 28];
+        let propval = with_word(vectors::ERRORS.get(2).ok_or("one")?, 1, version, &mut third)?;
+        require(!refuses_properties(propval), "an error of another version")?;
         let other = with_word(bad_xdr, 1, version, &mut space)?;
         let reason = DecodeError::UnknownError;
         refuses(other, reason, "ERR_CHUNK of version 1, and its like")?;
@@ -278,6 +287,11 @@ pub fn check_versions() -> Check {
     for version in [0, 1, 3, u32::MAX] {
         let bytes = with_word(vectors::CALL, 1, version, &mut space)?;
         let rejected = Receiver::new(BOUNDS).receive(bytes).err();
+        let late = BOUNDS.decode(bytes, Undecoded::default()).err();
+        require(
+            late.is_some_and(|late| late.reason == DecodeError::Version(version)),
+            "as well where it came before version 2 was agreed on",
+        )?;
         let message = error_message(&rejected.ok_or("another version")?, &BOUNDS, 1);
         let message = message.ok_or("an answer")?;
         require(message.version == version, "the version comes back")?;
