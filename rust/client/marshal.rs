@@ -146,7 +146,7 @@ fn send_with_credit(
         connection,
         requester,
         rqst: &rqst,
-        buffer: &mut *buffer,
+        buffer,
         poster: &poster,
         offer: &mut offer,
         limits: limits.unwrap_or_else(|| connection.chunk_limits()),

@@ -87,7 +87,7 @@ pub(crate) fn received(connection: &Connection, message: Received<'_>, arrival: 
         Arrival::Taken => return drop(message),
     };
     let requester = connection.handler();
-    // Of its Payload stream, in the messages in front of it.
+    // Bytes of its Payload stream in the messages in front of it.
     let before = front.as_ref().map_or(0, |front| front.len());
     let decoded = connection.decode(message.bytes(), undecoded);
     let fate = match &decoded {
@@ -136,8 +136,9 @@ pub(crate) fn received(connection: &Connection, message: Received<'_>, arrival: 
 #[cold]
 fn refused_on_arrival(connection: &Connection, message: Received<'_>, reason: DecodeError) {
     let rejected = rejected_on_arrival(message.bytes(), reason);
-    if let Fate::Reply(rqst, answer, fenced) = malformed(connection, &message, &rejected) {
-        // It is an error, for which the message is not needed.
+    let fate = malformed(connection, &message, &rejected);
+    // An error, for which the message is not needed.
+    if let Fate::Reply(rqst, answer @ Answer::Ready(..), fenced) = fate {
         deliver(connection, rqst, answer, None, fenced);
     }
 }

@@ -176,10 +176,11 @@ impl Responder {
         result
     }
 
-    /// Returns whether no service thread gets the message, which is one of version 1, or a single
-    /// one of version 2.
+    /// Handles an RDMA_DONE; and ends the connection for another message that invalidates a key
+    /// where Replies are pulled. Returns whether the message was either, so that no service thread
+    /// gets it.
     #[inline]
-    fn is_done(&self, endpoint: &Endpoint<Self>, message: &Received<'_>) -> bool {
+    fn take_done(&self, endpoint: &Endpoint<Self>, message: &Received<'_>) -> bool {
         if endpoint.plan().provided == 0 || !endpoint.may_pull() {
             return false;
         }
@@ -273,8 +274,12 @@ impl Handler for Responder {
     fn received(&self, endpoint: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
         count(Counter::Receive);
         let item = match arrival {
-            Arrival::Message if self.is_done(endpoint, &message) => return,
-            Arrival::Message => RecvItem::Message(message.keep()),
+            Arrival::Message => {
+                if self.take_done(endpoint, &message) {
+                    return;
+                }
+                RecvItem::Message(message.keep())
+            }
             Arrival::Last(undecoded, front) => {
                 let continued = Continued {
                     message: message.keep(),

@@ -169,7 +169,7 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
 
     /// Makes it a fragment in front of another message, of `len` bytes behind its header.
     pub(super) fn into_fragment(mut self, len: usize) -> Option<Fragment> {
-        self.end(len);
+        self.end(len).ok()?;
         let buffer = self.message.buffer.take()?;
         Some((buffer, self.message.len))
     }
@@ -277,23 +277,25 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
     }
 
     /// Posts the Send of the header and the `len` bytes that follow it, behind the work with it, in
-    /// one chain. It waits for its turn without the caller.
+    /// one chain, once. It waits for its turn without the caller.
     ///
     /// `EMSGSIZE` if that is more than the send queue ever holds, `ENOTCONN` when the connection
-    /// ends. If the device refuses it, [`Handler::failed`] is called.
+    /// ends, `EINVAL` if it was posted before, or has failed to be. If the device refuses it,
+    /// [`Handler::failed`] is called.
     #[inline]
     pub(crate) fn send(&mut self, len: usize) -> Result {
-        self.end(len);
-        self.endpoint.post_or_queue(&mut self.message)
+        self.end(len)?;
+        let sent = self.endpoint.post_or_queue(&mut self.message);
+        sent.inspect_err(|_| self.give_back())
     }
 
     /// Posts the registration of the mapped regions, if there are any, and the Send of the header
-    /// and the `len` bytes that follow it, in one chain, for a task or none: there is room, since
-    /// the buffer is there.
+    /// and the `len` bytes that follow it, in one chain, once, for a task or none: there is room,
+    /// since the buffer is there.
     ///
     /// After an error the connection must be dropped. The regions count as registered if it is
     /// unknown what was posted, and were given back if nothing was. `EINVAL` if they are another
-    /// queue pair's.
+    /// queue pair's, or as [`Self::send`].
     #[inline]
     pub(crate) fn post(
         &mut self,
@@ -301,19 +303,28 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         regions: Option<&mut Regions>,
         task: impl Fn() -> TaskId,
     ) -> Result {
-        self.end(len);
+        self.end(len)?;
         let (endpoint, message) = (self.endpoint, &mut self.message);
-        match regions {
+        let posted = match regions {
             Some(regions) => endpoint.post_with(regions, message, task),
             None => endpoint.lock().post_call(message, None, task),
-        }
+        };
+        posted.inspect_err(|_| self.give_back())
     }
 
     /// Notes that `len` bytes follow the header.
     #[inline]
-    fn end(&mut self, len: usize) {
+    fn end(&mut self, len: usize) -> Result {
+        let buffer = self.message.buffer.as_ref().ok_or(EINVAL)?;
         let all = self.message.len.saturating_add(len);
-        self.message.len = all.min(self.bytes().len());
+        self.message.len = all.min(buffer.len());
+        Ok(())
+    }
+
+    /// Gives back what was not posted.
+    #[cold]
+    fn give_back(&mut self) {
+        self.endpoint.not_posted(core::mem::take(&mut self.message));
     }
 }
 
@@ -321,7 +332,7 @@ impl<H: Handler> Drop for SendBuffer<'_, H> {
     #[inline]
     fn drop(&mut self) {
         if !self.message.is_posted() {
-            self.endpoint.not_posted(core::mem::take(&mut self.message));
+            self.give_back();
         }
     }
 }

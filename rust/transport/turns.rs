@@ -131,7 +131,11 @@ impl<H: Handler> Post<H> for Withdrawal {
     }
 
     fn take(&mut self) -> Work<H::Cookie> {
-        Work::Withdrawal(*self)
+        let registered = core::mem::take(&mut self.registered);
+        Work::Withdrawal(Withdrawal {
+            registered,
+            ..*self
+        })
     }
 }
 
@@ -242,6 +246,7 @@ impl<H: Handler> Sending<'_, H> {
             return Err(ENOBUFS);
         }
         trace::waiting(H::ROLE, Waiting::Begins, || self.trace_sq(work.number()));
+        // There is room.
         let _ = self.pending.push(work.take());
         Ok(Turn::Waits)
     }
@@ -310,7 +315,8 @@ impl<H: Handler> Endpoint<H> {
         self.lock().has_pending()
     }
 
-    /// Posts the work, now or when its turn comes. After an error it was not, and will not be.
+    /// Posts the work, now or when its turn comes. After an error it was not, and will not be: what
+    /// is left in it is the caller's to give back.
     #[inline]
     pub(super) fn post_or_queue(&self, work: &mut impl Post<H>) -> Result {
         let turn = self.lock().post_or_queue(work)?;

@@ -87,7 +87,7 @@ pub(super) struct Message {
     pub(super) buffer: Option<DmaBuffer>,
     pub(super) len: usize,
     /// The messages in front of it that have the front of its Payload stream. In a box, since few
-    /// messages have any, and every message is moved.
+    /// messages have any.
     pub(super) fragments: Option<KBox<KVec<Fragment>>>,
     /// How it uses credits; none only before its header is written.
     pub(super) charge: Option<Charge>,

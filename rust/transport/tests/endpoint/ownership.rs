@@ -95,9 +95,11 @@ mod suite {
         let mut pieces = other.memory.pieces((0, 0), (0, 100), (0, 0))?;
         let mapped = other.map_more(&mut regions, &mut pieces);
         same("arming", mapped.err(), Some(EINVAL))?;
-        let buffer = other.qp.send_buffer(Purpose::Message)?;
-        let posted = post(buffer, 100, Some(&mut regions));
+        let mut buffer = other.qp.send_buffer(Purpose::Message)?;
+        let posted = buffer.post(100, Some(&mut regions), nobody);
         same("posting", posted.err(), Some(EINVAL))?;
+        same("without them", buffer.send(100), Err(EINVAL))?;
+        drop(buffer);
         same("requests", other.device.sends(), 0)?;
         claim(regions.is_fenced(), "they are mapped no more")?;
         let mut registered = one.call(1)?;
@@ -112,6 +114,20 @@ mod suite {
         one.expect_dead(registered)?;
         other.end()?;
         one.end()
+    }
+
+    #[test]
+    fn posted_once() -> Result {
+        let bench = Bench::new()?;
+        let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+        buffer.post(100, None, nobody)?;
+        same("again", buffer.post(100, None, nobody), Err(EINVAL))?;
+        same("otherwise", buffer.send(100), Err(EINVAL))?;
+        drop(buffer);
+        same("requests", bench.device.sends(), 1)?;
+        bench.shut_down(0)?;
+        bench.told(&[], &[FLUSHED])?;
+        bench.end()
     }
 
     #[test]
