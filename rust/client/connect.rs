@@ -194,9 +194,6 @@ fn attempt(
             let regions = &connection.handler().regions;
             let most = regions.payload_within(&connection.chunk_limits());
             xprt.set_max_payload(most);
-            if !version_2 && Tunable::MaxVersion.get() > 1 {
-                connection.note_unanswered();
-            }
             version(&connection);
         }
         begun
@@ -220,6 +217,8 @@ fn begin(connection: &Connection, version_2: bool, pulls: Option<Invalidates>) -
         connection.offer_version_2(xid).map_err(|_| ENOTCONN)?;
         let patience = keep_alive::interval().unwrap_or(ANSWER_TIMEOUT);
         requester.loss.wait_version(patience.min(ANSWER_TIMEOUT))?;
+    } else if Tunable::MaxVersion.get() > 1 {
+        connection.note_unanswered();
     }
     if !connection.begins_with_call() {
         return Ok(());
