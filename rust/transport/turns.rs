@@ -140,7 +140,7 @@ impl<H: Handler> Post<H> for Withdrawal {
 }
 
 impl<C> Work<C> {
-    /// Returns what is to be posted.
+    /// Returns what is to be posted. What waits is worth a call through a table.
     pub(super) fn as_post<H: Handler<Cookie = C>>(&self) -> &dyn Post<H> {
         match self {
             Self::Message(message) => message,
