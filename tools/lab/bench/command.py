@@ -29,9 +29,12 @@ def run() -> int:
     began = time.monotonic()
     programs, ours = bench_tools.build(), module.build(kernels.stock())
     modules = {OURS: ours.read_bytes(), IN_TREE: kernels.stock().in_tree_module()}
-    measured, results = Measured(), Results()
+    measured, results, used = Measured(), Results(), versions(chosen, modules, programs)
     with pair.alone():
         _boot_all(results, measured, bench_boot.boots(chosen), modules, programs)
+        if MIXED[chosen]:
+            # They take long: what is there stays when somebody ends the run.
+            bench_report.write(measured, used, programs)
         for device in MIXED[chosen]:
             results.test(f"{device}, two guests",
                          lambda: measured.mixed.extend(bench_mixed.measure(results, device, ours, programs)))
@@ -40,7 +43,7 @@ def run() -> int:
                          ("both modules are asked for the same", measured.unequal())):
         for wrong in wrongs:
             results.fail(name, wrong)
-    directory = bench_report.write(measured, versions(chosen, modules, programs), programs)
+    directory = bench_report.write(measured, used, programs)
     progress.line(f"numbers and charts are in {directory}; it took {progress.duration(time.monotonic() - began)}")
     return results.finish()
 
