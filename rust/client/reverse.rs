@@ -63,21 +63,34 @@ pub(super) fn called(
             return None;
         }
     };
-    if !requester.shared.reverse_enabled() {
-        if connection.answers_unserved() {
-            let (xid, reason) = (call.xid, Reason::NoService);
-            refuse(requester, connection, &Refusal { xid, reason });
+    let served = requester.shared.reverse_enabled();
+    if !served || !requester.reverse.lock().came() {
+        match connection.answers_unserved() {
+            true => turn_down(requester, connection, call.xid),
+            false if served => requester.loss.report(LossReason::TooManyCalls),
+            false => (),
         }
-        return None;
-    }
-    if !requester.reverse.lock().came() {
-        requester.loss.report(LossReason::TooManyCalls);
         return None;
     }
     // Wakes a sender that waits for a credit, so that it does not hold up the Reply.
     requester.shared.xprt.space();
     trace::xprtrdma_cb_call(|| (*requester.loss.address(), call.xid));
     Some(part.offset)
+}
+
+/// Answers a Call that nobody serves, or that is more than are kept: there may be credits for it
+/// all the same. Without an answer the connection ends (section 7.4 of the draft).
+#[cold]
+fn turn_down(requester: &Requester, connection: &Connection, xid: u32) {
+    let reason = Reason::NoService;
+    let buffer = connection.send_buffer(Purpose::Queued);
+    let answered = buffer.and_then(|mut buffer| {
+        buffer.refuse(&Refusal { xid, reason })?;
+        buffer.send(0)
+    });
+    if answered.is_err() {
+        requester.loss.report(LossReason::NotPosted);
+    }
 }
 
 /// Queues a Call for the callback service, in its message.

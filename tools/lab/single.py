@@ -38,7 +38,7 @@ def run_responder() -> int:
     forged = [forged_keys.TEST] if devices.named(device).kind == "siw" else []
     plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
     if whose == OURS:
-        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.QUICK_SESSIONS, protocol=2),
+        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
                  Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]

@@ -70,4 +70,22 @@ def _forms(xid: int) -> list[tuple[str, Sequence[Message]]]:
             ("an end too early", [start, replace(inline, payload=payload[24:])])]
 
 
-BY_NAME = {"calls-back-2": CallsBack}
+class CallsAtOnce(Behaviour2):
+    """Makes many Calls of its own at once, as many as there are credits for, now and then."""
+
+    properties = CallsBack.properties
+    PEACE, EVERY, AT_ONCE = 40, 20, 60
+
+    def __init__(self) -> None:
+        self._replies = 0
+
+    def reply_2(self, proxy, asked: Asked, message: bytes) -> None:
+        self._replies += 1
+        if self._replies > self.PEACE and self._replies % self.EVERY == 0:
+            for number in range(self.AT_ONCE):
+                _, messages = _forms(asked.xid ^ number << 16)[0]
+                proxy.call_back_2("NULL at once", messages)
+        proxy.reply_2(asked, message)
+
+
+BY_NAME = {"calls-back-2": CallsBack, "calls-back-at-once": CallsAtOnce}

@@ -54,6 +54,10 @@ CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in ten messa
          "Reply in a Call": "refused 2", "half a word": "refused 2", "a handle of nothing": "refused 2",
          "unknown type": "refused 4", "nothing remains": "refused 5", "too much remains": "refused 5",
          "an end too early": "refused 5"}
+# The callback service gets what time a busy process leaves.
+IDLE_SERVICE = "for task in $(pgrep NFSv4); do chrt --idle --pid 0 $task; done; pgrep NFSv4"
+BUSY = "{ setsid timeout 300 sh -c 'while :; do :; done' > /dev/null 2>&1 < /dev/null & }; echo $!"
+REFUSED_AT_ONCE = "refused 100 NULL at once"
 # How many faults tools/responder/faults_2.py has.
 FAULTS = 13
 # The versions in which a client comes to version 1 over another connection.
@@ -253,6 +257,22 @@ def called_back(cell: Cell) -> None:
             raise progress.Failure("; ".join([*wrong, f"{cell.connects()} connections were made"]))
 
 
+def called_at_once(cell: Cell) -> None:
+    """More Calls of the server than are kept, each within its credits, cost no connection: some are refused (section 7.4.1),
+    since the service gets no time of the processor."""
+    cell.load_modules()
+    with responding(cell, "calls-back-at-once"), cell.mounted(mounting(cell, SMALL)):
+        cell.client(IDLE_SERVICE)
+        busy = cell.client(BUSY).strip()
+        with progress.undoing(lambda: cell.client(f"kill {busy} || true")):
+            deadline = cell.guests.clock.now() + ANSWERED_SECONDS
+            while not (refused := Counter(said(cell))[REFUSED_AT_ONCE]) and cell.guests.clock.now() < deadline:
+                cell.written("some", FEW_SIZES, "--direct")
+        cell.still_works()
+        if not refused or cell.connects() != 1:
+            raise progress.Failure(f"{refused} Calls were refused, {cell.connects()} connections were made")
+
+
 def _falls_back(what: str, behaviour: str, first: list[list[int]], after: int) -> Test:
     return Test(f"a server that {what}", functools.partial(fallen_back, behaviour, first, after), (LOST, BAD, NOT_RESPONDING))
 
@@ -299,3 +319,4 @@ TESTS = [Test("a server that makes no mistake in version 2", functools.partial(h
          _falls_back("answers version 2 with RDMA2_GRANT", "answers-oddly 2", [[2]], 2)]
 # With a session, over which the server may call.
 QUICK_SESSIONS = [Test("a server that calls back in version 2", called_back, (BAD,))]
+SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back at once", called_at_once, (BAD,))]
