@@ -89,7 +89,7 @@ fn layout<'a>(
 ) -> Result<ReplyLayout<'a>> {
     let layout = ReplyLayout::new(CompletionId::default, ctx, offer, payloads, len);
     layout.map_err(|unsent| match unsent {
-        Unsent::Room(_) => EMSGSIZE,
+        Unsent::Refused(_) => EMSGSIZE,
         Unsent::Failed(e) => e,
     })
 }
@@ -270,17 +270,19 @@ mod suite {
         let short = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut payloads, 400);
         let told = matches!(
             short.err(),
-            Some(Unsent::Room(Reason::WriteRoom {
+            Some(Unsent::Refused(Reason::WriteRoom {
                 index: 2,
                 needed: 101
             }))
         );
         claim(told, "the second chunk")?;
-        for (len, expected) in [(501, 501), (500, 0)] {
+        for (len, expected) in [(501, Some(501)), (500, None)] {
             let layout = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut [], len);
             let layout = layout.map_err(|_| EINVAL)?;
             let told = match layout.unsent(EMSGSIZE) {
-                Unsent::Room(Reason::ReplyRoom { needed }) => needed,
+                Unsent::Refused(Reason::ReplyRoom { needed }) => Some(needed),
+                // It has the room.
+                Unsent::Refused(Reason::Chunks) => None,
                 _ => return Err(EINVAL),
             };
             same("Reply chunk", told, expected)?;

@@ -44,7 +44,7 @@ impl SvcMessage<Connection> for Request {
     ) -> Result {
         let (message, ctx) = self;
         match send(connection, message, &ctx, payloads, rqst) {
-            Err(Unsent::Room(reason)) => connection.refuse(Refusal {
+            Err(Unsent::Refused(reason)) => connection.refuse(Refusal {
                 xid: ctx.xid,
                 reason,
             }),

@@ -116,7 +116,7 @@ impl<'a> ReplyLayout<'a> {
             let needed = payload.length as u32;
             must_fit(received, payload.length, &chunk).map_err(|_| {
                 let index = number as u32;
-                Unsent::Room(Reason::WriteRoom { index, needed })
+                Unsent::Refused(Reason::WriteRoom { index, needed })
             })?;
             stream_len = stream_len.saturating_add(payload.offset.saturating_sub(at));
             at = payload.behind(len);
@@ -136,7 +136,7 @@ impl<'a> ReplyLayout<'a> {
         let offered = self.offer.reply_chunk.map_or(0, |chunk| chunk.length());
         let needed = self.stream_len as u32;
         match error {
-            EMSGSIZE if needed > offered => Unsent::Room(Reason::ReplyRoom { needed }),
+            EMSGSIZE if needed > offered => Unsent::Refused(Reason::ReplyRoom { needed }),
             _ => error.into(),
         }
     }

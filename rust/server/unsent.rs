@@ -7,15 +7,15 @@ use kernel::prelude::*;
 
 /// Why a Reply cannot be sent.
 pub(super) enum Unsent {
-    /// The client asked for more than it offered room for (RFC 8166, section 4.5.3).
-    Room(Reason),
+    /// The client is told the reason (RFC 8166, section 4.5.3).
+    Refused(Reason),
     Failed(Error),
 }
 
 impl From<Error> for Unsent {
     fn from(error: Error) -> Self {
         match error {
-            EMSGSIZE => Self::Room(Reason::ReplyRoom { needed: 0 }),
+            EMSGSIZE => Self::Refused(Reason::Chunks),
             _ => Self::Failed(error),
         }
     }
