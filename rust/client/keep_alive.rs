@@ -188,7 +188,7 @@ pub(super) fn send_probe(connection: &Connection) -> Result {
     }
     let sent = send_null(connection, xid, program, version);
     if sent.is_err() {
-        connection.lock().flow.put_unsent_probe(xid);
+        connection.put_back(|flow| flow.put_unsent_probe(xid));
         requester.shared.xprt.space();
     }
     sent

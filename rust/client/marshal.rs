@@ -89,7 +89,7 @@ pub(crate) fn send(connection: &Connection, xprt: &Xprt, rqst: Rqst<'_, Call>) -
     let sent = receives.and_then(|()| send_with_credit(connection, xprt, rqst, &mut credit));
     if let Err(e) = sent {
         if let Some(credit) = credit {
-            connection.lock().flow.put_unsent(credit);
+            connection.put_back(|flow| flow.put_unsent(credit));
         }
         return Err(e);
     }

@@ -148,6 +148,9 @@ fn refused_on_arrival(connection: &Connection, message: Received<'_>, reason: De
 fn malformed(connection: &Connection, message: &Received<'_>, rejected: &Rejected) -> Fate {
     // What its message began with was refused already.
     if rejected.reason == DecodeError::Discarded {
+        if message.has_invalidated() {
+            connection.handler().loss.report(LossReason::BadMessage);
+        }
         return Fate::Done;
     }
     match refuse(connection, message, rejected) {

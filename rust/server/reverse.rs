@@ -99,11 +99,11 @@ fn get_credit(connection: &Connection, message: &RpcRqst) -> Result {
 
 /// Takes back the credit of a Call that was not sent after all.
 fn put_unsent(connection: &Connection, xid: u32) {
-    let mut queue = connection.qp.lock();
-    let flow = &mut queue.flow;
-    if let Some(credit) = flow.credits.of(xid) {
-        flow.put_unsent(credit);
-    }
+    connection.qp.put_back(|flow| {
+        if let Some(credit) = flow.credits.of(xid) {
+            flow.put_unsent(credit);
+        }
+    });
 }
 
 /// Takes back the credit of the Call with this XID, which was answered, with `grant` if that is

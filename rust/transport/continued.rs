@@ -7,6 +7,10 @@ use crate::kapi::ib::{
     DmaBuffer,
     RecvBuf, //
 };
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
+};
 use xdr::v2::FRAGMENT_HEADER;
 
 /// Fragments of one message, without the last: with the usual inline thresholds they carry 64 KiB
@@ -46,3 +50,12 @@ impl Kept {
 
 /// A fragment that is to be sent, with the length of its message.
 pub(super) type Fragment = (DmaBuffer, usize);
+
+/// The messages in front of the last one of an RPC message that is to be sent.
+pub(super) struct Front {
+    pub(super) fragments: KVec<Fragment>,
+    /// The number of bytes of the whole Payload stream.
+    pub(super) payload: u32,
+    /// The time when it began to wait for its turn; zero before.
+    pub(super) since: Jiffies,
+}

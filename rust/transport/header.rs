@@ -10,7 +10,8 @@ use crate::transport::{
         Handler, //
     },
     flow::charge::Charge,
-    send_buffer::SendBuffer, //
+    send_buffer::SendBuffer,
+    work, //
 };
 use core::iter;
 use kernel::prelude::*;
@@ -26,6 +27,7 @@ use xdr::{
     EncodeError,
     Encoder,
     ErrorMessage,
+    FixedHeader,
     Message,
     Offer,
     RdmaError,
@@ -66,14 +68,14 @@ pub(crate) enum Reason {
     Malformed(ErrorMessage),
     /// Its chunks carry arguments that are not eligible (RFC 8267), or the message is none.
     NotEligible,
-    /// Its chunks cannot be served.
+    /// Its chunks cannot be served, or its Reply has more parts than can be posted.
     Chunks,
-    /// Nobody serves it.
+    /// Nobody serves it now.
     NoService,
     /// A Write chunk has no room for its result, which is so long: the first such chunk, by its
     /// number from one on.
     WriteRoom { index: u32, needed: u32 },
-    /// It has no room for its Reply, which is so long; zero if that is not why.
+    /// It has no room for its Reply, which is so long.
     ReplyRoom { needed: u32 },
     /// Its chunks have broken a connection before.
     Poisonous,
@@ -311,6 +313,25 @@ impl<H: Handler> SendBuffer<'_, H> {
         let header = encode(self.bytes()).map_err(|_| EMSGSIZE)?;
         self.begin(charge, header);
         self.bytes().get_mut(header..).ok_or(EMSGSIZE)
+    }
+}
+
+impl work::Message {
+    /// Makes a Reply of version 2 an error: it has no room, of which it needs `needed` bytes
+    /// (section 7.3.5 of the draft). What is written for it goes out in front. Returns its XID.
+    pub(super) fn refuse_room(&mut self, needed: u32) -> u32 {
+        let to = match &mut self.buffer {
+            Some(buffer) => buffer.as_mut_slice(),
+            None => &mut [],
+        };
+        let xid = FixedHeader::peek(to).map_or(0, |header| header.xid);
+        let reason = Reason::ReplyRoom { needed };
+        let refusal = Refusal { xid, reason };
+        // A buffer has room for the header of any error.
+        self.len = v2::encode_error(&refusal.message(Version::Two), to).unwrap_or(0);
+        // Section 6.5: errors invalidate nothing.
+        self.invalidate = None;
+        xid
     }
 }
 

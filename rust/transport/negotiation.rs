@@ -144,6 +144,11 @@ impl<H: Handler> Endpoint<H> {
             version => self.arrive(version, &message),
         };
         let (arrival, grants) = match arrived {
+            // The last message of a Reply may invalidate a key, and no other (section 6.5 of the
+            // draft).
+            Ok(None | Some((Arrival::Taken, _))) if message.has_invalidated() => {
+                return self.handler().broken(self);
+            }
             Ok(Some(arrived)) => arrived,
             Ok(None) => return self.keep(message),
             Err(Broken) => return self.handler().broken(self),

@@ -124,8 +124,8 @@ impl<H: Handler> Sending<'_, H> {
             trace::grant(H::ROLE, || (qp.cqs().1, word, true));
         }
         FixedHeader::set_credits(buffer.as_mut_slice(), word);
-        if let Some(front) = &mut message.fragments {
-            for (fragment, len) in front.iter_mut() {
+        if let Some(front) = &mut message.front {
+            for (fragment, len) in front.fragments.iter_mut() {
                 FixedHeader::set_credits(fragment.as_mut_slice(), word);
                 in_place |= fragment.is_sent_in_place(*len);
             }
@@ -175,8 +175,8 @@ impl<H: Handler> Sending<'_, H> {
                 })
             });
         }
-        if let Some(front) = message.fragments.take() {
-            for (fragment, len) in KBox::into_inner(front) {
+        if let Some(front) = message.front.take() {
+            for (fragment, len) in KBox::into_inner(front).fragments {
                 let owned = Owned::Send { xid: message.xid };
                 chain.send(fragment, len, None, Some(owned));
             }

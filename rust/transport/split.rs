@@ -5,6 +5,7 @@
 
 use crate::transport::{
     continued::{
+        Front,
         MOST_FRAGMENTS,
         MOST_MESSAGES, //
     },
@@ -133,8 +134,12 @@ impl<H: Handler> SendBuffer<'_, H> {
             Role::Responder => GFP_KERNEL,
         };
         let mut fill = || {
-            let front = KVec::with_capacity(more as usize, flags)?;
-            let front = self.message.fragments.insert(KBox::new(front, flags)?);
+            let front = Front {
+                fragments: KVec::with_capacity(more as usize, flags)?,
+                payload: fragments.left(),
+                since: 0,
+            };
+            let front = self.message.front.insert(KBox::new(front, flags)?);
             let mut at = 0;
             for (length, remaining) in fragments.by_ref() {
                 let length = length as usize;
@@ -144,7 +149,7 @@ impl<H: Handler> SendBuffer<'_, H> {
                 copy(at, room.get_mut(..length).ok_or(EMSGSIZE)?)?;
                 at += length;
                 let fragment = fragment.into_fragment(length).ok_or(EINVAL)?;
-                front.push(fragment, flags)?;
+                front.fragments.push(fragment, flags)?;
             }
             let left = fragments.left() as usize;
             copy(at, self.room().get_mut(..left).ok_or(EMSGSIZE)?)?;

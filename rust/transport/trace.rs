@@ -163,6 +163,14 @@ pub(super) fn waiting(role: Role, what: Waiting, state: impl FnOnce() -> (Comple
     }
 }
 
+/// Reports that a Reply has become an error.
+pub(super) fn refused(role: Role, xid: u32) {
+    match role {
+        Role::Requester => (),
+        Role::Responder => trace::svcrdma_err_chunk(|| xid),
+    }
+}
+
 /// Reports that there is no region.
 pub(super) fn not_made(error: &Error) {
     // With this error the connection is ending, and no region was asked for.

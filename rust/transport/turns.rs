@@ -16,18 +16,31 @@ use crate::{
             Reading,
             RwCtx, //
         },
+        sys::time::{
+            jiffies,
+            HZ, //
+        },
         trace::CompletionId, //
     },
     transport::{
-        continued::MOST_MESSAGES,
+        continued::{
+            Fragment,
+            Front,
+            MOST_MESSAGES, //
+        },
         endpoint::{
             Endpoint,
             Handler,
             Sending,
             WcError, //
         },
+        flow::{
+            charge::Charge,
+            Flow, //
+        },
         plan::UNSIGNALED_RUN,
         provided::Withdrawal,
+        send_queue::SendQueue,
         trace::{
             self,
             Waiting, //
@@ -39,7 +52,10 @@ use crate::{
         },
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
+};
 use xdr::Role;
 
 /// Work that is posted at once, when it is its turn. What is left in it was not posted.
@@ -87,6 +103,9 @@ impl<H: Handler> Post<H> for Message {
     }
 
     fn take(&mut self) -> Work<H::Cookie> {
+        if let Some(front) = &mut self.front {
+            front.since = jiffies();
+        }
         Work::Message(core::mem::take(self))
     }
 }
@@ -159,6 +178,11 @@ impl<C> Work<C> {
     }
 }
 
+/// The time for which a Reply waits for credits at most, if a message of the peer comes then: a
+/// good receiver gives new ones before half of the old ones are used (section 4.2.1.1 of the
+/// draft).
+const PATIENCE: Jiffies = 2 * HZ;
+
 /// The outcome of a request to post.
 enum Turn {
     /// It is posted.
@@ -167,6 +191,29 @@ enum Turn {
     Waits,
     /// The device refused it, or part of it: the connection is to be dropped.
     Failed,
+}
+
+impl<C> SendQueue<C> {
+    /// Makes an error of a Reply that has waited too long, and lacks the credits of all its
+    /// messages: the peer may take fewer than it did. Returns its XID, and the buffers that are not
+    /// needed then. None if there is no such Reply.
+    fn refuse_overdue(&mut self) -> Option<(u32, KVec<Fragment>)> {
+        let (flow, now) = (&self.flow, jiffies());
+        self.pending.iter_mut().find_map(|work| {
+            let Work::Message(reply) = work else {
+                return None;
+            };
+            let (sends, charge) = (reply.sends() as u32, reply.charge?);
+            let front = reply.front.take_if(|front| {
+                let overdue = now.wrapping_sub(front.since) >= PATIENCE;
+                overdue && charge == Charge::AtPost && !flow.may_post(charge, sends)
+            });
+            let Front {
+                fragments, payload, ..
+            } = KBox::into_inner(front?);
+            Some((reply.refuse_room(payload), fragments))
+        })
+    }
 }
 
 impl<H: Handler> Sending<'_, H> {
@@ -251,11 +298,19 @@ impl<H: Handler> Sending<'_, H> {
         Ok(Turn::Waits)
     }
 
-    /// Posts waiting work in turn, as far as there is room. Returns whether some waited and none is
-    /// left. After an error the connection is to be dropped; what is left of the work that comes
-    /// with it was not posted.
+    /// Posts waiting work in turn, as far as there is room and credits. Returns whether some waited
+    /// and none is left. After an error the connection is to be dropped; what is left of the work
+    /// that comes with it was not posted.
     fn post_pending(&mut self) -> Result<bool, Work<H::Cookie>> {
-        let waited = self.has_pending();
+        if !self.has_pending() {
+            return Ok(false);
+        }
+        while let Some((xid, fragments)) = self.refuse_overdue() {
+            for (buffer, _) in fragments {
+                self.put_buffer(buffer);
+            }
+            trace::refused(H::ROLE, xid);
+        }
         while self.ring().is_open() {
             let Some(mut work) = self.take_next() else {
                 break;
@@ -267,16 +322,20 @@ impl<H: Handler> Sending<'_, H> {
                 return Err(work);
             }
         }
-        Ok(waited && !self.has_pending())
+        Ok(!self.has_pending())
     }
 
     /// Takes the work whose turn it is, if there is room for it.
     fn take_next(&mut self) -> Option<Work<H::Cookie>> {
+        self.next_place()
+            .and_then(|place| self.pending.remove(place))
+    }
+
+    /// Returns the place of that work.
+    fn next_place(&self) -> Option<usize> {
         let place = self.first_ready()?;
-        if !self.has_room(self.pending.get(place)?.as_post::<H>().requests()) {
-            return None;
-        }
-        self.pending.remove(place)
+        let requests = self.pending.get(place)?.as_post::<H>().requests();
+        self.has_room(requests).then_some(place)
     }
 
     /// Traces that the work with this number was not posted.
@@ -335,6 +394,18 @@ impl<H: Handler> Endpoint<H> {
         self.lock().make_room();
     }
 
+    /// Takes back credits of what is not sent after all, for which other work may wait. Not with
+    /// the lock of an RPC held.
+    #[cold]
+    pub(crate) fn put_back(&self, put: impl FnOnce(&mut Flow)) {
+        let mut queue = self.lock();
+        put(&mut queue.flow);
+        // Nobody is told of room that there was before.
+        if queue.next_place().is_some() {
+            queue.make_room();
+        }
+    }
+
     /// Reports that work could not be posted: the connection is lost.
     #[cold]
     pub(super) fn post_failed(&self) {
@@ -374,9 +445,9 @@ impl<H: Handler> Endpoint<H> {
         }
         // Outside the lock.
         drop(message.writes);
-        let fragments = message.fragments.into_iter().flat_map(KBox::into_inner);
-        let fragments = fragments.map(|(buffer, _)| buffer);
-        for buffer in Iterator::chain(fragments, message.buffer) {
+        let front = message.front.map(|front| KBox::into_inner(front).fragments);
+        let front = front.into_iter().flatten().map(|(buffer, _)| buffer);
+        for buffer in Iterator::chain(front, message.buffer) {
             self.lock().put_buffer(buffer);
         }
     }

@@ -12,7 +12,7 @@ use crate::{
         trace::TaskId, //
     },
     transport::{
-        continued::Fragment,
+        continued::Front,
         flow::charge::Charge,
         provided::{
             Provided,
@@ -88,7 +88,7 @@ pub(super) struct Message {
     pub(super) len: usize,
     /// The messages in front of it that have the front of its Payload stream. In a box, since few
     /// messages have any.
-    pub(super) fragments: Option<KBox<KVec<Fragment>>>,
+    pub(super) front: Option<KBox<Front>>,
     /// How it uses credits; none only before its header is written.
     pub(super) charge: Option<Charge>,
     /// The task that it is for, in trace events.
@@ -118,7 +118,8 @@ impl Message {
     /// Returns the number of its Sends.
     #[inline]
     pub(super) fn sends(&self) -> usize {
-        self.fragments.as_ref().map_or(0, |front| front.len()) + 1
+        let front = self.front.as_ref();
+        front.map_or(0, |front| front.fragments.len()) + 1
     }
 
     /// Returns the number of its RDMA Writes.

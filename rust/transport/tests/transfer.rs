@@ -53,6 +53,7 @@ use xdr::{
     Segment, //
 };
 
+mod credits;
 mod fixture;
 mod provided;
 mod waits;

@@ -6,6 +6,11 @@ use crate::{
     kapi::ib::Received,
     transport::{
         endpoint::Arrival,
+        flow::{
+            credits::Credits,
+            grant::Grant,
+            Flow, //
+        },
         tests::{
             flow,
             transfer::*,
@@ -56,6 +61,8 @@ pub(super) struct Told {
     pub(super) lost: KVec<Option<u32>>,
     pub(super) sq_full: u32,
     pub(super) space: u32,
+    /// How often the peer has broken the protocol.
+    pub(super) broken: u32,
 }
 
 /// Keeps all messages.
@@ -81,7 +88,9 @@ impl Handler for Keeper {
         &NOTHING
     }
 
-    fn broken(&self, _: &Endpoint<Self>) {}
+    fn broken(&self, _: &Endpoint<Self>) {
+        self.told.lock().broken += 1;
+    }
 
     fn received(&self, _: &Endpoint<Self>, message: Received<'_>, arrival: Arrival) {
         let Arrival::Message = arrival else {
@@ -131,6 +140,15 @@ pub(super) const PAGES: usize = 4;
 
 impl Bench {
     pub(super) fn new() -> Result<Self> {
+        Self::with(flow)
+    }
+
+    /// One that speaks the version that the first message says.
+    pub(super) fn of_any_version() -> Result<Self> {
+        Self::with(|| Flow::new(Credits::new(0, 8, false)?, Grant::new(8), Some(&NOTHING)))
+    }
+
+    fn with(flow: impl Fn() -> Result<Flow>) -> Result<Self> {
         let balance = Balance::begin();
         let device = Device::new()?;
         let told = Told {
@@ -141,6 +159,7 @@ impl Bench {
             lost: KVec::new(),
             sq_full: 0,
             space: 0,
+            broken: 0,
         };
         let id = device.id(Arc::new(Silent, GFP_KERNEL)?)?;
         let keeper = pin_init!(Keeper { told <- new_spinlock!(told, "rpcrdma_test_told") });
