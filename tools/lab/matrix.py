@@ -15,7 +15,7 @@ from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from mounts import Worker, Outcome, Plan
 from results import Results
-from tests import mount as mount_tests, reports
+from tests import loading, mount as mount_tests, reports
 
 TABLE = repository.BUILD / "matrix.txt"
 # Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
@@ -25,7 +25,7 @@ CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"
 # out otherwise if architectures did not agree. Nothing that breaks connections, which the stock kernel cannot.
 ARM64 = {(SERVER.name, CLIENT.name): (("rxe", "4.2"), ("rxe", "3"), ("siw", "4.2")),
          (CLIENT.name,): (("rxe", "4.2"),), (SERVER.name,): (("rxe", "4.2"),)}
-OF_ARM64 = (mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.TRACED, mount_tests.DESCRIBED)
+OF_ARM64 = (mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.TRACED, loading.DESCRIBED)
 
 
 def run() -> int:

@@ -304,9 +304,9 @@ def own_address_moves(cell: Cell) -> None:
 
 # For every check.
 QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), Test("errors of mount", refused),
-         Test("client's tunables", tunables), Test("another address by sysfs", sent_elsewhere, (LOST,))]
+         Test("client's tunables", tunables)]
 MANY_CONNECTIONS = Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,))
-TESTS = [*QUICK, MANY_CONNECTIONS,
+TESTS = [*QUICK, MANY_CONNECTIONS, Test("another address by sysfs", sent_elsewhere, (LOST,)),
          Test("client in a network namespace", in_namespace, (LOST, MOVED)),
          Test("transports taken out by sysfs", taken_out, (LOST,)), Test("a referral", referred, (MOVED,)),
          Test("client's link down and up", link_down, (*CANCELS, LINK, NOT_RESPONDING))]

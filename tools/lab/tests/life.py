@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import progress
 from guests.cell import GONE, LOOK_SECONDS, Cell, Test
 from judges.messages import Expected
-from tests import mount as mount_tests, pull
+from tests import loading, mount as mount_tests, pull
 from totals import TOTALS, Kind
 
 # For one connection.
@@ -73,7 +73,7 @@ class Amounts:
 # For `make soak`, `make life`, and every check, which has what takes long only once.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
 SOME = Amounts(connections=100, restarts=20, removals=2, crowd=100)
-CHECK = Amounts(connections=100, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=100)
+CHECK = Amounts(connections=50, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=50)
 
 
 def tests(amounts: Amounts, device: str) -> list[Test]:
@@ -225,7 +225,7 @@ def nothing_left(cell: Cell) -> None:
         pages = machine.must(look, 120)
         if pages.strip():
             raise progress.Failure(f"pages are left at the {machine.role.name}:\n{pages}")
-    mount_tests.removed(cell)
+    loading.removed(cell)
 
 
 def await_connection(cell: Cell) -> None:
