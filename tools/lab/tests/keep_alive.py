@@ -32,14 +32,15 @@ LOSES_IDLE_CONNECTION = LOSES_CONNECTION.replace("seq 100", "seq 200")
 # A ring of its own, for messages that came, what the client sends that is nobody's task, and ends of connections.
 TRACE = "/sys/kernel/tracing/instances/keep-alive"
 FILTERS = {"wc_receive": "status == 0", "post_send": "task_id == 0 && client_id == 0xffffffff", "disconnect": "0",
-           "done": "0"}
+           "done": "0", "grant": "sent == 1"}
 BEGIN = (f"rmdir {TRACE} 2> /dev/null; mkdir {TRACE} && cd {TRACE}/events/rpcrdma && " +
          " && ".join(f"echo '{text}' > xprtrdma_{name}/filter && echo 1 > xprtrdma_{name}/enable"
                      for name, text in FILTERS.items()))
-# Of many messages in a row the last one is enough. What was sent to say that a Reply was pulled is no question; the event
-# that tells so follows.
+# Of many messages in a row the last one is enough. What was sent to say that a Reply was pulled is no question, and a GRANT
+# is none; the event that tells so follows, and of a GRANT comes before.
 TELL = (f"sed -n 's/.* \\([0-9]*\\.[0-9]*\\): xprtrdma_\\([a-z_]*\\): .*/\\1 \\2/p' {TRACE}/trace | "
         "awk '$2 == \"wc_receive\" {heard++; last = $1; next} $2 == \"done\" {held = \"\"; next} "
+        "$2 == \"grant\" {granted = 1; next} $2 == \"post_send\" && granted {granted = 0; next} "
         "held {print held; held = \"\"} heard {held = $2 \" \" $1 - last \" \" heard} "
         "END {if (held) print held; print \"end\", 0, heard + 0}'")
 
