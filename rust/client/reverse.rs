@@ -14,7 +14,10 @@ use crate::{
             ReverseCalls,
             WaitingCall, //
         },
-        settle::refuse, //
+        settle::{
+            refuse,
+            send_error, //
+        },
     },
     kapi::{
         sunrpc::RpcRqst,
@@ -83,12 +86,7 @@ pub(super) fn called(
 #[cold]
 fn turn_down(requester: &Requester, connection: &Connection, xid: u32) {
     let reason = Reason::NoService;
-    let buffer = connection.send_buffer(Purpose::Queued);
-    let answered = buffer.and_then(|mut buffer| {
-        buffer.refuse(&Refusal { xid, reason })?;
-        buffer.send(0)
-    });
-    if answered.is_err() {
+    if send_error(connection, Purpose::Queued, &Refusal { xid, reason }).is_err() {
         requester.loss.report(LossReason::NotPosted);
     }
 }

@@ -23,6 +23,7 @@ use crate::{
         send_buffer::Purpose, //
     },
 };
+use kernel::prelude::*;
 
 /// Notes the server's grant, from a well-formed Reply (RFC 8166, section 3.3.1), and the credit
 /// that comes back with the Reply.
@@ -105,13 +106,14 @@ pub(super) fn unmatched(
 /// Sends an error message. Without a free buffer the connection ends instead: an end that cannot
 /// answer must close it (RFC 8166, section 4.5.4), and the peer is at fault anyway.
 pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {
-    let sent = connection
-        .send_buffer(Purpose::Pooled)
-        .is_ok_and(|mut buffer| {
-            let refused = buffer.refuse(refusal);
-            refused.is_ok() && buffer.send(0).is_ok()
-        });
-    if !sent {
+    if send_error(connection, Purpose::Pooled, refusal).is_err() {
         requester.loss.report(LossReason::BadMessage);
     }
+}
+
+/// Sends an error message, in a buffer for that purpose.
+pub(super) fn send_error(connection: &Connection, purpose: Purpose, refusal: &Refusal) -> Result {
+    let mut buffer = connection.send_buffer(purpose)?;
+    buffer.refuse(refusal)?;
+    buffer.send(0)
 }
