@@ -199,6 +199,10 @@ impl<C> SendQueue<C> {
     /// needed then. None if there is no such Reply.
     fn refuse_overdue(&mut self) -> Option<(u32, KVec<Fragment>)> {
         let (flow, now) = (&self.flow, jiffies());
+        // Version 1 has no such Reply, and may have much that waits for room.
+        if !flow.counts_messages() {
+            return None;
+        }
         self.pending.iter_mut().find_map(|work| {
             let Work::Message(reply) = work else {
                 return None;
