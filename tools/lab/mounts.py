@@ -210,7 +210,8 @@ def cells() -> list[Worker]:
         Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.QUICK_SESSIONS),
         Plan("rxe", "4.0", OURS, OURS, [responder.REFUSING_ACLS, provider.NOTHING])])
     server = Worker(server_debugged(), [
-        Plan("siw", "3", OURS, OURS, mount_tests.checked(mount_tests.FULL["3"], *mount_tests.ASIDE)),
+        Plan("siw", "3", OURS, OURS, mount_tests.checked(mount_tests.FULL["3"], *mount_tests.ASIDE, mount_tests.STATISTICS,
+                                                         mount_tests.DISCONNECTED)),
         Plan("siw", None, OURS, OURS, [requester.FORGING]),
         Plan("siw", "4.2", OURS, OURS, mount_tests.SECOND_SHORT["4.2"], protocol=2),
         *with_in_tree("siw", OURS, IN_TREE, "3", "4.2"),

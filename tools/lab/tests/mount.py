@@ -538,11 +538,11 @@ def checked(tests: list[Test], *others: Test) -> list[Test]:
 # In one cell of a check: what is about the module more than about messages, and what takes long and is much the same
 # anywhere.
 ASIDE = [loading.LOADED, NAMESPACE, OVER_IPV6, NAMED, TOLD, loading.DESCRIBED, TUNABLES, LISTENERS, REMOUNTED, LAZY,
-         pull_tests.PULLED, TRACED, TRACED_CLIENT, STATISTICS, DISCONNECTED, callback_tests.COPYING]
+         pull_tests.PULLED, TRACED, TRACED_CLIENT, callback_tests.COPYING]
 # In `make matrix` and `make soak` alone, or in a check elsewhere: in MAPPING, with a NFS 4.0 that has the longer ACL, in
 # the client's life.
 ELSEWHERE = [LAZY, pull_tests.PULLED, GUESSED, DISCONNECTED, callback_tests.COPYING]
-SECOND_CHECK = {"4.2": checked(SECOND["4.2"], *(test for test in ASIDE if test not in (STATISTICS, DISCONNECTED))),
+SECOND_CHECK = {"4.2": checked(SECOND["4.2"], *ASIDE),
                 "3": [SMALL, QUICKER[PAYLOADS[1]], UNALIGNED, loading.REMOVED]}
 SECOND_SHORT = {"4.2": [SMALL, CALLBACKS, UNALIGNED, FORMS_2]}
 # Where the counts of messages begin near their end.
