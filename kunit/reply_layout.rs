@@ -276,19 +276,20 @@ mod suite {
             }))
         );
         claim(told, "the second chunk")?;
-        for (len, expected) in [(501, Some(501)), (500, None)] {
+        let cases = [(501, 24, Some(501)), (500, 24, None), (501, 23, None)];
+        for (len, room, expected) in cases {
             let layout = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut [], len);
             let layout = layout.map_err(|_| EINVAL)?;
-            let told = match layout.unsent(EMSGSIZE) {
+            let told = match layout.unsent(room, EMSGSIZE) {
                 Unsent::Refused(Reason::ReplyRoom { needed }) => Some(needed),
-                // It has the room.
+                // It has the room, or no use for more.
                 Unsent::Refused(Reason::Chunks) => None,
                 _ => return Err(EINVAL),
             };
             same("Reply chunk", told, expected)?;
         }
         let other = ReplyLayout::new(CompletionId::default, &ctx, &offer, &mut [], 501);
-        let other = other.map_err(|_| EINVAL)?.unsent(ENOMEM);
+        let other = other.map_err(|_| EINVAL)?.unsent(24, ENOMEM);
         claim(matches!(other, Unsent::Failed(ENOMEM)), "another error")
     }
 

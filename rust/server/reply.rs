@@ -95,7 +95,10 @@ fn prepare<'c>(
     let (received, len) = (|| message.into(), rqst.result().len());
     let layout = ReplyLayout::new(received, ctx, &offer, payloads, len)?;
     let prepared = layout.prepare(connection, buffer, received, rqst);
-    prepared.map_err(|e| layout.unsent(e))
+    prepared.map_err(|e| {
+        let used = connection.qp.returned_size(&offer);
+        layout.unsent(connection.longest_inline(true).saturating_sub(used), e)
+    })
 }
 
 /// Returns the payloads of the result that may be placed in Write chunks.

@@ -56,6 +56,9 @@ use xdr::{
     WriteChunk, //
 };
 
+/// Bytes of a Reply chunk in a header: a word that it is there, its count, and one segment.
+const LEAST_REPLY_CHUNK: usize = 24;
+
 /// Checks that a chunk of the Call, received as `id`, has room for `len` bytes. `EMSGSIZE` if not.
 fn must_fit(id: impl Fn() -> CompletionId, len: usize, chunk: &WriteChunk<'_>) -> Result {
     let missing = len.saturating_sub(chunk.length() as usize);
@@ -113,11 +116,9 @@ impl<'a> ReplyLayout<'a> {
                 return Err(EINVAL.into());
             }
             end = last;
-            let needed = payload.length as u32;
-            must_fit(received, payload.length, &chunk).map_err(|_| {
-                let index = number as u32;
-                Unsent::Refused(Reason::WriteRoom { index, needed })
-            })?;
+            let (index, needed) = (number as u32, payload.length as u32);
+            must_fit(received, payload.length, &chunk)
+                .map_err(|_| Unsent::Refused(Reason::WriteRoom { index, needed }))?;
             stream_len = stream_len.saturating_add(payload.offset.saturating_sub(at));
             at = payload.behind(len);
         }
@@ -130,13 +131,15 @@ impl<'a> ReplyLayout<'a> {
         })
     }
 
-    /// Returns why a Reply is not sent that [`Self::prepare`] has failed to make.
+    /// Returns why a Reply is not sent that [`Self::prepare`] has failed to make. A longer Reply
+    /// chunk helps only if `room` bytes of the header are enough for one.
     #[cold]
-    pub(super) fn unsent(&self, error: Error) -> Unsent {
+    pub(super) fn unsent(&self, room: usize, error: Error) -> Unsent {
         let offered = self.offer.reply_chunk.map_or(0, |chunk| chunk.length());
         let needed = self.stream_len as u32;
+        let helps = needed > offered && room >= LEAST_REPLY_CHUNK;
         match error {
-            EMSGSIZE if needed > offered => Unsent::Refused(Reason::ReplyRoom { needed }),
+            EMSGSIZE if helps => Unsent::Refused(Reason::ReplyRoom { needed }),
             _ => error.into(),
         }
     }
@@ -213,8 +216,7 @@ impl<'a> ReplyLayout<'a> {
             None
         } else {
             let chunk = self.offer.reply_chunk.filter(|_| size <= longest);
-            let fits = |chunk: &WriteChunk<'_>| self.stream_len <= chunk.length() as usize;
-            if !chunk.as_ref().is_some_and(fits) {
+            if chunk.is_none_or(|chunk| self.stream_len > chunk.length() as usize) {
                 if let Some(pulls) = connection.pulls() {
                     self.provided(connection, pulls, buffer, rqst)?;
                     return Ok(0);
@@ -271,10 +273,7 @@ impl<'a> ReplyLayout<'a> {
             to = rest;
             result.copy_to(offset + skipped, part)
         })?;
-        match to {
-            [] => Ok(()),
-            _ => Err(EMSGSIZE),
-        }
+        to.is_empty().then_some(()).ok_or(EMSGSIZE)
     }
 
     /// Copies the Payload stream behind the header.

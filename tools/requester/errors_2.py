@@ -7,7 +7,7 @@ import protocol
 import rpc
 from bench import Bench
 from case import Case
-from connection_2 import SIZE, Connection2, external, inline, middle, null, read_list, segments, write_list
+from connection_2 import PROPERTIES, SIZE, Connection2, external, inline, middle, null, read_list, segments, write_list
 from header import Segment, words
 from message import Message, Prefix
 from read_chunks import data, written
@@ -15,6 +15,8 @@ from write_chunks import chunk, read
 
 # What the server has room for: Read chunks, and Write chunks; segments of one, and of all Read or all Write chunks.
 CHUNKS, SEGMENTS, LIST_SEGMENTS = 16, 64, 128
+# What a Receive of a client has room for, at least.
+LEAST_SIZE = 1024
 # A Reply that is in more messages than any may be (interpretation 21).
 TOO_LONG = 10 * SIZE
 
@@ -229,7 +231,19 @@ def no_room(bench: Bench) -> None:
     one.close()
 
 
+def no_header(bench: Bench) -> None:
+    """Write chunks that a Reply cannot return, since its header would be longer than the client's Receives: a longer Reply
+    chunk would not help (interpretation 23)."""
+    one, xid = Connection2(bench, PROPERTIES | {protocol.RBSIZ: LEAST_SIZE}), bench.xid()
+    full = chunk(bench, *[10] * SEGMENTS)
+    for writes in (write_list(full, full), write_list(full[1:])):
+        for reply in (None, {"rdma_target": segments(chunk(bench, 4))}):
+            one.must_refuse(inline(xid, null(xid), rdma_provisional_writes=writes, rdma_provisional_reply=reply),
+                            "Write chunks that fit into no Reply", protocol.SYSTEM)
+    one.close()
+
+
 CASES = [Case("header types", header_types), Case("what is not answered", not_answered), Case("headers cut off", cut_off),
          Case("bad lists", bad_lists), Case("bad chunks", bad_chunks), Case("bad RPC messages", bad_payload),
          Case("arguments that may not be reduced", not_eligible), Case("too many chunks and segments", too_many),
-         Case("no room for results", no_room)]
+         Case("no room for results", no_room), Case("no room for the header of a Reply", no_header)]
