@@ -1,6 +1,7 @@
 """Test machines for rpcrdma.ko. The Makefile's targets are the usual way in; see `make help`."""
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -95,16 +96,22 @@ def check() -> int:
     roots.tool_root()
     kernels.debug()
     results = Results()
-    for name, part in (("host", host.check), ("kunit", kunits.check), ("mount", mounts.check)):
-        try:
-            part(results)
-        except progress.Failure as failure:
-            failure.tell_log()
-            results.fail(f"{name}: could not run", failure.what)
-        except OSError as error:
-            results.fail(f"{name}: could not run", str(error))
+    _part("host", host.check, results)
+    # Fuzzing has the processor that the guest leaves.
+    results.side_by_side(functools.partial(_part, "kunit", kunits.check), "fuzz", functools.partial(_part, "fuzz", host.fuzz))
+    _part("mount", mounts.check, results)
     progress.line(f"all tests took {progress.duration(time.monotonic() - began)}")
     return results.finish()
+
+
+def _part(name: str, check: Callable[[Results], None], results: Results) -> None:
+    try:
+        check(results)
+    except progress.Failure as failure:
+        failure.tell_log()
+        results.fail(f"{name}: could not run", failure.what)
+    except OSError as error:
+        results.fail(f"{name}: could not run", str(error))
 
 
 def build_module(options: argparse.Namespace) -> int:

@@ -5,9 +5,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cache
@@ -22,7 +20,7 @@ from results import Results
 from series import patches
 
 # A target; `xdr/fuzz/run.sh` goes on for longer.
-FUZZ_SECONDS = 20
+FUZZ_SECONDS = 10
 LAB = repository.ROOT / "tools/lab"
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
@@ -60,26 +58,15 @@ def run() -> int:
     """All of them, and the last line."""
     results = Results()
     check(results)
+    fuzz(results)
     return results.finish()
 
 
 def check(results: Results) -> None:
-    """Cheap tests first; then two columns side by side, which take about as long, since rustc has one thread for most of a
-    crate."""
+    """All but fuzzing. Cheap tests first; then two columns side by side, which take about as long, since rustc has one thread
+    for most of a crate."""
     _look(results)
-    beside = Results()
-
-    def run_beside() -> None:
-        progress.speak_as("beside")
-        _second(beside)
-
-    # An interrupted run does not wait for it.
-    thread = threading.Thread(target=run_beside, daemon=True)
-    thread.start()
-    _first(results)
-    thread.join()
-    results.include(beside)
-    _fuzz(results)
+    results.side_by_side(_first, "beside", _second)
 
 
 def _look(results: Results) -> None:
@@ -289,23 +276,11 @@ def _bench(name: str, command: str, *arguments: str) -> None:
     _tool(name, ["cargo", command, "--locked", *arguments], bench_tools.SOURCE, bench_tools.TARGET)
 
 
-def _fuzz(results: Results) -> None:
-    """Each target from its corpus, two at a time."""
+def fuzz(results: Results) -> None:
+    """Each target from its corpus, one at a time, as there may be a guest beside them."""
     targets = roots.tool_root().output(["./run.sh", "--list"], FUZZ).split()
     if not targets:
         results.fail("host: fuzz targets", "there is none")
-
-    def one(target: str) -> progress.Failure | None:
-        try:
-            _tool(f"fuzz-{target}", ["./run.sh", target, str(FUZZ_SECONDS)], FUZZ)
-        except progress.Failure as failure:
-            return failure
-        return None
-
-    def outcome(failure: progress.Failure | None) -> None:
-        if failure is not None:
-            raise failure
-
-    with ThreadPoolExecutor(max_workers=kernels.JOBS) as pool:
-        for target, failure in zip(targets, pool.map(one, targets)):
-            results.test(f"host: fuzz target {target}", functools.partial(outcome, failure))
+    for target in targets:
+        argv = ["./run.sh", target, str(FUZZ_SECONDS)]
+        results.test(f"host: fuzz target {target}", functools.partial(_tool, f"fuzz-{target}", argv, FUZZ))

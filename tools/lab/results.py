@@ -1,5 +1,6 @@
 """Counting tests: what passed, what failed and why, and the last line."""
 
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -26,6 +27,26 @@ class Results:
         """Count what was found elsewhere, and said there."""
         self.passed += others.passed
         self._failed += others._failed
+
+    def side_by_side(self, first: Callable[["Results"], None], name: str, second: Callable[["Results"], None]) -> None:
+        """Count what comes out of two parts, of which the second speaks under this name."""
+        beside, mistakes = Results(), list[BaseException]()
+
+        def run_beside() -> None:
+            progress.speak_as(name)
+            try:
+                second(beside)
+            except BaseException as mistake:  # noqa: BLE001
+                mistakes.append(mistake)
+
+        # An interrupted run does not wait for it.
+        thread = threading.Thread(target=run_beside, daemon=True)
+        thread.start()
+        first(self)
+        thread.join()
+        self.include(beside)
+        if mistakes:
+            raise mistakes[0]
 
     def ok(self, name: str, note: str = "") -> None:
         self.passed += 1
