@@ -16,8 +16,9 @@ from pathlib import Path
 import progress
 import repository
 from bench.counting import Counting
-from guests import image, kernels, roots
+from guests import image, kernels, roots, tsc
 from guests.agent import ASK_SECONDS, Agent, Result
+from guests.arch import AMD64
 from guests.clock import Clock, waits_of_child
 from guests.kernels import Kernel
 
@@ -266,6 +267,8 @@ class Machine:
         else:
             processor = arch.processor
             arguments += arch.arguments
+            if arch == AMD64 and not (self.counting and self.counting.exact):
+                arguments.append(tsc.argument())
         # The host keeps what was written; that it has not reached the host's own disk is no matter.
         disk = ["-drive", f"if=none,id=own,format=raw,cache=unsafe,file.locking=off,file={self._disk}",
                 "-device", "virtio-blk-pci,drive=own"] if build.disk else []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cache
 import progress
-from guests import accel, kernels, pair, roots, secure_boot
+from guests import accel, kernels, pair, roots, secure_boot, tsc
 from guests.agent import Agent, Result
 from guests.arch import AMD64
 from guests.clock import Clock, waits_of_child
@@ -20,7 +20,7 @@ from guests.monitor import Monitor
 PACKAGES = ("systemd-sysv udev dbus initramfs-tools kmod qemu-guest-agent iproute2 netbase nfs-common nfs-kernel-server rdma-core "
             "apt-utils python3 openssh-client").split()
 DISK, DISK_MEGABYTES = "disk.img", 8000
-ARGUMENTS = " ".join(["root=/dev/vda", "rw", f"console={AMD64.console}", *AMD64.arguments])
+ARGUMENTS = ["root=/dev/vda", "rw", f"console={AMD64.console}"]
 BOOT_SECONDS, OFF_SECONDS = 600, 300
 # The directory of the host is there, and all else that is started; whatever failed.
 STARTED = "test -e /lab/here && { systemctl is-system-running --wait > /dev/null || systemctl is-system-running | grep -q degraded; }"
@@ -221,16 +221,17 @@ class System:
                 "-accel", way, "-cpu", processor, "-smp", "2", "-m", "2G",
                 "-chardev", "file,id=console,path=console", "-serial", "chardev:console",
                 "-drive", f"if=none,id=disk,format=raw,cache=unsafe,file.locking=off,file={DISK}",
-                "-device", "virtio-blk-pci,drive=disk", *self._firmware(), "-device", "virtio-rng-pci",
+                "-device", "virtio-blk-pci,drive=disk", *self._firmware(way), "-device", "virtio-rng-pci",
                 "-fsdev", "local,id=lab,security_model=none,path=share", "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
                 "-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=agent",
                 "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
                 # Its kernel says there what a dump is read by.
                 "-device", "vmcoreinfo", "-chardev", "socket,id=monitor,server=on,wait=off,path=monitor", "-qmp", "chardev:monitor"]
 
-    def _firmware(self) -> list[str]:
+    def _firmware(self, way: str) -> list[str]:
         """What starts the kernel."""
+        arguments = " ".join([*ARGUMENTS, *([] if way == "kvm" else [*AMD64.arguments, tsc.argument()])])
         kernel, initrd = (self._boot / f"{name}-{self.kernel}" for name in ("vmlinuz", "initrd.img"))
         if self._trusted is not None:
-            return secure_boot.machine(self.directory, self._trusted, kernel, initrd, ARGUMENTS)
-        return ["-M", AMD64.machine, "-kernel", str(kernel), "-initrd", str(initrd), "-append", ARGUMENTS]
+            return secure_boot.machine(self.directory, self._trusted, kernel, initrd, arguments)
+        return ["-M", AMD64.machine, "-kernel", str(kernel), "-initrd", str(initrd), "-append", arguments]

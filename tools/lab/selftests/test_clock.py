@@ -7,8 +7,15 @@ import unittest
 import unittest.mock
 
 import progress
-from guests import clock, pair
+from guests import clock, pair, tsc
 from guests.machine import CLIENT, SERVER
+
+
+class Rate(unittest.TestCase):
+    def test_it_is_measured_to_be_the_same_each_time(self) -> None:
+        found = [tsc.kilohertz.__wrapped__() for _ in range(3)]
+        self.assertLess(max(found) / min(found), 1.0001)
+        self.assertGreater(min(found), 100_000)
 
 
 class Had(unittest.TestCase):
