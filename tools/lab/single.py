@@ -4,12 +4,14 @@ the variables choose it."""
 import mounts
 import settings
 from guests import arch, devices, kernels, module
+from guests.cell import Test
+from guests.kernels import Kernel
 from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
 from results import Results
-from tests import (client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, memory as memory_tests, provider,
-                   requester, responder, responder_2, storm as storm_tests)
+from tests import (client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, memory as memory_tests, mount as mount_tests,
+                   provider, requester, responder, responder_2, storm as storm_tests)
 from totals import TOTALS
 
 
@@ -23,7 +25,7 @@ def run_requester() -> int:
     client = End(stock, module.build(stock), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     tests = requester.tests(kernel) + requester.long_tests() + ([requester.FORGING] if devices.named(device).kind == "siw" else [])
-    plan = Plan(device, None, whose, OURS, tests, quiet=whose == OURS)
+    plan = Plan(device, None, whose, OURS, tests + _leaks(kernel, whose), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
 
 
@@ -41,7 +43,8 @@ def run_responder() -> int:
         plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
-                 Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]
+                 Plan(device, responder.SESSION_VERSION, OURS, OURS,
+                      responder.SESSIONS + dropped_calls.SESSIONS + _leaks(kernel, whose))]
     return _run(Setup("responder", server, client), *plans)
 
 
@@ -67,6 +70,11 @@ def run_storm() -> int:
     device = settings.choice("DEVICE", devices.NAMES)
     tests = storm_tests.tests(60 * mounts.soak_minutes())
     return _run_counting(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
+
+
+def _leaks(kernel: Kernel, whose: str) -> list[Test]:
+    """A look for them, where that kernel can and the module is ours."""
+    return [mount_tests.NO_LEAK] if whose == OURS and kernel.flavour in kernels.OWN else []
 
 
 def _run(setup: Setup, *plans: Plan) -> int:

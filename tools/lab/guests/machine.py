@@ -68,6 +68,9 @@ class Build:
     accounts: bool = False
     # Whether it has a disk of its own, which keeps what is on it without power.
     disk: bool = False
+    # Whether a kernel with kmemleak keeps account of all memory, so that leaks can be found. That takes almost half of a
+    # guest's time.
+    leaks: bool = False
     # Whether its RDMA devices have the kernel's own drivers, which have no corrections of ours and play no adapter.
     plain_drivers: bool = False
     # Whether the other end of its link may be gone for a while.
@@ -258,6 +261,8 @@ class Machine:
         if not build.accounts:
             # Those that nobody reads cost time.
             arguments.append("cgroup_disable=memory")
+        if self.kernel.flavour in kernels.OWN and not build.leaks:
+            arguments.append("kmemleak=off")
         if self.kernel.flavour == "debug":
             # Who took which page, so that none is lost without a word.
             arguments.append("page_owner=on")

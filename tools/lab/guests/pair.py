@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cache
@@ -73,6 +73,11 @@ class Setup:
     client: End
     # Messages of version 2 that its modules count before the first.
     counted_before: int = field(default=0, kw_only=True)
+
+    def finding_leaks(self) -> "Setup":
+        """The same pair, in which leaks can be looked for."""
+        server, client = (replace(end, build=replace(end.build, leaks=True)) for end in (self.server, self.client))
+        return replace(self, server=server, client=client)
 
 
 class Pair:
