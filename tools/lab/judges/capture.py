@@ -1,4 +1,4 @@
-"""What tshark, which knows nothing of our module, reads in a capture of the link."""
+"""What tshark reads in a capture of the link. It knows nothing of our module, and of version 2 what our dissector does."""
 
 import re
 from collections import Counter
@@ -8,13 +8,16 @@ from pathlib import Path
 import progress
 from guests import roots
 from guests.machine import CLIENT, SERVER
+from judges import dissector
 
 FIELDS = ("frame.number", "rpcordma.msg_type", "rpcordma.reads_count", "rpcordma.writes_count",
           "rpcordma.reply_count", "rpcordma.position", "rpcordma.rdma_length", "infiniband.bth.opcode",
           "iwarp_rdma.opcode", "_ws.malformed")
 RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE = range(4)
 # NFS, without the NULL procedure, which has no credential.
-CALLS = "rpcordma && rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
+CALLS = "rpc.msgtyp == 0 && rpc.program == 100003 && rpc.procedure != 0"
+# The protocol that conveys them, and who reads it, by its version.
+READERS = {1: ("rpcordma", ("tshark",)), 2: ("rpcrdma2", dissector.TSHARK)}
 RPCSEC_GSS, INTEGRITY = 6, 2
 # A mount, a file each way, and an end make more Calls than these.
 LEAST_PROTECTED = 5
@@ -85,12 +88,14 @@ def judge_padding(path: Path, payload: int) -> None:
         raise progress.Failure(f"Write chunks have segments of {sorted(chunks)} bytes and not of {sorted(wanted)} in {path}")
 
 
-def judge_security(path: Path, service: int) -> None:
+def judge_security(path: Path, service: int, version: int) -> None:
     """Fail unless the Calls of a capture are protected by RPCSEC_GSS, with the given service (RFC 2203, section 5.3.1).
 
     Only what a client does for its lease may have another one, that with integrity.
     """
-    counts = Counter(_protection(line) for line in _lines(path, CALLS, ("rpc.auth.flavor", "rpc.authgss.service")))
+    protocol, reader = READERS[version]
+    lines = _lines(path, f"{protocol} && {CALLS}", ("rpc.auth.flavor", "rpc.authgss.service"), reader)
+    counts = Counter(_protection(line) for line in lines)
     said = ", ".join(f"{count} Calls with {kind}" for kind, count in counts.items())
     progress.line(f"  in the capture: {said}")
     wanted = f"RPCSEC_GSS service {service}"
@@ -178,14 +183,14 @@ def _protection(line: str) -> str:
     return f"RPCSEC_GSS service {services}" if flavor == RPCSEC_GSS else f"flavor {flavor}"
 
 
-def _lines(path: Path, wanted: str, names: tuple[str, ...]) -> list[str]:
+def _lines(path: Path, wanted: str, names: tuple[str, ...], reader: tuple[str, ...] = ("tshark",)) -> list[str]:
     """The fields of each frame that passes a filter."""
     fields = [text for name in names for text in ("-e", name)]
     log = path.with_suffix(".tshark")
     log.unlink(missing_ok=True)
     script = 'out="$1"; shift; exec "$@" > "$out"'
     table = path.with_suffix(".fields")
-    roots.tool_root().run(["sh", "-c", script, "sh", str(table), "tshark", "-n", "-r", str(path), "-Y", wanted, "-T",
+    roots.tool_root().run(["sh", "-c", script, "sh", str(table), *reader, "-n", "-r", str(path), "-Y", wanted, "-T",
                            "fields", "-E", "separator=;", *fields], log, "tshark could not read the capture")
     return table.read_text().splitlines()
 

@@ -323,7 +323,7 @@ def secure(cell: Cell) -> None:
         cell.written("out", str(ODD_SIZE), "--direct")
     if f"sec={cell.security}," not in mounted:
         raise progress.Failure(f"the mount is not of sec={cell.security}: {mounted.strip()}")
-    capture.judge_security(path, SECURITIES.index(cell.security) + 1)
+    capture.judge_security(path, SECURITIES.index(cell.security) + 1, cell.protocol)
     found = capture.has_clear_text(path, content)
     if found != (cell.security != "krb5p"):
         raise progress.Failure(f"the file's bytes are {'' if found else 'not '}in {path} in clear text")

@@ -11,6 +11,7 @@ import tshark
 from captures import DIRECTORY, FORMS, IWARP, ROCE, Form, changed, written
 from example import Type, message, words
 from guests import roots
+from judges import dissector
 from link import Moved, Sent
 
 EXPERTS = ("malformed", "continuation", "credit.exceeded", "trailing", "type.unknown")
@@ -280,10 +281,10 @@ class FolderTest(unittest.TestCase):
     def test_loaded(self) -> None:
         folder = DIRECTORY / "plugins"
         folder.mkdir(parents=True, exist_ok=True)
-        for file in tshark.SCRIPT.parent.glob("*.lua"):
+        for file in dissector.SCRIPT.parent.glob("*.lua"):
             shutil.copyfile(file, folder / file.name)
         path = written("folder", ROCE, example.connection())
-        run = [*tshark.NOBODY, f"WIRESHARK_PLUGIN_DIR={folder}", "sh", "-c", 'exec "$@" 2>&1', "sh"]
+        run = [*dissector.NOBODY, f"WIRESHARK_PLUGIN_DIR={folder}", "sh", "-c", 'exec "$@" 2>&1', "sh"]
         said = roots.tool_root().output([*run, "tshark", "-n", "-r", str(path), "-Y", "rpcrdma2.error || rpcrdma_private"])
         self.assertNotIn("Lua", said)
         self.assertIn("RDMA2_ERR_REPLY_RESOURCE", said)
