@@ -10,8 +10,8 @@ from guests.machine import CLIENT, SERVER, Build
 from guests.pair import IN_TREE, OURS, End, Setup
 from mounts import Worker, Plan
 from results import Results
-from tests import (client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, memory as memory_tests, mount as mount_tests,
-                   provider, requester, responder, responder_2, storm as storm_tests)
+from tests import (client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, memory as memory_tests,
+                   mount as mount_tests, provider, requester, responder, responder_2, storm as storm_tests)
 from totals import TOTALS
 
 

@@ -20,6 +20,7 @@ def argument() -> str:
 
 @functools.cache
 def kilohertz() -> int:
+    """Its rate, measured by the host's clock."""
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(READ)
     read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))

@@ -539,8 +539,8 @@ def checked(tests: list[Test], *others: Test) -> list[Test]:
 # anywhere.
 ASIDE = [loading.LOADED, NAMESPACE, OVER_IPV6, NAMED, TOLD, loading.DESCRIBED, TUNABLES, LISTENERS, REMOUNTED, LAZY,
          pull_tests.PULLED, TRACED, TRACED_CLIENT, callback_tests.COPYING]
-# In `make matrix` and `make soak` alone, or in a check elsewhere: in MAPPING, with a NFS 4.0 that has the longer ACL, in
-# the client's life.
+# In `make matrix` and `make soak` alone, or in a check elsewhere: with a NFS 4.0 that has the longer ACL, in the client's
+# life.
 ELSEWHERE = [LAZY, GUESSED, DISCONNECTED, callback_tests.COPYING]
 # What leaks of version 2 are looked for behind; in a check the rest needs no such look.
 SECOND_LEAKS = [FORMS_2, *CUT_SHORT, loading.REMOVED, NO_LEAK]
