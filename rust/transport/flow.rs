@@ -274,6 +274,12 @@ impl Flow {
         self.messages.is_some() || self.grant.dropped()
     }
 
+    /// Returns whether a GRANT may be owed before the next message comes.
+    pub(super) fn may_owe_grant(&self) -> bool {
+        let messages = self.messages.as_ref();
+        messages.is_some_and(|messages| messages.may_owe_grant())
+    }
+
     /// Returns whether a GRANT is to be sent now, with that number of Receives posted: once, until
     /// it is posted or [`Self::not_granted`].
     pub(super) fn begin_grant(&mut self, posted: u32) -> bool {

@@ -208,7 +208,7 @@ impl<H: Handler> SendBuffer<'_, H> {
         let version = self.version();
         self.write_header(direction.into(), |to| match version {
             Version::One => encode_plain(to, xid, UNSTAMPED),
-            Version::Two => encode_plain_2(to, direction, xid),
+            Version::Two => v2::encode_plain(to, direction, xid, UNSTAMPED),
         })
     }
 
@@ -335,18 +335,6 @@ impl work::Message {
     }
 }
 
-/// Writes the header of a message of version 2 without chunks.
-#[inline(never)]
-fn encode_plain_2(to: &mut [u8], direction: Direction, xid: u32) -> Result<usize, EncodeError> {
-    match direction {
-        Direction::Call => Encoder::call_inline(to, xid, UNSTAMPED, 0)
-            .end_reads()
-            .end_writes()
-            .no_reply_chunk(),
-        Direction::Reply => v2::encode_reply(to, xid, UNSTAMPED, &Offer::default(), [], None),
-    }
-}
-
 /// Writes the header of a Reply of version 2: a Write chunk into which nothing was written comes
 /// back empty (the binding, section 5.1.2.1).
 #[inline(never)]
@@ -357,7 +345,12 @@ fn encode_reply_2(
     written: impl IntoIterator<Item = u32>,
     place: ReplyPlace<'_>,
 ) -> Result<usize, EncodeError> {
-    let written = written.into_iter().map(|n| (n != 0).then_some(n));
+    let mut written = written.into_iter().peekable();
+    let plain = offer.is_empty() && matches!(place, ReplyPlace::Inline);
+    if plain && written.peek().is_none() {
+        return v2::encode_plain(to, Direction::Reply, xid, UNSTAMPED);
+    }
+    let written = written.map(|n| (n != 0).then_some(n));
     let unused = iter::repeat_n(None, offer.writes.chunk_count());
     let long = match place {
         ReplyPlace::ReplyChunk(octets) => Some(octets),

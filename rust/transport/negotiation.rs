@@ -29,11 +29,13 @@ use kernel::prelude::*;
 use xdr::{
     v2::{
         self,
-        Properties, //
+        Properties,
+        Undecoded, //
     },
     Direction,
     FixedHeader,
     RdmaError,
+    Rejected,
     Role,
     Version, //
 };
@@ -182,18 +184,41 @@ impl<H: Handler> Endpoint<H> {
                 return Ok(Some((Arrival::Message, false)));
             }
         }
-        let arrived = self.lock().flow.arrive(message.bytes());
+        let (arrived, owes, waits) = {
+            let mut queue = self.lock();
+            let arrived = queue.flow.arrive(message.bytes());
+            (arrived, queue.flow.may_owe_grant(), queue.has_pending())
+        };
         let arrived = arrived.map_err(|_| Broken)?;
         // No answer to one tells the credits that are left; a responder answers most others.
-        let grants = H::ROLE == Role::Requester || matches!(arrived, Ok(v2::Received::Grant(_)));
-        let arrival = match arrived {
+        let tells = H::ROLE == Role::Requester || matches!(arrived, Ok(v2::Received::Grant(_)));
+        let arrival = self.note(arrived, message.bytes())?;
+        // Not before the sizes are known.
+        if let Some(xid) = first {
+            self.handler().negotiated(self, xid);
+        }
+        self.use_credits(waits);
+        Ok(arrival.map(|arrival| (arrival, tells && owes)))
+    }
+
+    /// Takes note of what a message of version 2 is. None for a fragment.
+    #[inline]
+    fn note(
+        &self,
+        arrived: Result<v2::Received<'_, Undecoded>, Rejected>,
+        message: &[u8],
+    ) -> Result<Option<Arrival>, Broken> {
+        Ok(Some(match arrived {
             Err(rejected) => {
                 // Outside of the lock.
                 drop(self.take_kept(true));
                 Arrival::Refused(rejected.reason)
             }
-            Ok(v2::Received::Message { before: 0, .. }) => {
-                if v2::refuses_properties(message.bytes()) {
+            Ok(v2::Received::Message {
+                before: 0,
+                message: whole,
+            }) => {
+                if whole.is_error && v2::refuses_properties(message) {
                     self.count_as_not_sent()?;
                 }
                 Arrival::Message
@@ -217,20 +242,19 @@ impl<H: Handler> Endpoint<H> {
             }
             Ok(v2::Received::Fragment(part)) => {
                 trace::fragment(H::ROLE, || (self.cqs().1, part.xid, part.remaining));
-                if let Some(xid) = first {
-                    self.handler().negotiated(self, xid);
-                }
-                self.make_room();
                 return Ok(None);
             }
-        };
-        // Not before the sizes are known.
-        if let Some(xid) = first {
-            self.handler().negotiated(self, xid);
+        }))
+    }
+
+    /// Lets go on what a message that has arrived may have brought credits for; `waits` says
+    /// whether work waited for its turn then.
+    fn use_credits(&self, waits: bool) {
+        match (waits, H::ROLE) {
+            (true, _) => self.make_room(),
+            (false, Role::Requester) => self.handler().sq_space(self),
+            (false, Role::Responder) => (),
         }
-        // It may have brought credits.
-        self.make_room();
-        Ok(Some((arrival, grants)))
     }
 
     /// Keeps a fragment.

@@ -2,7 +2,7 @@
 
 //! What version 1 alone has on the wire (RFC 8166).
 
-mod decode;
+pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod error;
 pub(crate) mod header;

@@ -28,6 +28,7 @@ pub use self::decode::{
 pub use self::encode::{
     encode_fragment,
     encode_grant,
+    encode_plain,
     encode_reply, //
 };
 pub use self::error::{

@@ -181,6 +181,11 @@ impl Messages {
         self.credits.tell(advertised(posted))
     }
 
+    /// Returns whether [`Self::begin_grant`] may say so before the next message comes.
+    pub(super) fn may_owe_grant(&self) -> bool {
+        self.credits.may_owe_grant(MOST_MESSAGES)
+    }
+
     /// Returns whether a GRANT is to be made now.
     pub(super) fn begin_grant(&mut self, posted: u32) -> bool {
         let owed = self.credits.owes_grant(advertised(posted), MOST_MESSAGES);

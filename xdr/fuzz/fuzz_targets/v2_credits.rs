@@ -100,7 +100,8 @@ fn receive(ends: &mut [End; 2], at: usize) {
 /// Has an end send a GRANT if it owes one.
 fn grant(ends: &mut [End; 2], at: usize) {
     let end = &mut ends[at];
-    if end.credits.owes_grant(end.advertised, end.least) {
+    let may_owe = end.credits.may_owe_grant(end.least);
+    if may_owe && end.credits.owes_grant(end.advertised, end.least) {
         if let Some(value) = end.credits.send_grant(end.advertised) {
             end.tell(value);
             deliver(&mut ends[1 - at], value, true);

@@ -67,9 +67,9 @@ impl<'a> ReadList<'a> {
 
 /// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
 #[derive(Default)]
-struct Lists<'a> {
-    reads: ReadList<'a>,
-    offer: Offer<'a>,
+pub(crate) struct Lists<'a> {
+    pub(crate) reads: ReadList<'a>,
+    pub(crate) offer: Offer<'a>,
 }
 
 impl<'a> Lists<'a> {
@@ -84,7 +84,13 @@ impl<'a> Lists<'a> {
     }
 
     /// Takes the lists, which are still to be checked.
-    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        // All three are "not present", as in most messages.
+        let mut ahead = *reader;
+        if ahead.words() == Ok([0; 3]) {
+            *reader = ahead;
+            return Ok(Self::default());
+        }
         Ok(Self {
             reads: ReadList::read(reader)?,
             offer: Offer {
@@ -92,6 +98,11 @@ impl<'a> Lists<'a> {
                 reply_chunk: WriteChunk::read_reply_chunk(reader)?,
             },
         })
+    }
+
+    /// Returns whether none of them is present.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.offer.is_empty()
     }
 
     fn check(&self, limits: &Limits) -> Result<(), DecodeError> {
@@ -199,17 +210,14 @@ impl<'a> Decoder<'a, '_> {
     /// Decodes the lists. A message that has a Read list is a Call, whatever is wrong with that or
     /// with the rest: all replies leave it empty (RFC 8166, section 4.3.1).
     fn lists(&mut self, reader: &mut Reader<'a>) -> Result<Lists<'a>, DecodeError> {
-        // All three are "not present", as in most messages.
-        let mut ahead = *reader;
-        if ahead.words() == Ok([0; 3]) {
-            *reader = ahead;
-            return Ok(Lists::default());
-        }
-        if reader.clone().present()? {
+        // Of a list that is malformed behind this there is nothing else.
+        if reader.clone().word() == Ok(1) {
             self.direction = Some(Direction::Call);
         }
         let lists = Lists::read(reader)?;
-        lists.check(self.limits)?;
+        if !lists.is_empty() {
+            lists.check(self.limits)?;
+        }
         Ok(lists)
     }
 

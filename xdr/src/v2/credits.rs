@@ -5,6 +5,7 @@
 use crate::{
     v1::error::peek_err_vers,
     v2::header::{
+        RDMA2_ERROR,
         RDMA2_GRANT,
         VERSION, //
     },
@@ -136,11 +137,19 @@ impl Credits {
         left < advertised && (too_few || self.is_owed && left <= self.given / 2)
     }
 
+    /// Returns whether [`Self::owes_grant`] may say so for any number of Receives, until the next
+    /// message comes.
+    pub fn may_owe_grant(&self, least: u32) -> bool {
+        let left = self.left();
+        left < least || left <= self.given / 2
+    }
+
     /// Counts a message as it arrives, and takes over its credit value if it has one: all of
     /// version 2 have, whatever else is wrong with them, but for `ERR_VERS`.
     pub fn arrive(&mut self, bytes: &[u8]) -> Result<(), Hostile> {
+        let is_err_vers = |procedure| procedure == RDMA2_ERROR && peek_err_vers(bytes).is_some();
         match FixedHeader::peek(bytes) {
-            Some(header) if header.version == VERSION && peek_err_vers(bytes).is_none() => {
+            Some(header) if header.version == VERSION && !is_err_vers(header.procedure) => {
                 self.receive(header.credits, header.procedure == RDMA2_GRANT)
             }
             _ => {

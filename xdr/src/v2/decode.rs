@@ -3,6 +3,7 @@
 //! Received messages, decoded.
 
 use crate::{
+    v1::decode::Lists,
     v2::{
         continued::{
             Arrived,
@@ -61,6 +62,8 @@ pub enum Received<'a, M = Message<'a>> {
 pub struct Undecoded {
     /// The fragments in front of it.
     pub(super) arrived: Option<Arrived>,
+    /// It is an `RDMA2_ERROR`, of whatever version.
+    pub is_error: bool,
 }
 
 /// A fragment of an RPC message that is not its last (the draft, sections 6.3.6 and 6.3.9).
@@ -136,17 +139,15 @@ impl<'a> Decoder<'a, '_> {
             true => ReadList::read(&mut reader)?,
             false => ReadList::default(),
         };
-        let reads = ReadList::read(&mut reader)?;
-        let offer = Offer {
-            writes: WriteList::read(&mut reader)?,
-            reply_chunk: WriteChunk::read_reply_chunk(&mut reader)?,
-        };
+        let lists = Lists::read(&mut reader)?;
         // In front of the limits, since the header ends with the first word of the stream.
         let inline = match external {
             true => None,
             false => Some(self.inline(reader)?),
         };
-        self.check_chunks(&call_chunk, &reads, &offer)?;
+        if external || !lists.is_empty() {
+            self.check_chunks(&call_chunk, &lists)?;
+        }
         let (payload, length) = match inline {
             Some(inline) => {
                 let before = self.arrived.map_or(0, |arrived| arrived.octets());
@@ -159,14 +160,16 @@ impl<'a> Decoder<'a, '_> {
                 (CallPayload::PositionZero(chunk), length)
             }
         };
-        reads.check_inline(length)?;
+        if !lists.reads.is_empty() {
+            lists.reads.check_inline(length)?;
+        }
         let call = Call {
             xid: self.header.xid,
             credits: self.header.credits,
             inv_handle: Some(inv_handle),
-            reads,
-            writes: offer.writes,
-            reply_chunk: offer.reply_chunk,
+            reads: lists.reads,
+            writes: lists.offer.writes,
+            reply_chunk: lists.offer.reply_chunk,
             payload,
         };
         check_inv_handle(inv_handle, &call_chunk, &call)?;
@@ -178,9 +181,9 @@ impl<'a> Decoder<'a, '_> {
     fn check_chunks(
         &self,
         call_chunk: &ReadList<'_>,
-        reads: &ReadList<'_>,
-        offer: &Offer<'_>,
+        lists: &Lists<'_>,
     ) -> Result<(), DecodeError> {
+        let Lists { reads, offer } = lists;
         if let Some(entry) = call_chunk.segments().find(|entry| entry.position != 0) {
             return Err(DecodeError::CallChunkPosition(entry.position));
         }
@@ -203,7 +206,9 @@ impl<'a> Decoder<'a, '_> {
                 false => None,
             },
         };
-        offer.check(self.limits)?;
+        if !offer.is_empty() {
+            offer.check(self.limits)?;
+        }
         let payload = match external {
             true => {
                 let chunk = offer.reply_chunk.ok_or(DecodeError::NoPayload)?;

@@ -13,8 +13,10 @@ use crate::{
         RDMA2_GRANT,
         RDMA2_REPLY_EXTERNAL,
         RDMA2_REPLY_INLINE,
-        RDMA2_REPLY_MIDDLE, //
+        RDMA2_REPLY_MIDDLE,
+        VERSION, //
     },
+    wire::Writer,
     Direction,
     EncodeError,
     Encoder,
@@ -47,6 +49,24 @@ impl<'b> Encoder<'b> {
         writer.words([inv_handle]);
         Self::behind_call_chunk(writer, call)
     }
+}
+
+/// Writes the header of a Call or a Reply without chunks. Returns its length in octets.
+pub fn encode_plain(
+    buffer: &mut [u8],
+    direction: Direction,
+    xid: u32,
+    credits: u32,
+) -> Result<usize, EncodeError> {
+    let mut writer = Writer::new(buffer);
+    match direction {
+        // No handle, and three lists that are not present.
+        Direction::Call => {
+            writer.words([xid, VERSION, credits, RDMA2_CALL_INLINE, 0, 0, 0, 0]);
+        }
+        Direction::Reply => writer.words([xid, VERSION, credits, RDMA2_REPLY_INLINE, 0]),
+    }
+    writer.finish()
 }
 
 /// Writes the header of a Reply: the Write chunks of the offer as they came, with the lengths of

@@ -102,7 +102,10 @@ impl Receiver {
         let received = match conveyed {
             // The value is that of version 1.
             _ if header.procedure == RDMA2_ERROR => Ok(Received::Message {
-                message: Undecoded::default(),
+                message: Undecoded {
+                    is_error: true,
+                    arrived: None,
+                },
                 before: 0,
             }),
             _ if header.version != VERSION => Err(DecodeError::Version(header.version)),
@@ -181,7 +184,10 @@ impl Receiver {
         self.begun = Begun::Nothing;
         if form != Form::Middle {
             return Ok(Received::Message {
-                message: Undecoded { arrived },
+                message: Undecoded {
+                    is_error: false,
+                    arrived,
+                },
                 before: arrived.map_or(0, |arrived| arrived.octets()),
             });
         }

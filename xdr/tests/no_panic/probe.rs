@@ -221,11 +221,14 @@ pub fn encode_2(
     let written = written.iter().copied();
     let reply = v2::encode_reply(buffer, xid, credits, offer, written, None).ok()?;
     let direction = Direction::Reply;
+    let plain = v2::encode_plain(buffer, direction, xid, credits).ok()?;
     let middle = v2::encode_fragment(buffer, direction, xid, credits, handle).ok()?;
     let grant = v2::encode_grant(buffer, credits).ok()?;
     let said = v2::Properties::default();
     let properties = v2::encode_properties(&said, buffer, xid, credits).ok()?;
-    [call, reply, middle, grant, properties].into_iter().max()
+    [call, reply, plain, middle, grant, properties]
+        .into_iter()
+        .max()
 }
 
 #[no_mangle]
@@ -241,7 +244,8 @@ pub fn split(payload: u32, rooms: [u32; 2], visit: fn(u32, u32)) -> Option<u32> 
 pub fn flow(credits: &mut v2::Credits, bytes: &[u8], value: u32, advertised: u32) -> Option<u32> {
     credits.receive(value, value & 1 == 0).ok()?;
     credits.arrive(bytes).ok()?;
-    let grants = credits.owes_grant(advertised, value) && credits.take_for_grant();
+    let owes = credits.may_owe_grant(value) && credits.owes_grant(advertised, value);
+    let grants = owes && credits.take_for_grant();
     if grants || credits.take(credits.most()) {
         return Some(credits.tell(advertised));
     }

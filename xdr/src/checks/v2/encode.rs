@@ -11,6 +11,7 @@ use crate::{
     v2::{
         encode_fragment,
         encode_grant,
+        encode_plain,
         encode_reply,
         Received, //
     },
@@ -80,7 +81,32 @@ pub fn check_encode() -> Check {
         encode_reply(&mut space, XID, 1, &none, [], Some(8)) == Err(EncodeError::NoPayload),
         "no Reply chunk",
     )?;
+    check_plain()?;
     check_calls()
+}
+
+/// Checks that a header without chunks is that of three lists that are not present.
+fn check_plain() -> Check {
+    let (mut plain, mut lists) = ([0x5a; 40], [0x5a; 40]);
+    let length = encode_plain(&mut plain, Direction::Call, XID, 7);
+    let encoder = Encoder::call_inline(&mut lists, XID, 7, 0);
+    let listed = encoder.end_reads().end_writes().no_reply_chunk();
+    require((length, plain) == (listed, lists), "a Call without chunks")?;
+    require(length == Ok(32), "its length")?;
+    let (mut plain, mut lists) = ([0x5a; 40], [0x5a; 40]);
+    let length = encode_plain(&mut plain, Direction::Reply, XID, 7);
+    let listed = encode_reply(&mut lists, XID, 7, &Offer::default(), [], None);
+    require((length, plain) == (listed, lists), "a Reply without chunks")?;
+    require(length == Ok(20), "its length")?;
+    for (direction, needed) in [(Direction::Call, 32), (Direction::Reply, 20)] {
+        let mut small = [0; 19];
+        let refused = Err(EncodeError::NoRoom { needed, room: 19 });
+        require(
+            encode_plain(&mut small, direction, XID, 1) == refused,
+            "too little room",
+        )?;
+    }
+    Ok(())
 }
 
 fn check_calls() -> Check {
