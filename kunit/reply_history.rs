@@ -126,6 +126,22 @@ mod suite {
     }
 
     #[test]
+    fn one_that_had_no_room_is_offered_some_behind_a_short_one() -> Result {
+        for before in [0, 1, 100] {
+            let mut history = ReplyHistory::new()?;
+            for _ in 0..before {
+                history.replied(&READDIR, false);
+            }
+            history.refused(&READDIR);
+            for _ in 0..2 {
+                same("refused", history.expected(&READDIR), Expected::Long)?;
+                history.replied(&READDIR, false);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn it_follows_the_share_of_long_ones() -> Result {
         let mut random = Random(1);
         for percent in [0, 5, 15, 85, 95, 100] {

@@ -209,7 +209,7 @@ pub(crate) struct CallState {
     pub(crate) bad_replies: u32,
     /// Its kind, under which the length of its Reply is noted, if that length is not known before.
     pub(super) kind: Option<Kind>,
-    /// The server had no room to provide the Reply, so the next Call has to offer a Reply chunk.
+    /// The server had no way to send the Reply, so the next Call has to offer a Reply chunk.
     pub(super) refused: bool,
     /// The connection on which the server has refused the chunks of its Call.
     pub(super) limited: Option<ConnectionId>,

@@ -229,7 +229,8 @@ fn takes_read_chunk(rqst: &Rqst<'_, Call>, regions: &RegionCounts, limits: &Chun
 }
 
 /// Returns the bytes that the Call must offer for a Reply that may be too long to come inline: none
-/// if a long one would be pulled, or continued, or has no other way to come.
+/// if a long one would be pulled, or continued, or has no other way to come. For one that is too
+/// long for that, the Call is sent once more.
 fn offered_room(
     connection: &Connection,
     rqst: &Rqst<'_, Call>,
@@ -245,8 +246,7 @@ fn offered_room(
     if !requester.regions.may_cover(&whole, limits, 0) {
         return 0;
     }
-    let longest = || connection.longest_message(Direction::Reply, connection.longest_receive());
-    if !requester.pulls_replies() && room > longest() {
+    if !requester.pulls_replies() && !connection.may_continue() {
         return room;
     }
     let Some(procedure) = rqst.counted_procedure() else {

@@ -464,20 +464,24 @@ fn learn(
     let Some(kind) = state.kind.take() else {
         return false;
     };
-    let requester = connection.handler();
+    // It may be no Reply of its kind: a server of NFS 4.1 need not keep that for a Call that
+    // comes once more (RFC 8881, section 2.10.6.1.3).
+    if state.refused {
+        return false;
+    }
+    let history = &connection.handler().shared.history;
     let offered = state
         .offer
         .as_ref()
         .is_none_or(|offer| !offer.reply.is_empty());
-    let refused = content.is_room_error() && !offered && !state.refused;
+    if content.is_room_error() && !offered {
+        history.lock().refused(&kind);
+        state.refused = true;
+        return true;
+    }
     let continued = matches!(content, Content::Reply(_, 1..));
-    let is_long = answer.is_long(connection.thresholds().receive);
-    let long = is_long.map(|long| long || continued);
-    let long = match long {
-        None if !refused => return false,
-        long => long.unwrap_or(true),
-    };
-    requester.shared.history.lock().replied(&kind, long);
-    state.refused |= refused;
-    refused
+    if let Some(long) = answer.is_long(connection.thresholds().receive) {
+        history.lock().replied(&kind, long || continued);
+    }
+    false
 }

@@ -2,7 +2,7 @@
 
 //! The lengths of recent Replies whose length is not known before: they decide whether the next
 //! Call of the same kind offers a Reply chunk, or has a long Reply pulled
-//! (`Documentation/reliable-reply.rst`).
+//! (`Documentation/reliable-reply.rst`), or continued in version 2.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/reply_history.rs"]
@@ -57,11 +57,11 @@ struct Record {
 pub(crate) enum Expected {
     /// Unknown: no Reply of the kind was seen.
     Unknown,
-    /// Inline as a rule: a long one is pulled.
+    /// Inline as a rule: a long one is pulled, or continued in version 2.
     Short,
     /// Through a Reply chunk.
     Long,
-    /// Through a Reply chunk, since the server had no room to provide it.
+    /// Through a Reply chunk, since the server had no other way to send it.
     Refused,
 }
 
@@ -103,6 +103,15 @@ impl ReplyHistory {
         match self.records.iter_mut().find(|record| record.kind == *kind) {
             Some(record) => record.share = record.share - record.share / WEIGHT + now / WEIGHT,
             None => self.remember(kind, now),
+        }
+    }
+
+    /// Notes that a Reply of this kind had no room without a chunk, as if all had been long: the
+    /// next RPC may be the same one, made anew.
+    pub(super) fn refused(&mut self, kind: &Kind) {
+        match self.records.iter_mut().find(|record| record.kind == *kind) {
+            Some(record) => record.share = ALL,
+            None => self.remember(kind, ALL),
         }
     }
 

@@ -78,6 +78,11 @@ impl<H: Handler> Endpoint<H> {
         self.version() == Version::One
     }
 
+    /// Returns whether a message may be split.
+    pub(crate) fn may_continue(&self) -> bool {
+        self.version() == Version::Two
+    }
+
     /// Returns whether a header says if its message is a Call or a Reply, whatever is in it. In
     /// version 1 the RPC message says it, if there is one.
     pub(crate) fn tells_direction(&self) -> bool {
