@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import mounts
 import progress
 import repository
+import settings
 import table
 from guests import devices
 from guests.cell import LONG_SECONDS, Cell, Test
@@ -49,7 +50,7 @@ def run() -> int:
             raise progress.Failure(f"DEVICE={wanted} plays no adapter", f"use one of: {', '.join(devices.ALL)}")
     made: list[Made] = []
     results = Results()
-    plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made)) for name in names]
+    plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made), protocol=settings.protocol()) for name in names]
     mounts.run_workers(results, mounts.chosen([Worker(mounts.client_debugged(), plans)]))
     TABLE.parent.mkdir(exist_ok=True)
     text = table.text([HEADS, *((each.device, *each.values) for each in made)])

@@ -26,6 +26,8 @@ CLIENT_DEBUGGED = (("rxe", "4.2"), ("rxe", "4.0"), ("siw", "4.2"), ("siw", "4.1"
 ARM64 = {(SERVER.name, CLIENT.name): (("rxe", "4.2"), ("rxe", "3"), ("siw", "4.2")),
          (CLIENT.name,): (("rxe", "4.2"),), (SERVER.name,): (("rxe", "4.2"),)}
 OF_ARM64 = (mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.TRACED, loading.DESCRIBED)
+OF_ARM64_2 = {"3": [mount_tests.UNALIGNED, mount_tests.DIRECTORY],
+              "4.2": [mount_tests.UNALIGNED, mount_tests.DIRECTORY, mount_tests.FORMS_2]}
 
 
 def run() -> int:
@@ -86,8 +88,10 @@ def _plans() -> list[Plan]:
         confused = server == IN_TREE and security == "krb5i"
         return [test for test in tests if not confused or test not in mount_tests.SIDE_BY_SIDE]
 
-    emulated = [Plan(device, version, OURS, OURS, [*mount_tests.SMOKE[version], *OF_ARM64], arm64=ends)
-                for ends, mounted in ARM64.items() for device, version in mounted if device in kinds]
+    emulated = [Plan(device, version, OURS, OURS, tests, arm64=ends, protocol=protocol)
+                for ends, mounted in ARM64.items() for device, version in mounted if device in kinds
+                for protocol, tests in ((1, [*mount_tests.SMOKE[version], *OF_ARM64]),
+                                        (2, [*mount_tests.second(mount_tests.SMOKE[version]), *OF_ARM64_2[version]]))]
     second = [Plan(device, version, OURS, OURS, tests, protocol=2)
               for device in kinds for version, tests in mount_tests.SECOND.items()]
     second_secured = [Plan(kinds[0], "4.2", OURS, OURS, mount_tests.secured(mount_tests.SECOND["4.2"], "4.2"), security, protocol=2)

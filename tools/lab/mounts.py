@@ -29,7 +29,7 @@ from totals import TOTALS
 
 SOAK_MINUTES = 30
 # With about so many a soak comes to its last round.
-WHOLE_MINUTES = 150
+WHOLE_MINUTES = 280
 # The part of a soak that its storms may take.
 STORM_PART = 6
 CALLBACKS = 100_000
@@ -146,24 +146,34 @@ def take_turns(rounds: list[Round], deadline: float, run: Callable[[Round], None
 
 def rounds(minutes: int) -> list[Round]:
     """Those of a soak of so many minutes; what breaks most comes first."""
+    first, second = (_rounds_of(protocol, minutes) for protocol in (1, 2))
+    return [*first, *second, *_rounds_alone()]
+
+
+def _rounds_of(protocol: int, minutes: int) -> list[Round]:
+    """Those that are there for each version of RPC-over-RDMA."""
     version = LIFE_VERSION
-    client_life = client_life_tests.tests(client_life_tests.SOAK)
 
-    def ours(tests: list[Test]) -> list[Plan]:
-        return [Plan(device, version, OURS, OURS, tests) for device in devices.KINDS]
+    def plan(device: str, version: str, tests: list[Test]) -> Plan:
+        return Plan(device, version, OURS, OURS, tests, protocol=protocol)
 
-    def each(setup: Callable[[str], Setup], version: str, tests: list[Test]) -> list[Worker]:
-        return [Worker(setup(device), [Plan(device, version, OURS, OURS, tests)]) for device in devices.KINDS]
+    def each(setup: Callable[[str], Setup], version: str, tests: Callable[[str], list[Test]]) -> list[Worker]:
+        return [Worker(setup(device), [plan(device, version, tests(device))]) for device in devices.KINDS]
 
-    return [Round("storms", each(server_rebooting, storm_tests.VERSION, storm_tests.tests(60 * minutes // STORM_PART))),
-            Round("the client's life", each(client_stressed, version, client_life)),
-            Round("short memory", each(client_accounted, memory_tests.VERSION, memory_tests.TESTS)),
-            Round("the server's life",
-                  [Worker(nothing_debugged(), [Plan("rxe", version, OURS, OURS, [callback_tests.test(CALLBACKS)])]),
-                   *(Worker(server_stressed(device), [Plan(device, version, OURS, OURS,
-                                                         life_tests.tests(life_tests.SOAK, device))])
-                     for device in devices.KINDS)]),
-            Round("the client alone",
+    mounts = [plan(device, version, mount_tests.SOAK) for device in devices.KINDS]
+    found = {"storms": each(server_rebooting, storm_tests.VERSION, lambda _: storm_tests.tests(60 * minutes // STORM_PART)),
+             "the client's life": each(client_stressed, version, lambda _: client_life_tests.tests(client_life_tests.SOAK)),
+             "short memory": each(client_accounted, memory_tests.VERSION, lambda _: memory_tests.TESTS),
+             "the server's life": [Worker(nothing_debugged(), [plan("rxe", version, [callback_tests.test(CALLBACKS)])]),
+                                   *each(server_stressed, version, lambda device: life_tests.tests(life_tests.SOAK, device))],
+             "mounts": [Worker(client_debugged(), mounts), Worker(server_debugged(), mounts)]}
+    return [Round(f"{name}, version {protocol}", workers) for name, workers in found.items()]
+
+
+def _rounds_alone() -> list[Round]:
+    """The others."""
+    version = LIFE_VERSION
+    return [Round("the client alone",
                   [Worker(client_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS,
                                                  client_tests.TESTS + payload_tests.TESTS + adapter_tests.TESTS +
                                                  client_tests.ROCE),
@@ -175,8 +185,6 @@ def rounds(minutes: int) -> list[Round]:
                                             Plan("rxe", responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS)]),
                    Worker(server_debugged(), [Plan("rxe", client_tests.VERSION, OURS, OURS, client_tests.BONDING),
                                             Plan("rxe", version, OURS, OURS, [callback_tests.COPYING_IDLE])])]),
-            Round("mounts", [Worker(client_debugged(), ours(mount_tests.SOAK)),
-                             Worker(server_debugged(), ours(mount_tests.SOAK))]),
             # It wants the machine for itself.
             Round("the load",
                   [Worker(nothing_debugged(), [Plan("rxe", load_tests.VERSION, OURS, OURS, [load_tests.FAIR])])])]
@@ -236,6 +244,8 @@ def cells() -> list[Worker]:
         Plan("siw", "4.2", OURS, OURS, [mount_tests.SMALL, mount_tests.CALLBACKS]),
         Plan("siw", responder.VERSION, OURS, OURS,
              [responder.SAYS_LITTLE, provider.IN_PIECES, provider.NEVER_READ, forged_keys.TEST]),
+        Plan("dma", "4.2", OURS, OURS, [mount_tests.SMALL, mount_tests.FORMS_2], protocol=2),
+        Plan("worst", "4.2", OURS, OURS, [mount_tests.SMALL, mount_tests.UNALIGNED], protocol=2),
         Plan("dma", "4.2", OURS, OURS, [*mount_tests.checked(mount_tests.MAPPING, mount_tests.NO_LEAK), *adapter_tests.PLAYED]),
         Plan("bounce", "4.2", OURS, OURS,
              [*smoke["4.2"], mount_tests.UNALIGNED, mount_tests.DIRECTORY, adapter_tests.MAPPED]),

@@ -13,6 +13,11 @@ def choice(name: str, values: tuple[str, ...]) -> str:
     return value
 
 
+def protocol() -> int:
+    """The highest version of RPC-over-RDMA that our modules speak."""
+    return int(choice("VERSION", ("1", "2")))
+
+
 def number(name: str, default: int) -> int:
     """A variable that takes a number above zero."""
     value = os.environ.get(name) or str(default)

@@ -24,7 +24,7 @@ def run_requester() -> int:
     server = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
     client = End(stock, module.build(stock), Build(mounts.MEMORY))
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
-    tests = requester.tests(kernel) + requester.long_tests() + ([requester.FORGING] if devices.named(device).kind == "siw" else [])
+    tests = requester.tests(kernel) + requester.long_tests(kernel) + ([requester.FORGING] if devices.named(device).kind == "siw" else [])
     plan = Plan(device, None, whose, OURS, tests + _leaks(kernel, whose), quiet=whose == OURS)
     return _run(Setup("requester", server, client), plan)
 
@@ -55,13 +55,13 @@ def run_life() -> int:
         setup, tests = mounts.server_stressed(device), life_tests.tests(life_tests.SOME, devices.named(device).kind)
     else:
         setup, tests = mounts.client_stressed(device), client_life_tests.tests(client_life_tests.SOME)
-    return _run_counting(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests))
+    return _run_counting(setup, Plan(device, mounts.LIFE_VERSION, OURS, OURS, tests, protocol=settings.protocol()))
 
 
 def run_memory() -> int:
     """What a client does whose memory is short."""
     device = settings.choice("DEVICE", devices.NAMES)
-    plan = Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS)
+    plan = Plan(device, memory_tests.VERSION, OURS, OURS, memory_tests.TESTS, protocol=settings.protocol())
     return _run_counting(mounts.client_accounted(device), plan)
 
 
@@ -69,7 +69,8 @@ def run_storm() -> int:
     """Everything at once, for SOAK_MINUTES."""
     device = settings.choice("DEVICE", devices.NAMES)
     tests = storm_tests.tests(60 * mounts.soak_minutes())
-    return _run_counting(mounts.server_rebooting(device), Plan(device, storm_tests.VERSION, OURS, OURS, tests))
+    plan = Plan(device, storm_tests.VERSION, OURS, OURS, tests, protocol=settings.protocol())
+    return _run_counting(mounts.server_rebooting(device), plan)
 
 
 def _leaks(kernel: Kernel, whose: str) -> list[Test]:

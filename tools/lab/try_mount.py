@@ -25,8 +25,7 @@ def run() -> int:
     device = settings.choice("DEVICE", devices.NAMES)
     version = settings.choice("VERS", ("4.2", "4.1", "4.0", "3"))
     flavour = settings.choice("KERNEL", ("stock", "debug"))
-    protocol = int(settings.choice("VERSION", ("1", "2")))
-    return _try(kernels.by_name(flavour, arch.chosen()), server, client, device, version, protocol)
+    return _try(kernels.by_name(flavour, arch.chosen()), server, client, device, version, settings.protocol())
 
 
 def _try(kernel: Kernel, server: str, client: str, device: str, version: str, protocol: int) -> int:

@@ -522,8 +522,14 @@ FULL = {version: list(dict.fromkeys([*smoke, *CALLS_OF_SERVER.get(version, []), 
 # What version 2 has otherwise, or has not.
 FORMS_2 = Test("every header type in a capture", forms_2)
 OF_1 = [VERSIONS, FORMS, TRACED, TRACED_CLIENT, pull_tests.PULLED, pull_tests.AGREED, pull_tests.LIMITED]
-SECOND = {version: [*(test for test in tests if test not in OF_1), *([FORMS_2] if version == "4.2" else [])]
-          for version, tests in FULL.items()}
+
+
+def second(tests: list[Test]) -> list[Test]:
+    """What of tests is for version 2, too."""
+    return [test for test in tests if test not in OF_1]
+
+
+SECOND = {version: [*second(tests), *([FORMS_2] if version == "4.2" else [])] for version, tests in FULL.items()}
 # What mostly waits, and for long: in guests of its own.
 WAITING = [FORCED, SILENT, WATCHED, ADDRESS_MOVES]
 # With smaller files, and fewer mounts.

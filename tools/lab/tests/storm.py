@@ -159,7 +159,7 @@ def storm(connections: int, seconds: int, cell: Cell) -> None:
     broken = sum(done[deed.name] for deed in DEEDS if deed.breaks)
     if len(lines) != connections or made - len(lines) <= connections * broken:
         raise progress.Failure(f"{len(lines)} transports made {made} connections")
-    if not pulls:
+    if pull_tests.can(cell) and not pulls:
         raise progress.Failure("no Reply was pulled")
     undone = [deed.name for deed in DEEDS if not done[deed.name]]
     if undone:
