@@ -68,7 +68,7 @@ class Generator:
         messages = self._continued() if self._random.random() < 0.2 else [self.message().encode()]
         at = self._random.randrange(len(messages))
         for _ in range(self._random.choice((1, 1, 1, 2, 4))):
-            messages[at] = self._mutate(messages[at])
+            messages[at] = self.mutate(messages[at])
         return messages
 
     def _broken_chunks(self) -> list[bytes]:
@@ -286,9 +286,10 @@ class Generator:
 
     def _touched(self, octets: bytes) -> bytes:
         """Sometimes what any message may suffer."""
-        return self._mutate(octets) if self._random.random() < 0.04 else octets
+        return self.mutate(octets) if self._random.random() < 0.04 else octets
 
-    def _mutate(self, octets: bytes) -> bytes:
+    def mutate(self, octets: bytes) -> bytes:
+        """A message with something changed."""
         words = max(1, len(octets) // 4)
         at = self._random.choice((self._random.randrange(words), self._random.randrange(min(words, 16))))
         match self._random.randrange(10):

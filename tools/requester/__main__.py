@@ -8,9 +8,11 @@ import sys
 import time
 
 import connections
+import credits_2
 import drops
 import errors
 import forged_keys
+import mutated_2
 import nfs_2
 import pulls
 import read_chunks
@@ -29,7 +31,8 @@ PARTS = {"Read lists": read_chunks.CASES, "Write lists": write_chunks.CASES, "Re
          "never answered": reverse_calls.NEVER_ANSWERED, "connections": connections.CASES, "dropped Calls": drops.CASES,
          "pulls": pulls.CASES, "late pulls": pulls.LATE, "held pulls": pulls.HOLDING, "crowded pulls": pulls.CROWDED,
          "forged keys": forged_keys.CASES, "version 2": version_2.CASES,
-         "version 2 back": version_2.REVERSE}
+         "version 2 back": version_2.REVERSE, "mutated messages": mutated_2.CASES,
+         "many mutated messages": mutated_2.MANY_CASES, "held Replies": credits_2.HOLDING}
 
 
 def main() -> int:

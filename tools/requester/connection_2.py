@@ -79,15 +79,17 @@ class Connection2:
             self._sent += 1
             self.connection.send(sent.message, sent.invalidates)
 
-    def send(self, message: Message | bytes, heeds: bool = True) -> None:
-        """Send a message as it is but for its credit word; if it `heeds` the server's credits, when there is one."""
+    def send(self, message: Message | bytes, heeds: bool = True, credits: int | None = None) -> None:
+        """Send a message as it is but for its credit word; if it `heeds` the server's credits, when there is one. It may promise
+        others than it should."""
         octets = bytes(message.encode() if isinstance(message, Message) else message)
         while heeds and self.end.left <= 0:
             received = self.next(SECONDS)
             if not is_grant(received):
                 self._arrived.append(received)
         self._sent += 1
-        self.connection.send((octets[:8] + words(self.end.sends()) + octets[12:])[:len(octets)])
+        told = self.end.sends()
+        self.connection.send((octets[:8] + words(told if credits is None else credits) + octets[12:])[:len(octets)])
 
     def receive(self) -> Received:
         """The next message of the server but for GRANTs."""

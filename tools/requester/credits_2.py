@@ -10,6 +10,7 @@ from events import SECONDS
 from failure import require, same
 from message import Message, Prefix, error
 from messages_2 import LONG_REPLY, MOST_MESSAGES
+from pulls import HOLDERS, pause
 from write_chunks import read
 
 # Fewer messages than a long Reply takes.
@@ -18,6 +19,10 @@ FEW = 3
 FAR_TOO_MANY = 600
 # The most that a credit value may be ahead of what was sent (section 4.2.1, interpretation 10).
 MOST_CREDITS = (1 << 31) - 2
+# As long as one in so many messages of this client's can be.
+LONGEST_REPLY = 40_000
+# How many of them a client asks for that takes none.
+ASKED = 100
 # Calls that use all credits of a new connection several times.
 MANY = 200
 
@@ -145,6 +150,20 @@ def many(bench: Bench) -> None:
     one.close()
 
 
+def overrun_by_one(bench: Bench) -> None:
+    """One message more than there are credits has a Receive, whatever it is: that which is kept for RDMA2_GRANT (interpretation
+    12)."""
+    one, waiting = Connection2(bench, retries=0), {}
+    for _ in range(one.end.left + 1):
+        xid = bench.xid()
+        one.send(inline(xid, null(xid)), heeds=False)
+        (waiting[xid],) = one.expected(xid, nfs.null().reply(xid))
+    while waiting:
+        found = one.receive().message
+        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
+    one.close()
+
+
 def overrun(bench: Bench) -> None:
     """Many more messages than the server has given credits for cost the connection, and no other."""
     one = Connection2(bench, retries=0)
@@ -160,7 +179,35 @@ def overrun(bench: Bench) -> None:
     bench.works()
 
 
+def held(bench: Bench) -> None:
+    """Clients that have had a short Reply; then that take none, and have asked for many; and that have gone."""
+    message = nfs.compound(*read(bench, 0, LONGEST_REPLY))
+    ones = [Connection2(bench) for _ in range(HOLDERS)]
+    for one in ones:
+        one.works()
+    pause()
+    for one in ones:
+        ask_for_many(bench, one, message)
+    # The server executes nothing more for who does not take a Reply.
+    pause(len(ones))
+    for one in ones:
+        one.connection.close()
+    pause()
+
+
+def ask_for_many(bench: Bench, one: Connection2, message: nfs.Message) -> None:
+    """Make a Call as often as there are credits, but not so often that the server has no buffer for a Reply, and take none."""
+    asked, one.end.advertises = 0, 0
+    while asked < ASKED and (one.end.left > 0 or one.connection.has_received(SILENCE)):
+        if one.end.left > 0:
+            xid, asked = bench.xid(), asked + 1
+            one.send(inline(xid, bytes(message.call(xid).bytes)))
+        else:
+            require(is_grant(one.next(SECONDS)), "a Reply comes without a credit")
+
+
 CASES = [Case("idle connection", silent), Case("nothing but RDMA2_GRANT", grants_only),
          Case("no credits for Replies", promised_nothing), Case("few credits for a continued Reply", promised_too_few),
          Case("credits taken back", taken_back), Case("credits that cannot be", hostile), Case("many Calls", many),
-         Case("more messages than credits", overrun)]
+         Case("one message too many", overrun_by_one), Case("more messages than credits", overrun)]
+HOLDING = [Case("as many Replies as may wait", held)]

@@ -22,6 +22,8 @@ class Behaviour2(Behaviour):
     """A server without fault that may speak version 2."""
 
     properties = PROPERTIES
+    # Whether it may send what the client answers under any XID.
+    says_anything = False
 
     def meets(self, proxy, message: bytes) -> bool:
         """Whether the first message of a connection, which is of version 2, is to be taken for that."""

@@ -1,6 +1,9 @@
 """A responder of version 2 whose Replies, and what comes beside them, are wrong."""
 
+import itertools
+import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,9 +11,10 @@ from typing import Any
 import protocol
 from behaviours_2 import OTHER_XID, UNKNOWN_TYPE, Behaviour2
 from conveyed import Call, Reply, call_payload, reply_payload, segment
+from generator import Generator
 from header import words
 from message import Message, Prefix, Segment, error
-from proxy_2 import Asked
+from proxy_2 import CREDIT_SECONDS, Asked
 
 # What a client has heard before it has memory at hand for errors.
 PEACE = 30
@@ -183,4 +187,79 @@ class Garbles(Behaviour2):
         print(f"garbled: {name}", flush=True)
 
 
-BY_NAME = {"babbles-2": Babbles, "splits-2": Splits, "garbles-2": Garbles}
+class Floods(Behaviour2):
+    """Sends as many RDMA2_GRANT as the client takes in front of some Replies; and to others Replies to nothing, of which it
+    has promised to take one fewer."""
+
+    EVERY, COUNT = 10, 200
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def reply_2(self, proxy, asked: Asked, message: bytes) -> None:
+        self._count += 1
+        if self._count % self.EVERY == 0:
+            for _ in range(self.COUNT):
+                proxy.post_as_is(_message(protocol.GRANT, 0).encode())
+        else:
+            xid = (OTHER_XID + self._count) & 0xffffffff
+            for _ in range(proxy.end.left + 1 if self._count % self.EVERY == 1 else 0):
+                proxy.send_now(_inline(xid, reply_payload(xid)))
+        proxy.reply_2(asked, message)
+
+
+class Mutates(Behaviour2):
+    """Sends messages with something wrong, so many in all and some in front of each Reply; and on each connection that has lived
+    for a while a Reply that has something wrong itself."""
+
+    says_anything = True
+    BURST, SEED, LONGEST = 8, 8166, 4096
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._heard: Counter = Counter()
+        self._spoilt: list = []
+        self._random = random.Random(self.SEED)
+        self._generator = Generator(self.SEED)
+        cases = (case["messages"] for case in self._generator.cases(1 << 62))
+        self._messages = map(bytes.fromhex, itertools.chain.from_iterable(cases))
+
+    def reply_2(self, proxy, asked: Asked, message: bytes) -> None:
+        self._heard[proxy] += 1
+        burst = min(self.BURST, self._left) if self._heard[proxy] > PEACE else 0
+        ends = dict[int, Message]()
+        for octets in itertools.islice(self._messages, burst):
+            proxy.post_as_is(octets[:self.LONGEST])
+            xid, kind = int.from_bytes(octets[:4]), int.from_bytes(octets[12:16])
+            if kind == protocol.REPLY_MIDDLE:
+                ends[xid] = _inline(xid, reply_payload(xid))
+            elif kind == protocol.CALL_MIDDLE:
+                ends[xid] = Call(xid, call_payload(xid)).messages(self.LONGEST)[0]
+        # No Reply may come before the end of what was begun.
+        for end in ends.values():
+            proxy.post_as_is(end.encode())
+        if burst:
+            # Its answer comes behind all others: for more of those at once the client would find no buffers.
+            xid = (OTHER_XID + self._left) & 0xffffffff
+            proxy.call_back_2("NULL", Call(xid, call_payload(xid)).messages(self.LONGEST))
+            proxy.await_answers(CREDIT_SECONDS)
+            self._left -= burst
+        spoils = self._left or not self._spoilt
+        if spoils and proxy not in self._spoilt and time.monotonic() - proxy.since > LIFE_SECONDS:
+            self._spoilt.append(proxy)
+            self._spoil(proxy, asked, message)
+        elif not spoils:
+            print("all was sent", flush=True)
+        proxy.reply_2(asked, message)
+
+    def _spoil(self, proxy, asked: Asked, message: bytes) -> None:
+        """Send a Reply whose header, or what RPC begins with, has something wrong."""
+        good = self._random.choice((_inline(asked.xid, message), _external(asked.xid, *(asked.message.reply_chunk or ()))))
+        front = len(good.header) + 8
+        octets = good.encode()
+        proxy.post_as_is((self._generator.mutate(octets[:front]) + octets[front:])[:self.LONGEST])
+        print("spoilt a Reply", flush=True)
+
+
+BY_NAME = {"babbles-2": Babbles, "splits-2": Splits, "garbles-2": Garbles, "floods-2": Floods,
+           "mutates-2": Mutates}

@@ -4,17 +4,18 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import progress
 from guests.agent import Result
-from guests.cell import LONG_SECONDS, Cell, Test
+from guests.cell import LONG_SECONDS, LOOK_SECONDS, Cell, Test
 from guests.kernels import Kernel
 from guests.pair import OURS
 from judges import trace_events, trace_responder
 from judges.messages import Expected
 from tests import callback as callback_tests, version as version_tests
-from tests.mount import MOVED, SIW_GOODBYE
+from tests.mount import DEBUGGED, MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
 QUIET = ("Read lists", "Write lists", "Reply chunks", "errors", "sessions")
@@ -33,7 +34,20 @@ WAITS = ("for try in $(seq {0}); do test -e /tmp/pulls.held && exit 0; pgrep -f 
          "sleep 1; done; exit 1")
 REVERSE, LOUD, DROPS, FORGED = "reverse Calls", "connections", "dropped Calls", "forged keys"
 GIVEN_UP, UNANSWERED, SECOND = "given-up Calls", "never answered", "version 2"
-REVERSE_2 = "version 2 back"
+REVERSE_2, MUTATED, MANY_MUTATED = "version 2 back", "mutated messages", "many mutated messages"
+HELD_2, MANY_SECONDS = "held Replies", 7200
+# A Reply has ten buffers. So many wait for each client at least.
+LEAST_HELD = 5
+# RPCs that nfsd has executed; and of a connection the numbers of its work requests, as the server tells them when it is asked.
+EXECUTED = "awk '/^rpc / {print $2}' /proc/net/rpc/nfsd"
+# As many, and then for two seconds none.
+RESTS = ("last=0; for try in $(seq 60); do now=$({1}); test $now -ge {0} && test $now -eq $last && echo $now && exit 0; last=$now; "
+         "sleep 2; done; echo $now >&2; exit 1")
+ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives")
+# What a device has made, in all; the seconds of a machine, and the lines that our module has said. It says so many of one peer
+# in a minute (rust/kapi/sys/log.rs).
+RESOURCES, UPTIME, SAID = "rdma resource show", "cut -d. -f1 /proc/uptime", "dmesg | grep -c ' rpcrdma: ' || true"
+LINES_A_MINUTE = 6
 # A try to send, and its outcome for want of memory, after which it is tried again (ENOBUFS).
 SENT, NO_BUFFERS = "xprt_transmit", re.compile(r"\bstatus=-105\b")
 # A tenth of it is how long nfsd waits for the answer to a Call. Each that is over is told of by an event; with a Call that is made
@@ -45,11 +59,17 @@ SILENT = Expected(1, re.compile(r"rpcrdma: connection from \S+ closed: the clien
 BROKEN = Expected(10, re.compile(r"rpcrdma: connection from \S+ closed: the client breaks the protocol"), "the requester does")
 CLOSED = Expected(2, re.compile(r"rpcrdma: connection from \S+ closed: all credits are with dropped requests"),
                   "the requester has one credit")
-REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+"), LOST.reason)
+REFUSED = Expected(30, re.compile(r"rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+|"
+                                  r"make_send_cqe: \d+ callbacks suppressed"), LOST.reason)
 # The requester's own adapter refuses what the server was told to do.
 TERMINATED = Expected(60, re.compile(r"siw: got TERMINATE\. layer [012], type \d, code \d+"), "a key that is none")
 # Each case may say good-bye.
 LEFT = dataclasses.replace(SIW_GOODBYE, most=8)
+# None of them by a mistake of its own.
+ENDS_MANY = (dataclasses.replace(LEFT, most=10_000), Expected(10_000, re.compile(
+    r"rpcrdma: connection from \S+ (closed: the client breaks the protocol|lost: (?!local (length|protection|access)|bad ).*)|"
+    r"rpcrdma: \d+ lines about \S+ were left out|rxe0: qp#\d+ make_send_cqe: non-flush error status = \d+|"
+    r"make_send_cqe: \d+ callbacks suppressed|siw: got TERMINATE\. layer [012], type \d, code \d+"), BROKEN.reason))
 NFSD = "/proc/fs/nfsd"
 
 
@@ -87,6 +107,38 @@ def version_2(cell: Cell) -> None:
     if cell.server_module == OURS:
         with _speaking_2(cell), version_tests.fired(cell.guests.server, "svcrdma", version_tests.GRANTS):
             part(SECOND, cell)
+
+
+def mutated(name: str, cell: Cell) -> None:
+    """The part for messages with something wrong, which cost connections at most, and a few lines a minute; and all that the server's
+    device had made for them goes."""
+    if cell.server_module == OURS:
+        cell.settled()
+        with _speaking_2(cell), left_alone(cell, cell.server):
+            judge(cell.guests.client.run(COMMAND.format(cell.server_module, name), MANY_SECONDS))
+
+
+@contextlib.contextmanager
+def left_alone(cell: Cell, run: Callable[[str], str]) -> Iterator[None]:
+    """Fail if a block leaves more than there was of the device of one end, or has it say more of one peer than it may."""
+    before, began, said = (run(command) for command in (RESOURCES, UPTIME, SAID))
+    yield
+    minutes, lines = (int(run(UPTIME)) - int(began)) // 60 + 1, int(run(SAID)) - int(said)
+    progress.line(f"  {lines} lines in {minutes} minutes")
+    # With that which says how many were left out.
+    if lines > (LINES_A_MINUTE + 1) * minutes:
+        raise progress.Failure(f"{lines} lines are said of one peer in {minutes} minutes")
+    most, deadline = _numbers(before), cell.guests.clock.now() + LONG_SECONDS
+    left = run(RESOURCES)
+    while any(now > then for now, then in zip(_numbers(left), most)):
+        if cell.guests.clock.now() > deadline:
+            raise progress.Failure(f"{left.strip()} is left, where there was {before.strip()}")
+        time.sleep(LOOK_SECONDS)
+        left = run(RESOURCES)
+
+
+def _numbers(resources: str) -> list[int]:
+    return [int(word) for word in resources.split() if word.isdecimal()]
 
 
 def reverse_2(cell: Cell) -> None:
@@ -180,7 +232,7 @@ def _crowded(cell: Cell) -> None:
     size, memory = map(int, cell.server("cat /proc/sys/sunrpc/svc_rdma/max_req_size; "
                                         "awk '/^MemTotal:/ {print $2}' /proc/meminfo").split())
     before = int(cell.server(REGIONS))
-    used, kept = _measured(cell, CROWDED)
+    used, kept, _ = _measured(cell, CROWDED)
     most = (memory << 10) // PART + (memory << 10) // REGIONS_PART + CROWD * EACH * 2 * size
     progress.line(f"  {CROWD} clients have {used >> 10} KiB provided of {most >> 10}, and {kept >> 10} KiB when they have gone")
     if not most // 4 < used <= most:
@@ -190,25 +242,53 @@ def _crowded(cell: Cell) -> None:
     cell.server(f"for try in $(seq 250); do test $({REGIONS}) -le {before} && exit 0; sleep 0.2; done; {REGIONS} >&2; exit 1")
 
 
-def _measured(cell: Cell, name: str) -> tuple[int, int]:
-    """Bytes that the server uses more than in the beginning: with all that a part has it provide, and in the end."""
+def _measured(cell: Cell, name: str) -> tuple[int, int, int]:
+    """Bytes that the server uses more than in the beginning: with all that a part has it provide, and in the end; and the RPCs
+    that it has executed for the former."""
     client, server = cell.guests.client, cell.guests.server
-    program, free = client.start(COMMAND.format(cell.server_module, name)), []
+    program, free, executed = client.start(COMMAND.format(cell.server_module, name)), list[int](), list[int]()
     try:
         for _ in ("nothing", "all", "nothing again"):
             cell.client(WAITS.format(LONG_SECONDS), LONG_SECONDS)
+            least = int(cell.client("cat /tmp/pulls.held")) + (executed[-1] if executed else 0)
+            executed.append(int(cell.server(RESTS.format(least, EXECUTED), LONG_SECONDS)))
             free.append(server.free_bytes())
             cell.client("rm /tmp/pulls.held")
-    finally:
-        cell.client("rm -f /tmp/pulls.held")
+    except progress.Failure:
+        # It may wait for somebody who looks, and may have said what is wrong.
+        cell.client("pkill -f '^python3 /lab/requester'; rm -f /tmp/pulls.held")
         judge(client.wait(program, LONG_SECONDS, name))
+        raise
+    judge(client.wait(program, LONG_SECONDS, name))
     used, kept = (free[0] - later for later in free[1:])
-    return used, kept
+    return used, kept, executed[1] - executed[0]
+
+
+def held_2(cell: Cell) -> None:
+    """What waits for clients of version 2 that take no Replies costs the server no more than the user guide says, and goes with
+    them. Of their Calls none is begun while a Reply waits: each thread of nfsd may have begun one before."""
+    if cell.server_module != OURS:
+        return
+    cell.server("rpcdebug -m rpc -s svcsock")
+    with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), _speaking_2(cell):
+        used, kept, executed = _measured(cell, HELD_2)
+        sends, receives = map(int, ACCEPTED.findall(cell.server("dmesg"))[-1])
+    size = int(cell.server("cat /proc/sys/sunrpc/svc_rdma/max_req_size"))
+    most = HOLDERS * (sends + 2 * receives) * size
+    threads = int(cell.server(f"cat {NFSD}/threads"))
+    progress.line(f"  {used >> 10} KiB of {most >> 10} wait for {HOLDERS} clients, and {kept >> 10} KiB when they have gone; {executed} "
+                  "Calls were executed")
+    if executed > HOLDERS * (threads + 1):
+        raise progress.Failure(f"{executed} Calls were executed by {threads} threads while Replies waited")
+    if not HOLDERS * LEAST_HELD * size < used <= most:
+        raise progress.Failure(f"{used} bytes wait for clients, for which there may be {most}")
+    if kept > used // 2:
+        raise progress.Failure(f"{kept} bytes are still used when all have gone")
 
 
 def _held(cell: Cell) -> None:
     requests, size = map(int, cell.server("cd /proc/sys/sunrpc/svc_rdma && cat max_requests max_req_size").split())
-    used, kept = _measured(cell, HELD)
+    used, kept, _ = _measured(cell, HELD)
     around = requests * (size + 6 * REGION_BYTES)
     progress.line(f"  {HOLDERS} clients have {used >> 10} KiB provided, and {kept >> 10} KiB when they have said that it was pulled")
     if not HOLDERS * HELD_BYTES // 2 < used <= HOLDERS * (HELD_BYTES + around):
@@ -221,11 +301,14 @@ def _held(cell: Cell) -> None:
 FORGING = Test(FORGED, functools.partial(part, FORGED), (LOST, LEFT))
 
 
-def long_tests() -> list[Test]:
-    """What is not for every check."""
+def long_tests(kernel: Kernel) -> list[Test]:
+    """What is not for every check, for a server with that kernel."""
+    # One that debugs has more memory around each piece.
+    measured = [Test(HELD, held, (LEFT,)), Test(HELD_2, held_2, (LEFT, DEBUGGED)),
+                Test(CROWDED, crowded, (LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD)))]
     return [Test(UNANSWERED, functools.partial(given_up, UNANSWERED, UNANSWERED_LEASE), (LEFT, SILENT, callback_tests.RESTARTED)),
-            Test(HELD, held, (LEFT,)),
-            Test(CROWDED, crowded, (LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD)))]
+            *(measured if kernel.flavour == "stock" else []),
+            Test(MANY_MUTATED, functools.partial(mutated, MANY_MUTATED), ENDS_MANY)]
 
 
 def tests(kernel: Kernel) -> list[Test]:
@@ -238,4 +321,5 @@ def tests(kernel: Kernel) -> list[Test]:
             Test(LOUD, functools.partial(part, LOUD), (LOST, REFUSED, TERMINATED)),
             Test(SECOND, version_2, (BROKEN, LOST, REFUSED, TERMINATED, LEFT)),
             Test(REVERSE_2, reverse_2, (LEFT, callback_tests.RESTARTED)),
+            Test(MUTATED, functools.partial(mutated, MUTATED), ENDS_MANY),
             Test(DROPS, dropped, (CLOSED, LEFT)), Test(PULLS, pulled, (LOST, REFUSED, TERMINATED, LEFT))]

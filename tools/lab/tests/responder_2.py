@@ -1,16 +1,20 @@
 """Our responder on raw verbs (tools/responder), which speaks version 2 with the referee's ends, against a client that may."""
 
+import contextlib
+import dataclasses
 import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import progress
-from guests.cell import FEW_SIZES, LONG_SECONDS, Cell, Test
+from guests.cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, Cell, Test
+from judges.messages import Expected
 from tests import acl as acl_tests, version
 from tests.keep_alive import KEEPALIVE, KEEPALIVE_SECONDS
 from tests.mount import NOT_RESPONDING
-from tests.responder import ANSWERED_SECONDS, BAD, BAD_MESSAGES, LARGE, LOST, SMALL, mounting, responding, switch
+from tests.requester import left_alone
+from tests.responder import ANSWERED_SECONDS, BAD, BAD_MESSAGES, HASTY, LARGE, LOST, SMALL, mounting, responding, switch
 
 # Some that are inline, and one that is not.
 SIZES = "100 5000"
@@ -33,6 +37,7 @@ for count in range(int(sys.argv[1])):
         print("well")
     except OSError as error:
         print(errno.errorcode[error.errno])"""
+SHORT_ONES = 10
 # Calls that a client has under way at a time.
 MOST_REFUSED = 32
 # Messages, and the octets of a WRITE that takes so many; and of one that takes fewer.
@@ -46,7 +51,7 @@ BABBLED = {"unknown type": "refused 4", "a type of version 1": "refused 4", "ver
            "properties": "refused 5", "more properties": "refused 5"}
 BETWEEN = BABBLED | {"another Reply": "refused 5", "another fragment": "refused 5", "another Call": "refused 5",
                      "a long Reply": "refused 5"}
-NOISES: dict[str, dict[str, str]] = {"errs-unknown": {}, "babbles-2": BABBLED, "splits-2": BETWEEN}
+NOISES: dict[str, dict[str, str]] = {"errs-unknown": {}, "floods-2": {}, "babbles-2": BABBLED, "splits-2": BETWEEN}
 # The same for Calls of the server.
 CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in ten messages": "answered",
          "NULL in small fragments": "answered", "Read chunk": "refused 6 0", "Call chunk": "refused 6 0", "Read chunk and Reply chunk": "refused 6 0", "Write chunk": "refused 7 0",
@@ -60,6 +65,13 @@ BUSY = "{ setsid timeout 300 sh -c 'while :; do :; done' > /dev/null 2>&1 < /dev
 REFUSED_AT_ONCE = "refused 100 NULL at once"
 # How many faults tools/responder/faults_2.py has.
 FAULTS = 13
+# Messages with something wrong, in a check and otherwise; what the client does meanwhile, whatever comes of it, and for how long.
+FEW_MUTATED, MUTATED, MUTATED_SECONDS, TRIES_AT_ONCE = 2000, 100_000, 7200, 10
+ALL_SENT = "grep -c 'all was sent' /tmp/responder || true"
+BESIDE, IN_FILE = "/beside", "head -c 200000 /dev/urandom > in"
+# Many RPCs at once, so that there are buffers for the answers.
+TRIES = ("for try in $(seq {0}); do {{ ls -l /mnt/t > /dev/null; cat /mnt/t/in > /dev/null; dd if=/dev/zero of=/mnt/t/out bs=200k count=1; "
+         f"}}}} 2> /dev/null; echo 3 > /proc/sys/vm/drop_caches; cmp {BESIDE}/t/in /tmp/in || exit 1; done")
 # The versions in which a client comes to version 1 over another connection.
 AGAIN = [[2], [1]]
 
@@ -197,12 +209,15 @@ def in_no_way(cell: Cell) -> None:
 def without_room(cell: Cell) -> None:
     """A Call whose Reply has no room is made once more with a Reply chunk, where the client may (section 7.3.5)."""
     cell.load_modules()
-    prepare = "mkdir many && cd many && seq -f 'name-%0100g' 100 | xargs touch"
+    prepare = "mkdir many few && cd many && seq -f 'name-%0100g' 100 | xargs touch"
     with responding(cell, "has-no-room 2000"), cell.mounted(mounting(cell, SMALL), prepare=prepare):
-        cell.lists_the_same()
+        # After these no chunk is offered. With NFS 4.1 the server has no Reply any more when the Call comes once more.
+        cell.client(f"for try in $(seq {SHORT_ONES}); do ls /mnt/t/few && echo 3 > /proc/sys/vm/drop_caches; done")
+        cell.lists_the_same(ANSWERED_SECONDS)
         must_speak(cell, [2])
-        if "refused 10" not in said(cell) or cell.connects() != 1:
-            raise progress.Failure("no Call was refused, or the connection was lost")
+        refused = said(cell).count("refused 10")
+        if not 0 < refused <= MOST_REFUSED or cell.connects() != 1:
+            raise progress.Failure(f"{refused} Calls were refused, {cell.connects()} connections were made")
 
 
 def borne(behaviour: str, cell: Cell) -> None:
@@ -242,6 +257,33 @@ def garbled(numbers: list[int], cell: Cell) -> None:
         count = len([line for line in said(cell) if line.startswith("garbled: ")])
         if count != len(numbers) or cell.connects() != 1 + count:
             raise progress.Failure(f"{count} Replies were garbled, {cell.connects()} connections made")
+
+
+def mutated(count: int, cell: Cell) -> None:
+    """So many messages with something wrong, and now and then a Reply, cost connections and RPCs at most, and a few lines a minute; all
+    that the client's device had made for them goes, and a mount of another server has its files."""
+    cell.load_modules()
+    cell.settled()
+    with left_alone(cell, cell.client), responding(cell, f"mutates-2 {count}"), \
+            cell.mounted(mounting(cell, SMALL, HASTY), prepare=IN_FILE):
+        with _mounted_beside(cell):
+            deadline = cell.guests.clock.now() + MUTATED_SECONDS
+            while not int(cell.server(ALL_SENT)) and cell.guests.clock.now() < deadline:
+                cell.client(TRIES.format(TRIES_AT_ONCE), LONG_SECONDS)
+        # From now on all is well.
+        cell.written("some", SIZES, "--direct")
+        lines, connects = said(cell), cell.connects()
+        progress.line(f"  {connects} connections, {lines.count('spoilt a Reply')} Replies with something wrong")
+        if "all was sent" not in lines:
+            raise progress.Failure("not all was sent in time")
+
+
+@contextlib.contextmanager
+def _mounted_beside(cell: Cell) -> Iterator[None]:
+    """Another mount for the length of a block, of the real server."""
+    cell.client(f"mkdir -p {BESIDE} && {cell.mount_command().removesuffix('/mnt')}{BESIDE} && cp {BESIDE}/t/in /tmp/in", LONG_SECONDS)
+    with progress.undoing(lambda: cell.client(f"umount -f {BESIDE}", LONG_SECONDS)):
+        yield
 
 
 def called_back(cell: Cell) -> None:
@@ -292,19 +334,28 @@ TAKES_FEW = [Test("a server that takes no Read chunks", functools.partial(takes_
              Test("a server that takes no Write chunks", functools.partial(takes_few, "16 0 16", 7, SMALL)),
              Test("a server that takes no segments", functools.partial(takes_few, "16 16 0", 8, SMALL)),
              Test("a server that takes neither Read chunks nor many messages", in_no_way)]
+# None of them by a mistake of the client's own.
+HOSTILE = Expected(10_000, re.compile(r"rpcrdma: (connection to \S+ lost: (?!local (length|protection|access)|bad ).*|"
+                                      r"\d+ lines about \S+ were left out)"), "the server breaks the protocol")
+NO_ROOM = Test("a server that has no room for Replies of version 2", without_room)
+MUTATES, MUTATES_MUCH = (Test(f"a server that sends {count} mutated messages", functools.partial(mutated, count),
+                              (HOSTILE, *(dataclasses.replace(each, most=10_000) for each in (BAD, NOT_RESPONDING))))
+                         for count in (FEW_MUTATED, MUTATED))
 # For every check.
-QUICK = [Test("a server that uses Write chunks in version 2", functools.partial(honest, LARGE)),
+QUICK = [MUTATES,
+         Test("a server that uses Write chunks in version 2", functools.partial(honest, LARGE)),
          _falls_back("hangs up on version 2", "hangs-up-2", AGAIN, 1),
          _small("small messages", "small 1 1024 2 1024", ["CALL_MIDDLE"], entries=[CUT]),
          ERRS,
          Test("a server that says something between fragments", functools.partial(borne, "splits-2"), (BAD,))]
 TESTS = [Test("a server that makes no mistake in version 2", functools.partial(honest, SMALL)),
-         *QUICK, *FEW_SEGMENTS, *TAKES_FEW, ERRS_AGAIN, ERRS_UNKNOWN,
+         *(test for test in QUICK if test != MUTATES), MUTATES_MUCH, *FEW_SEGMENTS, *TAKES_FEW, ERRS_AGAIN, ERRS_UNKNOWN,
          Test("a server that promises nothing for a while", promised_nothing),
          # A Call in fragments would wait for ever.
          _small("small messages and few credits", "promises-few 2 1 1024 2 1024", ["CALL_EXTERNAL"], entries=[CUT]),
          _small("support for any reverse Call", "small 5 3"),
-         Test("a server that has no room for Replies of version 2", without_room),
+         NO_ROOM,
+         Test("a server that floods in version 2", functools.partial(borne, "floods-2"), (BAD,)),
          Test("a server that babbles in version 2", functools.partial(borne, "babbles-2"), (BAD,)),
          Test("a server that garbles Replies of version 2", functools.partial(garbled, list(range(FAULTS))),
               (LOST, BAD, NOT_RESPONDING)),
@@ -318,5 +369,5 @@ TESTS = [Test("a server that makes no mistake in version 2", functools.partial(h
          _falls_back("answers version 2 with a Reply of version 2", "answers-oddly 1", [[2]], 2),
          _falls_back("answers version 2 with RDMA2_GRANT", "answers-oddly 2", [[2]], 2)]
 # With a session, over which the server may call.
-QUICK_SESSIONS = [Test("a server that calls back in version 2", called_back, (BAD,))]
+QUICK_SESSIONS = [Test("a server that calls back in version 2", called_back, (BAD,)), NO_ROOM]
 SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back at once", called_at_once, (BAD,))]
