@@ -128,8 +128,11 @@ def no_credits(bench: Bench) -> None:
     """A Call of the server waits until the client has a Receive for it (section 4.2.1)."""
     session = Session2(bench)
     one, delegation = session.one, delegated(bench, session)
+    # The Reply uses the last credit, and shows that the server knows of no other: what provokes its Call goes by another
+    # connection.
+    one.end.advertises = 1
+    one.works()
     one.end.advertises = 0
-    one.send(GRANT)
     provoke(bench, delegation)
     one.must_be_silent("no credits for a Call", SILENCE)
     one.end.advertises = 16
