@@ -25,7 +25,6 @@ VERSION = "4.2"
 # The one of no limits, whose kernel follows what is mapped.
 ACCOUNTED = "dma"
 AMOUNTS = client_life_tests.Amounts(disconnects=200, removals=3)
-ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
 # Of the connection; that of the connection manager is the core's.
 QUEUE = re.compile(r"\bcqe (\d+) .*\[rpcrdma\]")
 HEADS = ("device", "keys of a READ", "of a WRITE", "of a READDIR", "client's completions", "server's send requests", "receives",
@@ -86,7 +85,7 @@ def _look(name: str, made: list[Made], cell: Cell) -> None:
                         "ls /mnt/t/d > /dev/null", LONG_SECONDS)
             keys = [cell.counter(number) - then for number, then in zip(numbers, before)]
             queues = QUEUE.findall(shown)
-            accepted = ACCEPTED.findall(cell.server("dmesg"))
+            accepted = adapter_tests.ACCEPTED.findall(cell.server("dmesg"))
     if not accepted:
         raise progress.Failure("the server did not tell of the connection")
     if not queues:

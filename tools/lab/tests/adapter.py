@@ -35,6 +35,8 @@ GONE = ("for try in $(seq 300); do ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt
         "done; ls -d /sys/kernel/sunrpc/xprt-switches/*/xprt-* >&2; exit 1")
 # A mount may try for as long as the client waits for a server that refuses it.
 REFUSED_SECONDS = 30
+# The numbers of work requests of a connection, as the server tells them when it is asked.
+ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives, (\d+) reads at once")
 FORCED_REFUSED = "would register memory for all RDMA .ib_core.force_mr., which is not done"
 
 

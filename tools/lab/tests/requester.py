@@ -14,7 +14,7 @@ from guests.kernels import Kernel
 from guests.pair import OURS
 from judges import trace_events, trace_responder
 from judges.messages import Expected
-from tests import callback as callback_tests, version as version_tests
+from tests import adapter as adapter_tests, callback as callback_tests, version as version_tests
 from tests.mount import DEBUGGED, MOVED, SIW_GOODBYE
 
 # The program's own words for its parts, and the messages that they provoke.
@@ -38,12 +38,11 @@ REVERSE_2, MUTATED, MANY_MUTATED = "version 2 back", "mutated messages", "many m
 HELD_2, MANY_SECONDS = "held Replies", 7200
 # A Reply has ten buffers. So many wait for each client at least.
 LEAST_HELD = 5
-# RPCs that nfsd has executed; and of a connection the numbers of its work requests, as the server tells them when it is asked.
+# RPCs that nfsd has executed.
 EXECUTED = "awk '/^rpc / {print $2}' /proc/net/rpc/nfsd"
 # As many, and then for two seconds none.
 RESTS = ("last=0; for try in $(seq 60); do now=$({1}); test $now -ge {0} && test $now -eq $last && echo $now && exit 0; last=$now; "
          "sleep 2; done; echo $now >&2; exit 1")
-ACCEPTED = re.compile(r"svcrdma: new connection accepted .*?(\d+) send requests, (\d+) receives")
 # What a device has made, in all; the seconds of a machine, and the lines that our module has said. It says so many of one peer
 # in a minute (rust/kapi/sys/log.rs).
 RESOURCES, UPTIME, SAID = "rdma resource show", "cut -d. -f1 /proc/uptime", "dmesg | grep -c ' rpcrdma: ' || true"
@@ -272,7 +271,7 @@ def held_2(cell: Cell) -> None:
     cell.server("rpcdebug -m rpc -s svcsock")
     with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), _speaking_2(cell):
         used, kept, executed = _measured(cell, HELD_2)
-        sends, receives = map(int, ACCEPTED.findall(cell.server("dmesg"))[-1])
+        sends, receives, _ = map(int, adapter_tests.ACCEPTED.findall(cell.server("dmesg"))[-1])
     size = int(cell.server("cat /proc/sys/sunrpc/svc_rdma/max_req_size"))
     most = HOLDERS * (sends + 2 * receives) * size
     threads = int(cell.server(f"cat {NFSD}/threads"))
