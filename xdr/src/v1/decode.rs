@@ -65,7 +65,8 @@ impl<'a> ReadList<'a> {
     }
 }
 
-/// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3).
+/// The chunk lists of `RDMA_MSG` and `RDMA_NOMSG` (RFC 8166, section 4.3), and of a Call of version
+/// 2, which has the same behind what [`v2::pass_to_lists`] passes.
 #[derive(Default)]
 pub(crate) struct Lists<'a> {
     pub(crate) reads: ReadList<'a>,
@@ -210,7 +211,7 @@ impl<'a> Decoder<'a, '_> {
     /// Decodes the lists. A message that has a Read list is a Call, whatever is wrong with that or
     /// with the rest: all replies leave it empty (RFC 8166, section 4.3.1).
     fn lists(&mut self, reader: &mut Reader<'a>) -> Result<Lists<'a>, DecodeError> {
-        // Of a list that is malformed behind this there is nothing else.
+        // Known, even if the list is malformed behind its first word.
         if reader.clone().word() == Ok(1) {
             self.direction = Some(Direction::Call);
         }
