@@ -35,11 +35,11 @@ class File:
 class Bench:
     """One server, seen from one client."""
 
-    def __init__(self, address: str, server: str) -> None:
+    def __init__(self, address: str, server: str, first_xid: int) -> None:
         self.server = server
         self.adapter = Adapter(address)
         self.arena = self.adapter.arena
-        self._xid = 0x5eed0000
+        self._xid = first_xid
         self._connection: Connection | None = None
         # Where the in-tree server is known to do something else, and the case went on with that.
         self.differences: list[str] = []
@@ -78,7 +78,7 @@ class Bench:
         return not self.is_ours
 
     def xid(self) -> int:
-        self._xid += 1
+        self._xid = self._xid + 1 & 0xffff_ffff
         return self._xid
 
     def begin(self) -> None:
