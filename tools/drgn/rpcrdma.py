@@ -234,7 +234,7 @@ class Client:
         peer, connection = address_of(self._xprt.addr), self._connection
         yield f"client to {peer}: {connection.device() if connection else 'no connection'}"
         if connection:
-            credits, pulls = locked(connection.handler.credits), locked(connection.handler.pulls)
+            credits, pulls = connection.queue.flow.credits, locked(connection.handler.pulls)
             calls, nobody = credits.calls.value_(), credits.abandoned.len.value_() + credits.dropped.len.value_()
             yield (f"  credits: {credits.grant.value_()} granted of {credits.max.value_()} asked for, {calls + nobody} in use, "
                    f"{nobody} of them by nobody any more")
@@ -279,7 +279,7 @@ class Client:
             return "a connection"
         if not bit(state, CREDIT_WAIT) and not bit(state, SPACE_WAIT):
             return "its turn to be sent"
-        credits, queue = locked(connection.handler.credits), connection.queue
+        credits, queue = connection.queue.flow.credits, connection.queue
         # One is kept for the question whether the server is there.
         if credits.calls.value_() + credits.abandoned.len.value_() >= max(credits.grant.value_() - 1, 1):
             return "a credit"
@@ -291,10 +291,11 @@ class Client:
 def server_lines(kernel: Kernel, connection: Connection) -> Iterator[str]:
     """All that there is to say of a connection of a client of ours."""
     handler = connection.handler
-    grant, waiting, back = locked(handler.grant), locked(handler.waiting), locked(handler.reverse)
+    flow, waiting = connection.queue.flow, locked(handler.waiting)
+    grant, back = flow.grant, flow.credits
     yield f"server of {address_of(handler.peer)}: {connection.device()}"
     yield f"  credits: {grant.told.value_()} granted of at most {grant.max.value_()}, {grant.dropped.value_()} Calls dropped"
-    yield f"  credits for callbacks: {back.grant.value_()} granted, {back.unanswered.len.value_()} in use"
+    yield f"  credits for callbacks: {back.grant.value_()} granted, {back.calls.value_() + back.abandoned.len.value_()} in use"
     yield from (f"  {line}" for line in connection.resources())
     yield (f"  Calls: {waiting.arrivals.len.value_()} wait for a thread, {waiting.reading.value_()} for RDMA Reads, "
            f"{waiting.stalled.len.value_()} for regions")
@@ -355,7 +356,7 @@ def main() -> int:
             print(f"rpcrdma.py: made for Linux {KNOWN}; what it says of {kernel.release} may be wrong", file=sys.stderr)
         for line in (*clients(kernel), *servers(kernel)):
             print(line)
-    except (Missing, LookupError, OSError, drgn.FaultError) as error:
+    except (Missing, AttributeError, LookupError, OSError, drgn.FaultError) as error:
         print(f"rpcrdma.py: {error}", file=sys.stderr)
         return 1
     return 0
