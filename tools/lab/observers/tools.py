@@ -113,7 +113,9 @@ NO_CLIENT = Apart(r"rpcrdma_client_", "the module is no client of ib_core")
 NOT_MAPPED = Apart(r"svcrdma_dma_(un)?map_(page|err)", "Sends go out from buffers that are mapped once")
 NO_FABRIC = Apart(r"svcrdma_fabric_err", "no fabric is refused")
 PULLED = Apart(r"svcrdma_(provide|pull)|xprtrdma_(done|pull|reply_mechanism)", "only here are Replies pulled")
-EVENTS = (NO_CLIENT, NOT_MAPPED, NO_FABRIC, PULLED)
+SECOND = Apart(r"(svc|xprt)rdma_(continued|fragment|grant|properties|version)", "only here is version 2 spoken")
+EVENTS = (NO_CLIENT, NOT_MAPPED, NO_FABRIC, PULLED, SECOND)
+FIRST_CALL = Apart(r"nfs v4 server +(total|null):", "each connection of ours begins with NULL")
 # bpftrace starts no scripts.
 PROGRAM = "'sh /usr/local/bin/load'"
 RDMA = "rdma resource show"
@@ -128,7 +130,7 @@ TOOLS = (
     Tool("mountstats --xprt", "mountstats mountstats --xprt /mnt",
          exact="RPC|XIDs|Connect count|(Read|Write) segments|Bad replies"),
     Tool("nfsiostat", "nfsiostat /mnt"),
-    Tool("nfsstat", "nfsstat -l && nfsstat -m", exact=".", shown="total|read|write|open"),
+    Tool("nfsstat", "nfsstat -l && nfsstat -m", exact=".", apart=(FIRST_CALL,), shown="total|read|write|open"),
     Tool("prometheus-node-exporter", "curl -s localhost:9100/metrics | grep node_mountstats",
          exact="operations_requests_total|read_bytes|write_bytes", shown=r"transport_\w+\{"),
     Tool("pminfo", "pminfo -f nfsclient", shape=blocks,
