@@ -40,7 +40,8 @@ def run_responder() -> int:
     forged = [forged_keys.TEST] if devices.named(device).kind == "siw" else []
     plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
     if whose == OURS:
-        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS, protocol=2),
+        held = [responder_2.HELD] if kernel.flavour == "stock" else []
+        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS + held, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
                  Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
                  Plan(device, responder.SESSION_VERSION, OURS, OURS,

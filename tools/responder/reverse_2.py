@@ -71,19 +71,20 @@ def _forms(xid: int) -> list[tuple[str, Sequence[Message]]]:
 
 
 class CallsAtOnce(Behaviour2):
-    """Makes many Calls of its own at once, as many as there are credits for, now and then."""
+    """Makes many Calls of its own of one kind, as far as there are credits for them, with one Reply in `every`."""
 
     properties = CallsBack.properties
-    PEACE, EVERY, AT_ONCE = 40, 20, 60
+    PEACE = 40
 
-    def __init__(self) -> None:
+    def __init__(self, kind: int = 0, every: int = 20, at_once: int = 60) -> None:
         self._replies = 0
+        self._kind, self._every, self._at_once = kind, every, at_once
 
     def reply_2(self, proxy, asked: Asked, message: bytes) -> None:
         self._replies += 1
-        if self._replies > self.PEACE and self._replies % self.EVERY == 0:
-            for number in range(self.AT_ONCE):
-                _, messages = _forms(asked.xid ^ number << 16)[0]
+        if self._replies > self.PEACE and self._replies % self._every == 0:
+            for number in range(self._at_once):
+                _, messages = _forms(asked.xid ^ number << 16)[self._kind]
                 proxy.call_back_2("NULL at once", messages)
         proxy.reply_2(asked, message)
 

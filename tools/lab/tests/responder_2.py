@@ -63,6 +63,13 @@ CALLS = {"NULL": "answered", "NULL in fragments": "answered", "NULL in ten messa
 IDLE_SERVICE = "for task in $(pgrep NFSv4); do chrt --idle --pid 0 $task; done; pgrep NFSv4"
 BUSY = "{ setsid timeout 300 sh -c 'while :; do :; done' > /dev/null 2>&1 < /dev/null & }; echo $!"
 REFUSED_AT_ONCE = "refused 100 NULL at once"
+# The kind of those that have as many messages as one may have: one of them with each Reply.
+IN_TEN, LOOKS, HELD_SECONDS = "2 1 1", 200, 60
+# Buffers of a connection beside one for each slot to send and to receive; of these, what a Call may have in place of each (user
+# guide); and how many more there are when Calls are held.
+SENDS_BESIDE, RECEIVES_BESIDE, MESSAGES_OF_ONE, LEAST_HELD = 28, 33, 10, 80
+# Pieces of memory of the size of a buffer.
+BUFFERS = "awk '/^kmalloc-8k / {print $2}' /proc/slabinfo"
 # How many faults tools/responder/faults_2.py has.
 FAULTS = 13
 # Messages with something wrong, in a check and otherwise; what the client does meanwhile, whatever comes of it, and for how long.
@@ -308,11 +315,38 @@ def called_at_once(cell: Cell) -> None:
         busy = cell.client(BUSY).strip()
         with progress.undoing(lambda: cell.client(f"kill {busy} || true")):
             deadline = cell.guests.clock.now() + ANSWERED_SECONDS
-            while not (refused := Counter(said(cell))[REFUSED_AT_ONCE]) and cell.guests.clock.now() < deadline:
+            while REFUSED_AT_ONCE not in said(cell):
+                if cell.guests.clock.now() > deadline:
+                    raise progress.Failure("no Call is refused")
                 cell.written("some", FEW_SIZES, "--direct")
-        cell.still_works()
-        if not refused or cell.connects() != 1:
-            raise progress.Failure(f"{refused} Calls were refused, {cell.connects()} connections were made")
+        _must_stay(cell)
+
+
+def held_calls(cell: Cell) -> None:
+    """Calls in ten messages each that wait hold buffers of the client, but no more than the user guide says."""
+    cell.load_modules()
+    with responding(cell, f"calls-back-at-once {IN_TEN}"), cell.mounted(mounting(cell, SMALL), prepare=f"seq {LOOKS} | xargs touch"):
+        slots, before = map(int, cell.client(f"cat /proc/sys/sunrpc/rdma_slot_table_entries; {BUFFERS}").split())
+        cell.client("/lab/starved begin")
+        with progress.undoing(lambda: cell.client("/lab/starved end")):
+            # Receives in place of those that are held are made for each Call that is sent; Replies have to wait for them.
+            looks = cell.guests.client.start(f"for n in $(seq {LOOKS}); do stat /mnt/t/$n > /dev/null & sleep 0.1; done; wait")
+            made, deadline = 0, cell.guests.clock.now() + HELD_SECONDS
+            while cell.guests.clock.now() < deadline:
+                made = max(made, int(cell.client(BUFFERS)) - before)
+        cell.guests.client.wait(looks, LONG_SECONDS, "the looks")
+        _must_stay(cell)
+    most = 2 * slots + SENDS_BESIDE + RECEIVES_BESIDE * (1 + MESSAGES_OF_ONE)
+    progress.line(f"  {made} buffers were made, of {most}")
+    if not LEAST_HELD < made <= most:
+        raise progress.Failure(f"{made} buffers were made of which there may be {most}")
+
+
+def _must_stay(cell: Cell) -> None:
+    """Fail unless the one connection still works."""
+    cell.still_works()
+    if cell.connects() != 1:
+        raise progress.Failure(f"{cell.connects()} connections were made")
 
 
 def _falls_back(what: str, behaviour: str, first: list[list[int]], after: int) -> Test:
@@ -371,3 +405,5 @@ TESTS = [Test("a server that makes no mistake in version 2", functools.partial(h
 # With a session, over which the server may call.
 QUICK_SESSIONS = [Test("a server that calls back in version 2", called_back, (BAD,)), NO_ROOM]
 SESSIONS = [*QUICK_SESSIONS, Test("a server that calls back at once", called_at_once, (BAD,))]
+# Wants a client's kernel that has groups for the processor, which is the stock one.
+HELD = Test("a server that calls back at length", held_calls, (BAD,))
