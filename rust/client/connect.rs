@@ -223,7 +223,7 @@ fn begin(connection: &Connection, version_2: bool, pulls: Option<Invalidates>) -
     if !connection.begins_with_call() {
         return Ok(());
     }
-    if !Tunable::PadOptimize.is_set() {
+    if Tunable::WriteChunkPadding.is_set() {
         connection.provide_padding()?;
         requester.shared.stats.add(Stat::RegionsMade, 1);
     }
@@ -268,7 +268,7 @@ fn establish(
     requester.make_regions(connection, regions, regions)?;
 
     let plan = connection.plan();
-    let padding = !Tunable::PadOptimize.is_set();
+    let padding = Tunable::WriteChunkPadding.is_set();
     let own = PrivateData {
         // With padding not every key is of one RPC alone, as the server may think (RFC 8797,
         // section 4.1). Where no device looks at the key it is no proof.

@@ -62,8 +62,9 @@ pub(crate) enum Tunable {
     MaxInlineRead = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_MAX_INLINE_READ,
     /// Bytes that a Send of a new connection holds, 1024 to 65536.
     MaxInlineWrite = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_MAX_INLINE_WRITE,
-    /// Zero if the Write chunks of a new connection have room for XDR padding.
-    PadOptimize = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_PAD_OPTIMIZE,
+    /// Zero if the Write chunks of a new connection have no room for XDR padding. Not in the C
+    /// module.
+    WriteChunkPadding = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_WRITE_CHUNK_PADDING,
     /// Seconds of silence after which a server is asked whether it is there, up to 3600; 0 if
     /// never. Not in the C module.
     KeepaliveTime = bindings::rpcrdma_rs_tunable_RPCRDMA_RS_KEEPALIVE_TIME,

@@ -25,8 +25,9 @@ REFUSED_SECONDS = 40
 # The least and the most of each tunable, and its default.
 TUNABLES = {"rdma_slot_table_entries": (4, 16384, 128), "rdma_max_inline_read": (1024, 65536, 8192),
             "rdma_max_inline_write": (1024, 65536, 8192), "rdma_keepalive_time": (0, 3600, 30),
-            "rdma_pad_optimize": (-1 << 31, (1 << 31) - 1, 1), "rdma_inline_write_padding": (0, 4096, 0),
-            "rdma_memreg_strategy": (0, 6, 5), "rdma_reliable_reply": (0, 1, 1), "rdma_max_version": (1, 2, 1)}
+            "rdma_pad_optimize": (-1 << 31, (1 << 31) - 1, 0), "rdma_inline_write_padding": (0, 4096, 0),
+            "rdma_memreg_strategy": (0, 6, 5), "rdma_reliable_reply": (0, 1, 1), "rdma_max_version": (1, 2, 1),
+            "rdma_write_chunk_padding": (0, 1, 0)}
 # That of the one whose range has a gap, which is a test of its own.
 REGION_PAGES, REGION_PAGES_DEFAULT = "rdma_region_pages", 0
 # What counts, which a write of anything makes zero.

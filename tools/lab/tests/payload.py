@@ -15,7 +15,7 @@ MIB = 1 << 20
 EDGES = " ".join(map(str, (0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131071, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097)))
 # What is read and written in the largest pieces.
 LARGE = 4 * MIB
-REGION_PAGES, PAD_OPTIMIZE, INLINE_READ = "rdma_region_pages", "rdma_pad_optimize", "rdma_max_inline_read"
+REGION_PAGES, PADDING, INLINE_READ = "rdma_region_pages", "rdma_write_chunk_padding", "rdma_max_inline_read"
 # Segments of 1 MiB by pages of a region; 0 for as many as rxe can do.
 SEGMENTS = {0: 1, 64: 4, 17: 16}
 # The mount's counters, as the user guide numbers them.
@@ -82,7 +82,7 @@ def one_key(cell: Cell) -> None:
         with cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
             for lengths, mode in ((ODD, ""), (EVEN, ""), (OFF_PAGE, "--odd")):
                 _expect_keys(cell, lengths, mode, len(lengths), 0)
-        with cell.tunable(PAD_OPTIMIZE, 0), cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
+        with cell.tunable(PADDING, 1), cell.mounted(prepare=f"/lab/files.py make in {sizes}"):
             _expect_keys(cell, ODD, "", 2 * len(ODD), len(ODD))
 
 
@@ -101,7 +101,7 @@ def _expect_keys(cell: Cell, lengths: tuple[int, ...], mode: str, segments: int,
 def room_for_padding(cell: Cell) -> None:
     """A segment of its own for padding, which a server as it should be leaves alone."""
     cell.load_modules()
-    with cell.tunable(PAD_OPTIMIZE, 0), cell.captured() as path, cell.mounted():
+    with cell.tunable(PADDING, 1), cell.captured() as path, cell.mounted():
         # Past the page cache, which would read whole pages; not a multiple of four, and one that is.
         cell.written("out", f"{ODD_SIZE} 100000", "--direct")
         if cell.connects() != 1:

@@ -269,7 +269,7 @@ def padded(cell: Cell) -> None:
 def given_room(cell: Cell) -> None:
     """Where the client has room for padding, a server that writes it costs nothing."""
     cell.load_modules()
-    with cell.tunable("rdma_pad_optimize", 0), responding(cell, "pads"), cell.mounted(mounting(cell, LARGE)):
+    with cell.tunable("rdma_write_chunk_padding", 1), responding(cell, "pads"), cell.mounted(mounting(cell, LARGE)):
         before = cell.counter(WRITTEN_BYTES)
         cell.written("some", ODD, "--direct")
         connects, bad = cell.connects(), cell.counter(BAD_MESSAGES)
