@@ -10,6 +10,12 @@ override OUT := $(abspath $(OUT))
 
 LAB := python3 -B tools/lab
 
+# What `modinfo` and the log will say.
+ifndef RPCRDMA_VERSION
+RPCRDMA_VERSION := $(shell test -x tools/version && tools/version)
+endif
+export RPCRDMA_VERSION
+
 # A kernel built with clang wants its modules built with clang.
 KDIR_LLVM = $(if $(LLVM),,$(shell grep -qs '^CONFIG_CC_IS_CLANG=y' $(KDIR)/include/config/auto.conf && echo LLVM=1))
 # For a kernel of another architecture than this machine's (ARCH=), Debian's name of the compiler.

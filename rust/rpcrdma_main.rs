@@ -26,6 +26,7 @@ use kapi::{
     },
     sys::{
         listing::Listing,
+        module::say_version,
         sysctl::Sysctl, //
     },
 };
@@ -64,6 +65,7 @@ impl kernel::Module for RpcRdma {
         // From here on there may be mounts, so nothing can fail any more.
         let warn = |e: &Error| pr_warn!("there are no tunables in /proc/sys/sunrpc ({e:?})\n");
         let _sysctl = Sysctl::register().inspect_err(warn).ok();
+        say_version();
         Ok(Self {
             _listing,
             _sysctl,

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Says what the module makes of RPC-over-RDMA messages: one a line on the standard input, in
-//! hexadecimal digits, with or without blanks. Each is all that one Receive has brought, or its
-//! front as far as the chunk lists go. What is of version 2 is decoded as the messages of one end
-//! in the order in which it sent them, since a message may continue the one before it.
+//! Says what the module makes of RPC-over-RDMA messages: one a line of files, or of the standard
+//! input, in hexadecimal digits, with or without blanks. Each is all that one Receive has brought,
+//! or its front as far as the chunk lists go. What is of version 2 is decoded as the messages of
+//! one end in the order in which it sent them, since a message may continue the one before it.
 
 mod version_2;
 
 use std::{
+    env,
+    ffi::OsString,
     fmt,
-    io,
+    fs::File,
+    io::{
+        self,
+        BufRead,
+        BufReader,
+        IsTerminal, //
+    },
+    path::Path,
     process::ExitCode, //
 };
 
@@ -47,8 +56,32 @@ const LIMITS: Limits = Limits {
     reply_chunk_bytes: u32::MAX,
 };
 
+const USAGE: &str = "\
+usage: rpcrdma-decode [FILE...]
+       rpcrdma-decode --help | --version
+
+Decodes messages of RPC-over-RDMA, one a line in hexadecimal digits, of files or of the standard
+input; see rpcrdma-decode(1).";
+
 fn main() -> ExitCode {
-    match decode_lines(&mut io::stdout().lock()) {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    match arguments.first().map(|first| first.to_str().unwrap_or("")) {
+        Some("--help") => println!("{USAGE}"),
+        Some("--version") => println!("{}", option_env!("RPCRDMA_VERSION").unwrap_or("unknown")),
+        Some(option) if option.starts_with('-') => return misused(),
+        None if io::stdin().is_terminal() => return misused(),
+        _ => return decode(&arguments),
+    }
+    ExitCode::SUCCESS
+}
+
+fn misused() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+fn decode(files: &[OsString]) -> ExitCode {
+    match decode_all(files) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         // Who reads it has seen enough.
@@ -60,11 +93,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether all lines of all files are messages.
+fn decode_all(files: &[OsString]) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    if files.is_empty() {
+        return decode_lines(io::stdin().lock(), &mut out);
+    }
+    let mut good = true;
+    for file in files {
+        let named = |error| io::Error::other(format!("{}: {error}", Path::new(file).display()));
+        good &= decode_lines(BufReader::new(File::open(file).map_err(named)?), &mut out)?;
+    }
+    Ok(good)
+}
+
 /// Whether all lines are messages.
-fn decode_lines(out: &mut impl io::Write) -> io::Result<bool> {
+fn decode_lines(from: impl BufRead, out: &mut impl io::Write) -> io::Result<bool> {
     let mut good = true;
     let mut peer = Peer::new();
-    for (line, number) in io::stdin().lines().zip(1_u64..) {
+    for (line, number) in from.lines().zip(1_u64..) {
         match from_hex(&line?) {
             Ok(bytes) => match FixedHeader::peek(&bytes) {
                 Some(header) if header.version == v2::VERSION => {

@@ -76,6 +76,9 @@ def tools(machine: System) -> None:
     as if its ends were two machines."""
     machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-dbg-*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
     machine.must(f"echo {MESSAGE} | rpcrdma-decode | grep 'reserved procedure RDMA_MSGP'")
+    # The same that the module has said.
+    machine.must("test $(rpcrdma-decode --version) = $(cat /sys/module/rpcrdma/version) && "
+                 "dmesg | grep \"rpcrdma: version $(cat /sys/module/rpcrdma/version), \"")
     machine.must(DRGN)
     machine.must("cd /root && echo 'shift; exec sh -c \"$*\"' > /run/here && "
                  "SSH='sh /run/here' rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)

@@ -23,7 +23,7 @@ ENTRIES, WORKERS, WORK_BYTES = 5000, 100, 60_000
 CONNECTS, BAD_REPLIES = 3, 20
 FACTS = """uname -srm; sed -n 's/^PRETTY_NAME=//p' /etc/os-release
 cd /sys/module/rpcrdma
-echo rpcrdma: taint $(cat taint), build $(od -An -v -tx1 -j16 notes/.note.gnu.build-id | tr -d ' \\n')
+echo rpcrdma: version $(cat version 2> /dev/null || echo unknown), taint $(cat taint), build $(od -An -v -tx1 -j16 notes/.note.gnu.build-id | tr -d ' \\n')
 for device in /sys/class/infiniband/*; do test -e $device || continue
 echo $(basename $device): driver $(basename $(readlink -f $device/device/driver)), \\
 firmware $(cat $device/fw_ver 2> /dev/null)

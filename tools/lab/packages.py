@@ -53,7 +53,6 @@ def _fill_in(kernel: Kernel) -> None:
         (debian / name).write_text(text)
     (debian / "kernel.mk").write_text(f"KDIR = {kernel.kdir}\nRELEASE = {kernel.release}\n"
                                     f"KERNEL_VERSION = {kernels.stock_version()}\n")
-    version = "0.1." + repository.git("rev-list", "--count", "HEAD")
     commit = repository.git("log", "-1", "--format=%h")
-    (debian / "changelog").write_text(f"rpcrdma ({version}) unstable; urgency=medium\n\n  * Of commit {commit}.\n\n"
+    (debian / "changelog").write_text(f"rpcrdma ({repository.version()}) unstable; urgency=medium\n\n  * Of commit {commit}.\n\n"
                                       f" -- {said['MAINTAINER']}  {repository.git('log', '-1', '--format=%cD')}\n")

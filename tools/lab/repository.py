@@ -32,6 +32,11 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def version() -> str:
+    """What this tree calls itself."""
+    return subprocess.run([ROOT / "tools/version"], check=True, capture_output=True, text=True).stdout.strip()
+
+
 def author() -> tuple[str, str]:
     """Who made the last commit: the name and the address."""
     name, address = git("log", "-1", "--format=%an%n%ae").splitlines()

@@ -122,6 +122,7 @@ bool rpcrdma_rs_may_inform(void);
 bool rpcrdma_rs_debugs_server(void);
 
 /* Tunables and counters, see sysctl.c. */
+void rpcrdma_rs_say_version(void);
 int rpcrdma_rs_sysctl_register(void);
 void rpcrdma_rs_sysctl_unregister(void);
 

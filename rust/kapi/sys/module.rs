@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! References to this module.
+//! This module itself: its version, and references to it.
 
 use crate::kapi::bindings;
 use kernel::time::{
     delay::fsleep,
     Delta, //
 };
+
+/// Says in the log which version this is, and which kernel it was built for. Any context.
+pub(crate) fn say_version() {
+    // SAFETY: No precondition.
+    unsafe { bindings::say_version() };
+}
 
 /// Waits until there is no reference to this module, and nobody is in its text any more who has
 /// given one back: who does so with a function of the module returns into that. Sleeps.

@@ -26,7 +26,7 @@ def build(kernel: Kernel, variant: str = "") -> Path:
     out = objects(kernel, variant)
     log = build_log(kernel, variant)
     log.parent.mkdir(parents=True, exist_ok=True)
-    options = list(OPTIONS[variant])
+    options = [f"RPCRDMA_VERSION={repository.version()}", *OPTIONS[variant]]
     if kernel.flavour in kernels.OWN:
         options.append("RPCRDMA_DEBUG=1")
     if kernel.arch != AMD64:

@@ -60,7 +60,7 @@ ENDED = ("for try in $(seq {0}); do test -s /tmp/fio.status -a -s /tmp/tree.stat
          "ps axl >&2; exit 1")
 STATUS = "cat /tmp/{0}.status; test $(cat /tmp/{0}.status) = 0 || {{ cat {1} >&2; exit 1; }}"
 END = f"read -r group < /tmp/{{}}.pid; kill -9 -$group 2> /dev/null; {GONE.format('$group')}"
-BOOTED = Expected(1000, re.compile(r"RPC: Registered .* module\.|Loading iSCSI .*|iwpm_register_pid: .*|"
+BOOTED = Expected(1000, re.compile(r"RPC: Registered .* module\.|rpcrdma: version .*|Loading iSCSI .*|iwpm_register_pid: .*|"
                                    r"(rpcrdma|rdma_rxe|siw): (loading out-of-tree module|module verification failed).*"),
                   "modules are loaded after each boot")
 DISK = Expected(100, re.compile(r"EXT4-fs \(vdb\): .*"), "the server's disk is mounted, after a loss of power too")
