@@ -183,6 +183,17 @@ class Dkms:
             works(machine, ours=True)
             machine.must(REFUSES_UNSIGNED)
 
+    def refuses(self) -> None:
+        """Neither package comes to a kernel whose ib_core is another one, as MLNX_OFED puts it there; each says so in one line."""
+        place = f"/lib/modules/{self.release}/updates/dkms"
+        said = self._output(f"mkdir -p {place} && cp $(modinfo -k {self.release} -n ib_core) {place} && depmod {self.release}; "
+                            f"/usr/src/rpcrdma-*/tools/prepare-tree --check {self.release} /var/tmp/none 2>&1 || true; "
+                            "dpkg-deb --ctrl-tarfile rpcrdma-modules-*.deb | tar -xOf - ./preinst > /root/preinst && "
+                            f"! sh /root/preinst install 2>&1 && rm {place}/ib_core.* && depmod {self.release}")
+        lines = [line for line in said.splitlines() if f"{place}/ib_core" in line and "not the kernel's own ib_core" in line]
+        if len(lines) != 2:
+            raise progress.Failure(f"with another ib_core the packages say: {said}")
+
     def upgraded(self) -> None:
         """The next version takes the place of the one before, for both kernels."""
         version = self._output("dpkg-query -W -f '${Version}' rpcrdma-dkms")
@@ -248,6 +259,7 @@ def _try_dkms(results: Results, built: list[Path]) -> None:
     """The package for DKMS; each test goes on from where the one before ended."""
     dkms = Dkms(built)
     tests = {"built for the kernel that is there": dkms.built, "built for a kernel that comes": dkms.built_for_another,
+             "refuses the modules of another stack": dkms.refuses,
              "both kernels started, and with Secure Boot": dkms.works, "upgraded": dkms.upgraded, "gives way to the package of the module": dkms.gives_way,
              "says what is missing": dkms.says_what_is_missing}
     for name, test in tests.items():

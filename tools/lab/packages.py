@@ -44,7 +44,7 @@ def _fill_in(kernel: Kernel) -> None:
     """Say in the packaging which version it is, and which kernel it is for."""
     debian = TREE / "debian"
     said = {"MAINTAINER": f"The rpcrdma developers <{repository.author()[1]}>",
-            "RELEASE": kernel.release, "KERNEL_VERSION": kernels.stock_version(), "SERIES": kernels.SERIES}
+            "OWN_STACK": (repository.ROOT / "tools/own-stack").read_text().rstrip(), "RELEASE": kernel.release, "KERNEL_VERSION": kernels.stock_version(), "SERIES": kernels.SERIES}
     for template in debian.glob("*.in"):
         text = template.read_text()
         for name, value in said.items():

@@ -69,6 +69,19 @@ class KernelTree(unittest.TestCase):
         self.prepare("7.3.4", "CONFIG_MODULES=y")
         self.refused("CONFIG_RUST=y")
 
+    def test_modules_of_another_stack(self) -> None:
+        """As MLNX_OFED puts them beside the kernel's own, in one of its places."""
+        self.prepare("7.3.4", *OPTIONS)
+        self.metadata()
+        for place in ("updates/dkms", "extra/mlnx-ofa_kernel/drivers/infiniband/core", "weak-updates"):
+            with self.subTest(place):
+                self.program("modinfo", f"/lib/modules/7.3.4/{place}/ib_core.ko")
+                self.refused("not the kernel's own ib_core")
+        for well in ("/lib/modules/7.3.4/kernel/drivers/infiniband/core/ib_core.ko.xz", "(builtin)"):
+            with self.subTest(well):
+                self.program("modinfo", well)
+                self.assertNotIn("ib_core", self.check()[1])
+
     def test_without_metadata(self) -> None:
         self.prepare("7.10.0", *OPTIONS)
         self.refused("libkernel.rmeta is missing")
