@@ -24,7 +24,8 @@ CROSS_COMPILE ?= $(if $(filter aarch64,$(shell uname -m)),,aarch64-linux-gnu-)
 endif
 # Kbuild takes these from the command line alone.
 KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM) $(if $(RUSTC),RUSTC=$(RUSTC)) \
-	$(if $(CROSS_COMPILE),CROSS_COMPILE=$(CROSS_COMPILE))
+	$(if $(CROSS_COMPILE),CROSS_COMPILE=$(CROSS_COMPILE)) \
+	KCFLAGS='$(strip $(KCFLAGS) $(patsubst %,-ffile-prefix-map=%=.,$(realpath $(KDIR)) $(CURDIR) $(OUT)))'
 
 .PHONY: all module kdir install clean help python3
 .DEFAULT_GOAL := all
@@ -61,8 +62,8 @@ $(LAB_TARGETS): python3
 
 help:
 	@echo 'Building:'
-	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR; ARCH=arm64 for a tree of that'
-	@echo '                   architecture on a machine of another one (CROSS_COMPILE=aarch64-linux-gnu-)'
+	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR; ARCH=arm64 to cross-compile for'
+	@echo '                   arm64 (CROSS_COMPILE=aarch64-linux-gnu-)'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
 	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, tools, and the documentation, in build/deb'
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
@@ -82,7 +83,7 @@ help:
 	@echo '                   DKMS, with another kernel and with Secure Boot, too'
 	@echo '  make check-tools mountstats, nfsstat, perf, PCP and others with this module and with the in-tree one, and drgn; writes'
 	@echo '                   what they print, and Documentation/tools.rst with it, into build/tools'
-	@echo '  make adapters    on devices that play adapters, what a mount makes of their limits; DEVICE=mlx5|cxgb4-iwarp|worst|...'
+	@echo '  make adapters    on emulated devices with the limits of adapters, what a mount makes of them; DEVICE=mlx5|cxgb4-iwarp|worst|...'
 	@echo '  make in-tree-check  the module inside a kernel tree: chosen by Kconfig, built as a module and into the kernel;'
 	@echo '                   that kernel mounts'
 	@echo '  make kernels     on every kernel that Debian has the source of, and on plain ones: builds, loads, mounts (an hour);'

@@ -43,9 +43,25 @@ def check() -> int:
     if built:
         shutil.rmtree(RUN, ignore_errors=True)
         RUN.mkdir(parents=True)
+        results.test("the module is the same wherever it is built", _same_everywhere)
         _try_dkms(results, built)
         _try_modules(results, built)
     return results.finish()
+
+
+def _same_everywhere() -> None:
+    """Two builds of the module in different directories are the same file."""
+    kernel, found = kernels.stock(), set[bytes]()
+    for place in (RUN / "here", RUN / "somewhere/else"):
+        repository.copy(place)
+        log = repository.fresh_log(f"module-{place.name}")
+        with progress.step(f"building the module in {place.name}", log):
+            argv = ["make", f"-j{kernels.JOBS}", "module", f"KDIR={kernel.kdir}", f"RPCRDMA_VERSION={repository.version()}",
+                    f"OUT={place}/build/module"]
+            roots.builder(kernel.suite).run(argv, log, "rpcrdma.ko does not build", kernels.IDENTITY, place)
+        found.add((place / "build/module/rpcrdma.ko").read_bytes())
+    if len(found) != 1:
+        raise progress.Failure("two builds of the same source differ")
 
 
 def _try_modules(results: Results, built: list[Path]) -> None:

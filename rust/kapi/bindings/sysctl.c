@@ -3,6 +3,7 @@
  * Tunables and counters: those of the client under /proc/sys/sunrpc, those of the
  * server under /proc/sys/sunrpc/svc_rdma.
  */
+#include <linux/array_size.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/limits.h>
@@ -59,12 +60,13 @@ static DEFINE_PER_CPU(unsigned long [RPCRDMA_RS_COUNTERS], counters);
 
 unsigned int rpcrdma_rs_tunable(enum rpcrdma_rs_tunable which)
 {
-	return READ_ONCE(tunables[which]);
+	return which < ARRAY_SIZE(tunables) ? READ_ONCE(tunables[which]) : 0;
 }
 
 void rpcrdma_rs_count(enum rpcrdma_rs_counter which, unsigned long n)
 {
-	this_cpu_add(counters[which], n);
+	if (which < RPCRDMA_RS_COUNTERS)
+		this_cpu_add(counters[which], n);
 }
 
 /* A write of anything makes a counter zero. */
@@ -81,6 +83,8 @@ static int counter_handler(const struct ctl_table *entry, int write, void *buffe
 	};
 	int cpu;
 
+	if (which >= RPCRDMA_RS_COUNTERS)
+		return -EINVAL;
 	for_each_possible_cpu(cpu) {
 		unsigned long *counter = &per_cpu(counters, cpu)[which];
 

@@ -52,7 +52,8 @@ def _compiled(target: Path) -> tuple[dict[str, str], list[str]]:
     for word in words:
         if word == "--out-dir":
             next(words)
-        elif not word.startswith("--emit="):
+        # rustdoc ends with a fault of its own where it reads what was renamed.
+        elif not word.startswith(("--emit=", "--remap-path-prefix=")):
             arguments.append(word)
     return variables, arguments
 
