@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Trace events. Names, fields and text are those of the in-tree module, which
  * scripts know; Documentation/trace-events.rst says when each fires. What they

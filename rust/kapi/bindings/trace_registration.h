@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Trace events of the requester's memory regions. Part of trace.h, which
  * includes it again and again, behind trace_requester.h, and nobody else does.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Trace events of the requester. Part of trace.h, which includes it again and
  * again, and nobody else does.
