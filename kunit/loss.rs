@@ -17,8 +17,10 @@ use crate::{
 
 /// The loss of a new connection of this mount.
 fn loss(mount: &Unmounted<ClientXprt>) -> Result<Arc<LossNotifier>> {
-    let xprt = mount.transport().state().xprt.clone();
-    LossNotifier::new(xprt, SocketAddress::for_test(1))
+    LossNotifier::new(
+        mount.transport().state().clone(),
+        SocketAddress::for_test(1),
+    )
 }
 
 #[kunit_tests(rpcrdma_loss)]

@@ -41,7 +41,7 @@ impl Bench {
     fn new() -> Result<Self> {
         let mount = Unmounted::<ClientXprt>::new()?;
         let shared = mount.transport().state().clone();
-        let loss = LossNotifier::new(shared.xprt.clone(), SocketAddress::for_test(1))?;
+        let loss = LossNotifier::new(shared.clone(), SocketAddress::for_test(1))?;
         let cm = CmState::new(loss.clone())?;
         let regions = RegionCounts::new(&drivers::limits(8192, 8192), 0)?;
         let (id, program) = (ConnectionId(1), (100_003, 4));

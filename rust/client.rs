@@ -18,6 +18,7 @@ mod keep_alive_state;
 mod loss;
 mod marshal;
 mod offer;
+mod outage;
 mod pins;
 mod pull;
 mod pulls;

@@ -16,6 +16,7 @@ use crate::{
             KeepAlive, //
         },
         loss::LossNotifier,
+        outage::Unmade,
         sizes::{
             self,
             REVERSE_SLOTS, //
@@ -31,7 +32,8 @@ use crate::{
         ib::{
             CmId,
             ConnectParams,
-            DeviceLimits, //
+            DeviceLimits,
+            PortName, //
         },
         sys::{
             address::SocketAddress,
@@ -121,13 +123,22 @@ fn connect(
 ) -> Result<Arc<Connection>> {
     let mut version_2 = shared.tries_version_2();
     loop {
-        let loss = LossNotifier::new(shared.xprt.clone(), address)?;
+        let loss = LossNotifier::new(shared.clone(), address)?;
         let cm = CmState::new(loss.clone())?;
         let made = attempt(shared, program, &loss, &cm, version_2);
         trace::xprtrdma_connect(|| {
             let result = made.as_ref().err().map_or(0, |e| e.to_errno());
             (address, result, cm.status())
         });
+        if let (Err(e), false) = (&made, loss.was_told()) {
+            if shared.outage.lock().is_news() {
+                let why = Unmade(*e);
+                log::inform_about(
+                    &address,
+                    format_args!("connection to {address} cannot be made: {why}"),
+                );
+            }
+        }
         if made.is_ok() || !version_2 || !loss.was_connected() {
             return made;
         }
@@ -152,10 +163,10 @@ fn attempt(
     cm.wait_step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
     cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
-    let device = id.limits()?;
+    let (device, port) = (id.limits()?, id.port_name()?);
     let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
-    let number = shared.next_id();
+    let number = loss.number();
     let (connection, _) = bring_up::make(
         id,
         device,
@@ -180,6 +191,8 @@ fn attempt(
             Ok((flow, requester))
         },
         |reason| {
+            // Why there can be none is said with that.
+            let _ = shared.outage.lock().is_news();
             log::warn_about(
                 address,
                 format_args!("the device that leads to {address} {reason}"),
@@ -204,7 +217,19 @@ fn attempt(
         return Err(e);
     }
     loss.enable();
+    tell_up(shared, loss, &port);
     Ok(connection)
+}
+
+/// Says that there is a connection again, by that port, at the end of an outage.
+fn tell_up(shared: &XprtState, loss: &LossNotifier, port: &PortName) {
+    let (outage, server) = (shared.outage.lock().end(loss.number()), loss.address());
+    if let Some(seconds) = outage.map(|length| length / HZ) {
+        log::inform_about(
+            server,
+            format_args!("connection to {server} is up again after {seconds} s, on {port}"),
+        );
+    }
 }
 
 /// Waits for the first exchange of the connection, that of the properties if it is to begin with

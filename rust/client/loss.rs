@@ -8,12 +8,12 @@ mod tests;
 
 use crate::{
     client::{
-        call::Call,
-        cm_state::OnLost, //
+        call::ConnectionId,
+        cm_state::OnLost,
+        xprt_state::XprtState, //
     },
     kapi::{
         ib::CmEventKind,
-        sunrpc::XprtHandle,
         sys::{
             address::SocketAddress,
             completion::Completion,
@@ -124,7 +124,8 @@ const USED_STILL: Jiffies = 10 * HZ;
 /// up the RPC layer is not told: the attempt fails.
 #[pin_data]
 pub(crate) struct LossNotifier {
-    xprt: XprtHandle<Call>,
+    shared: Arc<XprtState>,
+    number: ConnectionId,
     address: SocketAddress,
     /// The attempt has led to a connection, if only for a time.
     connected: Atomic<bool>,
@@ -132,6 +133,8 @@ pub(crate) struct LossNotifier {
     /// The time when the connection came up.
     since: Atomic<Jiffies>,
     reported: Atomic<bool>,
+    /// Whether the log has its loss.
+    told: Atomic<bool>,
     /// The number of received messages that make the connection a useful one.
     useful_messages: Atomic<u32>,
     /// The time when memory of an RPC without a Reply was last invalidated; 0 if never.
@@ -145,16 +148,19 @@ pub(crate) struct LossNotifier {
 }
 
 impl LossNotifier {
-    /// Creates the notifier of a new connection to `address`.
-    pub(crate) fn new(xprt: XprtHandle<Call>, address: SocketAddress) -> Result<Arc<Self>> {
+    /// Creates the notifier of a new connection to `address`, which gets a number. May sleep.
+    pub(crate) fn new(shared: Arc<XprtState>, address: SocketAddress) -> Result<Arc<Self>> {
+        let number = shared.next_id();
         Arc::pin_init(
             pin_init!(Self {
-                xprt,
+                shared,
+                number,
                 address,
                 connected: Atomic::new(false),
                 enabled: Atomic::new(false),
                 since: Atomic::new(0),
                 reported: Atomic::new(false),
+                told: Atomic::new(false),
                 useful_messages: Atomic::new(USEFUL_MESSAGES),
                 taken_back: Atomic::new(0),
                 first <- Completion::new(),
@@ -162,6 +168,16 @@ impl LossNotifier {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns the number of the connection.
+    pub(super) fn number(&self) -> ConnectionId {
+        self.number
+    }
+
+    /// Returns whether the log has the loss of the connection.
+    pub(super) fn was_told(&self) -> bool {
+        self.told.load(Relaxed)
     }
 
     /// Returns the server's address.
@@ -218,7 +234,7 @@ impl LossNotifier {
         // Both this and `report` write before they read, so that one of them sees the other.
         self.enabled.xchg(true, Full);
         if self.reported.load(Relaxed) {
-            self.xprt.force_disconnect();
+            self.shared.xprt.force_disconnect();
         }
     }
 
@@ -246,6 +262,8 @@ impl LossNotifier {
             .store(reason.useful_messages(), Relaxed);
         let address = &self.address;
         if self.connected.load(Relaxed) {
+            self.told.store(true, Relaxed);
+            self.shared.outage.lock().lost(self.number);
             log::inform_about(
                 address,
                 format_args!("connection to {address} lost: {reason}"),
@@ -254,7 +272,7 @@ impl LossNotifier {
         self.first.complete_all();
         self.version.complete_all();
         if self.enabled.load(Relaxed) {
-            self.xprt.force_disconnect();
+            self.shared.xprt.force_disconnect();
         }
     }
 
@@ -265,7 +283,7 @@ impl LossNotifier {
         let busy = messages >= self.useful_messages.load(Relaxed);
         let long = || time::since(self.since.load(Relaxed)) >= USEFUL_LIFE;
         if self.enabled.load(Relaxed) && (busy || long()) {
-            self.xprt.reset_backoff();
+            self.shared.xprt.reset_backoff();
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
             Call,
             ConnectionId, //
         },
+        outage::Outage,
         reply_history::ReplyHistory,
         stats::Stats, //
     },
@@ -45,6 +46,8 @@ const REMEMBERED: Jiffies = 3600 * HZ;
 pub(crate) struct XprtState {
     pub(crate) xprt: XprtHandle<Call>,
     pub(crate) stats: Stats,
+    #[pin]
+    pub(super) outage: SpinLock<Outage>,
     /// The history of Replies whose length is not known before.
     #[pin]
     pub(super) history: SpinLock<ReplyHistory>,
@@ -61,6 +64,7 @@ impl XprtState {
         let state = pin_init!(Self {
             xprt,
             stats: Stats::new(),
+            outage <- new_spinlock!(Outage::new(), "rpcrdma_outage"),
             history <- new_spinlock!(history, "rpcrdma_reply_history"),
             reverse: Atomic::new(false),
             only_version_1: Atomic::new(0),

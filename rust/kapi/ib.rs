@@ -45,7 +45,8 @@ pub(crate) use self::{
     },
     device::{
         DeviceLimits,
-        DeviceName, //
+        DeviceName,
+        PortName, //
     },
     dma_track::Ledger,
     gate::Poster,

@@ -8,7 +8,8 @@ use crate::kapi::{
     bindings,
     ib::device::{
         DeviceLimits,
-        DeviceName, //
+        DeviceName,
+        PortName, //
     },
     sys::{
         address::SocketAddress,
@@ -494,6 +495,15 @@ impl<E: CmHandler> CmId<E> {
     pub(crate) fn device_name(&self) -> Result<DeviceName> {
         // SAFETY: The device stays as long as the id is bound to it.
         Ok(unsafe { DeviceName::of(self.device()?.as_ptr()) })
+    }
+
+    /// Returns the name of the port that the id is bound to. `ENODEV` before the address is
+    /// resolved.
+    pub(crate) fn port_name(&self) -> Result<PortName> {
+        let (device, port) = self.device_port()?;
+        // SAFETY: The device stays as long as the id is bound to it.
+        let device = unsafe { DeviceName::of(device.as_ptr()) };
+        Ok(PortName { device, port })
     }
 
     /// Returns what the device can do that the id is bound to. `ENODEV` before the address is

@@ -165,3 +165,15 @@ impl fmt::Display for DeviceName {
             .try_for_each(|byte| f.write_char(char::from(*byte)))
     }
 }
+
+/// A port of a device, written as rdma(8) does.
+pub(crate) struct PortName {
+    pub(super) device: DeviceName,
+    pub(super) port: u32,
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.device, self.port)
+    }
+}

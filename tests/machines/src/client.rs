@@ -10,6 +10,8 @@ mod idle_buffers;
 mod keep_alive_state;
 #[path = "../../../rust/client/loss.rs"]
 mod loss;
+#[path = "../../../rust/client/outage.rs"]
+pub(crate) mod outage;
 #[path = "../../../rust/client/pulls.rs"]
 mod pulls;
 #[path = "../../../rust/client/refusal.rs"]
@@ -23,5 +25,6 @@ pub(crate) mod sizes;
 
 pub(crate) use crate::played::{
     call,
-    xprt, //
+    xprt,
+    xprt_state, //
 };

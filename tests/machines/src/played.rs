@@ -11,6 +11,9 @@ pub(crate) mod call {
 
     pub(crate) struct Call;
 
+    #[derive(Clone, Copy)]
+    pub(crate) struct ConnectionId(pub(crate) u64);
+
     pub(crate) struct WaitingReply;
 
     pub(crate) struct WaitingMessage;
@@ -58,4 +61,43 @@ pub(crate) mod endpoint {
 
 pub(crate) mod xprt {
     pub(crate) struct ClientXprt;
+}
+
+pub(crate) mod xprt_state {
+    use crate::{
+        client::{
+            call::{
+                Call,
+                ConnectionId, //
+            },
+            outage::Outage, //
+        },
+        kapi::sunrpc::XprtHandle,
+    };
+    use kernel::sync::{
+        Mutex,
+        SpinLock, //
+    };
+
+    pub(crate) struct XprtState {
+        pub(crate) xprt: XprtHandle<Call>,
+        pub(crate) outage: SpinLock<Outage>,
+        connections: Mutex<u64>,
+    }
+
+    impl XprtState {
+        pub(crate) fn new(xprt: XprtHandle<Call>) -> Self {
+            Self {
+                xprt,
+                outage: SpinLock::new(Outage::new()),
+                connections: Mutex::new(0),
+            }
+        }
+
+        pub(crate) fn next_id(&self) -> ConnectionId {
+            let mut connections = self.connections.lock();
+            *connections += 1;
+            ConnectionId(*connections - 1)
+        }
+    }
 }

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 import progress
-from guests.cell import FEW_SIZES, LONG_SECONDS, OTHER_PORT, PORT, SENDS, TRANSPORTS, Cell, Test
+from guests.cell import FEW_SIZES, LONG_SECONDS, PORT, SENDS, TRANSPORTS, Cell, Test
 from guests.machine import CLIENT, SERVER
 from judges import capture
 from judges.messages import Expected
-from tests import life as life_tests
+from tests import life as life_tests, outage
 from tests.listener import MOVES
 from tests.mount import BONDED, CANCELS, FAULT_INTERVAL, FAULTS, LOAD_SECONDS, LOSES_CONNECTION, LOST, MOVED, NOT_RESPONDING
 
@@ -20,8 +20,6 @@ TCP_PORT = 2049
 # Another address of the same server, and of the client.
 SECOND_ADDRESS, CLIENT_ADDRESS = "192.0.2.101", "192.0.2.102"
 INNER = "ip netns exec inner"
-# Resolving an address takes 5 s; programs are slow in a guest.
-REFUSED_SECONDS = 40
 # The least and the most of each tunable, and its default.
 TUNABLES = {"rdma_slot_table_entries": (4, 16384, 128), "rdma_max_inline_read": (1024, 65536, 8192),
             "rdma_max_inline_write": (1024, 65536, 8192), "rdma_keepalive_time": (0, 3600, 30),
@@ -141,17 +139,6 @@ def in_namespace(cell: Cell) -> None:
     cell.judge("inner", cell.server("cd /export/t/inner && sha256sum *"))
     with cell.mounted():
         cell.still_works()
-
-
-def refused(cell: Cell) -> None:
-    """What a mount says, and how soon, where there is no listener, no device for the address, or no such address."""
-    cell.load_modules()
-    for port, host, word in ((OTHER_PORT, SERVER.address4, "Connection refused"), (PORT, "192.0.2.77", "No route to host"),
-                             (PORT, "198.51.100.1", "Network is unreachable")):
-        said = cell.client(f"mkdir -p /mnt; ! mount -t nfs -o vers={cell.version},proto=rdma,port={port},retry=0 {host}:/ /mnt "
-                           "2>&1", REFUSED_SECONDS)
-        if word not in said:
-            raise progress.Failure(f"mount from {host}, port {port}: {said.strip()}, and not: {word}")
 
 
 def tunables(cell: Cell) -> None:
@@ -304,7 +291,7 @@ def own_address_moves(cell: Cell) -> None:
 
 
 # For every check.
-QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), Test("errors of mount", refused),
+QUICK = [Test("trunking", trunked), Test("over a link-local address", link_local), *outage.TESTS,
          Test("client's tunables", tunables)]
 MANY_CONNECTIONS = Test(f"nconnect={CONNECTIONS}", many_connections, (LOST,))
 TESTS = [*QUICK, MANY_CONNECTIONS, Test("another address by sysfs", sent_elsewhere, (LOST,)),

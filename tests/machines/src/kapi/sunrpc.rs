@@ -2,6 +2,7 @@
 
 //! An RPC layer that writes down what it is told, and has no RPCs.
 
+use crate::client::xprt_state::XprtState;
 use core::marker::PhantomData;
 use kernel::{
     prelude::*,
@@ -54,37 +55,37 @@ impl<C> XprtHandle<C> {
     }
 }
 
-/// A mount's transport and its state in one.
+/// A mount's transport and itself in one.
 pub(crate) struct Unmounted<X> {
-    pub(crate) xprt: XprtHandle<crate::client::call::Call>,
+    state: Arc<XprtState>,
     _of: PhantomData<X>,
 }
 
 impl<X> Unmounted<X> {
     pub(crate) fn new() -> Result<Self> {
-        let xprt = XprtHandle(Arc::default(), PhantomData);
+        let state = Arc::new(XprtState::new(XprtHandle(Arc::default(), PhantomData)));
         let _of = PhantomData;
-        Ok(Self { xprt, _of })
+        Ok(Self { state, _of })
     }
 
     pub(crate) fn transport(&self) -> &Self {
         self
     }
 
-    pub(crate) fn state(&self) -> &Self {
-        self
+    pub(crate) fn state(&self) -> &Arc<XprtState> {
+        &self.state
     }
 
     pub(crate) fn attempted(&self) {
-        let mut told = self.xprt.0.lock();
+        let mut told = self.state.xprt.0.lock();
         told.backoff = (2 * told.backoff).max(1);
     }
 
     pub(crate) fn backoff(&self) -> Jiffies {
-        self.xprt.0.lock().backoff
+        self.state.xprt.0.lock().backoff
     }
 
     pub(crate) fn was_to_close(&self) -> bool {
-        core::mem::take(&mut self.xprt.0.lock().close)
+        core::mem::take(&mut self.state.xprt.0.lock().close)
     }
 }

@@ -1,0 +1,66 @@
+"""What the log says of connections that cannot be made, are lost, and are there again."""
+
+import re
+
+import progress
+from guests.cell import LONG_SECONDS, OTHER_PORT, PORT, Cell, Test
+from guests.machine import SERVER
+from tests.mount import LOST, NOT_RESPONDING
+
+# Resolving an address takes 5 s; programs are slow in a guest.
+REFUSED_SECONDS = 40
+# An address without an RDMA device, on a link whose other end need not answer.
+ELSEWHERE = "203.0.113.2"
+LINK = ("ip link add away type veth peer name home && ip addr add 203.0.113.1/24 dev away && ip link set home up && "
+        f"ip link set away up && ip neigh add {ELSEWHERE} lladdr 02:00:00:00:00:02 dev away")
+# From where a mount is refused: what mount says, and what the log does.
+WHERE = ((OTHER_PORT, SERVER.address4, "Connection refused", "it is refused"),
+         (PORT, "192.0.2.77", "No route to host", "there is no answer"),
+         (PORT, "198.51.100.1", "Network is unreachable", "there is no route"),
+         (PORT, ELSEWHERE, "Protocol error", "no RDMA device leads there"))
+LINES = "dmesg | grep -o 'rpcrdma: connection to .*' || true"
+UNMADE = "for try in $(seq 100); do dmesg | grep -q 'cannot be made: it is refused' && exit 0; sleep 0.2; done; exit 1"
+
+
+def refused(cell: Cell) -> None:
+    """What a mount says, and how soon, where there is no listener, no such address, or no device for the address; and the log."""
+    _counted_anew(cell)
+    cell.client(LINK)
+    with progress.undoing(lambda: cell.client("ip link del away")):
+        for port, host, word, reason in WHERE:
+            said = cell.client(f"mkdir -p /mnt; ! mount -t nfs -o vers={cell.version},proto=rdma,port={port},retry=0 {host}:/ /mnt "
+                               "2>&1", REFUSED_SECONDS)
+            if word not in said:
+                raise progress.Failure(f"mount from {host}, port {port}: {said.strip()}, and not: {word}")
+            line = f"rpcrdma: connection to {host}:{port} cannot be made: {reason}"
+            if line not in cell.client(LINES).splitlines():
+                raise progress.Failure(f"the log lacks: {line}")
+
+
+def told(cell: Cell) -> None:
+    """Of an outage the log has its beginning, why it lasts, once, and its end; of a first connection nothing."""
+    _counted_anew(cell)
+    with cell.mounted():
+        cell.guests.stop_serving()
+        touched = cell.guests.client.start("touch /mnt/t/meanwhile")
+        cell.client(UNMADE, LONG_SECONDS)
+        cell.load_modules()
+        cell.guests.client.wait(touched, LONG_SECONDS, "a file")
+        cell.still_works()
+    lines = cell.client(LINES).splitlines()
+    wanted = [r"lost: .*", r"cannot be made: it is refused", rf"is up again after \d+ s, on {cell.device}0/1"]
+    if len(lines) != len(wanted) or not all(re.search(rf"{SERVER.address4}:{PORT} {pattern}$", line)
+                                            for pattern, line in zip(wanted, lines)):
+        raise progress.Failure(f"the log has: {'; '.join(lines)}")
+
+
+def _counted_anew(cell: Cell) -> None:
+    """Have a module that has not said anything of anybody, since there may be so many lines a minute; and nothing of what it has
+    said before, which the lab has read elsewhere."""
+    cell.load_modules()
+    cell.guests.unload_client()
+    cell.load_modules()
+    cell.client("dmesg -C")
+
+
+TESTS = [Test("errors of mount", refused), Test("an outage in the log", told, (LOST, NOT_RESPONDING))]
