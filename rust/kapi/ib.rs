@@ -18,6 +18,7 @@ mod dma_track;
 pub(crate) mod fake;
 mod gate;
 mod mr;
+mod node;
 mod qp_resources;
 mod queue_pair;
 mod recv_queue;

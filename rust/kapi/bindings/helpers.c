@@ -241,6 +241,17 @@ void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags)
 	return kmalloc(size, flags);
 }
 
+void *rpcrdma_rs_kmalloc_near(struct ib_device *device, size_t size,
+			      gfp_t flags)
+{
+	return kmalloc_node(size, flags, ibdev_to_node(device));
+}
+
+int rpcrdma_rs_ibdev_to_node(struct ib_device *device)
+{
+	return ibdev_to_node(device);
+}
+
 char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags)
 {
 	return kstrdup(s, flags);

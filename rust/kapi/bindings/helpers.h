@@ -81,6 +81,9 @@ void rpcrdma_rs_put_net(struct net *net);
 
 /* Memory */
 void *rpcrdma_rs_kmalloc(size_t size, gfp_t flags);
+void *rpcrdma_rs_kmalloc_near(struct ib_device *device, size_t size,
+			      gfp_t flags);
+int rpcrdma_rs_ibdev_to_node(struct ib_device *device);
 char *rpcrdma_rs_kstrdup(const char *s, gfp_t flags);
 unsigned int rpcrdma_rs_memalloc_save(bool reserves);
 void rpcrdma_rs_memalloc_restore(unsigned int flags);

@@ -88,9 +88,9 @@ impl MappedBuffer {
             return Err(EINVAL);
         }
         let (counted, device) = (poster.keep_device()?, poster.objects().device);
-        // SAFETY: Allocating has no further requirement. Zeroed, so that no byte that was not
-        // meant to be sent or was not received is ever seen.
-        let data = unsafe { bindings::kmalloc(len, maker.flags()) };
+        // SAFETY: The device is valid, since it is kept. Zeroed, so that no byte that was not meant
+        // to be sent or was not received is ever seen.
+        let data = unsafe { bindings::kmalloc_near(device.as_ptr(), len, maker.flags()) };
         let data = NonNull::new(data.cast::<u8>()).ok_or(ENOMEM)?;
         // SAFETY: The device is valid, since it is kept; the memory is `len` bytes of lowmem.
         let addr = unsafe {
@@ -117,8 +117,9 @@ impl MappedBuffer {
             _counted: counted,
         };
         // `KBox::new` cannot be told the maker's flags.
-        // SAFETY: Allocating has no further requirement.
-        let raw = unsafe { bindings::kmalloc(size_of::<Self>(), maker.flags()) };
+        // SAFETY: The device is valid, since it is kept.
+        let raw =
+            unsafe { bindings::kmalloc_near(device.as_ptr(), size_of::<Self>(), maker.flags()) };
         let raw = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?.as_ptr();
         // SAFETY: Memory of `kmalloc` that is large enough, and aligned for a size that is a
         // multiple of its alignment or for any up to that of a word, which a box owns from here on.

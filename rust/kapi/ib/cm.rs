@@ -6,10 +6,13 @@
 
 use crate::kapi::{
     bindings,
-    ib::device::{
-        DeviceLimits,
-        DeviceName,
-        PortName, //
+    ib::{
+        device::{
+            DeviceLimits,
+            DeviceName,
+            PortName, //
+        },
+        node::Node, //
     },
     sys::{
         address::SocketAddress,
@@ -495,6 +498,13 @@ impl<E: CmHandler> CmId<E> {
     pub(crate) fn device_name(&self) -> Result<DeviceName> {
         // SAFETY: The device stays as long as the id is bound to it.
         Ok(unsafe { DeviceName::of(self.device()?.as_ptr()) })
+    }
+
+    /// Returns the node of the device that the id is bound to. `ENODEV` before the address is
+    /// resolved.
+    pub(super) fn node(&self) -> Result<Node> {
+        // SAFETY: The device stays as long as the id is bound to it.
+        Ok(unsafe { Node::of(self.device()?) })
     }
 
     /// Returns the name of the port that the id is bound to. `ENODEV` before the address is

@@ -7,7 +7,8 @@ use crate::kapi::{
     ib::{
         buffer::raw,
         device::longest_piece,
-        dma_track, //
+        dma_track,
+        node::Node, //
     },
     page::{
         ExtentIter,
@@ -148,7 +149,12 @@ impl Mr {
         if pages == 0 {
             return Err(EINVAL);
         }
-        let mut sg = KVVec::zeroed(pages as usize, GFP_KERNEL)?;
+        // SAFETY: The caller promises that the device is valid.
+        let node = unsafe { Node::of(device) };
+        let mut sg = node.room_for(pages as usize)?;
+        for _ in 0..pages {
+            sg.push(bindings::scatterlist::default(), GFP_KERNEL)?;
+        }
         // SAFETY: The vector has `pages` elements and is not resized afterwards.
         unsafe { bindings::sg_init_table(sg.as_mut_ptr(), pages) };
         // SAFETY: The caller promises that the protection domain is valid.

@@ -251,19 +251,19 @@ impl<C: Consumer> QueuePair<C> {
             .max_regs
             .saturating_add(sizes.more_sends)
             .saturating_add(1);
-        let number = Gate::next_number();
+        let (number, node) = (Gate::next_number(), id.node()?);
         let handlers = Handlers {
             done: Self::send_done,
             read_done: Self::read_done,
             read_failed: Self::read_failed,
         };
         let send = SendQueue {
-            ring: Ring::new(number, (slots, chain, sizes.max_reads), &handlers)?,
+            ring: Ring::new(number, (slots, chain, sizes.max_reads), &handlers, node)?,
             regions: KVec::new(),
             ending: false,
             queue,
         };
-        let recv = RecvQueue::new(sizes.max_recv_wr, Self::receive_done)?;
+        let recv = RecvQueue::new(sizes.max_recv_wr, Self::receive_done, node)?;
         let qp = Arc::pin_init(
             pin_init!(Self {
                 send <- new_spinlock!(send, "rpcrdma_send_queue"),

@@ -11,6 +11,7 @@ use crate::kapi::{
         buffer::DmaBuffer,
         device::DeviceLimits,
         gate::Target,
+        node::Node,
         region::InvalidatedKey,
         ring::Done, //
     },
@@ -151,9 +152,9 @@ pub(super) struct RecvQueue {
 unsafe impl Send for RecvQueue {}
 
 impl RecvQueue {
-    /// Makes room for `limit` buffers, whose completions `done` is told of. The queue is closed
-    /// until [`Self::open`]. May sleep.
-    pub(super) fn new(limit: u32, done: Done) -> Result<Self> {
+    /// Makes room on `node` for `limit` buffers, whose completions `done` is told of. The queue is
+    /// closed until [`Self::open`]. May sleep.
+    pub(super) fn new(limit: u32, done: Done, node: Node) -> Result<Self> {
         let n = limit as usize;
         Ok(Self {
             qp: core::ptr::null_mut(),
@@ -162,9 +163,9 @@ impl RecvQueue {
             done,
             limit,
             wanted: u32::MAX,
-            slots: KVVec::with_capacity(n, GFP_KERNEL)?,
-            free: KVVec::with_capacity(n, GFP_KERNEL)?,
-            vacant: KVVec::with_capacity(n, GFP_KERNEL)?,
+            slots: node.room_for(n)?,
+            free: node.room_for(n)?,
+            vacant: node.room_for(n)?,
             posted: 0,
             kept: 0,
             ending: false,

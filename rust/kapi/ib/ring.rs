@@ -38,6 +38,7 @@ use crate::kapi::{
     ib::{
         buffer::DmaBuffer,
         gate::Target,
+        node::Node,
         region::Invalidated,
         rw::RwCtx,
         wc::Wc, //
@@ -156,13 +157,14 @@ pub(crate) struct Ring<T, R> {
 unsafe impl<T: Send, R: Send> Send for Ring<T, R> {}
 
 impl<T, R> Ring<T, R> {
-    /// Makes room for `slots` work requests, `chain` of them in one post beside those of a
-    /// transfer, and for the RDMA Reads of `reads` transfers; without any there can be no RDMA
+    /// Makes room on `node` for `slots` work requests, `chain` of them in one post beside those of
+    /// a transfer, and for the RDMA Reads of `reads` transfers; without any there can be no RDMA
     /// Writes either. Nothing can be posted until [`Self::open`]. May sleep.
     pub(super) fn new(
         owner: u64,
         (slots, chain, reads): (u32, u32, u32),
         handlers: &Handlers,
+        node: Node,
     ) -> Result<Self> {
         // Behind each of them is a Send.
         let writes = if reads == 0 { 0 } else { slots as usize / 2 };
@@ -175,7 +177,7 @@ impl<T, R> Ring<T, R> {
             lkey: 0,
             state: RingState::New,
             avail: slots,
-            slots: KVVec::with_capacity(slots as usize, GFP_KERNEL)?,
+            slots: node.room_for(slots as usize)?,
             writes: Fifo::with_capacity(writes)?,
             entries: Cqes::new(slots, handlers.done)?,
             head: 0,

@@ -42,7 +42,7 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let mut bench = Self {
-            queue: RecvQueue::new(limit, fake::ignore)?,
+            queue: RecvQueue::new(limit, fake::ignore, Node::ANY)?,
             balance,
             domain: Domain::new(&device)?,
             device,
@@ -106,7 +106,7 @@ mod suite {
 
     #[test]
     fn closed_before_it_is_opened() -> Result {
-        let mut queue = RecvQueue::new(4, fake::ignore)?;
+        let mut queue = RecvQueue::new(4, fake::ignore, Node::ANY)?;
         same("error", queue.post(4, |_| ()).err(), Some(ENOTCONN))
     }
 

@@ -45,7 +45,7 @@ impl Bench {
         let balance = Balance::begin();
         let device = Device::new()?;
         let domain = Domain::new(&device)?;
-        let mut ring = Ring::new(domain.number(), (slots, chain, 0), &HANDLERS)?;
+        let mut ring = Ring::new(domain.number(), (slots, chain, 0), &HANDLERS, Node::ANY)?;
         let target = Target {
             qp: domain.qp(),
             port: 1,
