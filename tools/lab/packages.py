@@ -11,8 +11,8 @@ from guests.kernels import Kernel
 DIRECTORY = repository.BUILD / "deb"
 TREE = DIRECTORY / "rpcrdma"
 LOG = repository.BUILD / "logs/deb.log"
-# lintian's tags that fail the build.
-FAILING = "error,warning"
+# lintian's tags that fail the build, and one that no medium of today makes a mistake: names have the versions of module and kernel.
+FAILING, SUPPRESSED = "error,warning", "package-has-long-file-name"
 
 
 def run() -> int:
@@ -36,7 +36,8 @@ def build() -> list[Path]:
                  kernels.IDENTITY, TREE)
     with progress.step("lintian", LOG):
         changes = [str(path) for path in DIRECTORY.glob("*.changes")]
-        root.run(["lintian", "--allow-root", "--info", f"--fail-on={FAILING}", *changes], LOG, "lintian found something")
+        root.run(["lintian", "--allow-root", "--info", f"--fail-on={FAILING}",
+                  f"--suppress-tags={SUPPRESSED}", *changes], LOG, "lintian found something")
     return sorted(DIRECTORY.glob("*.deb"))
 
 
