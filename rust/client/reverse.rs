@@ -86,7 +86,7 @@ pub(super) fn called(
 #[cold]
 fn turn_down(requester: &Requester, connection: &Connection, xid: u32) {
     let reason = Reason::NoService;
-    if send_error(connection, Purpose::Queued, &Refusal { xid, reason }).is_err() {
+    if send_error(connection, &Refusal { xid, reason }).is_err() {
         requester.loss.report(LossReason::NotPosted);
     }
 }

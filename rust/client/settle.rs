@@ -103,17 +103,18 @@ pub(super) fn unmatched(
     requester.shared.xprt.space();
 }
 
-/// Sends an error message. Without a free buffer the connection ends instead: an end that cannot
-/// answer must close it (RFC 8166, section 4.5.4), and the peer is at fault anyway.
+/// Sends an error message. Without a buffer, of which there may be so many, the connection ends
+/// instead: an end that cannot answer must close it (RFC 8166, section 4.5.4), and the peer is at
+/// fault anyway.
 pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {
-    if send_error(connection, Purpose::Pooled, refusal).is_err() {
+    if send_error(connection, refusal).is_err() {
         requester.loss.report(LossReason::BadMessage);
     }
 }
 
-/// Sends an error message, in a buffer for that purpose.
-pub(super) fn send_error(connection: &Connection, purpose: Purpose, refusal: &Refusal) -> Result {
-    let mut buffer = connection.send_buffer(purpose)?;
+/// Sends an error message, which waits for room where there is none.
+pub(super) fn send_error(connection: &Connection, refusal: &Refusal) -> Result {
+    let mut buffer = connection.send_buffer(Purpose::Queued)?;
     buffer.refuse(refusal)?;
     buffer.send(0)
 }

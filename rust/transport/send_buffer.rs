@@ -62,8 +62,6 @@ pub(crate) enum Purpose {
     Message,
     /// A message that waits for room, from a handler: allocation does not wait for memory.
     Queued,
-    /// A message that finds room at once, from a handler: only a pooled buffer will do.
-    Pooled,
 }
 
 impl<H: Handler> Sending<'_, H> {
@@ -73,7 +71,7 @@ impl<H: Handler> Sending<'_, H> {
         match (H::ROLE, purpose) {
             // Posts of a responder wait for room in the queue.
             (Role::Responder, _) | (_, Purpose::Queued) => 0,
-            (_, Purpose::Message | Purpose::Pooled) => self.longest_call,
+            (_, Purpose::Message) => self.longest_call,
             (_, Purpose::Call) if self.longest_read == 0 => self.longest_call,
             // Messages that completions post have room beside that of a Call, and of one more: so
             // they never wait for a Reply.
@@ -92,11 +90,6 @@ impl<H: Handler> Sending<'_, H> {
         let behind = purpose == Purpose::Call && self.longest_read != 0 && self.has_pending();
         if behind || self.sq_avail() < self.room_for(purpose) as usize {
             return Err(EAGAIN);
-        }
-        if purpose == Purpose::Pooled {
-            let buffer = self.buffers.pop().ok_or(EAGAIN)?;
-            self.short = true;
-            return Ok(Some(buffer));
         }
         // As long as more can be made, one stays back for when allocation fails.
         let back = usize::from(self.made < self.limit);
@@ -122,7 +115,7 @@ impl<H: Handler> Endpoint<H> {
         let pooled = self.lock().get_buffer(purpose)?;
         let make = || {
             self.make_send_buffer(match purpose {
-                Purpose::Queued | Purpose::Pooled => Maker::Handler,
+                Purpose::Queued => Maker::Handler,
                 Purpose::Call | Purpose::Message => Maker::Task,
             })
         };

@@ -50,7 +50,7 @@ pub(crate) struct SendQueue<C> {
     pub(super) buffers: KVVec<DmaBuffer>,
     pub(super) made: u32,
     pub(super) limit: u32,
-    /// A buffer could not be made, or must not be: the last one must come back soon.
+    /// A buffer could not be made: the last one must come back soon.
     pub(super) short: bool,
     idle: KVec<Region<Idle>>,
     /// The number of regions, idle or not.

@@ -105,7 +105,7 @@ mod suite {
         bench.shut_down(1)?;
         drop(registered);
         let (posts, qp) = (bench.device.posts(), &bench.qp);
-        for purpose in [Purpose::Message, Purpose::Pooled] {
+        for purpose in [Purpose::Message, Purpose::Queued] {
             same("buffer", qp.send_buffer(purpose).err(), Some(ENOTCONN))?;
         }
         same("regions", qp.grow_regions(1, 100).err(), Some(ENOTCONN))?;
@@ -511,7 +511,7 @@ mod suite {
         let more = bench.qp.send_buffer(Purpose::Message);
         same("one more", more.err(), Some(EAGAIN))?;
         drop(buffers.pop());
-        drop(bench.qp.send_buffer(Purpose::Pooled)?);
+        drop(bench.qp.send_buffer(Purpose::Queued)?);
         drop(buffers);
         bench.shut_down(0)?;
         bench.end()

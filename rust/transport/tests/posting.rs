@@ -234,10 +234,8 @@ mod suite {
         let mut bench = Bench::new(16, 3, 16)?;
         bench.sends(8)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
-        claim(
-            bench.endpoint.lock().get_buffer(Purpose::Pooled).is_err(),
-            "nor from the pool",
-        )?;
+        // What waits for room needs none now.
+        drop(bench.endpoint.send_buffer(Purpose::Queued)?);
         let _ = bench.retire(1);
         bench.post(0, 100)?;
         same("error", bench.post(0, 100).err(), Some(EAGAIN))?;
