@@ -103,7 +103,7 @@ pub(super) fn unmatched(
     requester.shared.xprt.space();
 }
 
-/// Sends an error message. Without a buffer, of which there may be so many, the connection ends
+/// Sends an error message. Where no buffer is free and none can be made the connection ends
 /// instead: an end that cannot answer must close it (RFC 8166, section 4.5.4), and the peer is at
 /// fault anyway.
 pub(super) fn refuse(requester: &Requester, connection: &Connection, refusal: &Refusal) {

@@ -55,7 +55,7 @@ impl<C> XprtHandle<C> {
     }
 }
 
-/// A mount's transport and itself in one.
+/// A mount and its transport in one.
 pub(crate) struct Unmounted<X> {
     state: Arc<XprtState>,
     _of: PhantomData<X>,
