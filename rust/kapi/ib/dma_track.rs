@@ -22,12 +22,16 @@ use kernel::{
     },
 };
 
+/// Mappings that there is room for, from the beginning: the ledger is a tool of the tests, and has
+/// nothing to allocate where they have allocations fail.
+const ROOM: usize = 1 << 17;
+
 /// A mapping: its address for the device, its length, and which way data may flow.
 type Entry = (u64, usize, i64);
 
 kernel::sync::global_lock! {
     // SAFETY: Initialised by `Ledger::open`, which then sets `OPEN`; used only where that is set.
-    unsafe(uninit) static BOOK: SpinLock<KVec<Entry>> = KVec::new();
+    unsafe(uninit) static BOOK: SpinLock<KVVec<Entry>> = KVVec::new();
 }
 
 /// Whether the ledger was opened before.
@@ -56,8 +60,8 @@ pub(super) fn mapped(addr: u64, len: usize, direction: dma_data_direction) {
         return;
     }
     let entry = (addr, len, i64::from(direction.0));
-    if BOOK.lock().push(entry, GFP_ATOMIC).is_err() {
-        pr_warn!("DMA ledger: no memory, a mapping was not written down\n");
+    if BOOK.lock().push_within_capacity(entry).is_err() {
+        pr_warn!("DMA ledger: no room, a mapping was not written down\n");
     }
 }
 
@@ -71,10 +75,7 @@ pub(super) fn unmapped(addr: u64, len: usize, direction: dma_data_direction) {
     // The youngest mappings go first, as a rule.
     let found = book.iter().rposition(|one| *one == entry);
     let struck = found.is_some_and(|at| book.remove(at).is_ok());
-    // Tests of what is left behind are not to find that the book has grown.
-    let empty = book.is_empty().then(|| core::mem::take(&mut *book));
     drop(book);
-    drop(empty);
     if !struck {
         FAULTS.fetch_add(1, Relaxed);
         pr_warn!(
@@ -90,13 +91,18 @@ pub(crate) struct Ledger(());
 
 impl Ledger {
     /// Opens the ledger, before anything is mapped. `EBUSY` if it was opened before: that can be
-    /// done once while the module is loaded.
+    /// done once while the module is loaded. May sleep.
     pub(crate) fn open() -> Result<Self> {
         if !OPENED.populate(()) {
             return Err(EBUSY);
         }
         // SAFETY: Only the first to populate comes here.
         unsafe { BOOK.init() };
+        let room = KVVec::with_capacity(
+            if cfg!(CONFIG_RPCRDMA_DEBUG) { ROOM } else { 0 },
+            GFP_KERNEL,
+        )?;
+        *BOOK.lock() = room;
         OPEN.populate(());
         Ok(Self(()))
     }
@@ -109,6 +115,7 @@ impl Drop for Ledger {
             pr_warn!("DMA ledger: {left} mappings were never undone\n");
             kernel::warn_on!(true);
         }
-        *BOOK.lock() = KVec::new();
+        let book = core::mem::take(&mut *BOOK.lock());
+        drop(book);
     }
 }
