@@ -49,6 +49,23 @@ pub(crate) fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> R
     Err(EINVAL)
 }
 
+/// Fails the test unless a text is what was expected.
+pub(crate) fn says(text: Arguments<'_>, expected: &str) -> Result {
+    /// What is still to be written, while all was as expected.
+    struct Rest<'a>(Option<&'a str>);
+
+    impl fmt::Write for Rest<'_> {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            self.0 = self.0.and_then(|rest| rest.strip_prefix(part));
+            Ok(())
+        }
+    }
+
+    let mut rest = Rest(Some(expected));
+    let done = fmt::write(&mut rest, text);
+    claim(done.is_ok() && rest.0 == Some(""), expected)
+}
+
 /// Returns how many bytes a text is.
 pub(crate) fn text_len(text: Arguments<'_>) -> usize {
     struct Written(usize);

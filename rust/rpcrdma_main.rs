@@ -25,7 +25,10 @@ use kapi::{
         Registered, //
     },
     sys::{
-        listing::Listing,
+        listing::{
+            Listing,
+            Published, //
+        },
         module::say_version,
         sysctl::Sysctl, //
     },
@@ -43,7 +46,7 @@ module! {
 
 /// What is registered while the module is loaded, in the order in which it goes.
 struct RpcRdma {
-    _listing: Option<Listing>,
+    _connections: Published,
     _sysctl: Option<Sysctl>,
     _classes: Registered,
     _ledger: Ledger,
@@ -52,8 +55,7 @@ struct RpcRdma {
 impl kernel::Module for RpcRdma {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let _ledger = Ledger::open()?;
-        let warn = |e: &Error| pr_warn!("there is no list of connections in debugfs ({e:?})\n");
-        let _listing = Listing::open().inspect_err(warn).ok();
+        let listing = Listing::new()?;
         // Where the in-tree module is built in, this is refused.
         let refused = |e: &Error| {
             pr_err!(
@@ -67,7 +69,7 @@ impl kernel::Module for RpcRdma {
         let _sysctl = Sysctl::register().inspect_err(warn).ok();
         say_version();
         Ok(Self {
-            _listing,
+            _connections: listing.publish(),
             _sysctl,
             _classes,
             _ledger,

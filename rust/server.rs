@@ -18,6 +18,7 @@ mod reply_layout;
 mod request;
 mod reverse;
 mod sizes;
+mod status;
 mod trace;
 mod unsent;
 mod waiting;

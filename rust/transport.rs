@@ -23,6 +23,8 @@ pub(crate) mod segment_cursor;
 pub(crate) mod send_buffer;
 pub(crate) mod send_queue;
 pub(crate) mod split;
+mod status;
+pub(crate) mod terms;
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 mod trace;

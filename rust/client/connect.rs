@@ -22,6 +22,7 @@ use crate::{
             REVERSE_SLOTS, //
         },
         stats::Stat,
+        status,
         trace::{
             negotiated,
             version, //
@@ -105,6 +106,7 @@ impl WorkItem for Connector {
                 self.slot.begin(connection);
                 self.keep_alive.queue(KeepAlive::first_check());
                 connecting.succeeded();
+                self.slot.list();
                 // They may have been enabled, and Calls have come, before that.
                 if self.slot.state.reverse_enabled() {
                     self.slot.expect_reverse_calls();
@@ -131,7 +133,7 @@ fn connect(
             (address, result, cm.status())
         });
         if let (Err(e), false) = (&made, loss.was_told()) {
-            if shared.outage.lock().is_news() {
+            if shared.outage.lock().is_news(*e) {
                 let why = Unmade(*e);
                 log::inform_about(
                     &address,
@@ -163,7 +165,7 @@ fn attempt(
     cm.wait_step(timeout, || id.resolve_address(address, RESOLVE_TIMEOUT))?;
     cm.wait_step(timeout, || id.resolve_route(RESOLVE_TIMEOUT))?;
 
-    let (device, port) = (id.limits()?, id.port_name()?);
+    let device = id.limits()?;
     let pages = Tunable::RegionPages.get();
     let (own, peer) = id.addresses();
     let number = loss.number();
@@ -192,7 +194,7 @@ fn attempt(
         },
         |reason| {
             // Why there can be none is said with that.
-            let _ = shared.outage.lock().is_news();
+            let _ = shared.outage.lock().is_news(reason.into());
             log::warn_about(
                 address,
                 format_args!("the device that leads to {address} {reason}"),
@@ -217,7 +219,7 @@ fn attempt(
         return Err(e);
     }
     loss.enable();
-    tell_up(shared, loss, &port);
+    tell_up(shared, loss, connection.port());
     Ok(connection)
 }
 
@@ -324,6 +326,7 @@ fn establish(
         receive: own.receive_threshold(&peer),
         unoffered: send,
     });
+    connection.set_terms(status::terms(&own, &peer, device));
     if device.checks_keys() {
         requester.set_names_keys();
     }

@@ -10,7 +10,10 @@ use crate::{
     },
     kapi::{
         sunrpc::Connecting,
-        sys::address::SocketAddress, //
+        sys::{
+            address::SocketAddress,
+            listing::Entry, //
+        },
     },
 };
 use kernel::{
@@ -22,12 +25,24 @@ use kernel::{
     },
 };
 
+/// A connection, and its lines in the list once it is there.
+struct Present {
+    connection: Arc<Connection>,
+    entry: Option<Entry>,
+}
+
+impl Present {
+    fn is(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
+    }
+}
+
 /// The present connection of a transport, if there is one.
 #[pin_data]
 pub(super) struct ConnectionSlot {
     pub(super) state: Arc<XprtState>,
     #[pin]
-    connection: SpinLock<Option<Arc<Connection>>>,
+    connection: SpinLock<Option<Present>>,
     /// The address of the next attempt to connect, and the RPC layer's wait for it.
     #[pin]
     attempt: SpinLock<Option<(SocketAddress, Connecting)>>,
@@ -49,7 +64,8 @@ impl ConnectionSlot {
     /// Returns the present connection, if any.
     #[inline]
     pub(super) fn get(&self) -> Option<Arc<Connection>> {
-        self.connection.lock().clone()
+        let slot = self.connection.lock();
+        slot.as_ref().map(|present| present.connection.clone())
     }
 
     /// Sets the address of the next attempt, and the RPC layer's wait for it.
@@ -64,8 +80,27 @@ impl ConnectionSlot {
 
     /// Makes a new connection the present one. May sleep.
     pub(super) fn begin(&self, connection: Arc<Connection>) {
-        let old = self.connection.lock().replace(connection);
+        let present = Present {
+            connection,
+            entry: None,
+        };
+        let old = self.connection.lock().replace(present);
         drop(old);
+    }
+
+    /// Lists the present connection. May sleep, also until somebody has read the list.
+    pub(super) fn list(&self) {
+        let Some(connection) = self.get() else {
+            return;
+        };
+        let mut entry = Entry::new(connection.clone());
+        if let Some(present) = &mut *self.connection.lock() {
+            if present.is(&connection) {
+                core::mem::swap(&mut present.entry, &mut entry);
+            }
+        }
+        // If the connection has gone meanwhile.
+        drop(entry);
     }
 
     /// Makes the present connection ready for Calls of the server. May sleep.
@@ -86,7 +121,7 @@ impl ConnectionSlot {
         // It stays in the slot until it is gone: a task that must wait for that finds it here.
         connection.shutdown();
         let mut slot = self.connection.lock();
-        let same = slot.as_ref().is_some_and(|c| Arc::ptr_eq(c, &connection));
+        let same = slot.as_ref().is_some_and(|present| present.is(&connection));
         let old = if same { slot.take() } else { None };
         drop(slot);
         drop(old);

@@ -36,6 +36,10 @@ use crate::{
     },
 };
 use kernel::{
+    fmt::{
+        self,
+        Formatter, //
+    },
     prelude::*,
     sync::Arc, //
 };
@@ -83,6 +87,10 @@ impl Handler for Requester {
         if let Some(wanted) = wanted {
             self.post_receives(connection, wanted);
         }
+    }
+
+    fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        self.write_status(to)
     }
 
     fn kept(&self, connection: &Connection) {

@@ -6,6 +6,7 @@ use crate::kapi::sys::time::{
     self,
     HZ, //
 };
+use core::fmt;
 use kernel::{
     sync::atomic::{
         Atomic,
@@ -122,6 +123,18 @@ impl KeepAliveState {
     /// Notes that the server was probed, now or before other Calls were answered.
     pub(super) fn asked(&self) {
         self.asked.store(1, Relaxed);
+    }
+}
+
+/// Writes how long the server was silent at the last check.
+impl fmt::Display for KeepAliveState {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let probed = match self.asked.load(Relaxed) {
+            0 => "",
+            _ => ", probed",
+        };
+        let silent = self.silent.load(Relaxed) / HZ;
+        write!(to, "silent for {silent} s{probed}")
     }
 }
 

@@ -26,7 +26,6 @@ use crate::{
     },
     transport::endpoint::WcError, //
 };
-use core::fmt;
 use kernel::{
     prelude::*,
     sync::{
@@ -73,9 +72,10 @@ pub(crate) enum LossReason {
     Unanswered,
 }
 
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl LossReason {
+    /// Returns the words of the log for it.
+    fn words(&self) -> &'static str {
+        match self {
             Self::Failed(failure) => failure.wc().words(),
             Self::Killed => "a request was killed while the server used its memory",
             Self::Event(CmEventKind::Disconnected) => "the server has closed it",
@@ -93,11 +93,9 @@ impl fmt::Display for LossReason {
             Self::BadMessage => "the server breaks the protocol",
             Self::TooManyCalls => "the server makes too many calls at once",
             Self::Unanswered => "a call of the server was dropped",
-        })
+        }
     }
-}
 
-impl LossReason {
     /// Returns the number of received messages that make the connection a useful one.
     fn useful_messages(&self) -> u32 {
         match self {
@@ -263,11 +261,9 @@ impl LossNotifier {
         let address = &self.address;
         if self.connected.load(Relaxed) {
             self.told.store(true, Relaxed);
-            self.shared.outage.lock().lost(self.number);
-            log::inform_about(
-                address,
-                format_args!("connection to {address} lost: {reason}"),
-            );
+            let why = reason.words();
+            self.shared.outage.lock().lost(self.number, why);
+            log::inform_about(address, format_args!("connection to {address} lost: {why}"));
         }
         self.first.complete_all();
         self.version.complete_all();

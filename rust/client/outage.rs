@@ -7,8 +7,14 @@
 mod tests;
 
 use crate::{
-    client::call::ConnectionId,
-    kapi::sys::time, //
+    client::{
+        call::ConnectionId,
+        losses::Losses, //
+    },
+    kapi::sys::time::{
+        self,
+        HZ, //
+    },
 };
 use core::fmt;
 use kernel::{
@@ -18,13 +24,19 @@ use kernel::{
 
 /// The time without a connection of one transport. An administrator is told once of each why there
 /// can be none, and when there is one again.
+#[derive(Clone, Copy)]
 pub(crate) struct Outage {
     /// The time since when there is no connection that is wanted.
     since: Option<Jiffies>,
-    /// Whether it was said why.
+    /// Why there is none, once that is known.
+    why: Option<Why>,
+    /// Whether it was tried to make one since.
+    tried: bool,
+    /// Whether the log has it that this failed.
     told: bool,
     /// The number of the first connection whose loss, or end of the outage, would be news.
     next: u64,
+    losses: Losses,
 }
 
 impl Outage {
@@ -32,22 +44,29 @@ impl Outage {
     pub(crate) fn new() -> Self {
         Self {
             since: None,
+            why: None,
+            tried: false,
             told: false,
             next: 0,
+            losses: Losses::new(),
         }
     }
 
-    /// Notes that a connection is lost.
-    pub(super) fn lost(&mut self, connection: ConnectionId) {
+    /// Notes that a connection is lost, for a reason in words.
+    pub(super) fn lost(&mut self, connection: ConnectionId, why: &'static str) {
+        self.losses.count(why);
         if connection.0 >= self.next {
             self.next = connection.0 + 1;
-            self.begin();
+            self.tried |= self.since.is_some();
+            self.begin(Why::Lost(why));
         }
     }
 
-    /// Returns whether it is to be said why there can be no connection: once of each outage.
-    pub(super) fn is_news(&mut self) -> bool {
-        self.begin();
+    /// Notes why there can be no connection. Returns whether that is to be said: once of each
+    /// outage.
+    pub(super) fn is_news(&mut self, why: Error) -> bool {
+        self.begin(Why::Unmade(Unmade(why)));
+        self.tried = true;
         !core::mem::replace(&mut self.told, true)
     }
 
@@ -58,16 +77,54 @@ impl Outage {
             return None;
         }
         self.next = connection.0;
+        self.why = None;
+        self.tried = false;
         self.told = false;
         self.since.take().map(time::since)
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, why: Why) {
         self.since.get_or_insert_with(time::jiffies);
+        self.why = Some(why);
+    }
+
+    /// Returns whether there is no connection, although there was one or one was tried.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Returns the losses so far.
+    pub(super) fn losses(&self) -> &Losses {
+        &self.losses
     }
 }
 
+/// Writes why there is no connection; and for how long, if one was tried: otherwise nobody wants
+/// it.
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.since.filter(|_| self.tried) {
+            Some(since) => write!(f, "no connection for {} s", time::since(since) / HZ)?,
+            None => f.write_str("not connected")?,
+        }
+        match &self.why {
+            Some(Why::Lost(why)) => write!(f, ", {why}"),
+            Some(Why::Unmade(why)) => write!(f, ", {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Clone, Copy)]
+enum Why {
+    /// It was lost, for a reason in words.
+    Lost(&'static str),
+    Unmade(Unmade),
+}
+
 /// The reason for which a connection cannot be made, in the words of the log.
+#[derive(Clone, Copy)]
 pub(super) struct Unmade(pub(super) Error);
 
 impl fmt::Display for Unmade {

@@ -35,6 +35,7 @@ use crate::{
         },
         sys::{
             address::SocketAddress,
+            listing::Entry,
             sysctl::Tunable,
             workqueue::{
                 work_class,
@@ -72,6 +73,8 @@ pub(crate) struct ClientXprt {
     slot: Arc<ConnectionSlot>,
     state: Arc<XprtState>,
     buffers: Pin<KBox<IdleBuffers>>,
+    /// Its status is to be had.
+    _entry: Option<Entry>,
 }
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
@@ -106,6 +109,7 @@ impl Transport for ClientXprt {
             slot: slot.clone(),
             keep_alive: keep_alive.clone(),
         };
+        let _entry = Entry::new(state.clone());
         Ok(Self {
             connector: DelayedWork::new(
                 queue,
@@ -117,6 +121,7 @@ impl Transport for ClientXprt {
             slot,
             state,
             buffers,
+            _entry,
         })
     }
 

@@ -89,6 +89,11 @@ impl XprtState {
         self.only_version_1.store(time::jiffies().max(1), Relaxed);
     }
 
+    /// Returns the number of connections that were tried.
+    pub(super) fn attempts(&self) -> u64 {
+        self.connections.load(Relaxed)
+    }
+
     /// Returns the number of a new connection.
     pub(crate) fn next_id(&self) -> ConnectionId {
         ConnectionId(self.connections.fetch_add(1, Relaxed))

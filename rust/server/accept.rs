@@ -16,6 +16,7 @@ use crate::{
         },
         sys::{
             address::SocketAddress,
+            listing::Entry,
             log::{
                 debug_server,
                 warn_about, //
@@ -43,6 +44,7 @@ use crate::{
             LIST_SEGMENTS,
             SEGMENTS, //
         },
+        status,
     },
     transport::{
         bring_up,
@@ -200,8 +202,8 @@ impl Connection {
         let theirs = peer.unwrap_or(PrivateData::DEFAULT);
         // It has to begin RDMA Reads for that, and this end to serve them.
         let reads_back = pulls.min(device.max_rdma_reads);
-        let client_pulls =
-            theirs.pulls.may_pull && reads_back != 0 && Tunable::SvcReliableReply.is_set();
+        let allowed = Tunable::SvcReliableReply.is_set();
+        let client_pulls = theirs.pulls.may_pull && reads_back != 0 && allowed;
         let bytes = client_pulls.then(|| Tunable::SvcReliableReplyBytes.get() as usize);
         let (qp, provides) = endpoint(id, device, max_message, bytes, &events, &shared, &handle)?;
         let plan = qp.plan();
@@ -231,12 +233,15 @@ impl Connection {
         qp.accept(&params)
             .inspect_err(|e| trace::svcrdma_accept_err(|| (addresses.1, *e)))?;
         tell_accepted(&name, &addresses, plan, params.initiator_depth);
+        let off = (provides.is_none()).then(|| status::no_pulls(&theirs, pulls, allowed));
+        qp.set_terms(status::terms(&theirs, &device, off));
 
         let drops = drops::judge(&qp, shared.queue.clone(), shared.pace)?;
         let pulls = provides.map(|limits| Pulls::new(&qp, shared.queue, limits, shared.all_pulls));
         Ok(Self {
             pulls: pulls.transpose()?,
             drops,
+            _entry: Entry::new(qp.clone()),
             qp,
             addresses,
             invalidates: match (own.remote_invalidation, theirs.remote_invalidation) {

@@ -18,6 +18,7 @@ use crate::{
                 count_all,
                 Counter, //
             },
+            listing::Entry,
             log::warn_about,
             workqueue::Hasten, //
         },
@@ -49,7 +50,8 @@ use crate::{
         flow::{
             grant::{
                 Grant,
-                BATCH, //
+                BATCH,
+                FIRST, //
             },
             Flow, //
         },
@@ -67,6 +69,10 @@ use crate::{
     },
 };
 use kernel::{
+    fmt::{
+        self,
+        Formatter, //
+    },
     new_spinlock,
     prelude::*,
     sync::{
@@ -87,7 +93,7 @@ use xdr::{
 /// The responder's part of a connection.
 #[pin_data]
 pub(crate) struct Responder {
-    handle: SvcHandle,
+    pub(super) handle: SvcHandle,
     events: Arc<Events>,
     peer: SocketAddress,
     poison: Arc<Poison>,
@@ -97,8 +103,10 @@ pub(crate) struct Responder {
     /// What it has for them of the memory for all clients.
     #[pin]
     share: SpinLock<ProvidedShare>,
-    /// The number of messages received so far, up to `u32::MAX`.
-    calls: Atomic<u32>,
+    /// The number of messages received so far.
+    pub(super) messages: Atomic<u64>,
+    /// The credits of the client, for those who want to know.
+    pub(super) granted: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
 }
@@ -118,6 +126,7 @@ impl Responder {
         let (poison, share) = (shared.poison.clone(), shared.all_pulls.share_of_receives());
         // Beside the messages there is what is to be said when the version is known.
         let waiting = Waiting::new(plan.qp.max_recv_wr as usize + 1)?;
+        let first = FIRST.min(plan.rpcs);
         Ok(pin_init!(Self {
             handle,
             events,
@@ -126,14 +135,15 @@ impl Responder {
             bounds,
             names_faults,
             share <- new_spinlock!(share, "svcrdma_share"),
-            calls: Atomic::new(0),
+            messages: Atomic::new(0),
+            granted: Atomic::new(first),
             waiting <- new_spinlock!(waiting, "svcrdma_waiting"),
         }))
     }
 
     /// Returns the number of messages received so far, up to `u32::MAX`.
     pub(super) fn calls(&self) -> u32 {
-        self.calls.load(Relaxed)
+        u32::try_from(self.messages.load(Relaxed)).unwrap_or(u32::MAX)
     }
 
     /// Returns the client's address.
@@ -158,6 +168,10 @@ impl Responder {
     fn change_flow<R>(&self, endpoint: &Endpoint<Self>, change: impl FnOnce(&mut Flow) -> R) -> R {
         let mut queue = endpoint.lock();
         let result = change(&mut queue.flow);
+        let credits = queue.flow.grant.credits();
+        if self.granted.load(Relaxed) != credits {
+            self.granted.store(credits, Relaxed);
+        }
         if let Some(receives) = queue.flow.grant.changed() {
             // Under the lock, so that the endpoint is told the numbers in their order.
             endpoint.want_receives(receives);
@@ -302,7 +316,8 @@ impl Handler for Responder {
             }
         };
         // One completion handler at a time.
-        self.calls.store(self.calls().saturating_add(1), Relaxed);
+        let messages = self.messages.load(Relaxed);
+        self.messages.store(messages + 1, Relaxed);
         self.arrived(item);
     }
 
@@ -385,6 +400,10 @@ impl Handler for Responder {
         self.handle.close();
     }
 
+    fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        self.write_status(to)
+    }
+
     fn device_event(&self, event: &QpEvent<'_>) {
         trace::svcrdma_qp_error(|| (event.number(), event.device(), self.peer));
         if event.is_fatal() {
@@ -402,6 +421,8 @@ pub(crate) struct Connection {
     pub(super) pulls: Option<Pulls<Responder>>,
     /// The work item that ends the connection when dropped Calls have all credits.
     pub(super) drops: Arc<dyn Hasten>,
+    /// Its status is to be had.
+    pub(super) _entry: Option<Entry>,
 }
 
 impl Connection {

@@ -72,10 +72,10 @@ pub(super) fn as_planned<H: Handler>(
     flow: Flow,
     handler: impl PinInit<H>,
 ) -> Result<Arc<Endpoint<H>>, NotMade<H::Cm>> {
-    let peer = id.addresses().1;
+    let (port, peer) = (id.port_name()?, id.addresses().1);
     let version = (!flow.counts_messages()).then_some(Version::One);
     let queue = SendQueue::new(&plan, flow)?;
-    let parts = Parts::new(plan, peer, version, handler)?;
+    let parts = Parts::new(plan, port, peer, version, handler);
     QueuePair::new(id, plan.qp, queue, parts).inspect_err(|not_made| {
         if let NotMade::Refused(_, part, e) | NotMade::Failed(Some(part), e) = not_made {
             trace::no_part(H::ROLE, *part, || (peer, *e));

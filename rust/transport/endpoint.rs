@@ -11,6 +11,7 @@ use crate::{
             Locked,
             Maker,
             MappedBuffer,
+            PortName,
             Poster,
             QpEvent,
             QueuePair,
@@ -20,8 +21,8 @@ use crate::{
         page::TransferMemory,
         sys::{
             address::SocketAddress,
-            listing::Entry,
-            memalloc::MemoryScope, //
+            memalloc::MemoryScope,
+            time, //
         },
         trace::CompletionId, //
     },
@@ -30,16 +31,16 @@ use crate::{
         negotiated::Negotiated,
         padding::Padding,
         plan::Plan,
+        terms::Terms,
         trace, //
     },
 };
 use kernel::{
     dma::DataDirection,
+    fmt,
     prelude::*,
-    sync::{
-        Arc,
-        SetOnce, //
-    },
+    sync::SetOnce,
+    time::Jiffies, //
 };
 use xdr::{
     v2::{
@@ -143,6 +144,11 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn disconnected(&self, told: Result) {
         let _ = told;
     }
+    /// Writes what this end alone can say of the connection. Takes no lock that an RPC takes.
+    fn describe(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _ = to;
+        Ok(())
+    }
     /// Handles an event of the queue pair. Any context, also with interrupts off.
     fn device_event(&self, event: &QpEvent<'_>) {
         let _ = event;
@@ -190,9 +196,12 @@ impl WcError {
 pub(crate) struct Parts<H: Handler> {
     /// Room for XDR padding, once it was provided.
     pub(super) padding: SetOnce<Padding>,
-    negotiated: Arc<Negotiated>,
-    /// Its line for an administrator.
-    _entry: Option<Entry>,
+    negotiated: Negotiated,
+    /// What the private data of both ends come to, once they are known.
+    pub(super) terms: SetOnce<Terms>,
+    pub(super) port: PortName,
+    /// The time when it was made.
+    pub(super) since: Jiffies,
     plan: Plan,
     #[pin]
     handler: H,
@@ -221,23 +230,24 @@ impl<H: Handler> Sending<'_, H> {
 }
 
 impl<H: Handler> Parts<H> {
-    /// Creates the parts of an endpoint of these sizes, whose peer has that address. `version` is
-    /// none if it is to be negotiated. May sleep.
+    /// Creates the parts of an endpoint of these sizes on a port, whose peer has that address.
+    /// `version` is none if it is to be negotiated.
     pub(super) fn new(
         plan: Plan,
+        port: PortName,
         peer: SocketAddress,
         version: Option<Version>,
         handler: impl PinInit<H>,
-    ) -> Result<impl PinInit<Self>> {
-        let negotiated = Arc::new(Negotiated::new(H::ROLE, peer, version), GFP_KERNEL)?;
-        let _entry = Entry::new(negotiated.clone())?;
-        Ok(pin_init!(Self {
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
             padding: SetOnce::new(),
-            negotiated,
-            _entry,
+            negotiated: Negotiated::new(H::ROLE, peer, version),
+            terms: SetOnce::new(),
+            port,
+            since: time::jiffies(),
             plan,
             handler <- handler,
-        }))
+        })
     }
 
     /// Returns its handler.
@@ -257,6 +267,11 @@ impl<H: Handler> Endpoint<H> {
     #[inline]
     pub(super) fn negotiated(&self) -> &Negotiated {
         &self.consumer().negotiated
+    }
+
+    /// Returns the port that it is on.
+    pub(crate) fn port(&self) -> &PortName {
+        &self.consumer().port
     }
 
     /// Returns the sizes that it was made with.

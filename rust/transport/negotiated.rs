@@ -7,19 +7,11 @@
 #[path = "../../kunit/negotiation.rs"]
 mod tests;
 
-use crate::kapi::sys::{
-    address::SocketAddress,
-    listing::Listed, //
-};
-use kernel::{
-    fmt::{
-        self,
-        Formatter, //
-    },
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    },
+use crate::kapi::sys::address::SocketAddress;
+use core::fmt;
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
 };
 use xdr::{
     peek_err_vers,
@@ -205,16 +197,17 @@ impl Negotiated {
     }
 }
 
-impl Listed for Negotiated {
-    fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
+/// Writes which end of which connection it is, and what version that speaks, for what reason.
+impl fmt::Display for Negotiated {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (peer, why) = (&self.peer, self.why().words());
         let end = match self.role {
             Role::Requester => "client",
             Role::Responder => "server",
         };
         match self.version().map(Version::number) {
-            Some(number) => writeln!(to, "{end} of {peer}: version {number}, {why}"),
-            None => writeln!(to, "{end} of {peer}: version {why}"),
+            Some(number) => write!(to, "{end} of {peer}: version {number}, {why}"),
+            None => write!(to, "{end} of {peer}: version {why}"),
         }
     }
 }

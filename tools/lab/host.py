@@ -30,7 +30,8 @@ MACHINES = repository.TESTS / "machines"
 MACHINES_TARGET = repository.BUILD / "host-machines/target"
 # Directories with Python programs, and where the modules are that those have from elsewhere.
 PROGRAMS = {"tools/lab": "tests/guest", "tools/raw": "tools/raw", "tools/requester": "tools/raw:tools/referee",
-            "tools/responder": "tools/raw:tools/referee", "tools/drgn": "tools/drgn", "tests/guest": "tests/guest",
+            "tools/responder": "tools/raw:tools/referee", "tools/drgn": "tools/drgn", "tools/status": "tools/status",
+            "tests/guest": "tests/guest",
             "tools/referee": "tools/referee", "tools/wireshark": "tools/wireshark:tools/referee:tools/lab"}
 # The one place of the module that may name what the safe layers are made of. What runs on the host or in user mode, as
 # tools/bench does, is no part of the module.
@@ -72,6 +73,7 @@ def check(results: Results) -> None:
 def _look(results: Results) -> None:
     results.test("host: tools/lab's own tests", lambda: _own_tests("lab"))
     results.test("host: the referee's own tests", lambda: _own_tests("referee"))
+    results.test("host: the tests of rpcrdma-status", lambda: _own_tests("status"))
     results.test("host: unsafe and raw bindings only under rust/kapi", confinement)
     results.test("host: no references to structures of sunrpc", references)
     results.test("host: each unsafe block is short and has its own reason", reasons)

@@ -9,6 +9,7 @@
 #define RPCRDMA_RS_HELPERS_H
 
 #include <linux/scatterlist.h>
+#include <linux/seq_file.h>
 #include <linux/sunrpc/svc_xprt.h>
 #include <linux/sunrpc/xprt.h>
 #include <linux/types.h>
@@ -124,8 +125,13 @@ bool rpcrdma_rs_may_warn(void);
 bool rpcrdma_rs_may_inform(void);
 bool rpcrdma_rs_debugs_server(void);
 
-/* Tunables and counters, see sysctl.c. */
 void rpcrdma_rs_say_version(void);
+
+/* debugfs, see listing.c. */
+void rpcrdma_rs_show_connections(void (*all)(struct seq_file *seq));
+void rpcrdma_rs_hide_connections(void);
+
+/* Tunables and counters, see sysctl.c. */
 int rpcrdma_rs_sysctl_register(void);
 void rpcrdma_rs_sysctl_unregister(void);
 

@@ -134,8 +134,8 @@ impl Xprt {
         unsafe { self.locked(&raw mut (*self.as_raw()).bc_pa_lock, enqueue) }
     }
 
-    /// Returns the address of the server, for trace events.
-    pub(super) fn server(&self) -> SocketAddress {
+    /// Returns the address of the server, as others are told of it.
+    pub(crate) fn server(&self) -> SocketAddress {
         // SAFETY: The transport is valid while it is borrowed. Its port may be found out meanwhile,
         // which at worst mixes two ports.
         SocketAddress::new(unsafe { (&raw const (*self.as_raw()).addr).read_volatile() })
@@ -175,6 +175,19 @@ impl Xprt {
         word!(self.as_raw(), max_reqs)
     }
 
+    /// Returns the number by which user space knows the transport.
+    pub(crate) fn number(&self) -> u32 {
+        word!(self.as_raw(), id)
+    }
+
+    /// Returns how many RPCs may be under way by [`Self::set_window`], and how many are. The two
+    /// are not read at once.
+    pub(crate) fn window(&self) -> (u32, u32) {
+        let calls = |units: c_ulong| (units >> bindings::RPC_CWNDSHIFT) as u32;
+        let (window, used) = (word!(self.as_raw(), cwnd), word!(self.as_raw(), cong));
+        (calls(window), calls(used))
+    }
+
     /// Returns the cookie of the present connection.
     pub(crate) fn connect_cookie(&self) -> u32 {
         word!(self.as_raw(), connect_cookie)
@@ -184,6 +197,12 @@ impl Xprt {
     pub(crate) fn is_connected(&self) -> bool {
         // SAFETY: The transport is valid while it is borrowed.
         unsafe { test_bit(bindings::XPRT_CONNECTED, &raw const (*self.as_raw()).state) }
+    }
+
+    /// Returns whether the RPC layer waits for a connection.
+    pub(crate) fn is_connecting(&self) -> bool {
+        // SAFETY: The transport is valid while it is borrowed.
+        unsafe { test_bit(bindings::XPRT_CONNECTING, &raw const (*self.as_raw()).state) }
     }
 
     /// Lets `credits` RPCs be under way. Those that are now keep theirs, also over a reconnect.

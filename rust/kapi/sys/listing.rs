@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The file `rpcrdma/connections` of debugfs, with a line for each connection of either end.
+//! The file `rpcrdma/connections` of debugfs, which says how each connection of either end is.
 
+use crate::kapi::bindings;
+use core::fmt;
 use kernel::{
-    debugfs::{
-        Dir,
-        File, //
-    },
-    fmt::{
-        self,
-        Formatter, //
-    },
     list::{
         impl_list_arc_safe,
         impl_list_item,
@@ -19,106 +13,123 @@ use kernel::{
         ListLinks, //
     },
     prelude::*,
+    seq_file::SeqFile,
     sync::{
         Arc,
         SetOnce, //
     },
 };
 
-/// What has a line in the file.
+/// What is described in the file.
 pub(crate) trait Listed: Send + Sync {
-    /// Writes its line. Does not sleep.
-    fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result;
+    /// Writes a line without an indent, and lines of the form `\tNAME: VALUE` about it. Takes no
+    /// lock that an RPC takes.
+    fn describe(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 #[pin_data]
-struct Line {
+struct Lines {
     of: Arc<dyn Listed>,
     #[pin]
     links: ListLinks,
 }
 
 impl_list_arc_safe! {
-    impl ListArcSafe<0> for Line { untracked; }
+    impl ListArcSafe<0> for Lines { untracked; }
 }
 impl_list_item! {
-    impl ListItem<0> for Line { using ListLinks { self.links }; }
+    impl ListItem<0> for Lines { using ListLinks { self.links }; }
 }
 
 kernel::sync::global_lock! {
     // SAFETY: Initialised by `Listing::open`, which then sets `OPEN`; used only where that is set.
-    unsafe(uninit) static LINES: SpinLock<List<Line>> = List::new();
+    unsafe(uninit) static LISTED: Mutex<List<Lines>> = List::new();
 }
 
-/// Whether the file was made before.
+/// Whether there was a list before.
 static OPENED: SetOnce<()> = SetOnce::new();
-/// Whether the lines are initialised.
+/// Whether the list is initialised.
 static OPEN: SetOnce<()> = SetOnce::new();
 
-/// Something has a line in the file until this is dropped, which does not sleep.
-pub(crate) struct Entry(Arc<Line>);
+/// Something is described in the file until this is dropped, which may sleep.
+pub(crate) struct Entry(Arc<Lines>);
 
 impl Entry {
-    /// Adds a line, if there is a file. May sleep.
-    pub(crate) fn new(of: Arc<dyn Listed>) -> Result<Option<Self>> {
-        if OPEN.as_ref().is_none() {
-            return Ok(None);
-        }
+    /// Adds its lines, if there is a list, and memory for an entry. May sleep.
+    pub(crate) fn new(of: Arc<dyn Listed>) -> Option<Self> {
+        OPEN.as_ref()?;
         let links = ListLinks::new();
-        let line = ListArc::pin_init(try_pin_init!(Line { of, links <- links }), GFP_KERNEL)?;
-        let entry = Self(line.clone_arc());
-        LINES.lock().push_back(line);
-        Ok(Some(entry))
+        let lines = ListArc::pin_init(try_pin_init!(Lines { of, links <- links }), GFP_KERNEL);
+        let lines = lines.ok()?;
+        let entry = Self(lines.clone_arc());
+        LISTED.lock().push_back(lines);
+        Some(entry)
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut lines = LINES.lock();
-        let mut cursor = lines.cursor_front();
-        while let Some(next) = cursor.peek_next() {
-            if core::ptr::eq(&*next, &*self.0) {
-                next.remove();
-                break;
-            }
-            cursor.move_next();
-        }
+        // SAFETY: It is in no other list: lines are only made to be put into this one.
+        let listed = unsafe { LISTED.lock().remove(&self.0) };
+        drop(listed);
     }
 }
 
 /// All that is listed.
 struct All;
 
-fn describe_all(_: &All, to: &mut Formatter<'_>) -> fmt::Result {
-    LINES
-        .lock()
-        .iter()
-        .try_for_each(|line| line.of.describe(to))
+impl fmt::Display for All {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LISTED
+            .lock()
+            .iter()
+            .try_for_each(|lines| lines.of.describe(to))
+    }
 }
 
-/// The file is there while this lives.
-pub(crate) struct Listing {
-    _file: Pin<KBox<File<All>>>,
-    _directory: Dir,
+/// Writes all to the file.
+///
+/// # Safety
+///
+/// To be called by seq_file alone, with a file that is being shown.
+unsafe extern "C" fn show(seq: *mut kernel::bindings::seq_file) {
+    // SAFETY: It is the caller's for the time of the call.
+    let seq = unsafe { SeqFile::from_raw(seq) };
+    seq.call_printf(format_args!("{All}"));
 }
+
+/// The list of what has an entry.
+pub(crate) struct Listing(());
 
 impl Listing {
-    /// Makes the file, once while the module is loaded. Root alone may read what is in debugfs. May
-    /// sleep.
+    /// Makes the list, once while the module is loaded.
     ///
     /// `EBUSY` if it was made before.
-    pub(crate) fn open() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         if !OPENED.populate(()) {
             return Err(EBUSY);
         }
         // SAFETY: Only the first call comes here.
-        unsafe { LINES.init() };
+        unsafe { LISTED.init() };
         OPEN.populate(());
-        let directory = Dir::new(c"rpcrdma");
-        let file = directory.read_callback_file(c"connections", All, &describe_all);
-        Ok(Self {
-            _file: KBox::pin_init(file, GFP_KERNEL)?,
-            _directory: directory,
-        })
+        Ok(Self(()))
+    }
+
+    /// Makes the file, which root alone may read. From then on somebody may have it open, and keep
+    /// the module: nothing is to wait for the end of its use. May sleep.
+    pub(crate) fn publish(self) -> Published {
+        // SAFETY: Called once, since there is one list. The function is one for seq_file.
+        unsafe { bindings::show_connections(Some(show)) };
+        Published(())
+    }
+}
+
+/// The file is there while this lives.
+pub(crate) struct Published(());
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // SAFETY: The file was made, once.
+        unsafe { bindings::hide_connections() };
     }
 }

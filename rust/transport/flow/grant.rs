@@ -71,7 +71,7 @@ impl Grant {
     }
 
     /// Returns the credits of the next Reply.
-    fn credits(&self) -> u32 {
+    pub(crate) fn credits(&self) -> u32 {
         self.with(self.current, self.returned)
     }
 

@@ -10,6 +10,8 @@ mod idle_buffers;
 mod keep_alive_state;
 #[path = "../../../rust/client/loss.rs"]
 mod loss;
+#[path = "../../../rust/client/losses.rs"]
+pub(crate) mod losses;
 #[path = "../../../rust/client/outage.rs"]
 pub(crate) mod outage;
 #[path = "../../../rust/client/pulls.rs"]

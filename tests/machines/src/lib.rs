@@ -40,6 +40,12 @@ mod kunit {
         Ok(())
     }
 
+    /// Fails the test unless a text is what was expected.
+    #[track_caller]
+    pub(crate) fn says(text: Arguments<'_>, expected: &str) -> Result {
+        same("the text", text.to_string().as_str(), expected)
+    }
+
     /// Returns how many bytes a text is.
     pub(crate) fn text_len(text: Arguments<'_>) -> usize {
         text.to_string().len()

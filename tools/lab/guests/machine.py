@@ -32,6 +32,8 @@ RECONNECT_MILLISECONDS = 500
 DISK_MEGABYTES = 1024
 # Of the link. It gives rxe its largest MTU, 4096, and siw fewer packets to emulate.
 MTU = 16000
+# Of the packages; the tests have it say how connections are.
+STATUS = repository.ROOT / "tools/status/rpcrdma_status.py"
 # The programs on raw verbs, and what they share.
 RAW = ("raw", "referee", "requester", "responder")
 MARK = re.compile(r"end of test \d+")
@@ -245,6 +247,7 @@ class Machine:
         for program in RAW:
             shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
                             ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(STATUS, self.share)
         mtu = MTU
         if self.counting is not None:
             shutil.copy(self.counting.workload, self.share / "workload")

@@ -7,7 +7,7 @@ import progress
 import repository
 from guests.pair import IN_TREE, OURS
 from guests.system import System
-from observers import document, waiting
+from observers import document, status, waiting
 from observers.machine import KEEP_ALIVE, machine
 from observers.tools import TOOLS, Tool, file_of
 from results import Results
@@ -30,6 +30,7 @@ def run() -> int:
                 results.test(f"{document.NAMES[whose]}: {tool.name}", lambda: _observe(system, tool, OUTPUTS / whose))
             if whose == OURS:
                 results.test("what the client asks by itself is no unknown XID", lambda: _asks(system))
+            status.check(results, system, whose, OUTPUTS / whose)
             waiting.check(results, system, whose, OUTPUTS / whose)
     for tool in TOOLS:
         results.test(f"both: {tool.name}", lambda: _compare(tool))

@@ -8,10 +8,11 @@ import repository
 from guests import kernels, module, pair, system
 from guests.pair import OURS
 from guests.system import SERVES_ITSELF, Installed, System
+from observers import status
 
 INSTALLED = Installed("observers", (
-    "bpftrace", "curl", "e2fsprogs", "linux-perf/trixie-backports", "pcp", "prometheus-node-exporter", "python3-drgn",
-    "trace-cmd"))
+    "bpftrace", "curl", "e2fsprogs", "linux-perf/trixie-backports", "pcp", "prometheus", "prometheus-node-exporter",
+    "python3-drgn", "trace-cmd"))
 RUN = repository.BUILD / "run/observers"
 SCRIPT = repository.ROOT / "tools/drgn/rpcrdma.py"
 INSERT = "install -D /lab/rpcrdma.ko /lib/modules/$(uname -r)/updates/rpcrdma.ko && depmod"
@@ -25,7 +26,8 @@ LEASE = ("sed -i 's/^lease-time=.*/lease-time=3600/' /etc/nfs.conf.d/rdma.conf &
          "sed -i 's/_netdev,/_netdev,actimeo=3600,/' /etc/fstab")
 MOUNT = "systemctl daemon-reload && systemctl restart rxe nfs-server && mount /mnt"
 EXPORTERS = """echo 'ARGS="--collector.mountstats"' > /etc/default/prometheus-node-exporter &&
-systemctl restart prometheus-node-exporter && systemctl start pmcd && cd /var/lib/pcp/pmdas/nfsclient && ./Install < /dev/null"""
+systemctl disable -q --now prometheus && systemctl restart prometheus-node-exporter && systemctl start pmcd &&
+ cd /var/lib/pcp/pmdas/nfsclient && ./Install < /dev/null"""
 # A program, which tools can start: a little of everything, and of as much each time that counts are the same.
 LOAD = """cat > /usr/local/bin/load <<'E'
 #!/bin/sh -e
@@ -49,7 +51,7 @@ def machine(whose: str) -> Iterator[System]:
     shutil.rmtree(directory, ignore_errors=True)
     ours = module.build(kernels.stock())
     with system.just_installed(directory, INSTALLED) as made:
-        made.offer(ours, SCRIPT)
+        made.offer(ours, SCRIPT, *status.FILES)
         if whose == OURS:
             made.must(INSERT)
         for command in (QUIET, EXPORT, SERVES_ITSELF, LEASE, EXPORTERS, LOAD, MOUNT):

@@ -8,6 +8,7 @@ import progress
 from guests import roots, system as guest_system
 from guests.pair import OURS
 from guests.system import System
+from observers import status
 from observers.machine import INSTALLED
 from results import Results
 
@@ -54,6 +55,9 @@ def _stalled(system: System, directory: Path) -> str:
     said = {f"0x{int(xid, 16):08x}" for xid in re.findall(r" 0x[0-9a-f]+ 0x([0-9a-f]+) ", tasks)}
     _same("RPCs", sent | waiting, said)
     _same("RPCs that the server has", sent, _xids(server, "is being executed"))
+    client_status = status.of(system)[0]
+    if client_status["outstanding"] != len(sent) or sum(client_status["waiting"].values()) != len(said):
+        raise progress.Failure(f"rpcrdma-status has {client_status}, and {len(said)} RPCs there are, of which {len(sent)} were sent")
     in_use = int(_one(r"(\d+) in use", client))
     regions = int(_one(r"regions: (\d+) of", client))
     if not (len(sent) == in_use == regions and waiting):

@@ -1,10 +1,13 @@
-"""What the log says of connections that cannot be made, are lost, and are there again."""
+"""What the log and rpcrdma-status say of connections that cannot be made, are lost, and are there again."""
 
+import json
 import re
+
+from typing import Any
 
 import progress
 from guests.cell import LONG_SECONDS, OTHER_PORT, PORT, Cell, Test
-from guests.machine import SERVER
+from guests.machine import CLIENT, SERVER, Machine
 from tests.mount import LOST, NOT_RESPONDING
 
 # Resolving an address takes 5 s; programs are slow in a guest.
@@ -18,6 +21,14 @@ WHERE = ((OTHER_PORT, SERVER.address4, "Connection refused", "it is refused"),
          (PORT, "192.0.2.77", "No route to host", "there is no answer"),
          (PORT, "198.51.100.1", "Network is unreachable", "there is no route"),
          (PORT, ELSEWHERE, "Protocol error", "no RDMA device leads there"))
+# What is said of a mount with a connection, of one without, and of a client of this server.
+STATUS = "/lab/rpcrdma_status.py --json"
+CONNECTED = {"end": CLIENT.name, "peer": f"{SERVER.address4}:{PORT}", "netid": "rdma", "connected": True, "state": "connected",
+             "outstanding": 0, "inline_send": 8192, "inline_receive": 8192}
+LOST_STATUS = {"end": CLIENT.name, "peer": f"{SERVER.address4}:{PORT}", "connected": False, "version": None}
+SERVING = {"end": SERVER.name, "netid": "rdma", "connected": True, "transport": None, "inline_send": 8192}
+# Between two attempts the RPC layer has it sleep for a moment.
+WAITS = {"for a connection": 1}, {"to try again": 1}
 LINES = "dmesg | grep -o 'rpcrdma: connection to .*' || true"
 UNMADE = "for try in $(seq 100); do dmesg | grep -q 'cannot be made: it is refused' && exit 0; sleep 0.2; done; exit 1"
 
@@ -38,20 +49,38 @@ def refused(cell: Cell) -> None:
 
 
 def told(cell: Cell) -> None:
-    """Of an outage the log has its beginning, why it lasts, once, and its end; of a first connection nothing."""
+    """Of an outage the log has its beginning, why it lasts, once, and its end; of a first connection nothing. The status of a
+    mount says the same meanwhile, and counts the loss."""
     _counted_anew(cell)
     with cell.mounted():
+        _must_be(cell.guests.client, CONNECTED | {"device": f"{cell.device}0/1", "losses": {}, "attempts": 1})
+        _must_be(cell.guests.server, SERVING | {"device": f"{cell.device}0/1", "outstanding": 0})
         cell.guests.stop_serving()
         touched = cell.guests.client.start("touch /mnt/t/meanwhile")
         cell.client(UNMADE, LONG_SECONDS)
+        lost = _must_be(cell.guests.client, LOST_STATUS)
+        if not re.fullmatch(r"no connection for \d+ s, it is refused", str(lost["state"])) or lost["waiting"] not in WAITS:
+            raise progress.Failure(f"the status without a server is: {lost}")
         cell.load_modules()
         cell.guests.client.wait(touched, LONG_SECONDS, "a file")
         cell.still_works()
+        again = _must_be(cell.guests.client, CONNECTED | {"losses": lost["losses"], "waiting": {}})
+        if sum(again["losses"].values()) != 1 or again["attempts"] < 3:
+            raise progress.Failure(f"the status after an outage is: {again}")
     lines = cell.client(LINES).splitlines()
     wanted = [r"lost: .*", r"cannot be made: it is refused", rf"is up again after \d+ s, on {cell.device}0/1"]
     if len(lines) != len(wanted) or not all(re.search(rf"{SERVER.address4}:{PORT} {pattern}$", line)
                                             for pattern, line in zip(wanted, lines)):
         raise progress.Failure(f"the log has: {'; '.join(lines)}")
+
+
+def _must_be(machine: Machine, wanted: dict[str, object]) -> dict[str, Any]:
+    """The only connection that a machine has, which is as wanted."""
+    text = machine.must(STATUS)
+    listed = json.loads(text)
+    if len(listed) != 1 or any(listed[0][name] != value for name, value in wanted.items()):
+        raise progress.Failure(f"{machine.role.name}: the status has not {wanted}: {text}")
+    return dict(listed[0])
 
 
 def _counted_anew(cell: Cell) -> None:
@@ -63,4 +92,4 @@ def _counted_anew(cell: Cell) -> None:
     cell.client("dmesg -C")
 
 
-TESTS = [Test("errors of mount", refused), Test("an outage in the log", told, (LOST, NOT_RESPONDING))]
+TESTS = [Test("errors of mount", refused), Test("an outage in log and status", told, (LOST, NOT_RESPONDING))]

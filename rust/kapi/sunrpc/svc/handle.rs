@@ -60,6 +60,14 @@ impl SvcHandle {
         }
     }
 
+    /// Returns the number of requests that service threads work on.
+    pub(crate) fn executing(&self) -> u32 {
+        // SAFETY: The transport is valid by the type invariant. A volatile read of a word is one
+        // access, as with the RPC layer's `atomic_read()`.
+        let requests = unsafe { (&raw const (*self.raw()).xpt_nr_rqsts.counter).read_volatile() };
+        requests.try_into().unwrap_or(0)
+    }
+
     /// Announces that a connection waits to be accepted. Any context.
     pub(crate) fn connection_pending(&self) {
         self.announce(bindings::XPT_CONN);

@@ -1,0 +1,94 @@
+"""rpcrdma-status on a machine of Debian: what it says while RPCs wait, and what monitoring makes of that."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import progress
+import repository
+from guests.pair import OURS
+from guests.system import System
+from results import Results
+
+DIRECTORY = repository.ROOT / "tools/status"
+FILES = (DIRECTORY / "rpcrdma_status.py", DIRECTORY / "rpcrdma-alerts.yml", DIRECTORY / "selftests/alerts.yml")
+STATUS = "/lab/rpcrdma_status.py"
+COLLECTED = "/var/lib/prometheus/node-exporter/rpcrdma.prom"
+# promtool finds what is to be tested beside the directory of the tests.
+ALERTS = ("mkdir -p /tmp/status/selftests && cd /tmp/status && cp /lab/rpcrdma-alerts.yml . && cp /lab/alerts.yml selftests && "
+          "promtool check rules rpcrdma-alerts.yml && promtool test rules selftests/alerts.yml")
+METRIC = re.compile(r"\brpcrdma_[a-z_]+\b")
+
+
+def check(results: Results, system: System, whose: str, directory: Path) -> None:
+    """All of it, on a machine with a mount that has its server to itself."""
+    if whose != OURS:
+        results.test("rpcrdma-status, with the in-tree module: says that there is nothing to tell", lambda: _refuses(system))
+        return
+    results.test("rpcrdma-status: both ends of a mount", lambda: _both(system, directory))
+    results.test("rpcrdma-status: its metrics, as node_exporter has them", lambda: _metrics(system, directory))
+    results.test("the alerts", lambda: print_if_failed(system, ALERTS))
+    results.test("rpcrdma-status: root alone", lambda: _root_alone(system))
+
+
+def of(system: System) -> list[dict[str, Any]]:
+    """The connections as objects."""
+    return list(json.loads(system.must(f"{STATUS} --json")))
+
+
+def print_if_failed(system: System, command: str) -> None:
+    """Run a command that says on its standard output what is wrong."""
+    system.must(f"{{ {command}; }} > /tmp/said 2>&1 || {{ cat /tmp/said >&2; exit 1; }}")
+
+
+def _both(system: System, directory: Path) -> None:
+    # A new grant goes with the next Reply.
+    system.must("for n in 1 2 3; do touch /mnt/status; sync /mnt/status; done; rm /mnt/status")
+    (directory / "rpcrdma-status").write_text(system.must(STATUS))
+    (directory / "connections").write_text(system.must("cat /sys/kernel/debug/rpcrdma/connections"))
+    client, server = of(system)
+    link = system.must("rdma link show").split()[1]
+    for end, one in (("client", client), ("server", server)):
+        wanted = {"end": end, "device": link, "netid": "rdma", "version": 1, "connected": True, "outstanding": 0}
+        if differ := {name: one[name] for name, value in wanted.items() if one[name] != value}:
+            raise progress.Failure(f"the {end} is to have {wanted}, and has {differ}")
+    # One is kept for the probe.
+    if client["inline_send"] != server["inline_receive"] or client["grant"] != server["grant"] - 1:
+        raise progress.Failure(f"the ends do not agree: {client}, {server}")
+
+
+def _metrics(system: System, directory: Path) -> None:
+    """node_exporter takes the file, promtool finds nothing in it, and the dashboard and the alerts ask for nothing else."""
+    system.must(f"mkdir -p $(dirname {COLLECTED}) && {STATUS} --metrics --output {COLLECTED}")
+    print_if_failed(system, f"promtool check metrics < {COLLECTED}")
+    written = system.must(f"cat {COLLECTED}")
+    (directory / "rpcrdma-metrics").write_text(written)
+    exported = system.must("curl -s localhost:9100/metrics | grep '^rpcrdma_'")
+    values = [line for line in written.splitlines() if not line.startswith("#")]
+    # It sorts them, and the labels of each.
+    if sorted(map(_parts, values)) != sorted(map(_parts, exported.splitlines())):
+        raise progress.Failure(f"node_exporter has not what was written:\n{exported}")
+    had = {re.split("[{ ]", line)[0] for line in values} | {"rpcrdma_losses_total", "rpcrdma_waiting"}
+    asked = {name for file in ("rpcrdma-dashboard.json", "rpcrdma-alerts.yml")
+             for line in (DIRECTORY / file).read_text().splitlines() if "expr" in line for name in METRIC.findall(line)}
+    if not asked or asked - had:
+        raise progress.Failure(f"asked for, and not there: {', '.join(sorted(asked - had))}")
+    json.loads((DIRECTORY / "rpcrdma-dashboard.json").read_text())
+
+
+def _parts(line: str) -> tuple[str, ...]:
+    name, _, value = line.rpartition(" ")
+    return (re.split("{", name)[0], *sorted(re.findall(r'\w+="(?:[^"\\]|\\.)*"', name)), value)
+
+
+def _root_alone(system: System) -> None:
+    result = system.run("setpriv --reuid nobody --regid nogroup --clear-groups /lab/rpcrdma_status.py")
+    if result.status != 1 or "Permission denied" not in result.err:
+        raise progress.Failure(f"status {result.status}: {result.out}{result.err}")
+
+
+def _refuses(system: System) -> None:
+    result = system.run(STATUS)
+    if result.status != 1 or "the module is the kernel's own" not in result.err:
+        raise progress.Failure(f"status {result.status}: {result.err.strip()}")
