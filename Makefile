@@ -27,7 +27,7 @@ KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(OUT) $(KDIR_LLVM) $(if $(RUSTC),RUS
 	$(if $(CROSS_COMPILE),CROSS_COMPILE=$(CROSS_COMPILE)) \
 	KCFLAGS='$(strip $(KCFLAGS) $(patsubst %,-ffile-prefix-map=%=.,$(realpath $(KDIR)) $(CURDIR) $(OUT)))'
 
-.PHONY: all module kdir install clean help python3
+.PHONY: all module kdir install dkms-source clean help python3
 .DEFAULT_GOAL := all
 
 all: module
@@ -44,6 +44,17 @@ install: module
 	+$(KBUILD) modules_install
 	@# Kbuild leaves it out for a tree without System.map; without it mount would load the in-tree module.
 	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$(cat $(KDIR)/include/config/kernel.release)
+
+# What a build needs, for DKMS, with its configuration.
+DKMS_PARTS = Kbuild Makefile rust xdr/src tools/check-kdir tools/clean-for-kernel tools/kernel-types tools/own-stack tools/prepare-tree
+DKMS_SOURCE = $(DESTDIR)/usr/src/rpcrdma-$(RPCRDMA_VERSION)
+
+dkms-source:
+	mkdir -p $(DKMS_SOURCE)
+	cp -r --preserve=mode,timestamps --parents $(DKMS_PARTS) $(DKMS_SOURCE)
+	install -m 755 debian/put-back $(DKMS_SOURCE)/tools
+	sed 's/#MODULE_VERSION#/$(RPCRDMA_VERSION)/' debian/rpcrdma-dkms.dkms > $(DKMS_SOURCE)/dkms.conf
+	@echo "next: dkms install rpcrdma/$(RPCRDMA_VERSION)"
 
 clean:
 	rm -rf build
@@ -65,7 +76,9 @@ help:
 	@echo '  make [KDIR=dir]  build rpcrdma.ko for the running kernel, or for the tree in KDIR; ARCH=arm64 to cross-compile for'
 	@echo '                   arm64 (CROSS_COMPILE=aarch64-linux-gnu-)'
 	@echo '  make install     install it below /lib/modules (INSTALL_MOD_PATH= for another root)'
-	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, tools, and the documentation, in build/deb'
+	@echo '  make dkms-source  put the source where DKMS looks for it, /usr/src (DESTDIR= for another root)'
+	@echo '  make deb         Debian packages: for the newest 7.3 kernel of Debian, for DKMS, tools, and the documentation, in build/deb,'
+	@echo '                   which apt can use as a repository; with a source package'
 	@echo '  make clean       remove the build directory (OUT= of an earlier make stays)'
 	@echo
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13, x86-64, git and make; the rest is installed):'
@@ -88,7 +101,8 @@ help:
 	@echo '                   that kernel mounts'
 	@echo '  make kernels     on every kernel that Debian has the source of, and on plain ones: builds, loads, mounts (an hour);'
 	@echo '                   KERNELS= takes a part of their names'
-	@echo '  make series      the module as patches for a kernel tree, for git am, in build/series'
+	@echo '  make series      the module as patches for a kernel tree, for git am, in build/series; and what was found wrong in the'
+	@echo '                   kernel itself, as mails in build/fixes'
 	@echo '  make check-series  whether each of them applies and builds, and what the tools of the kernel say of it'
 	@echo '  make on-device   tests of a mount between two real machines, over ssh, and a report;'
 	@echo '                   CLIENT=root@one SERVER=root@other MOUNT=/mnt EXPORT=/export'

@@ -29,7 +29,15 @@ REFUSES_UNSIGNED = ("dpkg-deb --fsys-tarfile /srv/rpcrdma-modules-*.deb | tar -x
 MACHINE = Installed("administrator", ("python3-drgn",))
 DRGN = ("drgn -q --no-default-symbols /usr/share/rpcrdma/rpcrdma.py "
         "/usr/lib/debug/lib/modules/$(uname -r)/updates/rpcrdma.ko | grep '^client to .192.0.2.1'")
-MESSAGE = "a1b2c3d4 00000001 00000020 00000002 00000000 00000000 00000000"
+# The directory of the packages, as one that apt knows.
+LIST = "/etc/apt/sources.list.d/rpcrdma.list"
+KNOWN = (f"echo 'deb [trusted=yes] file:/lab ./' > {LIST} && "
+         f"apt-get update -o Dir::Etc::sourcelist={LIST} -o Dir::Etc::sourceparts=-")
+# As node_exporter would have it.
+COLLECTED = "/var/lib/prometheus/node-exporter"
+STATUS = ("rpcrdma-status | grep -A9 '^client *192.0.2.1:20049 *rdma *1 *rxe0/1' | grep 'continuation: off' && "
+          f"mkdir -p {COLLECTED} && systemctl start rpcrdma-status && grep '^rpcrdma_connected.* 1$' {COLLECTED}/rpcrdma.prom && "
+          "! systemctl is-enabled rpcrdma-status.timer")
 # An ELF note: lengths of name and content, NT_GNU_BUILD_ID, "GNU".
 BUILD_ID = "/sys/module/rpcrdma/notes/.note.gnu.build-id"
 NEXT_BUILD_ID = bytes.fromhex("04000000 14000000 03000000 474e5500") + b"of the next version!"
@@ -67,11 +75,12 @@ def _same_everywhere() -> None:
 def _try_modules(results: Results, built: list[Path]) -> None:
     """The package of the module, and those for people beside it, on one machine."""
     tests = {"the module: installed, and the machine started again": installed, "the tools: installed and used": tools,
-             "the module: beside that of another kernel": beside, "the module: upgraded under a mount": upgraded,
+             "an outage: the status, and the log": outage, "the module: beside that of another kernel": beside,
+             "the module: upgraded under a mount": upgraded,
              "the module: removed": removed}
     try:
         with system.just_installed(RUN / "machine", MACHINE) as machine:
-            machine.offer(*built)
+            machine.offer(*built, packages.DIRECTORY / "Packages", packages.TREE / "debian/tests/tools")
             for name, test in tests.items():
                 results.test(name, functools.partial(test, machine))
     except progress.Failure as failure:
@@ -80,27 +89,40 @@ def _try_modules(results: Results, built: list[Path]) -> None:
 
 
 def installed(machine: System) -> None:
-    """apt installs the module, nfsd listens and /etc/fstab is mounted when the machine starts, and it is this module."""
-    machine.must(APT.format("install -y /lab/rpcrdma-modules-*.deb"), APT_SECONDS)
+    """apt finds the module in the directory that was built and installs it, nfsd listens and /etc/fstab is mounted when the machine
+    starts, and it is this module."""
+    machine.must(KNOWN, APT_SECONDS)
+    machine.must(APT.format(f"install -y rpcrdma-modules-{machine.kernel}"), APT_SECONDS)
     machine.must(f"{SETTING} && {SERVES_ITSELF}")
     machine.restart()
     works(machine, ours=True)
 
 
 def tools(machine: System) -> None:
-    """apt installs the programs and the documentation; one knows a message, one the mount's connection, and one tests the mount,
+    """apt installs the programs and the documentation; one knows a message, two the mount's connection, and one tests the mount,
     as if its ends were two machines."""
-    machine.must(APT.format("install -y /lab/rpcrdma-tools_*.deb /lab/rpcrdma-dbg-*.deb /lab/rpcrdma-doc_*.deb"), APT_SECONDS)
-    machine.must(f"echo {MESSAGE} | rpcrdma-decode | grep 'reserved procedure RDMA_MSGP'")
+    machine.must(APT.format(f"install -y rpcrdma-tools rpcrdma-dbg-{machine.kernel} rpcrdma-doc"), APT_SECONDS)
+    machine.must("sh -e /lab/tools")
     # The same that the module has said.
     machine.must("test $(rpcrdma-decode --version) = $(cat /sys/module/rpcrdma/version) && "
                  "dmesg | grep \"rpcrdma: version $(cat /sys/module/rpcrdma/version), \"")
     machine.must(DRGN)
+    machine.must(STATUS)
+    machine.must("cd /usr/share/doc/rpcrdma-doc/html && test -s monitoring.html && ! grep -l 'href=\"[^:\"]*[.]rst' *.html")
     machine.must("cd /root && echo 'shift; exec sh -c \"$*\"' > /run/here && "
                  "SSH='sh /run/here' rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
     report = machine.must("cat /root/rpcrdma-on-device.txt")
     if "FAILED" in report or "READ of 1 MiB" not in report:
         raise progress.Failure(f"the report on the mount says: {report}", log=machine.console)
+
+
+def outage(machine: System) -> None:
+    """While nfsd is stopped the status says so, with the reason, and afterwards the log has how long it was."""
+    server = "192.0.2.1:20049"
+    machine.must("systemctl stop nfs-server && { setsid stat -f /mnt > /dev/null 2>&1 < /dev/null & }")
+    for said in (f"rpcrdma-status | grep -A1 '^client *{server}' | grep 'no connection for .* s, it is refused'",
+                 f"systemctl start nfs-server && dmesg | grep 'connection to {server} is up again after .* on rxe0/1'"):
+        machine.must(f"for try in $(seq 300); do {said} && exit 0; sleep 0.5; done; rpcrdma-status >&2; exit 1", APT_SECONDS)
 
 
 def beside(machine: System) -> None:
@@ -210,6 +232,20 @@ class Dkms:
         if len(lines) != 2:
             raise progress.Failure(f"with another ib_core the packages say: {said}")
 
+    def headers_alone(self) -> None:
+        """Where a kernel's headers have the metadata of Rust, as those of Arch and Ubuntu, none of its source is used."""
+        kernel = f"{kernels.SERIES}.99-headers"
+        place, source = f"/usr/lib/modules/{kernel}", f"/usr/src/linux-source-{kernels.SERIES}.tar.xz"
+        ours = "rpcrdma/$(dpkg-query -W -f '${Version}' rpcrdma-dkms)"
+        found = self._output(f"mkdir {place} && cp -a /var/cache/rpcrdma-dkms/{self.release} {place}/build && cd {place}/build && "
+                             f"sed -i s/{self.release}/{kernel}/ include/config/kernel.release include/generated/utsrelease.h && "
+                             "find rust -name '*.rs' -delete && rm vmlinux && "
+                             f"mv {source} /root && dkms build {ours} -k {kernel} > /dev/null && "
+                             f"test ! -e /var/cache/rpcrdma-dkms/{kernel} && modinfo -F vermagic /var/lib/dkms/{ours}/{kernel}/*/module/*; "
+                             f"dkms remove {ours} -k {kernel} > /dev/null; mv /root/linux-source-* /usr/src; rm -r {place}")
+        if not found.startswith(f"{kernel} "):
+            raise progress.Failure(f"what DKMS has built of headers alone is for {found}")
+
     def upgraded(self) -> None:
         """The next version takes the place of the one before, for both kernels."""
         version = self._output("dpkg-query -W -f '${Version}' rpcrdma-dkms")
@@ -275,8 +311,9 @@ def _try_dkms(results: Results, built: list[Path]) -> None:
     """The package for DKMS; each test goes on from where the one before ended."""
     dkms = Dkms(built)
     tests = {"built for the kernel that is there": dkms.built, "built for a kernel that comes": dkms.built_for_another,
-             "refuses the modules of another stack": dkms.refuses,
-             "both kernels started, and with Secure Boot": dkms.works, "upgraded": dkms.upgraded, "gives way to the package of the module": dkms.gives_way,
+             "refuses the modules of another stack": dkms.refuses, "built of headers with the metadata of Rust": dkms.headers_alone,
+             "both kernels started, and with Secure Boot": dkms.works, "upgraded": dkms.upgraded,
+             "gives way to the package of the module": dkms.gives_way,
              "says what is missing": dkms.says_what_is_missing}
     for name, test in tests.items():
         if not results.test(f"DKMS: {name}", test):

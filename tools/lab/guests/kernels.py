@@ -9,7 +9,7 @@ from pathlib import Path
 import cache
 import progress
 import repository
-from guests import archive, btf, roots
+from guests import archive, roots
 from guests.arch import AMD64, Arch
 from guests.archive import Packages
 
@@ -28,6 +28,7 @@ DRIVERS = {"rxe": ("drivers/infiniband/sw/rxe", "rdma_rxe.ko"), "siw": (SIW, "si
 # Changed by hand when the way a kernel is made changes so that older cache entries must not be used.
 STOCK_RECIPE = "3"
 OWN_RECIPE = "1"
+TYPES = repository.ROOT / "tools/kernel-types"
 # A fixed user, host and version, so that the same recipe is the same kernel.
 IDENTITY = {"KBUILD_BUILD_USER": "rpcrdma", "KBUILD_BUILD_HOST": "lab", "KBUILD_BUILD_VERSION": "1"}
 
@@ -272,12 +273,8 @@ def _provide_types(kernel: Kernel) -> None:
         return
     log = cache.logs() / f"types-{kernel.name}.log"
     with cache.lock(f"types-{kernel.name}", f"unpacks the types of the {kernel.name} kernel"):
-        if kernel.arch == AMD64:
-            shell("set -e\ntree/scripts/extract-vmlinux bzImage > vmlinux.elf\n"
-                  "objcopy --dump-section .BTF=types vmlinux.elf /dev/null\nrm vmlinux.elf\n",
-                  kernel.path, log, "the kernel's image has no types")
-        else:
-            (kernel.path / "types").write_bytes(btf.types_in(kernel.image.read_bytes()))
+        image = "tree/scripts/extract-vmlinux bzImage > image" if kernel.arch == AMD64 else f"cp {kernel.image} image"
+        shell(f"set -e\n{image}\n{TYPES} image > types\nrm image\n", kernel.path, log, "the kernel's image has no types")
         (kernel.path / "types").rename(kernel.kdir / "vmlinux")
 
 

@@ -139,6 +139,16 @@ def builder(suite: str) -> Root:
     return made(f"builder-{suite}", BUILDER, ["--skip=cleanup/apt/lists", late, *more], suite)
 
 
+def packager() -> Root:
+    """The root with what the source package says that its build needs, and no more."""
+    _require_root_user()
+    control = (repository.ROOT / "debian/control").read_text().split("\n\n")[0]
+    wanted = "".join(line for line in control.splitlines(keepends=True) if line.startswith(("Source", "Maintainer", "Build-Depends")))
+    hook = (f"mkdir -p $1/tmp/source/debian; cat > $1/tmp/source/debian/control <<'E'\n{wanted}\nPackage: any\nArchitecture: any\nE\n"
+            "chroot $1 apt-get build-dep -y --no-install-recommends /tmp/source")
+    return made("packager", ["build-essential"], [f"--customize-hook={hook}"])
+
+
 def guest_root(arch: Arch) -> Root:
     """The root that the guests' disk image is made from."""
     if arch == AMD64:
