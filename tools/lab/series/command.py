@@ -1,5 +1,5 @@
-"""`make series`: the module as patches for a kernel's tree. `make check-series`: each applies, builds and pleases the
-kernel's own tools."""
+"""`make series`: the module as patches for a kernel's tree, and corrections of the kernel as mails. `make check-series`: each applies,
+builds and pleases the kernel's own tools."""
 
 import functools
 import posixpath
@@ -13,7 +13,7 @@ from guests import kernels, roots
 from guests.kernels import JOBS
 from judges.kernel_tools import DECLARATIONS, DECLARING
 from results import Results
-from series import cover, patches, tree
+from series import cover, fixes, patches, tree
 from series.overlay import Overlay, no_warning, write
 from series.patches import Patch
 
@@ -23,6 +23,8 @@ SCRATCH = repository.BUILD / "series-git"
 CHECKED = repository.BUILD / "series-check"
 # The entry in MAINTAINERS is for a directory and comes with the first patch, and get_maintainer.pl is asked about each.
 IGNORED = "FILE_PATH_CHANGES"
+# Which commit a correction is of, only the history of the kernel says.
+HISTORY = "MISSING_FIXES_TAG"
 # A tree has no history here; so git knows of the files that are changed, and of nothing else.
 GIT = "git --git-dir={} --work-tree=."
 BUILD = """scripts/config -e SUNRPC_XPRT_RDMA_RUST -d SUNRPC_XPRT_RDMA_C -e RPCRDMA_KUNIT_TEST
@@ -35,7 +37,7 @@ make LLVM=1 -j{jobs} {home}/rpcrdma.ko
 
 def run() -> int:
     """Make it, and say where it is."""
-    for mail in make():
+    for mail in (*make(), *fixes.make(_author())):
         progress.line(str(mail))
     return 0
 
@@ -95,7 +97,24 @@ def check() -> int:
         results.test(f"series: checkpatch.pl on {patch.name}", functools.partial(_checkpatch, overlay, mail, patch))
     else:
         results.test("series: get_maintainer.pl finds the entry", functools.partial(_get_maintainer, overlay, mails))
+    overlay.begin()
+    for mail in fixes.make(_author()):
+        results.test(f"fixes: {mail.stem} applies, builds, pleases checkpatch.pl, and has a list to go to",
+                     functools.partial(_fixes, overlay, mail))
     return results.finish()
+
+
+def _fixes(overlay: Overlay, mail: Path) -> None:
+    """One correction alone, on the tree of a kernel."""
+    objects = " ".join(str(Path(name).with_suffix(".o")) for name in _files(mail) if name.endswith(".c"))
+    # A kernel of ours may have it already.
+    log = overlay.run(f"fixes-{mail.stem}", f"fixes: {mail.stem}", f"""perl scripts/checkpatch.pl --strict --ignore={HISTORY} {mail}
+grep -q '^Cc: .*@vger.kernel.org' {mail}
+patch -p1 -R --dry-run -s -f < {mail} > /dev/null || {{ patch -p1 -s < {mail} && new=1; }}
+make LLVM=1 -j{JOBS} {objects}
+test -z "$new" || patch -p1 -R -s < {mail}
+""")
+    no_warning(log)
 
 
 def _identity() -> str:
