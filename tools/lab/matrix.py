@@ -15,7 +15,7 @@ from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from mounts import Worker, Outcome, Plan
 from results import Results
-from tests import loading, mount as mount_tests, reports
+from tests import loading, mount as mount_tests, nodes as nodes_tests, reports
 
 TABLE = repository.BUILD / "matrix.txt"
 # Where both modules are ours, one end of each device and of each version is debugged, and the other one elsewhere.
@@ -33,7 +33,7 @@ OF_ARM64_2 = {"3": [mount_tests.UNALIGNED, mount_tests.DIRECTORY],
 def run() -> int:
     """Every cell that CELLS chooses, with the tests that TESTS does, the table, and the last line."""
     chosen = _chosen(_plans())
-    usual = [plan for plan in chosen if not plan.arm64 and not plan.disk and not plan.near_wrap]
+    usual = [plan for plan in chosen if not (plan.arm64 or plan.disk or plan.near_wrap or plan.nodes)]
     results, outcomes, lock = Results(), list[Outcome](), threading.Lock()
 
     def tell(outcome: Outcome) -> None:
@@ -53,6 +53,8 @@ def run() -> int:
         workers.append(Worker(mounts.server_with_disk(kernels.light()), plans))
     if plans := [plan for plan in chosen if plan.near_wrap]:
         workers.append(Worker(mounts.near_wrap(kernels.light()), plans))
+    if plans := [plan for plan in chosen if plan.nodes]:
+        workers.append(Worker(mounts.two_nodes(), plans))
     for ends in ARM64:
         if plans := [plan for plan in chosen if plan.arm64 == ends]:
             workers.append(Worker(mounts.arm64(ends), plans))
@@ -98,7 +100,8 @@ def _plans() -> list[Plan]:
                       for security in mount_tests.SECURITIES]
     on_disk = [Plan(kinds[0], version, OURS, OURS, tests, disk=True) for version, tests in reports.WITH_DISK.items()]
     wraps = [Plan(kinds[0], "4.2", OURS, OURS, mount_tests.WRAPPED, protocol=2, near_wrap=True)]
-    return plain + second + wraps + emulated + on_disk + second_secured + [
+    nodes = [Plan("dma", "4.2", OURS, OURS, nodes_tests.TESTS, nodes=True)]
+    return plain + second + wraps + nodes + emulated + on_disk + second_secured + [
         Plan(device, version, server, client, fit_secured(version, server, client, security), security)
         for device, version, server, client in secured for security in mount_tests.SECURITIES]
 

@@ -62,6 +62,8 @@ class Plan:
     protocol: int = 1
     # Whether they count messages from near the end of the counts on.
     near_wrap: bool = False
+    # Whether the machines have two nodes.
+    nodes: bool = False
 
     @property
     def name(self) -> str:
@@ -76,7 +78,8 @@ class Plan:
         disk = " disk" if self.disk else ""
         protocol = " version 2" if self.protocol == 2 else ""
         wraps = " near the wrap" if self.near_wrap else ""
-        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}{protocol}{wraps}"
+        nodes = " two nodes" if self.nodes else ""
+        return f"{self.device} {what}{security}{whose[self.server, self.client]}{machines}{disk}{protocol}{wraps}{nodes}"
 
 
 @dataclass(frozen=True)
@@ -318,6 +321,12 @@ def near_wrap(kernel: Kernel) -> Setup:
     """Where the counts of version 2 wrap soon."""
     server, client = (End(each, module.build(each, module.NEAR_WRAP), Build(MEMORY)) for each in (kernels.stock(), kernel))
     return Setup("near-wrap", server, client, counted_before=module.COUNTED_BEFORE)
+
+
+def two_nodes() -> Setup:
+    """With the adapter on another node than the processor. The kernels of our own know of one node alone."""
+    end = _end(kernels.stock(), Build(MEMORY, nodes=2))
+    return Setup("nodes", end, end)
 
 
 def nothing_debugged() -> Setup:

@@ -7,6 +7,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
+#include <linux/nodemask.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 
@@ -35,7 +36,11 @@ static int begin(struct adapter *adapter)
 		return -EINVAL;
 	}
 	adapter->dma = platform_device_register_full(&info);
-	return PTR_ERR_OR_ZERO(adapter->dma);
+	if (IS_ERR(adapter->dma))
+		return PTR_ERR(adapter->dma);
+	/* Where a machine has several nodes, not that of its first processor. */
+	set_dev_node(&adapter->dma->dev, find_last_bit(node_online_map.bits, MAX_NUMNODES));
+	return 0;
 }
 
 /**
@@ -74,6 +79,7 @@ struct adapter *adapter_create(struct ib_device *device, const struct ib_device_
 		return ERR_PTR(err);
 	}
 	platform_set_drvdata(adapter->dma, adapter);
+	device->dev.parent = &adapter->dma->dev;
 	set_dma_ops(&adapter->dma->dev, &adapter_dma_ops);
 	dma_set_max_seg_size(&adapter->dma->dev, adapter->profile->max_segment ?: SZ_2G);
 	if (adapter->profile->comp_vectors)

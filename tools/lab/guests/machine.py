@@ -75,6 +75,8 @@ class Build:
     leaks: bool = False
     # Whether its RDMA devices have the kernel's own drivers, which have no corrections of ours and play no adapter.
     plain_drivers: bool = False
+    # Its nodes, of which the first has the processors, and each as much memory.
+    nodes: int = 1
     # Whether the other end of its link may be gone for a while.
     reconnects: bool = False
     # What its kernel is told beside what all are.
@@ -288,7 +290,7 @@ class Machine:
         return [
             arch.qemu, "-name", name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-M", arch.machine, "-accel", accel, "-cpu", processor, "-smp", str(build.processors),
-            "-m", build.memory,
+            "-m", build.memory, *_nodes(build),
             "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
             "-append", " ".join(arguments),
             "-chardev", f"file,id=console,path={self.console.name}", "-serial", "chardev:console",
@@ -319,6 +321,16 @@ class Machine:
     def _directory(tag: str, path: Path, readonly: str) -> list[str]:
         return ["-fsdev", f"local,id={tag},security_model=none,readonly={readonly},path={path}",
                 "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+
+
+def _nodes(build: Build) -> list[str]:
+    """Where the processors and the memory are."""
+    if build.nodes == 1:
+        return []
+    size = int(build.memory.removesuffix("M")) // build.nodes
+    return [word for node in range(build.nodes) for word in (
+        "-object", f"memory-backend-ram,id=memory{node},size={size}M",
+        "-numa", f"node,nodeid={node},memdev=memory{node}" + (f",cpus=0-{build.processors - 1}" if node == 0 else ""))]
 
 
 def kernel_lines(console: bytes) -> list[str]:
