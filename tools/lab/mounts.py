@@ -23,7 +23,7 @@ from guests.pair import IN_TREE, OURS, End, Pair, Setup
 from results import Results
 from tests import (adapter as adapter_tests, callback as callback_tests, client as client_tests,
                    client_life as client_life_tests, dropped_calls, forged_keys, life as life_tests, load as load_tests,
-                   memory as memory_tests, mount as mount_tests, payload as payload_tests, provider,
+                   memory as memory_tests, mount as mount_tests, nodes as nodes_tests, payload as payload_tests, provider,
                    requester, responder, responder_2, slow_server, storm as storm_tests)
 from totals import TOTALS
 
@@ -325,7 +325,7 @@ def near_wrap(kernel: Kernel) -> Setup:
 
 def two_nodes() -> Setup:
     """With the adapter on another node than the processor. The kernels of our own know of one node alone."""
-    end = _end(kernels.stock(), Build(MEMORY, nodes=2))
+    end = _end(kernels.stock(), Build(MEMORY, nodes=2, arguments=(nodes_tests.NOTED,)))
     return Setup("nodes", end, end)
 
 

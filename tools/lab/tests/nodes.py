@@ -4,37 +4,36 @@ import re
 
 import progress
 from guests.cell import FEW_SIZES, Cell, Test
-from guests.machine import CLIENT, Machine
+from guests.machine import Machine
 
-# What an adapter of the tests is near: the last one.
-NEAR, FAR = "N1", "N0"
-# The slabs of what has the size of a message's buffer, and how many objects of them each node has.
-OBJECTS = "cat /sys/kernel/slab/kmalloc*8k/objects"
-# A connection of a mount has more buffers than these; others may come and go meanwhile.
-LEAST, MOST_OTHERS = 40, 20
+# The slabs note who has allocated what, and where.
+NOTED = "slab_debug=U"
+# Of objects with the size of a message's buffer: how many somebody has allocated, and on which nodes. An adapter of the tests is on
+# the last one.
+TRACES = "cat /sys/kernel/debug/slab/kmalloc*8k/alloc_traces"
+BUFFERS = re.compile(r"^ *(\d+) \S*MappedBuffer\S* \[rpcrdma\] .*nodes=(\S+)$", re.MULTILINE)
+NEAR = "1"
+# A connection has more buffers than these.
+LEAST = 40
 
 
 def near(cell: Cell) -> None:
     """The buffers of a connection are on the node of its adapter, though the processor is on the other one."""
     cell.load_modules()
-    for machine in cell.guests.machines:
-        machine.must("grep -qx 0 /sys/devices/system/node/has_cpu && grep -qx 0-1 /sys/devices/system/node/has_memory")
-    before = [_objects(machine) for machine in cell.guests.machines]
     with cell.mounted():
         cell.written("some", FEW_SIZES)
-        for machine, earlier in zip(cell.guests.machines, before):
-            now = _objects(machine)
-            grown = {node: now[node] - earlier[node] for node in (NEAR, FAR)}
-            progress.line(f"  {machine.role.name}: {grown[NEAR]} buffers near the adapter, {grown[FAR]} on the other node")
-            if grown[NEAR] < LEAST or grown[FAR] > MOST_OTHERS:
-                raise progress.Failure(f"of the buffers of the {machine.role.name} {grown[NEAR]} are near the adapter, and "
-                                       f"{grown[FAR]} are not", log=cell.guests.client.console if machine.role == CLIENT else None)
+        for machine in cell.guests.machines:
+            machine.must("grep -qx 0 /sys/devices/system/node/has_cpu && grep -qx 0-1 /sys/devices/system/node/has_memory")
+            _must_be_near(machine)
 
 
-def _objects(machine: Machine) -> dict[str, int]:
-    """How many each node has."""
-    said = machine.must(OBJECTS)
-    return {node: sum(map(int, re.findall(rf"\b{node}=(\d+)", said))) for node in (NEAR, FAR)}
+def _must_be_near(machine: Machine) -> None:
+    traces = machine.must(TRACES)
+    found = BUFFERS.findall(traces)
+    buffers, nodes = sum(int(count) for count, _ in found), {nodes for _, nodes in found}
+    progress.line(f"  {machine.role.name}: {buffers} buffers on node {', '.join(sorted(nodes))}")
+    if buffers < LEAST or nodes != {NEAR}:
+        raise progress.Failure(f"the {machine.role.name} has {buffers} buffers, on node {', '.join(sorted(nodes))}:\n{traces}")
 
 
 TESTS = [Test("buffers near the adapter", near)]
