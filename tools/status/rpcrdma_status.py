@@ -288,7 +288,7 @@ METRICS = (
     ("connected", "gauge", "Whether there is a connection.", lambda one: int(one.connected)),
     ("outage_seconds", "gauge", "For how long there has been no connection, although that was tried.", lambda one: one.outage_seconds),
     ("age_seconds", "gauge", "For how long there has been this connection.", lambda one: one.age_seconds),
-    ("grant", "gauge", "Calls, or in version 2 messages, that may be outstanding.", lambda one: one.grant),
+    ("grant", "gauge", "Calls that may be outstanding.", lambda one: one.grant),
     ("outstanding", "gauge", "Calls under way.", lambda one: one.outstanding),
     ("messages_total", "counter", "Messages received by a server.", lambda one: one.messages),
     ("attempts_total", "counter", "Connections that a mount has tried to make.", lambda one: one.attempts),

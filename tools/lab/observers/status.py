@@ -78,8 +78,9 @@ def _metrics(system: System, directory: Path) -> None:
 
 
 def _parts(line: str) -> tuple[str, ...]:
+    """The name, the labels that are not empty, which is as good as none, and the value."""
     name, _, value = line.rpartition(" ")
-    return (re.split("{", name)[0], *sorted(re.findall(r'\w+="(?:[^"\\]|\\.)*"', name)), value)
+    return (name.partition("{")[0], *sorted(re.findall(r'\w+="(?:[^"\\]|\\.)+"', name)), value)
 
 
 def _root_alone(system: System) -> None:
