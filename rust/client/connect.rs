@@ -123,23 +123,18 @@ fn connect(
     address: SocketAddress,
     program: (u32, u32),
 ) -> Result<Arc<Connection>> {
+    let unmade = |e: &Error| tell_unmade(shared, &address, *e);
     let mut version_2 = shared.tries_version_2();
     loop {
-        let loss = LossNotifier::new(shared.clone(), address)?;
-        let cm = CmState::new(loss.clone())?;
+        let loss = LossNotifier::new(shared.clone(), address).inspect_err(unmade)?;
+        let cm = CmState::new(loss.clone()).inspect_err(unmade)?;
         let made = attempt(shared, program, &loss, &cm, version_2);
         trace::xprtrdma_connect(|| {
             let result = made.as_ref().err().map_or(0, |e| e.to_errno());
             (address, result, cm.status())
         });
         if let (Err(e), false) = (&made, loss.was_told()) {
-            if shared.outage.lock().is_news(*e) {
-                let why = Unmade(*e);
-                log::inform_about(
-                    &address,
-                    format_args!("connection to {address} cannot be made: {why}"),
-                );
-            }
+            unmade(e);
         }
         if made.is_ok() || !version_2 || !loss.was_connected() {
             return made;
@@ -221,6 +216,17 @@ fn attempt(
     loss.enable();
     tell_up(shared, loss, connection.port());
     Ok(connection)
+}
+
+/// Says why there can be no connection, once of each outage.
+fn tell_unmade(shared: &XprtState, address: &SocketAddress, error: Error) {
+    if shared.outage.lock().is_news(error) {
+        let why = Unmade(error);
+        log::inform_about(
+            address,
+            format_args!("connection to {address} cannot be made: {why}"),
+        );
+    }
 }
 
 /// Says that there is a connection again, by that port, at the end of an outage.
