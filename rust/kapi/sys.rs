@@ -17,4 +17,5 @@ pub(crate) mod stable;
 pub(crate) mod sysctl;
 pub(crate) mod time;
 pub(crate) mod uses;
+pub(in crate::kapi) mod warn;
 pub(crate) mod workqueue;

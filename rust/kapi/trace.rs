@@ -4,8 +4,8 @@
 //!
 //! They are defined in `bindings/trace.h`. Here each one is a function of its name, which takes a
 //! closure that says what the event has to say: nobody calls it unless the event is on, and until
-//! then the function is one instruction that does nothing, on a kernel with `JUMP_LABEL`. Any
-//! context.
+//! then the function is one instruction that does nothing, on a kernel with `JUMP_LABEL`, or a look
+//! at a word where the kernel's headers lack the file for that. Any context.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -28,7 +28,18 @@ macro_rules! events {
                 /// Returns whether the event of that name is on.
                 #[inline(always)]
                 pub(crate) fn $name() -> bool {
-                    #[cfg(CONFIG_TRACEPOINTS)]
+                    #[cfg(all(CONFIG_TRACEPOINTS, rpcrdma_lacks_asm))]
+                    kernel::macros::paste! {
+                        // SAFETY: The key is that of a tracepoint that C has defined. A volatile
+                        // read of a word is one access, as with the kernel's `static_key_count()`.
+                        let count = unsafe {
+                            let key = &raw const bindings::[<__tracepoint_ $name>].key;
+                            (&raw const (*key.cast::<kernel::bindings::static_key>()).enabled.counter)
+                                .read_volatile()
+                        };
+                        return count != 0;
+                    }
+                    #[cfg(all(CONFIG_TRACEPOINTS, not(rpcrdma_lacks_asm)))]
                     kernel::macros::paste! {
                         // SAFETY: The key is that of a tracepoint that C has defined.
                         return unsafe {

@@ -396,6 +396,11 @@ int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap)
 	return scnprintf(buf, size, "%pISpc", sap);
 }
 
+void rpcrdma_rs_warn(void)
+{
+	WARN_ON(1);
+}
+
 /*
  * Whether the rate of log lines of this level allows one more. The kernel says
  * how many it did not, in our name.

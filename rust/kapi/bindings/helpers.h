@@ -121,6 +121,7 @@ void rpcrdma_rs_kfree_after_readers(const void *object);
 
 /* Text */
 int rpcrdma_rs_format_addr(char *buf, size_t size, const struct sockaddr *sap);
+void rpcrdma_rs_warn(void);
 bool rpcrdma_rs_may_warn(void);
 bool rpcrdma_rs_may_inform(void);
 bool rpcrdma_rs_debugs_server(void);

@@ -10,7 +10,10 @@
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 mod tests;
 
-use crate::kapi::bindings::dma_data_direction;
+use crate::kapi::{
+    bindings::dma_data_direction,
+    sys::warn::warn_if, //
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -82,7 +85,7 @@ pub(super) fn unmapped(addr: u64, len: usize, direction: dma_data_direction) {
             "DMA ledger: {addr:#x}+{len} (direction {}) is not mapped\n",
             direction.0
         );
-        kernel::warn_on!(true);
+        warn_if(true);
     }
 }
 
@@ -113,7 +116,7 @@ impl Drop for Ledger {
         let left = count();
         if left != 0 {
             pr_warn!("DMA ledger: {left} mappings were never undone\n");
-            kernel::warn_on!(true);
+            warn_if(true);
         }
         let book = core::mem::take(&mut *BOOK.lock());
         drop(book);

@@ -14,6 +14,7 @@ use crate::kapi::{
         ExtentIter,
         Keepers, //
     },
+    sys::warn::warn_if, //
 };
 use core::{
     ffi::c_int,
@@ -327,7 +328,7 @@ impl Mr {
 impl PinnedDrop for Mr {
     fn drop(self: Pin<&mut Self>) {
         // Regions are in the table of their queue pair, which deregisters them before it lets go.
-        kernel::warn_on!(!self.core.lock().dead);
+        warn_if(!self.core.lock().dead);
     }
 }
 

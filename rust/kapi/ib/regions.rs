@@ -27,6 +27,7 @@ use crate::kapi::{
         ring::Chain, //
     },
     page::ExtentIter,
+    sys::warn::warn_if, //
 };
 use kernel::{
     alloc::Flags,
@@ -50,7 +51,7 @@ pub(crate) struct Regions {
 impl Drop for Regions {
     fn drop(&mut self) {
         let fenced = self.drop_dead();
-        kernel::warn_on!(!fenced);
+        warn_if(!fenced);
     }
 }
 

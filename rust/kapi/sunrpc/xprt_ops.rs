@@ -38,7 +38,8 @@ use crate::kapi::{
         address::SocketAddress,
         bit::test_bit,
         module::ModuleRef,
-        time, //
+        time,
+        warn::warn_if, //
     },
     trace, //
 };
@@ -77,7 +78,7 @@ pub(super) struct Data<T> {
 /// let a peer reach the memory of another.
 #[cold]
 fn wait_for_none(covers: &Covers) {
-    kernel::warn_on!(true);
+    warn_if(true);
     while !covers.is_none() {
         fsleep(Delta::from_millis(100));
     }
@@ -173,7 +174,7 @@ impl<T: Transport> XprtOps<T> {
         // SAFETY: The RPC layer calls this for a task that it holds, which is one of a client.
         let Some(connecting) = (unsafe { Connecting::begin(xprt, task) }) else {
             // The RPC layer connects for the task that has the transport locked.
-            kernel::warn_on!(true);
+            warn_if(true);
             return;
         };
         // None for the first attempt, nor where the last connection was of use.
