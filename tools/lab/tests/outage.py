@@ -24,11 +24,11 @@ WHERE = ((OTHER_PORT, SERVER.address4, "Connection refused", "it is refused"),
 # What is said of a mount with a connection, of one without, and of a client of this server.
 STATUS = "/lab/rpcrdma_status.py --json"
 CONNECTED = {"end": CLIENT.name, "peer": f"{SERVER.address4}:{PORT}", "netid": "rdma", "connected": True, "state": "connected",
-             "outstanding": 0, "inline_send": 8192, "inline_receive": 8192}
+             "inline_send": 8192, "inline_receive": 8192}
 LOST_STATUS = {"end": CLIENT.name, "peer": f"{SERVER.address4}:{PORT}", "connected": False, "version": None}
 SERVING = {"end": SERVER.name, "netid": "rdma", "connected": True, "transport": None, "inline_send": 8192}
-# Between two attempts the RPC layer has it sleep for a moment.
-WAITS = {"for a connection": 1}, {"to try again": 1}
+# Between two attempts the RPC layer has it sleep for a moment. The NFS client may have something of its own to send.
+WAITS = {"for a connection", "to try again"}
 LINES = "dmesg | grep -o 'rpcrdma: connection to .*' || true"
 UNMADE = "for try in $(seq 100); do dmesg | grep -q 'cannot be made: it is refused' && exit 0; sleep 0.2; done; exit 1"
 
@@ -54,17 +54,17 @@ def told(cell: Cell) -> None:
     _counted_anew(cell)
     with cell.mounted():
         _must_be(cell.guests.client, CONNECTED | {"device": f"{cell.device}0/1", "losses": {}, "attempts": 1})
-        _must_be(cell.guests.server, SERVING | {"device": f"{cell.device}0/1", "outstanding": 0})
+        _must_be(cell.guests.server, SERVING | {"device": f"{cell.device}0/1"})
         cell.guests.stop_serving()
         touched = cell.guests.client.start("touch /mnt/t/meanwhile")
         cell.client(UNMADE, LONG_SECONDS)
         lost = _must_be(cell.guests.client, LOST_STATUS)
-        if not re.fullmatch(r"no connection for \d+ s, it is refused", str(lost["state"])) or lost["waiting"] not in WAITS:
+        if not re.fullmatch(r"no connection for \d+ s, it is refused", str(lost["state"])) or not WAITS & lost["waiting"].keys():
             raise progress.Failure(f"the status without a server is: {lost}")
         cell.load_modules()
         cell.guests.client.wait(touched, LONG_SECONDS, "a file")
         cell.still_works()
-        again = _must_be(cell.guests.client, CONNECTED | {"losses": lost["losses"], "waiting": {}})
+        again = _must_be(cell.guests.client, CONNECTED | {"losses": lost["losses"]})
         if sum(again["losses"].values()) != 1 or again["attempts"] < 3:
             raise progress.Failure(f"the status after an outage is: {again}")
     lines = cell.client(LINES).splitlines()
