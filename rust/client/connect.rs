@@ -106,11 +106,12 @@ impl WorkItem for Connector {
                 self.slot.begin(connection);
                 self.keep_alive.queue(KeepAlive::first_check());
                 connecting.succeeded();
-                self.slot.list();
                 // They may have been enabled, and Calls have come, before that.
                 if self.slot.state.reverse_enabled() {
                     self.slot.expect_reverse_calls();
                 }
+                // Last, since it may wait for somebody who reads the list.
+                self.slot.list();
             }
             Err(e) => connecting.failed(e),
         }

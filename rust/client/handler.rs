@@ -12,6 +12,7 @@ use crate::{
             Requester, //
         },
         fence,
+        keep_alive,
         loss::{
             LossNotifier,
             LossReason, //
@@ -90,7 +91,12 @@ impl Handler for Requester {
     }
 
     fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        self.write_status(to)
+        let keep_alive = match keep_alive::interval() {
+            Some(_) => "on",
+            None => "off",
+        };
+        writeln!(to, "\ttransport: {}", self.shared.xprt.number())?;
+        writeln!(to, "\tkeep-alive: {keep_alive}, {}", self.watch)
     }
 
     fn kept(&self, connection: &Connection) {

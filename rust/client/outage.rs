@@ -26,7 +26,7 @@ use kernel::{
 /// can be none, and when there is one again.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
-    /// The time since when there is no connection that is wanted.
+    /// The time since when there is no connection, although there was one or one was tried.
     since: Option<Jiffies>,
     /// Why there is none, once that is known.
     why: Option<Why>,

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a transport and its connection are, for an administrator.
+//! How a transport is, for an administrator, and what its connection is by the private data.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/client_status.rs"]
 mod tests;
 
 use crate::{
-    client::{
-        connection::Requester,
-        keep_alive,
-        xprt_state::XprtState, //
-    },
+    client::xprt_state::XprtState,
     kapi::{
         ib::DeviceLimits,
         sys::listing::Listed, //
@@ -30,32 +26,16 @@ impl Listed for XprtState {
         let (grant, outstanding) = self.xprt.window();
         let outage = *self.outage.lock();
         write!(to, "transport {number} to {server}: ")?;
-        if outage.is_under_way() {
-            writeln!(to, "{outage}")?;
-        } else if self.xprt.is_connected() {
-            writeln!(to, "connected")?;
-        } else if self.xprt.is_connecting() {
-            writeln!(to, "connecting")?;
-        } else {
-            writeln!(to, "{outage}")?;
+        match outage.is_under_way() {
+            false if self.xprt.is_connected() => writeln!(to, "connected")?,
+            false if self.xprt.is_connecting() => writeln!(to, "connecting")?,
+            _ => writeln!(to, "{outage}")?,
         }
         writeln!(to, "\tgrant: {grant}")?;
         writeln!(to, "\toutstanding: {outstanding}")?;
         writeln!(to, "\tattempts: {}", self.attempts())?;
         let mut losses = outage.losses().iter();
         losses.try_for_each(|(why, count)| writeln!(to, "\tlost: {count}, {why}"))
-    }
-}
-
-impl Requester {
-    /// Writes what the client alone can say of a connection.
-    pub(super) fn write_status(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        let keep_alive = match keep_alive::interval() {
-            Some(_) => "on",
-            None => "off",
-        };
-        writeln!(to, "\ttransport: {}", self.shared.xprt.number())?;
-        writeln!(to, "\tkeep-alive: {keep_alive}, {}", self.watch)
     }
 }
 

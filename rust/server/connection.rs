@@ -93,7 +93,7 @@ use xdr::{
 /// The responder's part of a connection.
 #[pin_data]
 pub(crate) struct Responder {
-    pub(super) handle: SvcHandle,
+    handle: SvcHandle,
     events: Arc<Events>,
     peer: SocketAddress,
     poison: Arc<Poison>,
@@ -104,9 +104,9 @@ pub(crate) struct Responder {
     #[pin]
     share: SpinLock<ProvidedShare>,
     /// The number of messages received so far.
-    pub(super) messages: Atomic<u64>,
+    messages: Atomic<u64>,
     /// The credits of the client, for those who want to know.
-    pub(super) granted: Atomic<u32>,
+    granted: Atomic<u32>,
     #[pin]
     waiting: SpinLock<Waiting>,
 }
@@ -401,7 +401,9 @@ impl Handler for Responder {
     }
 
     fn describe(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        self.write_status(to)
+        writeln!(to, "\tgrant: {}", self.granted.load(Relaxed))?;
+        writeln!(to, "\toutstanding: {}", self.handle.executing())?;
+        writeln!(to, "\tmessages: {}", self.messages.load(Relaxed))
     }
 
     fn device_event(&self, event: &QpEvent<'_>) {

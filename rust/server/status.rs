@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a connection of a client is, for an administrator.
+//! What an administrator is told of the private data of a client and of this end.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/server_status.rs"]
@@ -8,26 +8,9 @@ mod tests;
 
 use crate::{
     kapi::ib::DeviceLimits,
-    server::connection::Responder,
     transport::terms::Terms, //
 };
-use kernel::{
-    fmt::{
-        self,
-        Formatter, //
-    },
-    sync::atomic::Relaxed, //
-};
 use xdr::PrivateData;
-
-impl Responder {
-    /// Writes what the server alone can say of a connection.
-    pub(super) fn write_status(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(to, "\tgrant: {}", self.granted.load(Relaxed))?;
-        writeln!(to, "\toutstanding: {}", self.handle.executing())?;
-        writeln!(to, "\tmessages: {}", self.messages.load(Relaxed))
-    }
-}
 
 /// Returns what the private data of both ends come to, where it is known why `no_pulls`, if so.
 pub(super) fn terms(

@@ -144,7 +144,8 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn disconnected(&self, told: Result) {
         let _ = told;
     }
-    /// Writes what this end alone can say of the connection. Takes no lock that an RPC takes.
+    /// Writes what this end alone can say of the connection. Takes no lock under which RPCs are
+    /// sent or answered.
     fn describe(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let _ = to;
         Ok(())

@@ -23,7 +23,7 @@ use kernel::{
 /// What is described in the file.
 pub(crate) trait Listed: Send + Sync {
     /// Writes a line without an indent, and lines of the form `\tNAME: VALUE` about it. Takes no
-    /// lock that an RPC takes.
+    /// lock under which RPCs are sent or answered.
     fn describe(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -42,7 +42,7 @@ impl_list_item! {
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialised by `Listing::open`, which then sets `OPEN`; used only where that is set.
+    // SAFETY: Initialised by `Listing::new`, which then sets `OPEN`; used only where that is set.
     unsafe(uninit) static LISTED: Mutex<List<Lines>> = List::new();
 }
 
