@@ -252,9 +252,9 @@ class Dkms:
         found = self._output(f"mkdir {place} && cp -a /var/cache/rpcrdma-dkms/{self.release} {place}/build && cd {place}/build && "
                              f"sed -i s/{self.release}/{kernel}/ include/config/kernel.release include/generated/utsrelease.h && "
                              "find rust -name '*.rs' -delete && rm vmlinux && "
-                             f"mv {source} /root && dkms build {ours} -k {kernel} > /dev/null && "
+                             f"mv {source} /var/tmp && dkms build {ours} -k {kernel} > /dev/null && "
                              f"test ! -e /var/cache/rpcrdma-dkms/{kernel} && modinfo -F vermagic /var/lib/dkms/{ours}/{kernel}/*/module/*; "
-                             f"dkms remove {ours} -k {kernel} > /dev/null; mv /root/linux-source-* /usr/src; rm -r {place}")
+                             f"dkms remove {ours} -k {kernel} > /dev/null; mv /var/tmp/linux-source-* /usr/src; rm -r {place}")
         if not found.startswith(f"{kernel} "):
             raise progress.Failure(f"what DKMS has built of headers alone is for {found}")
 

@@ -62,25 +62,22 @@ def _name_version(changelog: Path, version: str, suite: str = "unstable") -> Non
 
 def _fill_in(debian: Path, kernel: Kernel) -> None:
     """Make the source package of the module for one kernel of what is in `modules`."""
-    named = repository.version()
-    changelog = (debian / "changelog").read_text()
-    for path in sorted(debian.rglob("*"), reverse=True):
-        if path.is_dir() and path.name != "modules" and not any(path.iterdir()):
-            path.rmdir()
-        elif path.is_file() and path.parent.name != "modules" and str(path.relative_to(debian)) not in SHARED:
-            path.unlink()
+    given, named = repository.ROOT / "debian", repository.version()
+    shutil.rmtree(debian)
+    for name in SHARED:
+        (debian / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(given / name, debian / name)
     said = {"OWN_STACK": (repository.ROOT / "tools/own-stack").read_text().rstrip(), "RELEASE": kernel.release,
             "KERNEL_VERSION": kernels.stock_version()}
-    for template in sorted((debian / "modules").iterdir()):
+    for template in sorted((given / "modules").iterdir()):
         text = template.read_text()
         for name, value in said.items():
             text = text.replace(f"@{name}@", value)
-        scripts = template.name.startswith(("pre", "post"))
-        target = debian / (f"rpcrdma-modules-{kernel.release}.{template.stem}" if scripts else template.name.removesuffix(".in"))
+        script = template.name.startswith(("pre", "post"))
+        target = debian / (f"rpcrdma-modules-{kernel.release}.{template.stem}" if script else template.name.removesuffix(".in"))
         target.write_text(text)
         target.chmod(template.stat().st_mode)
-    shutil.rmtree(debian / "modules")
     # Of the same source there may be several, each for another build of the kernel.
-    (debian / "changelog").write_text(changelog.replace("rpcrdma ", "rpcrdma-modules ", 1))
+    (debian / "changelog").write_text((given / "changelog").read_text().replace("rpcrdma ", "rpcrdma-modules ", 1))
     _name_version(debian / "changelog", f"{named}+{kernels.stock_version().replace('-', '.')}", f"{kernel.suite}-backports")
     (debian / "kernel.mk").write_text(f"KDIR = {kernel.kdir}\nRELEASE = {kernel.release}\nMODULE_VERSION = {named}\n")

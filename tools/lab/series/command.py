@@ -106,7 +106,7 @@ def check() -> int:
 
 def _fixes(overlay: Overlay, mail: Path) -> None:
     """One correction alone, on the tree of a kernel."""
-    objects = " ".join(str(Path(name).with_suffix(".o")) for name in _files(mail) if name.endswith(".c"))
+    objects = " ".join(str(Path(name).with_suffix(".o")) for name in fixes.files(mail) if name.endswith(".c"))
     # A kernel of ours may have it already.
     log = overlay.run(f"fixes-{mail.stem}", f"fixes: {mail.stem}", f"""perl scripts/checkpatch.pl --strict --ignore={HISTORY} {mail}
 grep -q '^Cc: .*@vger.kernel.org' {mail}
@@ -126,7 +126,7 @@ def _build(overlay: Overlay, mail: Path, patch: Patch) -> None:
     build = BUILD.format(home=tree.HOME, jobs=JOBS)
     log = overlay.run(f"series-{patch.name}", f"series: {patch.subject}", apply + build + tree.RUSTFMT)
     no_warning(log)
-    left_out = {name for name in _files(mail) if name.endswith((".rs", ".c", ".h"))} - _compiled(overlay)
+    left_out = {name for name in fixes.files(mail) if name.endswith((".rs", ".c", ".h"))} - _compiled(overlay)
     if left_out:
         raise progress.Failure(f"not compiled: {', '.join(sorted(left_out))}", log=log)
 
@@ -138,7 +138,7 @@ def _compiled(overlay: Overlay) -> set[str]:
 
 
 def _checkpatch(overlay: Overlay, mail: Path, patch: Patch) -> None:
-    declaring = any(DECLARING.fullmatch(posixpath.basename(name)) for name in _files(mail))
+    declaring = any(DECLARING.fullmatch(posixpath.basename(name)) for name in fixes.files(mail))
     ignored = [IGNORED, *([DECLARATIONS] if declaring else [])]
     # Its exit status also counts matters of taste, which it looks for below net/.
     overlay.run(f"series-checkpatch-{patch.name}", f"series: checkpatch.pl, {patch.name}",
@@ -147,11 +147,6 @@ echo "$said" | grep -v CHECK:
 echo "$said" | grep -q '^total: 0 errors, 0 warnings'
 }}
 """)
-
-
-def _files(mail: Path) -> list[str]:
-    """The files that a patch is of."""
-    return [line.removeprefix("+++ b/") for line in mail.read_text().splitlines() if line.startswith("+++ b/")]
 
 
 def _get_maintainer(overlay: Overlay, mails: list[Path]) -> None:

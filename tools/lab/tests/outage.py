@@ -2,7 +2,6 @@
 
 import json
 import re
-
 from typing import Any
 
 import progress
