@@ -50,7 +50,10 @@ def run() -> int:
     made: list[Made] = []
     results = Results()
     plans = [Plan(name, VERSION, OURS, OURS, _tests(name, made), protocol=settings.protocol()) for name in names]
-    mounts.run_workers(results, mounts.chosen([Worker(mounts.client_debugged(), plans)]))
+    pairs = min(len(plans), mounts.room())
+    workers = [Worker(replace(mounts.client_debugged(), name=f"adapters-{number}"), plans[number::pairs]) for number in range(pairs)]
+    mounts.run_workers(results, mounts.chosen(workers))
+    made.sort(key=lambda each: names.index(each.device))
     TABLE.parent.mkdir(exist_ok=True)
     text = table.text([HEADS, *((each.device, *each.values) for each in made)])
     TABLE.write_text(text)

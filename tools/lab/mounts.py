@@ -257,7 +257,7 @@ def cells() -> list[Worker]:
     forced = Worker(server_forced(), [Plan("rxe", LIFE_VERSION, OURS, OURS, adapter_tests.FORCING)])
     # Beside the others where there is room for more than one busy pair.
     waiting = Worker(replace(client_debugged(), name="waiting"),
-                     [Plan("rxe", "4.2", OURS, OURS, mount_tests.WAITING)], idle=_room() > 1)
+                     [Plan("rxe", "4.2", OURS, OURS, mount_tests.WAITING)], idle=room() > 1)
     # The longest first, so that the last end together.
     return [responders, client, server, others, peers, version_2, forced, waiting, slow()]
 
@@ -364,13 +364,13 @@ def run_workers(results: Results, workers: list[Worker], tell: Callable[[Outcome
     """
     found = [Results() for _ in workers]
     mistakes: list[BaseException] = []
-    room = threading.Semaphore(_room())
+    places = threading.Semaphore(room())
 
     def run(worker: Worker, its: Results) -> None:
         if len(workers) > 1:
             progress.speak_as(worker.setup.name)
         try:
-            with contextlib.nullcontext() if worker.idle else room:
+            with contextlib.nullcontext() if worker.idle else places:
                 _run_worker(its, worker, tell)
         except BaseException as mistake:  # noqa: BLE001
             mistakes.append(mistake)
@@ -388,7 +388,7 @@ def run_workers(results: Results, workers: list[Worker], tell: Callable[[Outcome
         raise mistakes[0]
 
 
-def _room() -> int:
+def room() -> int:
     """How many pairs the machine has processors and memory for; one in any case."""
     available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     memory = 1024 * int(available[1]) if available else 0

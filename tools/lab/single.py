@@ -26,7 +26,7 @@ def run_requester() -> int:
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     tests = requester.tests(kernel) + requester.long_tests(kernel) + ([requester.FORGING] if devices.named(device).kind == "siw" else [])
     plan = Plan(device, None, whose, OURS, tests + _leaks(kernel, whose), quiet=whose == OURS)
-    return _run(Setup("requester", server, client), plan)
+    return _run(Worker(Setup("requester", server, client), [plan]))
 
 
 def run_responder() -> int:
@@ -38,15 +38,17 @@ def run_responder() -> int:
     server = End(stock, module.build(stock), Build(mounts.MEMORY))
     client = End(kernel, module.build(kernel) if whose == OURS else None, Build(mounts.MEMORY))
     forged = [forged_keys.TEST] if devices.named(device).kind == "siw" else []
-    plans = [Plan(device, responder.VERSION, OURS, whose, forged)]
-    if whose == OURS:
-        held = [responder_2.HELD] if kernel.flavour == "stock" else []
-        plans = [Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS + held, protocol=2),
-                 Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
-                 Plan(device, responder.VERSION, OURS, OURS, [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
-                 Plan(device, responder.SESSION_VERSION, OURS, OURS,
-                      responder.SESSIONS + dropped_calls.SESSIONS + _leaks(kernel, whose))]
-    return _run(Setup("responder", server, client), *plans)
+    if whose != OURS:
+        return _run(Worker(Setup("responder", server, client), [Plan(device, responder.VERSION, OURS, whose, forged)]))
+    held = [responder_2.HELD] if kernel.flavour == "stock" else []
+    leaks = _leaks(kernel, whose)
+    return _run(Worker(Setup("responder-2", server, client),
+                       [Plan(device, responder.VERSION, OURS, OURS, responder_2.TESTS, protocol=2),
+                        Plan(device, responder.SESSION_VERSION, OURS, OURS, responder_2.SESSIONS + held + leaks, protocol=2)]),
+                Worker(Setup("responder", server, client),
+                       [Plan(device, responder.VERSION, OURS, OURS,
+                             [*responder.TESTS, *dropped_calls.TESTS, *provider.TESTS, *forged]),
+                        Plan(device, responder.SESSION_VERSION, OURS, OURS, responder.SESSIONS + dropped_calls.SESSIONS + leaks)]))
 
 
 def run_life() -> int:
@@ -79,9 +81,9 @@ def _leaks(kernel: Kernel, whose: str) -> list[Test]:
     return [mount_tests.NO_LEAK] if whose == OURS and kernel.flavour in kernels.OWN else []
 
 
-def _run(setup: Setup, *plans: Plan) -> int:
+def _run(*workers: Worker) -> int:
     results = Results()
-    mounts.run_workers(results, mounts.chosen([Worker(setup, list(plans))]))
+    mounts.run_workers(results, mounts.chosen(list(workers)))
     return results.finish()
 
 

@@ -22,7 +22,7 @@ def workers(*names: str) -> list[Worker]:
 class Workers(unittest.TestCase):
     def run_with(self, run_worker, *names: str) -> tuple[Results, str]:
         results, said = Results(), io.StringIO()
-        with (unittest.mock.patch("mounts._run_worker", run_worker), unittest.mock.patch("mounts._room", lambda: 2),
+        with (unittest.mock.patch("mounts._run_worker", run_worker), unittest.mock.patch("mounts.room", lambda: 2),
               unittest.mock.patch("guests.pair.alone", contextlib.nullcontext), contextlib.redirect_stdout(said)):
             mounts.run_workers(results, workers(*names))
         return results, said.getvalue()
