@@ -24,6 +24,11 @@ class Messages(unittest.TestCase):
         self.assertEqual(len(messages.unexpected(["link up", "link down"], expected)), 1)
         self.assertEqual(messages.unexpected(["a link up"], expected), ["a link up"])
 
+    def test_a_device_that_plays_an_adapter_is_the_device(self) -> None:
+        line = "platform rpcrdma-test-adapter.1.auto rxe0: qp#7 failed"
+        self.assertEqual(messages.unexpected([line], [Expected(1, re.compile(r"rxe0: qp#\d+ failed"), "why")]), [])
+        self.assertEqual(messages.unexpected([line], []), [line])
+
     def test_a_report_is_never_expected(self) -> None:
         report = "rpcrdma: DMA ledger: 3 mappings were never undone"
         self.assertEqual(messages.unexpected([report], [Expected(10, re.compile("rpcrdma: .*"), "why")]), [report])
