@@ -29,76 +29,21 @@ mod suite {
         claim(!poison.is_any(), "there is none any more")
     }
 
-    /// Whether Call 5 is refused whose mark and suspicion are so old.
-    fn refused_when(mark: Jiffies, suspicion: Jiffies) -> Result<bool> {
+    /// Whether a Call is refused whose mark is so old.
+    fn refused_after(ago: Jiffies) -> Result<bool> {
         let poison = Poison::new()?;
         let client = SocketAddress::for_test(1);
-        let before = |ago| time::jiffies().wrapping_sub(ago);
-        poison.lost(&client, Some(5));
-        poison.lost(&client, Some(5));
-        for suspect in poison.suspects.lock().iter_mut() {
-            suspect.made = before(suspicion);
-        }
-        poison.lost(&client, Some(5));
-        for made in poison.marks.lock().iter_mut() {
-            made.made = before(mark);
+        poison.mark(&client, 5);
+        for mark in poison.marks.lock().iter_mut() {
+            mark.made = time::jiffies().wrapping_sub(ago);
         }
         Ok(poison.take(&client, 5, 0))
     }
 
     #[test]
-    fn marks_and_suspicions_are_forgotten() -> Result {
-        claim(refused_when(60 * HZ, 60 * HZ)?, "a minute ago")?;
-        claim(!refused_when(120 * HZ, 0)?, "an old mark")?;
-        claim(!refused_when(0, 120 * HZ)?, "an old suspicion")
-    }
-
-    #[test]
-    fn who_was_refused_begins_anew() -> Result {
-        let poison = Poison::new()?;
-        let client = SocketAddress::for_test(1);
-        for _ in 0..LOSSES {
-            poison.lost(&client, Some(5));
-        }
-        claim(poison.take(&client, 5, 0), "alone at each")?;
-        poison.lost(&client, Some(5));
-        claim(!poison.take(&client, 5, 0), "one loss more")
-    }
-
-    /// Whether Call 5 is refused after losses at which these were alone.
-    fn refused_after(losses: &[Option<u32>]) -> Result<bool> {
-        let poison = Poison::new()?;
-        let (client, other) = (SocketAddress::for_test(1), SocketAddress::for_test(2));
-        for only in losses {
-            poison.lost(&client, *only);
-            // Others lose theirs meanwhile.
-            poison.lost(&other, Some(6));
-        }
-        claim(!poison.take(&client, 4, 0), "another Call")?;
-        claim(!poison.take(&other, 5, 0), "another client")?;
-        Ok(poison.take(&client, 5, 0))
-    }
-
-    #[test]
-    fn alone_at_three_losses() -> Result {
-        claim(refused_after(&[Some(5), Some(5), Some(5)])?, "alone")?;
-        claim(
-            refused_after(&[Some(4), None, Some(5), Some(5), Some(5)])?,
-            "later ones",
-        )
-    }
-
-    #[test]
-    fn a_loss_may_be_nobodys_fault() -> Result {
-        claim(!refused_after(&[Some(5), Some(5)])?, "two losses")?;
-        claim(
-            !refused_after(&[Some(5), Some(5), None, Some(5)])?,
-            "not alone in between",
-        )?;
-        claim(
-            !refused_after(&[Some(5), Some(4), Some(5), Some(5)])?,
-            "another one in between",
-        )
+    fn marks_are_forgotten() -> Result {
+        claim(refused_after(60 * HZ)?, "a minute ago")?;
+        claim(!refused_after(120 * HZ)?, "an old mark")
     }
 
     #[test]

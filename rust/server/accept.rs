@@ -143,9 +143,7 @@ fn endpoint(
             let bounds = bounds(max_message);
             let credits = Credits::new(0, REVERSE, false)?;
             let flow = Flow::new(credits, Grant::new(plan.rpcs), version_2.then_some(&bounds))?;
-            let names_faults = !device.iwarp;
-            let responder =
-                Responder::new(handle, events, peer, shared, names_faults, plan, bounds)?;
+            let responder = Responder::new(handle, events, peer, shared, plan, bounds)?;
             Ok((flow, responder))
         },
         |reason| {

@@ -98,8 +98,6 @@ pub(crate) struct Responder {
     peer: SocketAddress,
     poison: Arc<Poison>,
     bounds: Bounds,
-    /// Whether the device reports the request that the peer has refused.
-    names_faults: bool,
     /// What it has for them of the memory for all clients.
     #[pin]
     share: SpinLock<ProvidedShare>,
@@ -119,7 +117,6 @@ impl Responder {
         events: Arc<Events>,
         peer: SocketAddress,
         shared: &Shared,
-        names_faults: bool,
         plan: &Plan,
         bounds: Bounds,
     ) -> Result<impl PinInit<Self>> {
@@ -133,7 +130,6 @@ impl Responder {
             peer,
             poison,
             bounds,
-            names_faults,
             share <- new_spinlock!(share, "svcrdma_share"),
             messages: Atomic::new(0),
             granted: Atomic::new(first),
@@ -372,12 +368,6 @@ impl Handler for Responder {
         count(Counter::Starved);
     }
 
-    fn first_error(&self, only: Option<u32>) {
-        if !self.names_faults {
-            self.poison.lost(&self.peer, only);
-        }
-    }
-
     fn failed(&self, failure: WcError) {
         // The plain end of a connection is not logged: the adapter then reports a flush alone.
         let (peer, wc, words) = (&self.peer, failure.wc(), failure.wc().words());
@@ -500,9 +490,6 @@ impl Connection {
     /// Posts a Reply or an error message, `len` bytes behind its header. May sleep.
     #[inline]
     fn post(&self, answer: &mut SendBuffer<'_, Responder>, len: usize) -> Result {
-        if answer.header_len().saturating_add(len) > self.qp.longest_send() {
-            answer.may_be_refused();
-        }
         let writes = answer.written_pieces();
         let provided = answer.provided().map(Provided::bytes);
         let posted = answer.send(len);

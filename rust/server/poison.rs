@@ -5,8 +5,9 @@
 //! The client sends such a Call again on its next connection, which it would break as well. There
 //! it is answered with ERR_CHUNK, once.
 //!
-//! An iWARP device does not report which request the peer has refused. There a Call is marked if it
-//! was the only one with outstanding RDMA at several losses in a row.
+//! An iWARP device does not report which request the peer has refused. There no Call is marked: a
+//! connection that is lost again and again may lose the same Call each time, which then is at no
+//! fault, and must not fail.
 
 #[cfg(CONFIG_RPCRDMA_KUNIT_TEST)]
 #[path = "../../kunit/poison.rs"]
@@ -41,9 +42,6 @@ const MOST: usize = 32;
 const LIFETIME: Jiffies = 120 * HZ;
 /// The same in Calls of a new connection: Calls that are sent again come first.
 const FIRST_CALLS: u32 = 1024;
-/// The number of losses in a row at which a Call must have been the only one. On an unreliable link
-/// it is another Call each time, or several, or none.
-const LOSSES: u32 = 3;
 
 /// A Call that has broken a connection, and its client.
 struct Mark {
@@ -65,21 +63,11 @@ fn mark_to_evict(marks: &[Mark]) -> usize {
         .map_or(0, |(at, _)| at)
 }
 
-/// The only Call with outstanding RDMA at a client's latest losses; at most one for each client.
-struct Suspect {
-    client: SocketAddress,
-    xid: u32,
-    losses: u32,
-    made: Jiffies,
-}
-
 /// The marks of a listener's connections.
 #[pin_data]
 pub(super) struct Poison {
     #[pin]
     marks: SpinLock<KVec<Mark>>,
-    #[pin]
-    suspects: SpinLock<KVec<Suspect>>,
     /// The number of marks, read without the lock since it is zero as a rule.
     count: Atomic<usize>,
 }
@@ -88,11 +76,9 @@ impl Poison {
     /// Creates an empty list. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let marks = KVec::with_capacity(MOST, GFP_KERNEL)?;
-        let suspects = KVec::with_capacity(MOST, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 marks <- new_spinlock!(marks, "svcrdma_poison"),
-                suspects <- new_spinlock!(suspects, "svcrdma_suspects"),
                 count: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -115,37 +101,6 @@ impl Poison {
             made: time::jiffies(),
         });
         self.count.store(marks.len(), Relaxed);
-    }
-
-    /// Notes that a client's connection was lost for an unknown reason. `only` is the Call that was
-    /// the only one with outstanding RDMA. Does not sleep.
-    pub(super) fn lost(&self, client: &SocketAddress, only: Option<u32>) {
-        let losses = self.count_loss(client, only);
-        if let Some(xid) = only.filter(|_| losses >= LOSSES) {
-            self.mark(client, xid);
-        }
-    }
-
-    /// Returns the number of losses in a row with the same Call.
-    fn count_loss(&self, client: &SocketAddress, only: Option<u32>) -> u32 {
-        let mut suspects = self.suspects.lock();
-        let found = suspects.iter().position(|s| s.client.is_same_host(client));
-        let before = found.and_then(|i| suspects.remove(i).ok());
-        let Some(xid) = only else { return 0 };
-        let before = before.filter(|s| s.xid == xid && time::since(s.made) < LIFETIME);
-        let losses = before.map_or(0, |s| s.losses) + 1;
-        if losses < LOSSES {
-            if suspects.len() >= MOST {
-                let _ = suspects.remove(0);
-            }
-            let _ = suspects.push_within_capacity(Suspect {
-                client: *client,
-                xid,
-                losses,
-                made: time::jiffies(),
-            });
-        }
-        losses
     }
 
     /// Returns whether there are marks: as a rule there are none.

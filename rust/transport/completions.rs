@@ -48,14 +48,10 @@ impl<H: Handler> Consumer for Parts<H> {
 
     fn failing(&self, endpoint: &Endpoint<H>) {
         let mut queue = endpoint.lock();
-        if queue.lose() {
-            let only = queue.sole_inflight_xid();
+        if queue.lose() && H::ROLE == Role::Requester {
             drop(queue);
-            if H::ROLE == Role::Requester {
-                // RPCs that wait for them may be RPCs that the end of the connection waits for.
-                endpoint.turn_away_pending();
-            }
-            self.handler().first_error(only);
+            // RPCs that wait for them may be RPCs that the end of the connection waits for.
+            endpoint.turn_away_pending();
         }
     }
 

@@ -134,11 +134,6 @@ pub(crate) trait Handler: Sized + Send + Sync + 'static {
     fn sq_full(&self) {}
     /// Handles the loss of the connection: a work request ended in an error.
     fn failed(&self, failure: WcError);
-    /// Handles the first work request that has ended in an error. `only` is the XID of the one
-    /// transfer that may have been under way, if it was just one.
-    fn first_error(&self, only: Option<u32>) {
-        let _ = only;
-    }
     /// Notes that the end of the connection begins; `told` says whether there was one, so that the
     /// peer learns of it. From the tear-down; may sleep.
     fn disconnected(&self, told: Result) {

@@ -149,9 +149,6 @@ impl<H: Handler> Sending<'_, H> {
             .map_or(0, |regions| regions.mapped().len())
             + sends;
         let signaled = self.signal(writes + n, signaled || in_place || writes != 0);
-        if message.may_be_refused || writes != 0 {
-            self.note_written(message.xid);
-        }
         trace::message_posted(H::ROLE, || {
             let flags = if signaled { SEND_SIGNALED } else { 0 };
             (
@@ -303,24 +300,5 @@ impl<H: Handler> Sending<'_, H> {
         self.unsignaled = 0;
         self.reserved = self.reserved.saturating_sub(n as u32);
         posted.map_err(|e| (e, None))
-    }
-
-    /// Notes the XID of RDMA Writes, or of a Send that may be refused, which may still be
-    /// outstanding when the device has completed them.
-    #[cold]
-    fn note_written(&mut self, xid: Option<u32>) {
-        self.written.rotate_right(1);
-        if let Some(latest) = self.written.first_mut() {
-            *latest = xid;
-        }
-    }
-
-    /// Returns the XID of the transfers, or Sends that may be refused, that may be outstanding, if
-    /// all have the same one.
-    pub(super) fn sole_inflight_xid(&self) -> Option<u32> {
-        let reads = self.ring().reads().iter().filter_map(|read| read.owned.xid);
-        let mut xids = Iterator::chain(reads, self.written.iter().copied().flatten());
-        let first = xids.next()?;
-        xids.all(|xid| xid == first).then_some(first)
     }
 }

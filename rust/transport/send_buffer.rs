@@ -218,11 +218,6 @@ impl<'a, H: Handler> SendBuffer<'a, H> {
         self.message.invalidate = key;
     }
 
-    /// Notes that the peer may have no room for the Send.
-    pub(crate) fn may_be_refused(&mut self) {
-        self.message.may_be_refused = true;
-    }
-
     /// Puts RDMA Writes in front of the Send.
     pub(crate) fn write(&mut self, transfer: RwBuilder<'a, H>) {
         self.message.writes = transfer.into_writes();

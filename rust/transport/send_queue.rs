@@ -24,9 +24,6 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Replies with RDMA Writes that may still be on their way when the device calls them done.
-const LATEST_WRITES: usize = 4;
-
 /// The pools of an endpoint, and who waits.
 ///
 /// # Invariants
@@ -42,8 +39,6 @@ pub(crate) struct SendQueue<C> {
     pub(super) longest_read: u32,
     pub(super) reserved: u32,
     pub(super) pending: Fifo<Work<C>>,
-    /// The XIDs of the latest RDMA Writes, and of Sends that may be refused.
-    pub(super) written: [Option<u32>; LATEST_WRITES],
     /// A request has failed.
     lost: bool,
     pub(super) unsignaled: u32,
@@ -74,7 +69,6 @@ impl<C> SendQueue<C> {
             longest_read: plan.longest_read,
             reserved: 0,
             pending: Fifo::with_capacity(pending)?,
-            written: [None; LATEST_WRITES],
             lost: false,
             unsignaled: 0,
             buffers: KVVec::with_capacity(limit as usize, GFP_KERNEL)?,

@@ -99,8 +99,6 @@ pub(super) struct Message {
     pub(super) writes: Option<Writes>,
     /// A Reply for the peer to pull: this message has its header alone.
     pub(super) provided: Option<KBox<Provided>>,
-    /// The peer may have no room for the Send itself.
-    pub(super) may_be_refused: bool,
 }
 
 impl Message {

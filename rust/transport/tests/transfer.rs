@@ -195,58 +195,6 @@ mod suite {
         Ok(())
     }
 
-    /// Who is said to have been alone when the connection is lost after that.
-    fn alone_after(posts: impl FnOnce(&Bench) -> Result) -> Result<Option<u32>> {
-        let bench = Bench::new()?;
-        posts(&bench)?;
-        bench.device.fail_send(FLUSHED)?;
-        bench.qp.shutdown();
-        let told = bench.qp.handler().told.lock();
-        same("told once", told.lost.len(), 1)?;
-        let only = told.lost.first().copied().flatten();
-        drop(told);
-        bench.forget_memory();
-        bench.end()?;
-        Ok(only)
-    }
-
-    #[test]
-    fn who_was_alone_at_a_loss() -> Result {
-        let read = |bench: &Bench| bench.read(1, 7);
-        same("a Read", alone_after(read)?, Some(TAG + 7))?;
-        let two = |bench: &Bench| bench.read(1, 7).and_then(|()| bench.read(1, 8));
-        same("two Reads", alone_after(two)?, None)?;
-        let done = |bench: &Bench| {
-            bench.read(1, 7)?;
-            bench.device.complete_sends(2)?;
-            bench.read(1, 8)
-        };
-        same("one Read after another", alone_after(done)?, Some(TAG + 8))?;
-        // A Write may be on its way still when the device calls it done.
-        let written = |bench: &Bench| {
-            bench.reply(1)?;
-            bench.device.complete_sends(2)?;
-            bench.reply(0)
-        };
-        same("a Write", alone_after(written)?, Some(TAG))?;
-        let both = |bench: &Bench| bench.reply(1).and_then(|()| bench.read(1, 7));
-        same("a Write and a Read", alone_after(both)?, None)?;
-        same("a Send", alone_after(|bench| bench.reply(0))?, None)?;
-        let refused = |bench: &Bench| {
-            let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
-            buffer.set_xid(TAG);
-            buffer.may_be_refused();
-            send(buffer, 50)?;
-            bench.device.complete_sends(1)?;
-            bench.reply(0)
-        };
-        same(
-            "a Send that may be refused",
-            alone_after(refused)?,
-            Some(TAG),
-        )
-    }
-
     #[test]
     fn reads_do_not_wait_for_replies() -> Result {
         // Some devices complete a later Send before an earlier Read: the Send retires no Read.

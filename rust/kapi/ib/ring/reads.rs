@@ -120,9 +120,4 @@ impl<R> Reads<R> {
     pub(crate) fn get(&self, index: usize) -> Option<&Reading<R>> {
         self.under_way.get(index)?.as_ref()
     }
-
-    /// Returns all of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Reading<R>> {
-        self.under_way.iter().flatten()
-    }
 }

@@ -57,8 +57,6 @@ pub(super) struct Told {
     pub(super) memory: KVec<TransferMemory>,
     /// Those who are at fault.
     pub(super) failures: KVec<Option<u32>>,
-    /// Who was alone at the loss, if that was told.
-    pub(super) lost: KVec<Option<u32>>,
     pub(super) sq_full: u32,
     pub(super) space: u32,
     /// How often the peer has broken the protocol.
@@ -118,10 +116,6 @@ impl Handler for Keeper {
         self.told.lock().sq_full += 1;
     }
 
-    fn first_error(&self, only: Option<u32>) {
-        let _ = self.told.lock().lost.push(only, GFP_ATOMIC);
-    }
-
     fn failed(&self, failure: WcError) {
         let faulting_xid = failure.faulting_xid();
         let _ = self.told.lock().failures.push(faulting_xid, GFP_ATOMIC);
@@ -156,7 +150,6 @@ impl Bench {
             reads: KVec::new(),
             memory: KVec::new(),
             failures: KVec::new(),
-            lost: KVec::new(),
             sq_full: 0,
             space: 0,
             broken: 0,
