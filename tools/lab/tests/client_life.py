@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import progress
 from guests.cell import LONG_SECONDS, Cell, Test
+from guests.monitor import Monitor
 from judges import trace_events
 from judges.messages import Expected
 from tests import life as life_tests, mount as mount_tests, objects, pull
@@ -30,6 +31,13 @@ AWAIT_ATTEMPT = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep
 # Connecting for certain: nobody answers.
 UNANSWERED = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q 'type RC.* state INIT'; do "
               "test $(date +%s) -lt $end || { echo nobody connects >&2; rdma resource show qp >&2; exit 1; }; done")
+# As much at once as fills the adapter; nothing goes out any more; rxe itself waits for 50 seconds.
+WRITERS = ("for n in 1 2 3 4; do { setsid dd if=/dev/zero of=/mnt/t/w$n bs=1M count=50 oflag=direct > /dev/null 2>&1 < /dev/null & }; "
+           "done; sleep 2")
+SENT = "/sys/class/net/eth0/statistics/tx_packets"
+STUCK = f"for try in $(seq 60); do before=$(cat {SENT}); sleep 1; test $(cat {SENT}) = $before && exit 0; done; exit 1"
+PROMPTLY = ("read -r began rest < /proc/uptime; {} && read -r ended rest < /proc/uptime && "
+            "test $((${{ended%.*}} - ${{began%.*}})) -lt 30")
 TOUCH = "{{ setsid touch /mnt/t/{0} > /dev/null 2>&1 < /dev/null & }}"
 TOUCHED = f"for try in $(seq {life_tests.BACK_SECONDS}); do test -e /export/t/{{}} && exit 0; sleep 1; done; exit 1"
 AWAY = Expected(10_000, re.compile(r"infiniband (rxe|siw)0: .*|rdma_rxe: (un)?loaded|SoftiWARP (at|de)tached|(rxe|siw)0: .*|"
@@ -71,6 +79,7 @@ def tests(amounts: Amounts) -> list[Test]:
         # An NFS 4 client says good-bye twice, and waits three minutes for an answer each time.
         made.append(Test("client's device removed while connecting", removed_connecting, (BROKEN, AWAY)))
         made.append(Test("umount without a device", umounted_away, (BROKEN, AWAY)))
+        made.append(Test("client's adapter removed with packets in it", removed_with_packets, (BROKEN, AWAY)))
     return [*made, Test("nothing left of broken connections", life_tests.nothing_left), mount_tests.NO_LEAK]
 
 
@@ -139,6 +148,21 @@ def removed_connecting(cell: Cell) -> None:
                 cell.client(f"/lab/removal come {name} {cell.device}")
             cell.server(TOUCHED.format(name), 2 * life_tests.BACK_SECONDS)
             life_tests.await_connection(cell)
+        cell.still_works()
+
+
+def removed_with_packets(cell: Cell) -> None:
+    """The network adapter goes with packets in it that nobody takes, since the server's machine stands still. Neither the adapter nor
+    the connection waits for them."""
+    cell.load_modules()
+    with cell.mounted():
+        cell.client(WRITERS)
+        with Monitor(cell.guests.server.directory / "monitor") as monitor, monitor.paused():
+            cell.client(STUCK)
+            cell.client(PROMPTLY.format(f"/lab/removal go adapter {cell.device}"), LONG_SECONDS)
+        cell.client(f"/lab/removal come adapter {cell.device}")
+        TOTALS.add(Kind.REMOVALS, 1)
+        cell.client("while pgrep -x dd > /dev/null; do sleep 0.5; done", LONG_SECONDS)
         cell.still_works()
 
 
