@@ -35,7 +35,8 @@ UNANSWERED = ("end=$(($(date +%s) + 120)); until rdma resource show qp | grep -q
 WRITERS = ("for n in 1 2 3 4; do { setsid dd if=/dev/zero of=/mnt/t/w$n bs=1M count=50 oflag=direct > /dev/null 2>&1 < /dev/null & }; "
            "done; sleep 2")
 SENT = "/sys/class/net/eth0/statistics/tx_packets"
-STUCK = f"for try in $(seq 60); do before=$(cat {SENT}); sleep 1; test $(cat {SENT}) = $before && exit 0; done; exit 1"
+STUCK = (f"for try in $(seq 60); do before=$(cat {SENT}); sleep 1; test $(cat {SENT}) = $before && break; done; "
+         f"test $(cat {SENT}) = $before && pgrep -x dd > /dev/null || {{ echo nothing is under way >&2; exit 1; }}")
 PROMPTLY = ("read -r began rest < /proc/uptime; {} && read -r ended rest < /proc/uptime && "
             "test $((${{ended%.*}} - ${{began%.*}})) -lt 30")
 TOUCH = "{{ setsid touch /mnt/t/{0} > /dev/null 2>&1 < /dev/null & }}"
