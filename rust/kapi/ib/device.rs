@@ -44,7 +44,7 @@ pub(crate) struct DeviceLimits {
     pub(crate) sg_gaps: bool,
     /// What is mapped for it may be bounced.
     pub(crate) bounces: bool,
-    /// An iWARP device: it does not say which request it was when the peer refused one.
+    /// An iWARP device: the sink of an RDMA Read is registered, and is one element.
     pub(crate) iwarp: bool,
     /// An InfiniBand or a RoCE device.
     pub(crate) ib_or_roce: bool,
