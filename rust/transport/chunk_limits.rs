@@ -21,7 +21,7 @@ pub(crate) struct ChunkLimits {
     pub(crate) segments: usize,
     /// Segments of a chunk.
     pub(crate) chunk_segments: usize,
-    /// Read chunks, beside a Call chunk.
+    /// Read chunks.
     pub(crate) read_chunks: u32,
     /// Write chunks.
     pub(crate) write_chunks: u32,
