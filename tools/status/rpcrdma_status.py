@@ -317,7 +317,7 @@ def metrics(connections: list[Connection]) -> Iterator[str]:
 def _up(value: int) -> Iterator[str]:
     """Whether there is a module that says anything, and which."""
     yield from _metric("up", "gauge", "Whether this module is loaded.", [({}, value)])
-    if MODULE.exists():
+    if value:
         yield from _metric("module_info", "gauge", "The version of the module.", [({"version": _version()}, 1)])
 
 

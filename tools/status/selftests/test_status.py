@@ -2,6 +2,8 @@
 
 import re
 import unittest
+import unittest.mock
+from pathlib import Path
 
 import rpcrdma_status
 
@@ -102,6 +104,11 @@ class Shown(unittest.TestCase):
         self.assertIn("rpcrdma_up 1", lines)
         self.assertIn('rpcrdma_losses_total{end="client",peer="192.0.2.1:20049",transport="3",reason="a reply is overdue"} 1', lines)
         self.assertIn('rpcrdma_connected{end="client",peer="[2001:db8::1]:20049",transport="4"} 0', lines)
+
+    def test_of_the_kernels_own_module_no_more_is_told(self) -> None:
+        with unittest.mock.patch.object(rpcrdma_status, "MODULE", Path("/")):
+            told = [line for line in rpcrdma_status._up(0) if not line.startswith("#")]
+        self.assertEqual(told, ["rpcrdma_up 0"])
 
     def test_of_two_with_the_same_labels_there_is_one(self) -> None:
         twice = LISTED + LISTED[LISTED.index("client of"):LISTED.index("server of")].replace("7384", "1")
