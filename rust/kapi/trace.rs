@@ -34,8 +34,8 @@ macro_rules! events {
                         // read of a word is one access, as with the kernel's `static_key_count()`.
                         let count = unsafe {
                             let key = &raw const bindings::[<__tracepoint_ $name>].key;
-                            (&raw const (*key.cast::<kernel::bindings::static_key>()).enabled.counter)
-                                .read_volatile()
+                            let key = key.cast::<kernel::bindings::static_key>();
+                            (&raw const (*key).enabled.counter).read_volatile()
                         };
                         return count != 0;
                     }
