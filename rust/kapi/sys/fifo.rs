@@ -87,9 +87,12 @@ impl<T> Fifo<T> {
         self.len == self.places.len()
     }
 
-    /// Returns all items, in no order.
+    /// Returns all items, in their order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places.iter_mut().flatten()
+        let first = self.first.min(self.places.len());
+        let (wrapped, places) = self.places.split_at_mut(first);
+        let places = Iterator::chain(places.iter_mut(), wrapped);
+        places.take(self.len).flatten()
     }
 
     /// Returns the item that has `behind` others in front of it.

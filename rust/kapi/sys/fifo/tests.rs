@@ -64,6 +64,8 @@ mod suite {
             let left = [0, 1, 2, 3].map(|behind| fifo.get(behind).copied());
             let expected = [Some(first), Some(first + 1), Some(first + 3), None];
             same("in order", left, expected)?;
+            let order = [first, first + 1, first + 3];
+            claim(fifo.iter_mut().map(|item| *item).eq(order), "all")?;
             same("first", fifo.remove(0), Some(first))?;
             same("second", fifo.pop(), Some(first + 1))?;
             same("last", fifo.pop(), Some(first + 3))?;
