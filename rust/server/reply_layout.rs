@@ -256,7 +256,9 @@ impl<'a> ReplyLayout<'a> {
         self.header(buffer, ReplyPlace::Inline)?;
         let result = rqst.result();
         let copy = |at, to: &mut [u8]| self.copy_part(result, at, to);
-        let len = buffer.continued(Direction::Reply, self.ctx.xid, fragments, copy)?;
+        let len = buffer.continued(Direction::Reply, self.ctx.xid, fragments, copy);
+        // Other Replies have taken the buffers meanwhile.
+        let len = len.map_err(|e| if e == ENOBUFS { EMSGSIZE } else { e })?;
         if !self.places_nothing() {
             buffer.write(self.writes(connection, rqst, None)?);
         }
