@@ -118,6 +118,19 @@ mod suite {
     }
 
     #[test]
+    fn what_has_no_receive_is_not_told() -> Result {
+        let mut state = with_credits(8)?;
+        same("told", state.stamp(Charge::AtPost, 1, 2), 2)?;
+        receive(&mut state, CALL, 8)?;
+        // Beside what was told.
+        receive(&mut state, GRANT, 8)?;
+        claim(!state.begin_grant(0), "there is no Receive")?;
+        same("told", state.stamp(Charge::AtPost, 1, 0), 2)?;
+        claim(state.begin_grant(1), "there is one for the next GRANT")?;
+        same("told", state.stamp(Charge::Beside, 1, 1), 3)
+    }
+
+    #[test]
     fn grants_are_not_answered_by_grants() -> Result {
         let mut state = with_credits(8)?;
         state.stamp(Charge::AtPost, 1, POSTED);
@@ -148,7 +161,7 @@ mod suite {
             let wanted = flow.credits.wanted_receives().unwrap_or(posted);
             flow.credits.posted(wanted.saturating_sub(posted));
             posted = posted.max(wanted);
-            claim(advertised(posted) >= MOST_MESSAGES, "room for it")?;
+            claim(posted > MOST_MESSAGES, "room for it, and a GRANT")?;
             flow.credits.received();
             posted = posted.saturating_sub(1);
             messages += 1;

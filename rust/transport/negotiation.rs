@@ -284,8 +284,10 @@ impl<H: Handler> Endpoint<H> {
         let version = first(H::ROLE, message)?;
         self.lock().flow.settle(version);
         self.negotiated().settle(version);
-        if version == Version::Two {
-            self.apply(&Properties::default());
+        match version {
+            // Errors may wait, which now need no credits.
+            Version::One => self.make_room(),
+            Version::Two => self.apply(&Properties::default()),
         }
         Some(version)
     }
@@ -297,6 +299,9 @@ impl<H: Handler> Endpoint<H> {
             true => Properties::default(),
             false => self.properties(),
         };
+        // Buffers do not grow by what the peer believes.
+        let max_send = own.max_send.min(self.plan().send_size as u32);
+        let own = Properties { max_send, ..own };
         self.negotiated().apply(&own, theirs);
     }
 

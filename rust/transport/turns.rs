@@ -385,7 +385,11 @@ impl<H: Handler> Endpoint<H> {
         let turn = self.lock().post_or_queue(work)?;
         match turn {
             Turn::Posted => (),
-            Turn::Waits => self.handler().sq_full(),
+            Turn::Waits => {
+                self.handler().sq_full();
+                // The peer may wait, too: for what the message that waits would have told.
+                self.grant_if_owed();
+            }
             // It is unknown how much of it the device has: it comes back with the tear-down.
             Turn::Failed => self.post_failed(),
         }

@@ -164,6 +164,31 @@ def overrun_by_one(bench: Bench) -> None:
     one.close()
 
 
+def all_used(bench: Bench) -> None:
+    """Calls that use all credits, behind a Reply that waits for those of the client: the server tells of each Receive that it has,
+    so that the client can give it some (interpretation 14)."""
+    one, waiting = Connection2(bench, retries=0), {}
+    message, xid = nfs.compound(*read(bench, 0, LONG_REPLY)), bench.xid()
+    expected = one.expected(xid, message.reply(xid))
+    one.end.advertises = 0
+    one.send(inline(xid, bytes(message.call(xid).bytes)))
+    one.must_be_silent("no credits for a continued Reply")
+    while one.end.left > 0:
+        xid = bench.xid()
+        one.send(inline(xid, null(xid)))
+        (waiting[xid],) = one.expected(xid, nfs.null().reply(xid))
+    # Beside them.
+    one.send(GRANT, heeds=False)
+    require(is_grant(one.next(SECONDS)), "the server tells nothing")
+    one.end.advertises = 48
+    one.send(GRANT)
+    one.must_reply(expected)
+    while waiting:
+        found = one.receive().message
+        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
+    one.close()
+
+
 def overrun(bench: Bench) -> None:
     """Many more messages than the server has given credits for cost the connection, and no other."""
     one = Connection2(bench, retries=0)
@@ -209,5 +234,6 @@ def ask_for_many(bench: Bench, one: Connection2, message: nfs.Message) -> None:
 CASES = [Case("idle connection", silent), Case("nothing but RDMA2_GRANT", grants_only),
          Case("no credits for Replies", promised_nothing), Case("few credits for a continued Reply", promised_too_few),
          Case("credits taken back", taken_back), Case("credits that cannot be", hostile), Case("many Calls", many),
-         Case("one message too many", overrun_by_one), Case("more messages than credits", overrun)]
+         Case("one message too many", overrun_by_one), Case("Calls use all credits", all_used),
+         Case("more messages than credits", overrun)]
 HOLDING = [Case("as many Replies as may wait", held)]

@@ -53,6 +53,22 @@ def other_versions_first(bench: Bench) -> None:
                 one.close()
 
 
+def other_versions_twice(bench: Bench) -> None:
+    """The answer to a second one waits for a credit, which it does not need once the connection has come to speak version 1."""
+    one, version, xids = Connection2(bench, begins=False), OTHERS[1], [bench.xid() for _ in range(2)]
+    for xid in xids:
+        one.connection.send(Header(xid, version=version).encode() + null(xid))
+    own = bench.xid()
+    refused = [words(xid, version, 0, RDMA_ERROR, ERR_VERS, 1, 2) for xid in xids]
+    same("the first", masked(one.connection.receive().message), refused[0])
+    one.connection.send(Header(own).encode() + null(own))
+    found = [masked(one.connection.receive().message) for _ in range(2)]
+    require(refused[1] in found, "the second is not answered")
+    require(any(Prefix.decode(each).xid == own for each in found), "a Call of version 1 is not answered")
+    bench.works(one.connection)
+    one.connection.close()
+
+
 def other_version_before(bench: Bench) -> None:
     """The same where version 2 is agreed on before anybody has looked at the message: it is refused in either version."""
     for version in OTHERS:
@@ -232,7 +248,8 @@ def both(one: Connection2) -> dict[int, bytes]:
 
 
 CASES = [Case("properties first", begins), Case("Call first", begins_with_call),
-         Case("other versions first", other_versions_first), Case("another version before", other_version_before),
+         Case("other versions first", other_versions_first), Case("two other versions", other_versions_twice),
+         Case("another version before", other_version_before),
          Case("other versions later", other_versions_later),
          Case("version 2 on a connection of version 1", second_on_first), Case("shorter than the prefix", short),
          Case("silence before the version", nothing_before), Case("properties in several messages", in_several),

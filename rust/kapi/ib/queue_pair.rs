@@ -418,8 +418,8 @@ impl<C: Consumer> QueuePair<C> {
         self.recv.queue.lock().wanted = wanted;
     }
 
-    /// Posts all receive buffers that are free, if they are at least `batch`, or gives one up that
-    /// is not wanted any more. Returns the number of received messages that are kept. May sleep.
+    /// Posts all free receive buffers, as [`RecvQueue::post_batch`], or gives one up that is not
+    /// wanted any more. Returns the number of received messages that are kept. May sleep.
     ///
     /// On an error the connection is to be dropped.
     pub(crate) fn post_receive_batch(&self, batch: usize) -> Result<u32> {

@@ -292,9 +292,10 @@ impl RecvQueue {
         self.posted
     }
 
-    /// Posts all free buffers if they are at least `batch`, as [`Self::post`].
+    /// Posts all free buffers, as [`Self::post`], if they are at least `batch`, or if fewer are
+    /// posted: the peer may be about to wait for them.
     pub(super) fn post_batch(&mut self, batch: usize, each: impl Fn(u32)) -> Result {
-        if self.free.len() < batch || !self.open {
+        if self.free.len() < batch && self.posted as usize >= batch || !self.open {
             return Ok(());
         }
         self.post(u32::MAX, each).map(|_| ())

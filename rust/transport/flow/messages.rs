@@ -51,12 +51,6 @@ pub(super) struct Messages {
     is_granting: bool,
 }
 
-/// Returns the credits that are advertised where that number of Receives is posted: one is kept for
-/// a GRANT (section 4.2.1.1 of the draft).
-fn advertised(posted: u32) -> u32 {
-    posted.saturating_sub(1)
-}
-
 impl Messages {
     /// Creates the state of a new connection.
     pub(super) fn new(bounds: Bounds) -> Self {
@@ -178,7 +172,7 @@ impl Messages {
         };
         // Any message tells what a GRANT would.
         self.is_granting &= charge != Charge::Beside;
-        self.credits.tell(advertised(posted))
+        self.credits.tell(posted)
     }
 
     /// Returns whether [`Self::begin_grant`] may say so before the next message comes.
@@ -188,7 +182,7 @@ impl Messages {
 
     /// Returns whether a GRANT is to be made now.
     pub(super) fn begin_grant(&mut self, posted: u32) -> bool {
-        let owed = self.credits.owes_grant(advertised(posted), MOST_MESSAGES);
+        let owed = self.credits.owes_grant(posted, MOST_MESSAGES);
         let begins = owed && self.credits.may_grant() && !self.is_granting;
         self.is_granting |= begins;
         begins

@@ -436,7 +436,7 @@ mod suite {
         };
         same("bytes", first.bytes(), &[1, 2, 3][..])?;
         same("kept", bench.qp.return_receive(first, 2)?, 1)?;
-        same("not a batch", bench.device.receives(), 0)?;
+        same("few are posted", bench.device.receives(), 1)?;
         same("kept", bench.qp.post_receive_batch(1)?, 1)?;
         same("posted", bench.device.receives(), 1)?;
         let told = bench.qp.handler().told.lock();
@@ -444,6 +444,23 @@ mod suite {
         drop(told);
         bench.qp.shutdown();
         bench.told(&[], &[None])?;
+        bench.end()
+    }
+
+    #[test]
+    fn receives_are_posted_in_batches() -> Result {
+        let bench = Bench::new()?;
+        bench.qp.grow_receives(4)?;
+        bench.qp.post_receives(4)?;
+        for posted in [3, 4] {
+            bench.device.deliver(&[1, 2, 3], None)?;
+            let Ok(kept) = bench.qp.handler().told.lock().kept.remove(0) else {
+                return Err(EINVAL);
+            };
+            same("kept", bench.qp.return_receive(kept, 2)?, 0)?;
+            same("posted", bench.device.receives(), posted)?;
+        }
+        bench.qp.shutdown();
         bench.end()
     }
 

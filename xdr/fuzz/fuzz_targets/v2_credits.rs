@@ -101,7 +101,7 @@ fn receive(ends: &mut [End; 2], at: usize) {
 fn grant(ends: &mut [End; 2], at: usize) {
     let end = &mut ends[at];
     let may_owe = end.credits.may_owe_grant(end.least);
-    if may_owe && end.credits.owes_grant(end.advertised, end.least) {
+    if may_owe && end.credits.owes_grant(end.advertised + 1, end.least) {
         if let Some(value) = end.credits.send_grant(end.advertised) {
             end.tell(value);
             deliver(&mut ends[1 - at], value, true);

@@ -104,18 +104,24 @@ impl Credits {
 
     /// Returns the `rdma_credit` of a message that is being sent, whose credit was taken.
     ///
-    /// `advertised` is the number of messages that this end has Receives for: at least two, and
-    /// less than 2^31 - 1. What is told of them is the sum with the messages *received*, which the
-    /// peer compares with those that it has sent; the draft says "sent", which nobody could use.
-    pub fn tell(&mut self, advertised: u32) -> u32 {
-        let credits = self.received.wrapping_add(advertised);
+    /// `posted` is the number of Receives of this end, at most 2^31 - 1, of which one is kept for a
+    /// GRANT. What is told of the others is the sum with the messages *received*, which the peer
+    /// compares with those that it has sent; the draft says "sent", which nobody could use.
+    pub fn tell(&mut self, posted: u32) -> u32 {
+        let credits = self.credits(posted);
         // What was told may be on its way: its Receives stay.
         if ahead(credits, self.told).is_some() {
             self.told = credits;
         }
         self.given = self.left();
-        self.is_owed = false;
+        // Who may send nothing is owed what there will be.
+        self.is_owed &= self.given == 0;
         self.told
+    }
+
+    /// Returns the number of messages that the peer may send in all, by so many Receives.
+    fn credits(&self, posted: u32) -> u32 {
+        self.received.wrapping_add(posted).wrapping_sub(1)
     }
 
     /// Returns the number of messages that the peer may still send.
@@ -131,10 +137,11 @@ impl Credits {
     ///
     /// What GRANTs alone have used is told only in the second case, and only if more than `least`
     /// are told then: each answer takes two messages, so that an idle connection comes to rest.
-    pub fn owes_grant(&self, advertised: u32, least: u32) -> bool {
+    pub fn owes_grant(&self, posted: u32, least: u32) -> bool {
         let left = self.left();
-        let too_few = left < least && (self.is_owed || advertised > least);
-        left < advertised && (too_few || self.is_owed && left <= self.given / 2)
+        let too_few = left < least && (self.is_owed || posted.saturating_sub(1) > least);
+        let news = ahead(self.credits(posted), self.told).is_some_and(|news| news != 0);
+        news && (too_few || self.is_owed && left <= self.given / 2)
     }
 
     /// Returns whether [`Self::owes_grant`] may say so for any number of Receives, until the next
@@ -196,12 +203,13 @@ fn ahead(count: u32, of: u32) -> Option<u32> {
 impl Credits {
     /// Sends a message. Returns its `rdma_credit`; `None` when it may not be sent now.
     pub fn send(&mut self, advertised: u32) -> Option<u32> {
-        self.take(1).then(|| self.tell(advertised))
+        self.take(1).then(|| self.tell(advertised.wrapping_add(1)))
     }
 
     /// Sends a GRANT. Returns as [`Credits::send`].
     pub fn send_grant(&mut self, advertised: u32) -> Option<u32> {
-        self.take_for_grant().then(|| self.tell(advertised))
+        self.take_for_grant()
+            .then(|| self.tell(advertised.wrapping_add(1)))
     }
 
     /// Returns the state after so many messages more.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Protects: no Reply waits for the credits of several messages of a peer that has taken them back,
-//! and says something; and no GRANT invalidates a key of this end.
+//! and says something, or waits for what this end has to tell; and no GRANT invalidates a key of
+//! this end.
 
 use crate::transport::{
-    header::Direction,
+    header::{
+        Direction,
+        Reason,
+        Refusal, //
+    },
     tests::transfer::*, //
 };
 use kernel::time::{
@@ -13,8 +18,12 @@ use kernel::time::{
 };
 use xdr::Version;
 
-/// The header type of a GRANT.
+/// The header types of a GRANT and of a Call.
 const GRANT: u32 = 5;
+const CALL: u32 = 10;
+/// The header type of an error, and the error that refuses properties.
+const ERROR_TYPE: u32 = 4;
+const BAD_PROPVAL: u32 = 3;
 /// Bytes of a fragment at most, by the sizes of the plan.
 const FRAGMENT: usize = 1004;
 /// Bytes of a Reply in four messages.
@@ -22,8 +31,9 @@ const LONG: usize = 4 * FRAGMENT - 100;
 const XID: u32 = 7;
 /// More than the time for which a Reply waits for credits.
 const TOO_LONG: Delta = Delta::from_millis(2100);
-/// Bytes of an error that tells a length.
+/// Bytes of an error that tells a length, and of a GRANT.
 const ERROR: u32 = 24;
+const GRANT_BYTES: u32 = 16;
 
 impl Bench {
     /// One whose peer takes one message at a time, and has taken four.
@@ -36,12 +46,16 @@ impl Bench {
 
     /// The peer tells that it takes so many messages in all; with a key that it invalidates.
     fn grant(&self, credits: u32, key: Option<u32>) -> Result {
+        self.deliver(&[0, Version::Two.number(), credits, GRANT], key)
+    }
+
+    /// A message comes that has these words, and no more.
+    fn deliver(&self, words: &[u32], key: Option<u32>) -> Result {
         self.qp.grow_receives(4)?;
         self.qp.post_receives(4)?;
-        let words = [0, Version::Two.number(), credits, GRANT];
-        let mut message = [0; 16];
-        for (to, word) in message.chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
+        let mut message = KVec::new();
+        for word in words {
+            message.extend_from_slice(&word.to_be_bytes(), GFP_KERNEL)?;
         }
         self.device.deliver(&message, key)
     }
@@ -116,6 +130,48 @@ mod suite {
         claim(!bench.waits(), "it does not wait any more")?;
         same("buffers", before - free(), 1)?;
         same("messages", &bench.posted()?[..], &[ERROR][..])?;
+        bench.qp.shutdown();
+        bench.end()
+    }
+
+    #[test]
+    fn who_waits_tells_what_it_has() -> Result {
+        let bench = Bench::that_takes_fewer()?;
+        bench.deliver(&[XID, Version::Two.number(), 1, CALL], None)?;
+        same("messages", bench.posted()?.len(), 0)?;
+        bench.reply_of(LONG)?;
+        claim(bench.waits(), "it waits")?;
+        same("messages", &bench.posted()?[..], &[GRANT_BYTES][..])?;
+        bench.qp.shutdown();
+        bench.end()
+    }
+
+    #[test]
+    fn in_version_1_nothing_waits_for_credits() -> Result {
+        let bench = Bench::of_any_version()?;
+        for _ in 0..2 {
+            let mut buffer = bench.qp.send_buffer(Purpose::Message)?;
+            let reason = Reason::Chunks;
+            buffer.refuse(&Refusal { xid: XID, reason })?;
+            send(buffer, 0)?;
+        }
+        claim(bench.waits(), "for a credit of version 2")?;
+        bench.deliver(&[XID, Version::One.number(), 1, 0], None)?;
+        claim(!bench.waits(), "both are posted")?;
+        same("messages", bench.posted()?.len(), 2)?;
+        bench.qp.shutdown();
+        bench.end()
+    }
+
+    #[test]
+    fn buffers_do_not_grow_by_a_refusal() -> Result {
+        let bench = Bench::of_any_version()?;
+        let longest = bench.qp.plan().send_size;
+        bench.deliver(
+            &[XID, Version::Two.number(), 1, ERROR_TYPE, BAD_PROPVAL],
+            None,
+        )?;
+        claim(bench.qp.longest_send() <= longest, "sent")?;
         bench.qp.shutdown();
         bench.end()
     }

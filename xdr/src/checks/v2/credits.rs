@@ -94,7 +94,7 @@ fn check_wrap() -> Check {
 
 /// Returns whether a GRANT is owed, as who asks first whether it may be.
 fn owes(credits: &Credits, advertised: u32, least: u32) -> bool {
-    credits.may_owe_grant(least) && credits.owes_grant(advertised, least)
+    credits.may_owe_grant(least) && credits.owes_grant(advertised.wrapping_add(1), least)
 }
 
 /// Checks when a GRANT is sent, that it may be one more than the credits, and never for a GRANT.
@@ -110,8 +110,12 @@ pub fn check_grants() -> Check {
             "half of what was told is used",
         )?;
     }
+    require(!owes(&credits, 0, 1), "there is nothing to tell")?;
     require(credits.receive(1, false).is_ok(), "one more than was told")?;
     require(owes(&credits, 8, 1), "it is owed still")?;
+    require(owes(&credits, 0, 1), "that one could come again")?;
+    require(!credits.owes_grant(0, 1), "without a Receive")?;
+    require(credits.tell(0) == 8, "nothing is told without a Receive")?;
 
     require(credits.available() == 0, "no credit is left")?;
     require(credits.send_grant(8) == Some(17), "nine received")?;
