@@ -5,7 +5,7 @@
 //! 6.7.2).
 //!
 //! A server that was silent for a while is sent a NULL Call, for which a credit is kept. If it is
-//! dead, the adapter reports the missing acknowledgement. On iWARP that may take very long, and a
+//! dead, the adapter reports the missing acknowledgment. On iWARP that may take very long, and a
 //! server may be alive but execute nothing: therefore the answer has a time limit.
 
 use crate::{

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from capture_packet import TCP, Packet
 
-# Ports, sequence number, acknowledgement, words of the header and flags, window, checksum, urgent pointer.
+# Ports, sequence number, acknowledgment, words of the header and flags, window, checksum, urgent pointer.
 HEADER = struct.Struct(">HHIIHHHH")
 SYN, ACK = 2, 16
 NUMBERS = 1 << 32
