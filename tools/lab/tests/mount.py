@@ -51,10 +51,7 @@ NO_QUEUE_PAIR = ("for try in $(seq 250); do rdma resource show qp | grep -q 'typ
                  "rdma resource show qp >&2; exit 1")
 IS_MOUNTED = "grep -q ' /mnt ' /proc/mounts"
 SECURITIES = ("krb5", "krb5i", "krb5p")
-FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, {1: 6, 2: 3}
-# A connection of version 2 begins with more credits, and all that was sent is sent again. With 15 so little would be answered
-# that nfsd revokes delegations that do not come back within a lease; in NFS 4.0 that ends with EIO.
-INTERVAL_2 = 30
+FAULTS, FAULT_INTERVAL, LEAST_RECONNECTS = 20, 15, 6
 # No more than the buffer of the trace holds the events of.
 TRACED_FAULTS = 3
 TAKE_LOCK = "python3 -IS -c \"import fcntl; fcntl.lockf(open('/mnt/t/a', 'r+'), fcntl.LOCK_EX)\""
@@ -197,11 +194,11 @@ def disconnected(cell: Cell) -> None:
         with contextlib.ExitStack() as stack:
             # Each end breaks connections of its own accord.
             for machine in cell.debugged:
-                stack.enter_context(cell.broken(machine, INTERVAL_2 if cell.protocol == 2 else FAULT_INTERVAL, FAULTS))
+                stack.enter_context(cell.broken(machine, FAULT_INTERVAL, FAULTS))
             cell.client("/lab/files.py workers /mnt/t/workers 24 200000", LONG_SECONDS)
         cell.same("workers")
         reconnects = cell.connects() - before
-        if reconnects < LEAST_RECONNECTS[cell.protocol]:
+        if reconnects < LEAST_RECONNECTS:
             raise progress.Failure(f"only {reconnects} new connections; the faults did not reach the transport")
 
 
