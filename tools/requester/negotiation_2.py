@@ -59,11 +59,13 @@ def other_versions_twice(bench: Bench) -> None:
     for xid in xids:
         one.connection.send(Header(xid, version=version).encode() + null(xid))
     own = bench.xid()
-    refused = [words(xid, version, 0, RDMA_ERROR, ERR_VERS, 1, 2) for xid in xids]
-    same("the first", masked(one.connection.receive().message), refused[0])
+    same("the first", masked(one.connection.receive().message), words(xids[0], version, 0, RDMA_ERROR, ERR_VERS, 1, 2))
+    one.must_be_silent("no credit for a second")
     one.connection.send(Header(own).encode() + null(own))
     found = [masked(one.connection.receive().message) for _ in range(2)]
-    require(refused[1] in found, "the second is not answered")
+    # Version 1 may be agreed on before anybody has looked at it.
+    require(any(words(xids[1], version, 0, RDMA_ERROR, ERR_VERS, 1, highest) in found for highest in (2, 1)),
+            "the second is not answered")
     require(any(Prefix.decode(each).xid == own for each in found), "a Call of version 1 is not answered")
     bench.works(one.connection)
     one.connection.close()
