@@ -295,13 +295,12 @@ impl<H: Handler> Endpoint<H> {
     /// Applies the properties of both ends; of this one the defaults if the peer has refused its
     /// own, which then count as not sent.
     fn apply(&self, theirs: &Properties) {
-        let own = match self.lock().flow.has_refused() {
+        let mut own = match self.lock().flow.has_refused() {
             true => Properties::default(),
             false => self.properties(),
         };
         // Buffers do not grow by what the peer believes.
-        let max_send = own.max_send.min(self.plan().send_size as u32);
-        let own = Properties { max_send, ..own };
+        own.max_send = own.max_send.min(self.plan().send_size as u32);
         self.negotiated().apply(&own, theirs);
     }
 

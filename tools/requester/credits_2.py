@@ -144,9 +144,7 @@ def many(bench: Bench) -> None:
         xid = bench.xid()
         one.send(inline(xid, null(xid)))
         (waiting[xid],) = one.expected(xid, nfs.null().reply(xid))
-    while waiting:
-        found = one.receive().message
-        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
+    _must_be_answered(one, waiting)
     one.close()
 
 
@@ -158,9 +156,7 @@ def overrun_by_one(bench: Bench) -> None:
         xid = bench.xid()
         one.send(inline(xid, null(xid)), heeds=False)
         (waiting[xid],) = one.expected(xid, nfs.null().reply(xid))
-    while waiting:
-        found = one.receive().message
-        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
+    _must_be_answered(one, waiting)
     one.close()
 
 
@@ -183,9 +179,7 @@ def all_used(bench: Bench) -> None:
     one.end.advertises = 48
     one.send(GRANT)
     one.must_reply(expected)
-    while waiting:
-        found = one.receive().message
-        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
+    _must_be_answered(one, waiting)
     one.close()
 
 
@@ -229,6 +223,13 @@ def ask_for_many(bench: Bench, one: Connection2, message: nfs.Message) -> None:
             one.send(inline(xid, bytes(message.call(xid).bytes)))
         else:
             require(is_grant(one.next(SECONDS)), "a Reply comes without a credit")
+
+
+def _must_be_answered(one: Connection2, waiting: dict[int, bytes]) -> None:
+    """Fail unless each of these Calls has its Reply, in any order."""
+    while waiting:
+        found = one.receive().message
+        same("Reply", masked(found), waiting.pop(Prefix.decode(found).xid, b""))
 
 
 CASES = [Case("idle connection", silent), Case("nothing but RDMA2_GRANT", grants_only),

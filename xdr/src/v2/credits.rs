@@ -44,7 +44,7 @@ pub struct Credits {
     told: u32,
     /// The messages that the peer could send when it was told.
     given: u32,
-    /// A message other than a GRANT has come since.
+    /// A message other than a GRANT has come since it was told that it may send any.
     is_owed: bool,
 }
 
@@ -105,8 +105,9 @@ impl Credits {
     /// Returns the `rdma_credit` of a message that is being sent, whose credit was taken.
     ///
     /// `posted` is the number of Receives of this end, at most 2^31 - 1, of which one is kept for a
-    /// GRANT. What is told of the others is the sum with the messages *received*, which the peer
-    /// compares with those that it has sent; the draft says "sent", which nobody could use.
+    /// GRANT; without any, nothing new is told. What is told of the others is the sum with the
+    /// messages *received*, which the peer compares with those that it has sent; the draft says
+    /// "sent", which nobody could use.
     pub fn tell(&mut self, posted: u32) -> u32 {
         let credits = self.credits(posted);
         // What was told may be on its way: its Receives stay.
