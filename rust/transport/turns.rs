@@ -25,7 +25,6 @@ use crate::{
     transport::{
         continued::{
             Fragment,
-            Front,
             MOST_MESSAGES, //
         },
         endpoint::{
@@ -203,20 +202,20 @@ impl<C> SendQueue<C> {
         if !flow.counts_messages() {
             return None;
         }
-        self.pending.iter_mut().find_map(|work| {
-            let Work::Message(reply) = work else {
-                return None;
-            };
-            let (sends, charge) = (reply.sends() as u32, reply.charge?);
+        for work in self.pending.iter_mut() {
+            let Work::Message(reply) = work else { continue };
+            let Some(charge) = reply.charge else { continue };
+            let sends = reply.sends() as u32;
             let front = reply.front.take_if(|front| {
                 let overdue = now.wrapping_sub(front.since) >= PATIENCE;
                 overdue && charge == Charge::AtPost && !flow.may_post(charge, sends)
             });
-            let Front {
-                fragments, payload, ..
-            } = KBox::into_inner(front?);
-            Some((reply.refuse_room(payload), fragments))
-        })
+            if let Some(front) = front {
+                let front = KBox::into_inner(front);
+                return Some((reply.refuse_room(front.payload), front.fragments));
+            }
+        }
+        None
     }
 }
 
