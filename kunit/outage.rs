@@ -107,6 +107,7 @@ mod suite {
             EHOSTUNREACH,
             ECONNREFUSED,
             ENODEV,
+            EOPNOTSUPP,
             ENOMEM,
         ];
         for error in errors {

@@ -140,6 +140,8 @@ impl fmt::Display for Unmade {
             "it is refused"
         } else if error == ENODEV {
             "the device has gone"
+        } else if error == EOPNOTSUPP {
+            "the device lacks what is needed"
         } else if error == ENOMEM {
             "memory is short"
         } else {
