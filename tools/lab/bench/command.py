@@ -34,7 +34,7 @@ def run() -> int:
         _boot_all(results, measured, bench_boot.boots(chosen), modules, programs)
         if MIXED[chosen]:
             # They take long: what is there stays when somebody ends the run.
-            bench_report.write(measured, used, programs)
+            bench_report.write(measured, used)
         for device in MIXED[chosen]:
             results.test(f"{device}, two guests",
                          lambda: measured.mixed.extend(bench_mixed.measure(results, device, ours, programs)))
@@ -43,7 +43,7 @@ def run() -> int:
                          ("both modules are asked for the same", measured.unequal())):
         for wrong in wrongs:
             results.fail(name, wrong)
-    directory = bench_report.write(measured, used, programs)
+    directory = bench_report.write(measured, used)
     progress.line(f"numbers and charts are in {directory}; it took {progress.duration(time.monotonic() - began)}")
     return results.finish()
 

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import progress
 import repository
-from bench.costs import Costs
+from bench import charts
+from bench.charts import Chart
 from bench.goals import WORDS, ratio
 from bench.measured import COLUMNS, TCP, Measured, Row
 from bench.plan import CONNECTED, CONNECTIONS, IN_FLIGHT_COUNTS, KIB, NFS3, said
-from bench.tools import Programs
-from guests import roots
 from guests.pair import IN_TREE, OURS
 
 DIRECTORY = repository.BUILD / "bench"
 RESULT = DIRECTORY / "result.json"
-CHARTS = DIRECTORY / "charts.json"
 NAME_WIDTH = 34
 
 
@@ -113,19 +111,18 @@ def _ratio(ours: float | None, other: float | None) -> str:
     return f"{'-':>8}" if ours is None or other is None else f"{ratio(ours, other):>8.3f}"
 
 
-def write(measured: Measured, versions: dict[str, str], programs: Programs) -> Path:
+def write(measured: Measured, versions: dict[str, str]) -> Path:
     """JSON and charts; the directory."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     for old in DIRECTORY.glob("*.svg"):
         old.unlink()
     RESULT.write_text(json.dumps({"versions": versions, **measured.json()}, indent=1) + "\n")
-    CHARTS.write_text(json.dumps(charts(measured)))
-    roots.tool_root().output([str(programs.charts), str(CHARTS), str(DIRECTORY)])
+    charts.draw(_charts(measured), DIRECTORY)
     return DIRECTORY
 
 
-def charts(measured: Measured) -> list[dict]:
-    """What tools/bench/charts is to draw."""
+def _charts(measured: Measured) -> list[Chart]:
+    """What is to be drawn."""
     found = []
     for device, part in dict.fromkeys((row.device, row.part) for row in measured.workloads):
         rows = [row for row in measured.workloads if (row.device, row.part) == (device, part)
@@ -133,11 +130,11 @@ def charts(measured: Measured) -> list[dict]:
         if rows:
             found += [_bars(measured, rows, device, part, "total"), _bars(measured, rows, device, part, "rpcrdma")]
     for device in dict.fromkeys(row.device for row in measured.workloads):
-        found += [chart for chart in _growth(measured, device) if any(chart["series"])]
+        found += _growth(measured, device)
     return found
 
 
-def _bars(measured: Measured, rows: list[Row], device: str, part: str, what: str) -> dict:
+def _bars(measured: Measured, rows: list[Row], device: str, part: str, what: str) -> Chart:
     """Each column as a part of the in-tree module's."""
     def values(column: str) -> list[float | None]:
         found = []
@@ -150,28 +147,27 @@ def _bars(measured: Measured, rows: list[Row], device: str, part: str, what: str
         return found
 
     columns = COLUMNS if what == "total" else COLUMNS[:2]
-    series = [{"name": column, "values": values(column)} for column in columns]
     name = f"{device}-{part}-{what}".lower().replace(" ", "-").replace(",", "").replace("=", "-")
     where = "all" if what == "total" else "in rpcrdma"
-    return {"name": name, "title": f"{device}, {part}: instructions of an operation, {where}",
-            "unit": "part of the in-tree module's",
-            "series": [one for one in series if any(value is not None for value in one["values"])],
-            "shape": {"bars": {"groups": [row.workload for row in rows],
-                               "goals": [getattr(measured.workloads[row].goal, what) for row in rows]}}}
+    return Chart(name, f"{device}, {part}: instructions of an operation, {where}", "part of the in-tree module's",
+                 _known({column: values(column) for column in columns}), groups=[row.workload for row in rows],
+                 goals=[getattr(measured.workloads[row].goal, what) for row in rows])
 
 
-def _growth(measured: Measured, device: str) -> list[dict]:
+def _known(series: dict[str, list[float | None]]) -> dict[str, list[float | None]]:
+    """The series of which anything was measured."""
+    return {name: values for name, values in series.items() if any(value is not None for value in values)}
+
+
+def _growth(measured: Measured, device: str) -> list[Chart]:
     """What more connections, and more at once, make of an operation, and of memory."""
     def line(part: str, names: list[str], column: str) -> list[float | None]:
         found = [measured.mean(Row(device, part, name), column) for name in names]
         return [costs.total if costs else None for costs in found]
 
     def chart(name: str, title: str, unit: str, along: str, positions: tuple[int, ...],
-              values: dict[str, list[float | None]]) -> dict:
-        series = [{"name": column, "values": one} for column, one in values.items()
-                  if any(value is not None for value in one)]
-        return {"name": f"{device}-{name}", "title": f"{device}: {title}", "unit": unit, "series": series,
-                "shape": {"lines": {"along": along, "positions": list(positions)}}}
+              values: dict[str, list[float | None]]) -> Chart:
+        return Chart(f"{device}-{name}", f"{device}: {title}", unit, _known(values), along=along, positions=positions)
 
     at_once = [f"read {said(4 * KIB)}" + (f", {depth} at once" if depth > 1 else "") for depth in IN_FLIGHT_COUNTS]
     connected = [f"read {said(4 * KIB)}, {count} connection{'s' if count > 1 else ''}" for count in CONNECTIONS]
@@ -184,4 +180,4 @@ def _growth(measured: Measured, device: str) -> list[dict]:
         chart("memory", "an idle connection with its mount, both ends", "bytes", "connections", CONNECTIONS,
               {column: list(values) for column, values in memory.items()}),
     ]
-    return [one for one in made if one["series"]]
+    return [one for one in made if one.series]

@@ -1,4 +1,4 @@
-"""What `make bench` measures and draws with: tools/bench, built in the tool root."""
+"""What `make bench` measures with: tools/bench, built in the tool root."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,18 +23,15 @@ class Programs:
     plugin: Path
     # Runs in the guests.
     workload: Path
-    # Draws.
-    charts: Path
 
 
 def build() -> Programs:
     """Build what has changed."""
     with cache.lock("bench-tools", "builds the tools of the benchmark"), progress.step("building the tools that count", LOG):
         LOG.unlink(missing_ok=True)
-        _cargo(["--package", "counting", "--package", "charts"], "")
+        _cargo(["--package", "counting"], "")
         _cargo(["--package", "workload", "--target", STATIC_TRIPLE], "-C target-feature=+crt-static")
-    return Programs(TARGET / "release/libcounting.so", TARGET / STATIC_TRIPLE / "release/workload",
-                    TARGET / "release/charts")
+    return Programs(TARGET / "release/libcounting.so", TARGET / STATIC_TRIPLE / "release/workload")
 
 
 def _cargo(arguments: list[str], flags: str) -> None:
